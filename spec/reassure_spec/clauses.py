@@ -1,0 +1,164 @@
+"""The clauses: one normative sentence each, with a stable dotted id.
+
+Clauses are written in Markdown (`clauses/*.md`), one idea each:
+
+    r[drop.leader-kept]
+    A drop MUST keep the leader among the assigned replicas.
+    Level: MUST
+    Source: KIP-236, drop rule, note 1
+    Profiles: kip-236, kip-236-amended
+    Why: dropping the leader would need an election in the middle of a change.
+
+They are parsed once. Code that carries out or checks a clause registers its id with `clause`, which
+only records: the function that is decorated stays exactly the function that was written.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Final, TypeVar
+
+LEVELS: Final = ("MUST", "SHOULD", "MAY", "UNTESTABLE")
+"""How binding a clause is. UNTESTABLE: nothing that ZooKeeper records can show it kept or broken."""
+
+_ID: Final = re.compile(r"^r\[([a-z0-9]+(?:[.-][a-z0-9]+)*)\]$")
+_FIELD: Final = re.compile(r"^(Level|Source|Profiles|Why|Judged): (.+)$")
+
+Function = TypeVar("Function", bound=Callable[..., object] | type)
+
+
+class BadClause(ValueError):
+    """A clause file that does not keep the format, or an id that no clause has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One normative sentence."""
+
+    id: str
+    """Stable dotted id, never reused and never renumbered."""
+    sentence: str
+    """The sentence, in our own words."""
+    level: str
+    """One of `LEVELS`."""
+    source: str
+    """The document and section it comes from."""
+    profiles: tuple[str, ...]
+    """The profiles it belongs to."""
+    why: str
+    """Why it is so."""
+    chapter: str
+    """The heading under which it stands."""
+
+
+def _parse_block(lines: list[str], chapter: str, origin: str) -> Clause:
+    match = _ID.match(lines[0])
+    if match is None:
+        raise BadClause(f"{origin}: {lines[0]!r} is not a clause id; expected r[area.subject.rule]")
+    sentence: list[str] = []
+    values: dict[str, list[str]] = {}
+    current = sentence
+    for line in lines[1:]:
+        field = _FIELD.match(line)
+        if field is not None:
+            current = values.setdefault(field[1], [])
+            current.append(field[2])
+        else:
+            current.append(line)
+    missing = [name for name in ("Level", "Source", "Profiles", "Why") if name not in values]
+    if missing or not sentence:
+        raise BadClause(f"{origin}: clause {match[1]} lacks {', '.join(missing) or 'a sentence'}")
+    text = {name: " ".join(part) for name, part in values.items()}
+    if text["Level"] not in LEVELS:
+        raise BadClause(f"{origin}: clause {match[1]} has level {text['Level']!r}, not of {LEVELS}")
+    return Clause(
+        id=match[1],
+        sentence=" ".join(sentence),
+        level=text["Level"],
+        source=text["Source"],
+        profiles=tuple(name.strip() for name in text["Profiles"].split(",")),
+        why=text["Why"],
+        chapter=chapter,
+    )
+
+
+def parse_clauses(text: str, origin: str) -> tuple[Clause, ...]:
+    """Parse the clauses of one Markdown file; `origin` names it in error messages.
+
+    Raises BadClause when a block does not keep the format or an id stands twice.
+    """
+    chapter = ""
+    clauses: list[Clause] = []
+    for block in re.split(r"\n\s*\n", text):
+        lines = [line.rstrip() for line in block.strip().splitlines()]
+        if not lines:
+            continue
+        if lines[0].startswith("## "):
+            chapter = lines[0][3:]
+        elif lines[0].startswith("r["):
+            clauses.append(_parse_block(lines, chapter, origin))
+    ids = [clause.id for clause in clauses]
+    twice = sorted({name for name in ids if ids.count(name) > 1})
+    if twice:
+        raise BadClause(f"{origin}: clause ids stand twice: {', '.join(twice)}")
+    return tuple(clauses)
+
+
+@cache
+def load_clauses() -> Mapping[str, Clause]:
+    """Return every clause of the spec by id, in the order of the files and of the text.
+
+    Raises BadClause when a file does not keep the format or an id stands in two files.
+    """
+    clauses: dict[str, Clause] = {}
+    folder = files("reassure_spec") / "clauses"
+    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if not file.name.endswith(".md"):
+            continue
+        for clause in parse_clauses(file.read_text(encoding="utf-8"), file.name):
+            if clause.id in clauses:
+                raise BadClause(f"{file.name}: clause {clause.id} already stands in another file")
+            clauses[clause.id] = clause
+    return MappingProxyType(clauses)
+
+
+def get_clause(clause_id: str) -> Clause:
+    """Return the clause with this id. Raises BadClause when there is none."""
+    try:
+        return load_clauses()[clause_id]
+    except KeyError:
+        raise BadClause(
+            f"there is no clause {clause_id!r}; `reassure spec list` lists them"
+        ) from None
+
+
+def clauses_of_profile(profile: str) -> tuple[Clause, ...]:
+    """Return the clauses that belong to the named profile, in the order of the text."""
+    return tuple(clause for clause in load_clauses().values() if profile in clause.profiles)
+
+
+_carried_out: dict[str, set[str]] = {}
+
+
+def clause(*clause_ids: str) -> Callable[[Function], Function]:
+    """Register that the decorated function or class carries out or checks these clauses.
+
+    Only registers, never wraps. Whether each id exists is checked by a test of the repository, so
+    that importing the model does not read files.
+    """
+
+    def register(function: Function) -> Function:
+        place = f"{function.__module__}.{function.__qualname__}"
+        for clause_id in clause_ids:
+            _carried_out.setdefault(clause_id, set()).add(place)
+        return function
+
+    return register
+
+
+def get_places() -> Mapping[str, frozenset[str]]:
+    """Return where each clause id was registered, among the modules imported so far."""
+    return MappingProxyType({name: frozenset(places) for name, places in _carried_out.items()})

@@ -1,0 +1,235 @@
+"""Profiles and readings.
+
+A *reading* is one of the named ways to understand a sentence that the documents leave open, or an
+amendment to a sentence that does not keep what it promises. A *profile* is a version of the rules:
+a complete choice of readings. Both are values that are passed in; no rule asks for a version.
+
+The names of the readings, their values and why each default was chosen are data (`READINGS`), so
+that reports and documentation can list them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One disputed point: its dotted name, the values it can take and why the default is chosen."""
+
+    name: str
+    """Stable dotted name, as printed in reports and accepted on the command line."""
+    values: tuple[str, ...]
+    """The admissible values; the first is the default of profile `kip-236`."""
+    why: str
+    """Why the first value is the default."""
+    source: str
+    """The document and section that leave the point open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """A choice of one value for every reading.
+
+    A field is named like its reading, with `_` for `.` and `-`.
+    """
+
+    drop_slice: str = "inclusive"
+    drop_evaluated: str = "before-expansion"
+    drop_protects: str = "nothing"
+    drop_order: str = "unordered"
+    drop_reevaluated_on_failover: str = "no"
+    top_recorded: str = "once-per-chain"
+    request_persist: str = "child-first"
+    request_conflict: str = "per-partition"
+    request_same_target: str = "no-change"
+    target_dead_replica: str = "wait"
+    target_unknown_broker: str = "refuse"
+    target_size: str = "unchecked"
+    offline_drop: str = "as-written"
+    move_expand_first: str = "yes"
+    move_recheck_before_stop: str = "no"
+    isr_members: str = "stored"
+    hw_scope: str = "per-leader-term"
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the choice keyed by dotted reading name, in the register's order."""
+        return {reading.name: getattr(self, field_name(reading.name)) for reading in READINGS}
+
+
+READINGS: Final[tuple[Reading, ...]] = (
+    Reading(
+        "drop.slice",
+        ("inclusive", "exclusive"),
+        "only a slice that includes element top keeps the document's own two notes",
+        "KIP-236, drop rule, step 2",
+    ),
+    Reading(
+        "drop.evaluated",
+        ("before-expansion", "after-expansion"),
+        "after the target is added every fresh target replica would be dropped",
+        "KIP-236, drop rule, step 2",
+    ),
+    Reading(
+        "drop.protects",
+        ("nothing", "target"),
+        "the text protects nothing; the amended profile protects the replicas of the new target",
+        "KIP-236, drop rule, step 2",
+    ),
+    Reading(
+        "drop.order",
+        ("unordered", "by-lag"),
+        "the later draft no longer sorts; a controller does not know replica lag",
+        "KIP-236, drop rule, both drafts",
+    ),
+    Reading(
+        "drop.reevaluated-on-failover",
+        ("no", "yes"),
+        "a failover is neither the start nor a change of a reassignment",
+        "KIP-236, drop rule, step 2",
+    ),
+    Reading(
+        "top.recorded",
+        ("once-per-chain", "each-change"),
+        "recomputed at each change the drop set is empty for ever and the assignment grows",
+        "KIP-236, drop rule, step 1",
+    ),
+    Reading(
+        "request.persist",
+        ("child-first", "effects-first"),
+        "a crash between the first effect and the child znode loses top",
+        "KIP-236, new znode protocol, step 3",
+    ),
+    Reading(
+        "request.conflict",
+        ("per-partition", "whole-request"),
+        "partitions of one request are independent of each other",
+        "KIP-236, new znode protocol, step 3.2",
+    ),
+    Reading(
+        "request.same-target",
+        ("no-change", "restart"),
+        "asking again for the target in flight asks for nothing new",
+        "KIP-236, new znode protocol, step 3.2 (silent)",
+    ),
+    Reading(
+        "target.dead-replica",
+        ("wait", "refuse"),
+        "a broker that is down comes back; KAFKA-4214 removed the refusal",
+        "KAFKA-42, section 4",
+    ),
+    Reading(
+        "target.unknown-broker",
+        ("refuse", "wait"),
+        "a broker that was never registered will not come back; a typing error must not wait",
+        "silent in all documents",
+    ),
+    Reading(
+        "target.size",
+        ("unchecked", "at-least-min-isr"),
+        "the text checks only the original length; the amended profile checks the target as well",
+        "KIP-236, drop rule, step 1 (silent)",
+    ),
+    Reading(
+        "offline.drop",
+        ("as-written", "skip"),
+        "the text has no precondition; the amended profile drops nothing without a leader in sync",
+        "KIP-236, drop rule, step 2 (silent)",
+    ),
+    Reading(
+        "move.expand-first",
+        ("yes", "no"),
+        "replicas outside the assignment cannot join the in-sync set (KAFKA-1097)",
+        "KAFKA-42, section 2",
+    ),
+    Reading(
+        "move.recheck-before-stop",
+        ("no", "yes"),
+        "the text does not look again; the amended profile re-reads the in-sync set before a stop",
+        "KAFKA-42, section 2, step 5",
+    ),
+    Reading(
+        "isr.members",
+        ("stored", "memoryless"),
+        "brokers store the set and change it by conditional write; the text defines it afresh",
+        "KAFKA-4485, definition of the ISR set",
+    ),
+    Reading(
+        "hw.scope",
+        ("per-leader-term", "across-clean-elections"),
+        "as written the high watermark can go back when the leader changes",
+        "KAFKA-4485, guarantee 3",
+    ),
+)
+"""Every reading, in the order in which reports list them."""
+
+
+def field_name(reading_name: str) -> str:
+    """Return the field of `Readings` that holds the reading with this dotted name.
+
+    >>> field_name("drop.reevaluated-on-failover")
+    'drop_reevaluated_on_failover'
+    """
+    return reading_name.replace(".", "_").replace("-", "_")
+
+
+_AMENDED: Final = Readings(
+    drop_protects="target",
+    target_size="at-least-min-isr",
+    offline_drop="skip",
+    move_recheck_before_stop="yes",
+)
+
+PROFILES: Final[Mapping[str, Readings]] = MappingProxyType(
+    {
+        "kafka-42": Readings(
+            target_dead_replica="refuse", target_unknown_broker="wait", move_expand_first="no"
+        ),
+        "kip-236": Readings(),
+        "kip-236-amended": _AMENDED,
+    }
+)
+"""The profiles by name. A profile is nothing but its readings and the clauses that list it."""
+
+
+class UnknownReading(ValueError):
+    """A reading or profile name, or the value of a reading, that the register does not have."""
+
+
+def get_profile(name: str) -> Readings:
+    """Return the readings of the named profile.
+
+    Raises UnknownReading when there is no such profile; the message lists those there are.
+    """
+    try:
+        return PROFILES[name]
+    except KeyError:
+        known = ", ".join(PROFILES)
+        raise UnknownReading(f"there is no profile {name!r}; the profiles are: {known}") from None
+
+
+def override_readings(readings: Readings, changes: Mapping[str, str]) -> Readings:
+    """Return the readings with some points settled differently.
+
+    `changes` maps dotted reading names to values. Raises UnknownReading for a name or a value that
+    the register does not have.
+
+    >>> override_readings(Readings(), {"drop.slice": "exclusive"}).drop_slice
+    'exclusive'
+    """
+    register = {reading.name: reading for reading in READINGS}
+    for name, value in changes.items():
+        if name not in register:
+            raise UnknownReading(
+                f"there is no reading {name!r}; the readings are: {', '.join(register)}"
+            )
+        if value not in register[name].values:
+            raise UnknownReading(
+                f"reading {name} has no value {value!r}; it is one of: "
+                f"{', '.join(register[name].values)}"
+            )
+    return replace(readings, **{field_name(name): value for name, value in changes.items()})
+
+
+assert {field_name(reading.name) for reading in READINGS} == {f.name for f in fields(Readings)}

@@ -1,0 +1,376 @@
+"""Znode paths and contents: Kafka's own formats, and those of the KIP-236 request protocol.
+
+Paths are relative to a cluster's chroot. Contents are JSON whose key order means nothing, so
+contents are compared as decoded records, never as bytes. Decoding checks the *shape* and raises
+`BadZnode`; whether a well-formed request makes sense (does the partition exist, is a replica named
+twice) is a rule, and rules are the model's and the controller's own business.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+PartitionKey = tuple[str, int]
+"""(topic, partition)."""
+ReplicaList = tuple[int, ...]
+"""Broker ids in order."""
+
+NO_LEADER: Final = -1
+"""The leader id that says there is none."""
+MAX_ZNODE_BYTES: Final = 1_048_576
+"""The largest request that is read; ZooKeeper's own default limit is one byte less (1 MiB - 1)."""
+
+CONTROLLER: Final = "/controller"
+CONTROLLER_EPOCH: Final = "/controller_epoch"
+BROKER_IDS: Final = "/brokers/ids"
+TOPICS: Final = "/brokers/topics"
+TOPIC_CONFIGS: Final = "/config/topics"
+BROKER_CONFIGS: Final = "/config/brokers"
+REASSIGNMENT_REQUESTS: Final = "/admin/reassignment_requests"
+REASSIGNMENTS: Final = "/admin/reassignments"
+REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
+REQUEST_PREFIX: Final = "request_"
+
+PERSISTENT_ROOTS: Final = (
+    BROKER_IDS,
+    TOPICS,
+    TOPIC_CONFIGS,
+    BROKER_CONFIGS,
+    REASSIGNMENT_REQUESTS,
+    REASSIGNMENTS,
+)
+"""Paths that exist, without data, before a controller is elected."""
+
+_REQUEST_NAME: Final = re.compile(r"^request_(\d{10})$")
+
+
+class BadZnode(ValueError):
+    """A znode whose name or content is not of the documented format."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class StateZnode:
+    """`/brokers/topics/T/partitions/P/state`: leader and in-sync replicas."""
+
+    leader: int
+    """Broker id of the leader, or `NO_LEADER`."""
+    leader_epoch: int
+    controller_epoch: int
+    """Epoch of the controller that wrote the leader last."""
+    isr: ReplicaList
+    """In-sync replicas, in stored order (which means nothing)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestZnode:
+    """`/admin/reassignment_requests/request_N`: the target of each partition asked for."""
+
+    assignments: Mapping[PartitionKey, ReplicaList]
+    legacy: bool = False
+    """Whether the request was made from `/admin/reassign_partitions`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignmentZnode:
+    """`/admin/reassignments/T/P`: a reassignment in flight."""
+
+    top: int
+    """Length of the assignment when the first reassignment of the chain was created."""
+    target: ReplicaList
+    legacy: bool = False
+
+
+def topic_path(topic: str) -> str:
+    """Return the path of the znode that holds a topic's assignment."""
+    return f"{TOPICS}/{topic}"
+
+
+def partition_path(topic: str, partition: int) -> str:
+    """Return the path of a partition's own znode, the parent of its state."""
+    return f"{TOPICS}/{topic}/partitions/{partition}"
+
+
+def state_path(topic: str, partition: int) -> str:
+    """Return the path of a partition's leader and in-sync replicas."""
+    return f"{TOPICS}/{topic}/partitions/{partition}/state"
+
+
+def reassignment_path(topic: str, partition: int) -> str:
+    """Return the path of a partition's reassignment in flight."""
+    return f"{REASSIGNMENTS}/{topic}/{partition}"
+
+
+def request_path(sequence: int) -> str:
+    """Return the path of the request with this sequence number.
+
+    >>> request_path(7)
+    '/admin/reassignment_requests/request_0000000007'
+    """
+    return f"{REASSIGNMENT_REQUESTS}/{REQUEST_PREFIX}{sequence:010d}"
+
+
+def broker_path(broker: int) -> str:
+    """Return the path of a broker's registration."""
+    return f"{BROKER_IDS}/{broker}"
+
+
+def broker_config_path(broker: int) -> str:
+    """Return the path of a broker's configuration, which outlives its registration."""
+    return f"{BROKER_CONFIGS}/{broker}"
+
+
+def topic_config_path(topic: str) -> str:
+    """Return the path of a topic's configuration."""
+    return f"{TOPIC_CONFIGS}/{topic}"
+
+
+def parse_request_name(name: str) -> int | None:
+    """Return the sequence number in the name of a request znode, or None when it is not one.
+
+    >>> parse_request_name("request_0000000012"), parse_request_name("request_12")
+    (12, None)
+    """
+    match = _REQUEST_NAME.match(name)
+    return int(match[1]) if match else None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = [key for key, _ in pairs]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise ValueError(f"key {key!r} stands twice")
+    return dict(pairs)
+
+
+def _load(path: str, data: bytes, *, unique: bool = False) -> dict[str, Any]:
+    try:
+        value = json.loads(data, object_pairs_hook=_unique) if unique else json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise BadZnode(path, f"not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise BadZnode(path, f"expected a JSON object, found {type(value).__name__}")
+    return value
+
+
+def _check_version(path: str, value: dict[str, Any], versions: tuple[int, ...]) -> None:
+    version = value.get("version")
+    if version not in versions or isinstance(version, bool):
+        expected = " or ".join(map(str, versions))
+        raise BadZnode(path, f"expected version {expected}, found {version!r}")
+
+
+def _integer(path: str, value: Any, what: str) -> int:
+    if type(value) is not int:
+        raise BadZnode(path, f"{what}: expected an integer, found {value!r}")
+    return value
+
+
+def _replicas(path: str, value: Any, what: str) -> ReplicaList:
+    if not isinstance(value, list):
+        raise BadZnode(path, f"{what}: expected a list of broker ids, found {value!r}")
+    for entry in value:
+        if type(entry) is not int:
+            raise BadZnode(path, f"{what}: expected an integer, found {entry!r}")
+    return tuple(value)
+
+
+def _partition_number(path: str, key: str) -> int:
+    if not key.isascii() or not key.isdigit() or (len(key) > 1 and key[0] == "0"):
+        raise BadZnode(path, f"expected a partition number, found {key!r}")
+    return int(key)
+
+
+def _dump(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def decode_topic(path: str, data: bytes) -> dict[int, ReplicaList]:
+    """Decode `/brokers/topics/T` (versions 1 to 3): assigned replicas by partition.
+
+    Raises BadZnode when the content is not of the format.
+    """
+    value = _load(path, data)
+    _check_version(path, value, (1, 2, 3))
+    partitions = value.get("partitions")
+    if not isinstance(partitions, dict):
+        raise BadZnode(path, "expected an object under 'partitions'")
+    return {
+        _partition_number(path, key): _replicas(path, replicas, f"partition {key}")
+        for key, replicas in partitions.items()
+    }
+
+
+def encode_topic(partitions: Mapping[int, ReplicaList]) -> bytes:
+    """Encode `/brokers/topics/T` (version 1).
+
+    >>> encode_topic({0: (1, 2)})
+    b'{"version":1,"partitions":{"0":[1,2]}}'
+    """
+    content = {str(number): list(replicas) for number, replicas in sorted(partitions.items())}
+    return _dump({"version": 1, "partitions": content})
+
+
+def decode_state(path: str, data: bytes) -> StateZnode:
+    """Decode a partition's `/state`. Raises BadZnode when the content is not of the format."""
+    value = _load(path, data)
+    _check_version(path, value, (1,))
+    return StateZnode(
+        leader=_integer(path, value.get("leader"), "leader"),
+        leader_epoch=_integer(path, value.get("leader_epoch"), "leader_epoch"),
+        controller_epoch=_integer(path, value.get("controller_epoch"), "controller_epoch"),
+        isr=_replicas(path, value.get("isr"), "isr"),
+    )
+
+
+def encode_state(state: StateZnode) -> bytes:
+    """Encode a partition's `/state`."""
+    return _dump(
+        {
+            "version": 1,
+            "leader": state.leader,
+            "leader_epoch": state.leader_epoch,
+            "controller_epoch": state.controller_epoch,
+            "isr": list(state.isr),
+        }
+    )
+
+
+def decode_request(path: str, data: bytes) -> RequestZnode:
+    """Decode a reassignment request.
+
+    Only the shape is checked: replica lists may be empty or name a broker twice. Raises BadZnode
+    for anything else, a key that stands twice and content above `MAX_ZNODE_BYTES` included.
+    """
+    if len(data) > MAX_ZNODE_BYTES:
+        raise BadZnode(path, f"{len(data)} bytes; at most {MAX_ZNODE_BYTES} are read")
+    value = _load(path, data, unique=True)
+    _check_version(path, value, (1,))
+    unknown = sorted(set(value) - {"version", "assignments", "legacy"})
+    if unknown:
+        raise BadZnode(path, f"unknown keys: {', '.join(unknown)}")
+    topics = value.get("assignments")
+    if not isinstance(topics, dict):
+        raise BadZnode(path, "expected an object of topics under 'assignments'")
+    legacy = value.get("legacy", False)
+    if not isinstance(legacy, bool):
+        raise BadZnode(path, f"legacy: expected true or false, found {legacy!r}")
+    assignments: dict[PartitionKey, ReplicaList] = {}
+    for topic, partitions in topics.items():
+        if not isinstance(partitions, dict):
+            raise BadZnode(path, f"topic {topic!r}: expected an object of partitions")
+        for key, replicas in partitions.items():
+            number = _partition_number(path, key)
+            assignments[topic, number] = _replicas(path, replicas, f"{topic}-{key}")
+    return RequestZnode(assignments, legacy)
+
+
+def encode_request(request: RequestZnode) -> bytes:
+    """Encode a reassignment request.
+
+    >>> encode_request(RequestZnode({("orders", 0): (1, 3)}))
+    b'{"version":1,"assignments":{"orders":{"0":[1,3]}}}'
+    """
+    topics: dict[str, dict[str, list[int]]] = {}
+    for (topic, partition), replicas in request.assignments.items():
+        topics.setdefault(topic, {})[str(partition)] = list(replicas)
+    value: dict[str, Any] = {"version": 1, "assignments": topics}
+    if request.legacy:
+        value["legacy"] = True
+    return _dump(value)
+
+
+def decode_reassignment(path: str, data: bytes) -> ReassignmentZnode:
+    """Decode a reassignment in flight. Raises BadZnode when the content is not of the format."""
+    value = _load(path, data)
+    _check_version(path, value, (1,))
+    legacy = value.get("legacy", False)
+    if not isinstance(legacy, bool):
+        raise BadZnode(path, f"legacy: expected true or false, found {legacy!r}")
+    return ReassignmentZnode(
+        top=_integer(path, value.get("top"), "top"),
+        target=_replicas(path, value.get("assignment"), "assignment"),
+        legacy=legacy,
+    )
+
+
+def encode_reassignment(reassignment: ReassignmentZnode) -> bytes:
+    """Encode a reassignment in flight."""
+    return _dump(
+        {
+            "version": 1,
+            "top": reassignment.top,
+            "assignment": list(reassignment.target),
+            "legacy": reassignment.legacy,
+        }
+    )
+
+
+def decode_controller(path: str, data: bytes) -> int:
+    """Decode `/controller` (versions 1 and 2) to the broker id of the controller."""
+    value = _load(path, data)
+    _check_version(path, value, (1, 2))
+    return _integer(path, value.get("brokerid"), "brokerid")
+
+
+def encode_controller(broker: int, timestamp_ms: int) -> bytes:
+    """Encode `/controller` (version 1)."""
+    return _dump({"version": 1, "brokerid": broker, "timestamp": str(timestamp_ms)})
+
+
+def decode_controller_epoch(path: str, data: bytes) -> int:
+    """Decode `/controller_epoch`, which is plain text."""
+    if not data.isdigit():
+        raise BadZnode(path, f"expected digits, found {data[:40]!r}")
+    return int(data)
+
+
+def encode_controller_epoch(epoch: int) -> bytes:
+    """Encode `/controller_epoch`."""
+    return str(epoch).encode()
+
+
+def encode_broker(host: str, port: int, timestamp_ms: int) -> bytes:
+    """Encode a broker's registration (version 4)."""
+    return _dump(
+        {
+            "version": 4,
+            "host": host,
+            "port": port,
+            "jmx_port": -1,
+            "timestamp": str(timestamp_ms),
+            "endpoints": [f"PLAINTEXT://{host}:{port}"],
+            "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+        }
+    )
+
+
+def decode_broker(path: str, data: bytes) -> tuple[str, int]:
+    """Decode a broker's registration (versions 1 to 5) to its host and port."""
+    value = _load(path, data)
+    _check_version(path, value, (1, 2, 3, 4, 5))
+    host = value.get("host")
+    if not isinstance(host, str):
+        raise BadZnode(path, f"host: expected text, found {host!r}")
+    return host, _integer(path, value.get("port"), "port")
+
+
+def decode_config(path: str, data: bytes) -> dict[str, str]:
+    """Decode `/config/topics/T` or `/config/brokers/ID`: settings by name, all of them text."""
+    value = _load(path, data)
+    _check_version(path, value, (1,))
+    config = value.get("config")
+    if not isinstance(config, dict) or not all(isinstance(v, str) for v in config.values()):
+        raise BadZnode(path, "expected an object of texts under 'config'")
+    return config
+
+
+def encode_config(config: Mapping[str, str]) -> bytes:
+    """Encode `/config/topics/T` or `/config/brokers/ID`."""
+    return _dump({"version": 1, "config": dict(config)})
