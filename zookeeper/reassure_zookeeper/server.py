@@ -1,0 +1,360 @@
+"""A real ZooKeeper server, embedded: started in well under a second, gone with its owner.
+
+**Port.**  The owner binds a socket to 127.0.0.1 on a port that the system chooses, never listens on
+it, and holds it as long as the `Server` lives.  With address reuse on both sides the server may
+listen on that very port, nobody else is handed it, and it stays ours while the server is down for a
+restart.  It also keeps a client that is reconnecting meanwhile from being given that port as its
+own and so connecting to itself.
+
+**Lifetime.**  The Java process is the child of a few lines of shell that wait for the end of a pipe
+whose other end only the owner holds.  However the owner ends, SIGKILL included, the system closes
+the pipe and the shell kills Java.  Unlike a parent-death signal this does not depend on which
+thread started the server; children that the owner forks close their copy of the pipe at once.
+
+**Data directory.**  A lock on `reassure.lock` is held by the owner, the shell and Java together, so
+a directory is free exactly when nothing writes to it any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import weakref
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from reassure_zookeeper.errors import ServerError
+from reassure_zookeeper.jars import class_path, server_jars
+from reassure_zookeeper.java import find_java
+
+HOST = "127.0.0.1"
+MIB = 1 << 20
+
+_POLL_SECONDS = 0.004
+_PROBE_SECONDS = 2.0
+_END_SECONDS = 5.0
+_JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-Xss512k")
+_MAIN_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
+
+# $1 is a directory to remove if the owner ends without saying "keep"; the rest is the command.
+# The shell prints Java's process id, and does not wait for Java before the pipe ends, so that id
+# cannot be given to another process in between.
+_GUARD = """
+owned=$1; shift
+exec 3<&0 4>&1 </dev/null >/dev/null
+"$@" 3<&- 4>&- &
+java=$!
+echo "$java" >&4; exec 4>&-
+read -r word <&3
+kill -9 "$java" 2>/dev/null
+wait "$java" 2>/dev/null
+if [ -n "$owned" ] && [ "$word" != keep ]; then rm -rf -- "$owned"; fi
+"""
+
+
+class Server:
+    """One standalone ZooKeeper on 127.0.0.1, from `Server.start`; a context manager.
+
+    `hosts` is the connection string and stays the same over `kill` and `restart`; `data_dir` and
+    `log_dir` are where its files are, `log_dir` being the directory of logs and snapshots.
+    """
+
+    hosts: str
+    data_dir: Path
+    log_dir: Path
+
+    def __init__(self, data_dir: Path | None, settings: dict[str, object], wait: float) -> None:
+        """Prepare a server without starting it; `Server.start` is the way in."""
+        self._settings = settings
+        self._wait = wait
+        self._guard: subprocess.Popen[bytes] | None = None
+        self._pid: int | None = None
+        self._owns_dir = data_dir is None
+        self._stopped = False
+        if data_dir is None:
+            data_dir = Path(tempfile.mkdtemp(prefix="reassure-zookeeper-"))
+        self.data_dir = data_dir.absolute()
+        self.log_dir = self.data_dir / "version-2"
+        try:
+            self._lock = _lock_directory(self.data_dir)
+            self._port_holder = _hold_port()
+        except BaseException:
+            if self._owns_dir:
+                shutil.rmtree(self.data_dir, ignore_errors=True)
+            raise
+        self._port: int = self._port_holder.getsockname()[1]
+        self.hosts = f"{HOST}:{self._port}"
+        _LIVE.add(self)
+
+    @classmethod
+    def start(
+        cls,
+        data_dir: Path | None = None,
+        *,
+        tick_time_ms: int = 200,
+        ready_timeout: float = 30.0,
+        max_buffer_bytes: int = 4 * MIB,
+        force_sync: bool = False,
+        pre_alloc_kib: int = 1024,
+        snap_count: int = 100_000,
+        container_check_ms: int = 60_000,
+        max_session_timeout_ms: int = 60_000,
+    ) -> Self:
+        """Start a server and return it ready.
+
+        Without `data_dir` it gets a temporary directory that is removed at `stop`.
+        `ready_timeout` is in seconds.  Sessions may ask for timeouts between two ticks and
+        `max_session_timeout_ms`; containers and TTL nodes are looked at every `container_check_ms`.
+        Raises `ServerError` when the directory is in use or not writable or the server does not
+        come up, `JavaError` and `JarsError` when it cannot even be tried.
+        """
+        settings: dict[str, object] = {
+            "tickTime": tick_time_ms,
+            "maxSessionTimeout": max_session_timeout_ms,
+            "maxClientCnxns": 0,
+            "admin.enableServer": "false",
+            "4lw.commands.whitelist": "*",
+            "-Djute.maxbuffer": max_buffer_bytes,
+            "-Dzookeeper.forceSync": "yes" if force_sync else "no",
+            "-Dzookeeper.preAllocSize": pre_alloc_kib,
+            "-Dzookeeper.snapCount": snap_count,
+            "-Dzookeeper.extendedTypesEnabled": "true",
+            "-Dznode.container.checkIntervalMs": container_check_ms,
+        }
+        server = cls(data_dir, settings, ready_timeout)
+        try:
+            server._launch()
+            server.wait_ready()
+        except BaseException:
+            server.stop()
+            raise
+        return server
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        """Process id of the running Java; raises `ServerError` while there is none."""
+        if self._pid is None:
+            raise ServerError(f"the server at {self.hosts} is not running; restart it first")
+        return self._pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the Java process is alive (a server that is still starting counts)."""
+        return self._pid is not None and _is_alive(self._pid)
+
+    def kill(self) -> None:
+        """End the server with SIGKILL, at once and without any farewell; its files stay."""
+        pid = self.pid
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        self._end_guard()
+
+    def restart(self, timeout: float | None = None) -> None:
+        """Start again on the same port and files, killing first what still runs; wait until ready.
+
+        `timeout` in seconds, that of the start by default.  Raises `ServerError`.
+        """
+        if self._stopped:
+            raise ServerError(f"the server at {self.hosts} was stopped; start a new one instead")
+        if self._pid is not None:
+            self.kill()
+        self._launch()
+        self.wait_ready(timeout)
+
+    def stop(self) -> None:
+        """End the server and give everything back; does nothing the second time."""
+        if self._stopped:
+            return
+        self._stopped = True
+        self._end_guard()
+        self._port_holder.close()
+        os.close(self._lock)
+        if self._owns_dir:
+            shutil.rmtree(self.data_dir, ignore_errors=True)
+
+    def wait_ready(self, timeout: float | None = None) -> None:
+        """Return once the server answers `srvr` in its working mode.
+
+        `timeout` in seconds.  Raises `ServerError`, with the last lines the server wrote, when it
+        ends or takes longer.
+        """
+        timeout = self._wait if timeout is None else timeout
+        deadline = time.monotonic() + timeout
+        pid = self.pid
+        while time.monotonic() < deadline:
+            # Alive is asked before and after, lest another program's answer pass for ours.
+            if not _is_alive(pid):
+                raise ServerError(self._post_mortem("ended while starting"))
+            if "Mode:" in _four_letters(self._port, b"srvr") and _is_alive(pid):
+                return
+            time.sleep(_POLL_SECONDS)
+        raise ServerError(self._post_mortem(f"did not answer within {timeout:g} s"))
+
+    def _launch(self) -> None:
+        config = self.data_dir / "zoo.cfg"
+        self._check_port()
+        config.write_text(self._config_text(), encoding="utf-8")
+        java = find_java()
+        owned = str(self.data_dir) if self._owns_dir else ""
+        command = ["/bin/sh", "-c", _GUARD, "guard", owned, str(java.path), *_JVM_FLAGS]
+        command += [f"{key}={value}" for key, value in self._settings.items() if key[0] == "-"]
+        command += ["-Dzookeeper.jmx.log4j.disable=true", "-Djava.net.preferIPv4Stack=true"]
+        command += ["-cp", class_path(server_jars()), _MAIN_CLASS, str(config)]
+        with self._stderr_file.open("wb") as errors:
+            guard = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                cwd=self.data_dir,
+                pass_fds=(self._lock,),
+                start_new_session=True,
+            )
+        self._guard = guard
+        assert guard.stdout is not None
+        with guard.stdout as answer:
+            line = answer.readline()
+        if not line.strip().isdigit():
+            raise ServerError(self._post_mortem("could not be launched by /bin/sh"))
+        self._pid = int(line)
+
+    def _check_port(self) -> None:
+        """Raise if another program listens on our port: it would answer in our server's name."""
+        with socket.socket() as probe:
+            probe.settimeout(_PROBE_SECONDS)
+            if probe.connect_ex((HOST, self._port)) == 0:
+                raise ServerError(
+                    f"another program listens on {self.hosts}, the port of this server; "
+                    "end that program, or start a new server, which gets a port of its own"
+                )
+
+    def _config_text(self) -> str:
+        settings = {
+            **{key: value for key, value in self._settings.items() if key[0] != "-"},
+            "dataDir": self.data_dir,
+            "clientPort": self._port,
+            "clientPortAddress": HOST,
+        }
+        return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+    def _end_guard(self) -> None:
+        """End the shell, and Java with it, and wait until both are gone."""
+        guard, self._guard, self._pid = self._guard, None, None
+        if guard is None:
+            return
+        assert guard.stdin is not None
+        with contextlib.suppress(BrokenPipeError), guard.stdin as pipe:
+            pipe.write(b"keep\n")
+        try:
+            guard.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise ServerError(
+                f"the server at {self.hosts} did not end within {_END_SECONDS:g} s of SIGKILL; "
+                f"look at process {guard.pid} and its children"
+            ) from None
+
+    @property
+    def _stderr_file(self) -> Path:
+        return self.data_dir / "server.err"
+
+    def _post_mortem(self, what: str) -> str:
+        try:
+            written = self._stderr_file.read_text(encoding="utf-8", errors="replace")
+        except OSError as problem:
+            written = f"(no output: {problem})"
+        lines = [line for line in written.splitlines() if line and "SLF4J" not in line]
+        said = "\n  ".join(lines[-8:]) or "(it wrote nothing)"
+        return (
+            f"the ZooKeeper server at {self.hosts} with data in {self.data_dir} {what}; check "
+            f"that the directory is intact and the machine has memory left; it wrote:\n  {said}"
+        )
+
+    def _forget_in_child(self) -> None:
+        """Drop, in a forked child, what keeps the server alive for its owner."""
+        if self._stopped:
+            return
+        self._stopped = True
+        guard, self._guard, self._pid = self._guard, None, None
+        with contextlib.suppress(OSError):
+            os.close(self._lock)
+        self._port_holder.close()
+        if guard is not None:
+            if guard.stdin is not None:
+                guard.stdin.close()
+            guard.returncode = 0  # the owner waits for it, not this child
+
+
+_LIVE: weakref.WeakSet[Server] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for server in list(_LIVE):
+        server._forget_in_child()  # noqa: SLF001 - the same module
+
+
+os.register_at_fork(after_in_child=_forget_all)
+
+
+def _lock_directory(directory: Path) -> int:
+    """Create the directory if need be and lock it; return the descriptor that holds the lock."""
+    try:
+        (directory / "version-2").mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(directory / "reassure.lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as problem:
+        raise ServerError(
+            f"{directory} cannot hold a server's data ({problem.strerror}); "
+            "name a directory that this user can write to"
+        ) from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise ServerError(
+            f"{directory} is in use by a running server; stop that one, or name another directory"
+        ) from None
+    return descriptor
+
+
+def _hold_port() -> socket.socket:
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind((HOST, 0))
+    return holder
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether a process exists and is not merely waiting to be collected."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return status.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def _four_letters(port: int, word: bytes) -> str:
+    """Ask one of the server's four-letter words; an empty answer if it does not answer."""
+    try:
+        with socket.create_connection((HOST, port), timeout=_PROBE_SECONDS) as connection:
+            connection.sendall(word)
+            return b"".join(iter(lambda: connection.recv(4096), b"")).decode("ascii", "replace")
+    except OSError:
+        return ""
