@@ -1,0 +1,168 @@
+"""The `direct:` adapter interface, version 1: how the gate drives an implementation.
+
+An adapter is a Python object that runs the controllers and brokers of one implementation against a
+chroot that the gate gives it. The gate itself plays the client (topics, requests) and reads what
+happened from ZooKeeper's transaction log; an adapter is never asked what happened.
+
+Replies are `OK`, `REFUSED` (definitely not done) or `UNKNOWN` (may have been done: a lost connection
+is always this). An adapter raises only when it cannot go on; that ends the run as `adapter-died`,
+which is neither a violation nor a pass. docs/adapter.md has an example.
+"""
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, Protocol, runtime_checkable
+from urllib.parse import parse_qsl
+
+from reassure_conformance.steps import CAPABILITIES
+
+ADAPTER_VERSION: Final = 1
+
+
+class Reply(Enum):
+    """What an adapter says to a step."""
+
+    OK = "ok"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What an implementation says of itself."""
+
+    name: str
+    version: str
+    language: str
+    profile: str
+    """A profile of the spec, by name."""
+    readings: Mapping[str, str] = field(default_factory=dict)
+    """Readings that differ from the profile's, by dotted name."""
+    capabilities: frozenset[str] = frozenset()
+    """Those of `reassure_conformance.steps.CAPABILITIES` that it has."""
+    adapter_version: int = ADAPTER_VERSION
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the record that reports print."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "language": self.language,
+            "capabilities": sorted(self.capabilities),
+        }
+
+
+@runtime_checkable
+class Adapter(Protocol):
+    """One implementation under test. Calls come from one thread, one at a time."""
+
+    def describe(self) -> Description:
+        """Say what the implementation is and what it can do; called once, first."""
+
+    def start(self, hosts: str, chroot: str, brokers: tuple[int, ...]) -> None:
+        """Bring up these brokers and one controller in a chroot that exists and is empty.
+
+        `hosts` is "host:port". Called once for each example; `stop` comes before the next.
+        """
+
+    def settle(self, timeout_s: float) -> bool:
+        """Let everything that is not held go on until nothing is left to do.
+
+        Returns whether the cluster is quiescent: a controller acts, it is not held, nobody who was
+        held sleeps, and all that had been written before the call has been dealt with.
+        """
+
+    def stop(self) -> None:
+        """End the brokers and controllers of this example."""
+
+    def close(self) -> None:
+        """End for good and give everything back; called once, last, whatever happened."""
+
+    def start_broker(self, broker: int) -> Reply:
+        """Start a broker that is down (capability `brokers`)."""
+
+    def stop_broker(self, broker: int) -> Reply:
+        """Let a broker die: its registration goes at once (capability `brokers`)."""
+
+    def change_isr(self, broker: int, topic: str, partition: int, *, joins: bool) -> Reply:
+        """Have the leader add or remove an in-sync replica (capability `isr`)."""
+
+    def hold(self, effects: int) -> Reply:
+        """Stop the controller before its next effect but `effects` (capability `hold`)."""
+
+    def resume(self) -> Reply:
+        """Let everything held go on where it stood (capability `hold`)."""
+
+    def kill_controller(self) -> Reply:
+        """End the acting controller's process; its memory is lost (capability `kill`)."""
+
+    def elect(self) -> Reply:
+        """Start one more controller process, which contends (capability `kill`)."""
+
+    def expire_session(self) -> Reply:
+        """Expire the acting controller's session; the process lives on (capability `expire`)."""
+
+    def cut_connection(self) -> Reply:
+        """Break the acting controller's connection, keeping its session (capability `cut`)."""
+
+
+class BadConnectable(ValueError):
+    """A connectable that names no adapter."""
+
+
+class AdapterDied(RuntimeError):
+    """An adapter raised: its own class of result, never a violation."""
+
+
+def open_adapter(
+    connectable: str, *, profile: str, readings: Mapping[str, str], faults: tuple[str, ...] = ()
+) -> Adapter:
+    """Return the adapter that a connectable `direct:package.module:Class?key=value` names.
+
+    The class is called with keyword arguments `profile` and `readings`, those of the query, and
+    `faults` where any are asked for. Raises BadConnectable, AdapterDied.
+    """
+    scheme, _, rest = connectable.partition(":")
+    place, _, query = rest.partition("?")
+    module_name, colon, class_name = place.partition(":")
+    if scheme != "direct" or not colon or not class_name:
+        raise BadConnectable(
+            f"{connectable!r} is not an implementation; write direct:package.module:Class"
+        )
+    try:
+        factory = getattr(importlib.import_module(module_name), class_name)
+    except (ImportError, AttributeError) as error:
+        raise BadConnectable(f"{connectable!r} cannot be loaded: {error}") from error
+    options: dict[str, object] = dict(parse_qsl(query, keep_blank_values=True))
+    if faults:
+        options["faults"] = faults
+    try:
+        adapter = factory(profile=profile, readings=dict(readings), **options)
+    except (TypeError, ValueError) as error:
+        raise BadConnectable(f"{connectable!r} refuses its settings: {error}") from error
+    except Exception as error:
+        raise AdapterDied(f"{connectable} died when it was made: {error!r}") from error
+    if not isinstance(adapter, Adapter):
+        missing = [name for name in _METHODS if not callable(getattr(adapter, name, None))]
+        raise BadConnectable(f"{connectable!r} is no adapter: it lacks {', '.join(missing)}")
+    return adapter
+
+
+_METHODS: Final = tuple(name for name in vars(Adapter) if not name.startswith("_"))
+
+
+def check_description(description: Description) -> None:
+    """Raise BadConnectable when a description does not fit this version of the interface."""
+    if description.adapter_version != ADAPTER_VERSION:
+        raise BadConnectable(
+            f"{description.name} speaks adapter version {description.adapter_version}; "
+            f"this gate speaks {ADAPTER_VERSION}"
+        )
+    unknown = description.capabilities - set(CAPABILITIES)
+    if unknown:
+        raise BadConnectable(
+            f"{description.name} declares unknown capabilities {', '.join(sorted(unknown))}; "
+            f"there are: {', '.join(CAPABILITIES)}"
+        )

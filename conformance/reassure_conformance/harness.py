@@ -1,0 +1,404 @@
+"""The harness: carries out steps against an implementation and has the log judged.
+
+One `Harness` serves one run. It owns a ZooKeeper client (it plays the Kafka client), a follower of
+the server's transaction log, the adapter and the judge. Each example or story gets a fresh chroot:
+
+    begin -> perform, perform, ... -> heal -> end
+
+After each step everything that is not held settles, the new transactions are read and judged, and
+where the cluster is quiescent the judge's obligations (what must have happened by now) fall due.
+Limits apply to faults, never to healing: `heal` lets go of what is held, elects a controller where
+none acts and brings brokers back, and then nothing may be left undone.
+
+Where the time goes is counted in `clock`, by section.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionLoss, KazooException, NodeExistsError, SessionExpiredError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from reassure_conformance import steps as s
+from reassure_conformance.adapter import Adapter, AdapterDied, Reply, check_description
+from reassure_conformance.situation import Situation, why_not
+from reassure_conformance.story import Story
+from reassure_judge.judge import Judge
+from reassure_judge.verdicts import Violation
+from reassure_spec.readings import get_profile, override_readings
+from reassure_spec.znodes import (
+    MAX_ZNODE_BYTES,
+    REASSIGNMENT_REQUESTS,
+    REQUEST_PREFIX,
+    ReplicaList,
+    RequestZnode,
+    encode_config,
+    encode_request,
+    encode_topic,
+    topic_config_path,
+    topic_path,
+)
+from reassure_zookeeper.txnlog import LogFollower, Transaction
+
+SETTLE_TIMEOUT_S: Final = 10.0
+SKIPPED: Final = "skipped"
+
+
+class ServerGone(RuntimeError):
+    """ZooKeeper does not answer: nothing can be said about the implementation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of one step."""
+
+    step: s.Step
+    result: str
+    """`ok`, `refused`, `unknown` or `skipped`."""
+    why: str
+    """Why it was skipped, "" where it was not."""
+    transactions: int
+    """How many transactions of this cluster the log shows since the step before."""
+    first_zxid: int
+    """The first of them, 0 where there is none."""
+
+
+@dataclass(slots=True)
+class Example:
+    """One cluster in a chroot of its own, and what was done to it."""
+
+    story: Story
+    """The cluster, and the steps asked for so far."""
+    chroot: str
+    now: Situation
+    done: list[Done] = field(default_factory=list)
+    transactions: list[Transaction] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+    unsettled: int = 0
+    """How often the cluster did not become quiescent though nothing was held."""
+
+    def effective_steps(self) -> int:
+        """Return the number of steps that were really carried out."""
+        return sum(done.result in ("ok", "unknown") for done in self.done)
+
+
+class Harness:
+    """One run's connection of server, implementation and judge. A context manager.
+
+    `hosts` is "host:port", `log_dir` the directory of the server's transaction logs. Raises
+    AdapterDied whenever the adapter raises, ServerGone when ZooKeeper does not answer.
+    """
+
+    def __init__(
+        self,
+        hosts: str,
+        log_dir: object,
+        adapter: Adapter,
+        *,
+        settle_timeout_s: float = SETTLE_TIMEOUT_S,
+        chroot_prefix: str = "/example",
+    ) -> None:
+        self.clock: Counter[str] = Counter()
+        self.hosts = hosts
+        self.adapter = adapter
+        with self._calling("describe"):
+            self.description = adapter.describe()
+        check_description(self.description)
+        self.readings = override_readings(
+            get_profile(self.description.profile), self.description.readings
+        )
+        self.judge = Judge(self.description.profile, self.readings)
+        self.examples = 0
+        self.steps = 0
+        self.results: Counter[str] = Counter()
+        self.unsettled = 0
+        self._settle_timeout_s = settle_timeout_s
+        self._prefix = chroot_prefix
+        self._follower = LogFollower(log_dir)  # type: ignore[arg-type]
+        self._follower.read_new()
+        self._client = KazooClient(hosts=hosts, timeout=30.0)
+        try:
+            self._client.start(timeout=15)
+        except KazooTimeoutError as error:
+            raise ServerGone(f"ZooKeeper at {hosts} does not answer: {error}") from error
+        self._seen_violations = 0
+
+    def __enter__(self) -> "Harness":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the adapter and the client; the server stays. Never raises AdapterDied."""
+        try:
+            self.adapter.close()
+        except Exception:  # noqa: BLE001 - the run is over, and its result must not depend on this
+            self.results["close failed"] += 1
+        self._client.stop()
+        self._client.close()
+
+    @contextmanager
+    def _section(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.clock[name] += time.perf_counter() - start  # type: ignore[assignment]
+
+    @contextmanager
+    def _calling(self, verb: str) -> Iterator[None]:
+        """Count the adapter's time, and tell its exceptions from everybody else's."""
+        with self._section("controller"):
+            try:
+                yield
+            except Exception as error:
+                raise AdapterDied(f"the adapter died in {verb}: {error!r}") from error
+
+    # -- an example, from begin to end
+
+    def begin(self, brokers: ReplicaList, name: str = "example") -> Example:
+        """Make a fresh chroot, start brokers and a controller there, and settle."""
+        self.examples += 1
+        chroot = f"{self._prefix}-{self.examples:05d}"
+        with self._section("zookeeper"):
+            self._write(lambda: self._client.create(chroot, b""))
+        with self._calling("start"):
+            self.adapter.start(self.hosts, chroot, brokers)
+        now = Situation(
+            brokers=brokers,
+            view=self.judge.view(chroot),
+            capabilities=self.description.capabilities,
+            up=set(brokers),
+        )
+        example = Example(Story(name, (), brokers), chroot, now)
+        self._settle_and_judge(example)
+        return example
+
+    def perform(self, example: Example, step: s.Step) -> Done:
+        """Carry out a step, settle, and judge what happened; skip it where it is not possible."""
+        example.story = example.story.with_steps((*example.story.steps, step))
+        reason = why_not(step, example.now)
+        before = len(example.transactions)
+        if reason:
+            result = SKIPPED
+        else:
+            result = self._carry_out(example, step).value
+            self._settle_and_judge(example)
+        fresh = example.transactions[before:]
+        done = Done(step, result, reason, len(fresh), fresh[0].zxid if fresh else 0)
+        example.done.append(done)
+        self.results[result] += 1
+        self.steps += result in ("ok", "unknown")
+        return done
+
+    def heal(self, example: Example) -> None:
+        """Undo every fault that still lasts, settle, and judge that nothing is left undone."""
+        now = example.now
+        if now.held or now.sleeper:
+            with self._calling("resume"):
+                self.adapter.resume()
+            now.held = now.sleeper = False
+        if not now.acting:
+            with self._calling("elect"):
+                self.adapter.elect()
+            now.acting = True
+        self._settle_and_judge(example)
+        down = [broker for broker in now.brokers if broker not in now.up]
+        for broker in down:
+            with self._calling("start_broker"):
+                self.adapter.start_broker(broker)
+            now.up.add(broker)
+        if down:
+            self._settle_and_judge(example)
+
+    def end(self, example: Example) -> None:
+        """Stop the example's brokers and controllers and forget its chroot."""
+        with self._calling("stop"):
+            self.adapter.stop()
+        self.judge.forget(example.chroot)
+
+    def tell(self, story: Story) -> Example:
+        """Carry out a whole story, healing at its end; stop early at the first violation."""
+        example = self.begin(story.brokers, story.name)
+        try:
+            for step in story.steps:
+                self.perform(example, step)
+                if example.violations:
+                    break
+            if not example.violations:
+                self.heal(example)
+        finally:
+            self.end(example)
+        return example
+
+    # -- the parts of a step
+
+    def _carry_out(self, example: Example, step: s.Step) -> Reply:
+        if type(step) not in s.NEEDS:
+            with self._section("zookeeper"):
+                return self._client_step(example, step)
+        with self._calling(s.format_step(step)):
+            reply = self._adapter_step(example.now, step)
+            if not isinstance(reply, Reply):
+                raise TypeError(f"expected a Reply, got {reply!r}")
+        if reply is not Reply.REFUSED:
+            _note_effect(example.now, step)
+        return reply
+
+    def _adapter_step(self, now: Situation, step: s.Step) -> Reply:
+        adapter = self.adapter
+        match step:
+            case s.Join(broker, (topic, partition)):
+                return adapter.change_isr(broker, topic, partition, joins=True)
+            case s.Leave(broker, (topic, partition)):
+                return adapter.change_isr(broker, topic, partition, joins=False)
+            case s.Die(broker):
+                return adapter.stop_broker(broker)
+            case s.Return(broker):
+                return adapter.start_broker(broker)
+            case s.Hold(effects):
+                return adapter.hold(effects)
+            case s.Resume():
+                return adapter.resume()
+            case s.Kill():
+                return adapter.kill_controller()
+            case s.Elect():
+                return adapter.elect()
+            case s.Expire():
+                return adapter.expire_session()
+            case s.Cut():
+                return adapter.cut_connection()
+            case _:
+                raise AssertionError(step)
+
+    def _client_step(self, example: Example, step: s.Step) -> Reply:
+        match step:
+            case s.CreateTopic():
+                return self._write(lambda: self._create_topic(example.chroot, step))
+            case s.Request(targets):
+                return self._ask(example.chroot, [encode_request(RequestZnode(dict(targets)))])
+            case s.Burst(requests):
+                return self._ask(
+                    example.chroot, [encode_request(RequestZnode(dict(r.targets))) for r in requests]
+                )
+            case s.Change(key, target):
+                return self._ask(example.chroot, [encode_request(RequestZnode({key: target}))])
+            case s.Cancel(key):
+                target = example.now.original_of(key)
+                return self._ask(example.chroot, [encode_request(RequestZnode({key: target}))])
+            case s.RawRequest(kind):
+                return self._ask(example.chroot, [_raw_content(kind)])
+            case s.Foreign(kind):
+                path, content = s.FOREIGN_KINDS[kind]
+                example.now.planted.add(kind)
+                return self._write(
+                    lambda: self._client.create(example.chroot + path, content, makepath=True)
+                )
+            case _:
+                raise AssertionError(step)
+
+    def _create_topic(self, chroot: str, step: s.CreateTopic) -> None:
+        # The configuration goes first and in the same multi: no controller may see the topic
+        # without the minimum that its creator asked for.
+        multi = self._client.transaction()
+        if step.min_isr != 1:
+            config = encode_config({"min.insync.replicas": str(step.min_isr)})
+            multi.create(chroot + topic_config_path(step.topic), config)
+        content = encode_topic(dict(enumerate(step.assignments)))
+        multi.create(chroot + topic_path(step.topic), content)
+        for result in multi.commit():
+            if isinstance(result, KazooException):
+                raise result
+
+    def _ask(self, chroot: str, contents: list[bytes]) -> Reply:
+        path = f"{chroot}{REASSIGNMENT_REQUESTS}/{REQUEST_PREFIX}"
+
+        def make() -> None:
+            pending = [self._client.create_async(path, c, sequence=True) for c in contents]
+            for result in pending:
+                result.get(timeout=self._settle_timeout_s)
+
+        return self._write(make)
+
+    def _write(self, write: object) -> Reply:
+        """Make a client's write; an answer that never came is UNKNOWN, a refusal REFUSED."""
+        try:
+            write()  # type: ignore[operator]
+        except NodeExistsError:
+            return Reply.REFUSED
+        except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
+            if not self._client.connected:
+                raise ServerGone(f"ZooKeeper at {self.hosts} is gone: {error!r}") from error
+            return Reply.UNKNOWN
+        except KazooException:
+            return Reply.REFUSED
+        return Reply.OK
+
+    def _settle_and_judge(self, example: Example) -> None:
+        now = example.now
+        quiescent = False
+        if now.acting or now.sleeper:
+            with self._calling("settle"):
+                quiescent = self.adapter.settle(self._settle_timeout_s)
+        if quiescent:
+            now.acting = True
+        elif now.acting and not now.held and not now.sleeper:
+            example.unsettled += 1
+            self.unsettled += 1
+        self.read_log(example)
+        with self._section("judge"):
+            if quiescent:
+                self.judge.quiesce(example.chroot)
+            now.view = self.judge.view(example.chroot)
+        self._collect(example)
+
+    def read_log(self, example: Example) -> None:
+        """Feed the judge what the log shows since the last look; keep it with the example."""
+        with self._section("log"):
+            fresh = self._follower.read_new()
+        example.transactions += fresh
+        with self._section("judge"):
+            for transaction in fresh:
+                self.judge.feed(transaction)
+
+    def _collect(self, example: Example) -> None:
+        found = self.judge.violations[self._seen_violations :]
+        self._seen_violations = len(self.judge.violations)
+        example.violations += [v for v in found if v.chroot == example.chroot]
+
+
+def _note_effect(now: Situation, step: s.Step) -> None:
+    """Count what only the driver knows."""
+    match step:
+        case s.Die(broker):
+            now.up.discard(broker)
+        case s.Return(broker):
+            now.up.add(broker)
+        case s.Hold():
+            now.held = True
+        case s.Resume():
+            now.held = now.sleeper = False
+        case s.Kill():
+            now.acting = now.held = False
+        case s.Elect():
+            now.acting = True
+        case s.Expire():
+            # Only a held process sleeps through the loss of its session; another one finds out at
+            # once and contends again.
+            now.sleeper = now.sleeper or now.held
+            now.acting = not now.held
+            now.held = False
+        case _:
+            pass
+
+
+def _raw_content(kind: str) -> bytes:
+    if kind == s.TOO_LARGE:
+        return b'{"version":1,"assignments":{}' + b" " * MAX_ZNODE_BYTES + b"}"
+    return s.RAW_KINDS[kind]

@@ -1,0 +1,148 @@
+"""What the gate knows of an example's cluster, and which steps that makes possible.
+
+What ZooKeeper holds comes from the judge's view; what only the driver can know (which brokers it
+stopped, whether it holds the controller) is counted here. `why_not` is the one place that decides
+whether a step can be taken: the guide asks it for what to draw, the harness for what to skip.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from reassure_conformance import steps as s
+from reassure_model.state import Partition
+from reassure_spec.znodes import NO_LEADER, PartitionKey, ReplicaList
+
+
+class View(Protocol):
+    """What ZooKeeper holds of one cluster, as the judge rebuilt it from the log."""
+
+    @property
+    def partitions(self) -> Mapping[PartitionKey, Partition]:
+        """The partitions that exist or that a pending request names."""
+
+    @property
+    def live(self) -> frozenset[int]:
+        """Registered brokers."""
+
+
+@dataclass(slots=True)
+class Situation:
+    """One cluster under test, between two steps."""
+
+    brokers: ReplicaList
+    """Every broker of the cluster, up or down."""
+    view: View
+    capabilities: frozenset[str] = frozenset(s.CAPABILITIES)
+    up: set[int] = field(default_factory=set)
+    acting: bool = True
+    """Whether a controller process that can act is there (held or not)."""
+    held: bool = False
+    """Whether a hold was asked for and not yet ended."""
+    sleeper: bool = False
+    """Whether a process whose session is gone is held and will wake up."""
+    planted: set[str] = field(default_factory=set)
+    """Kinds of foreign znodes that were planted."""
+
+    def in_flight(self) -> tuple[PartitionKey, ...]:
+        """Return the partitions with a reassignment in flight, in order."""
+        return tuple(
+            key for key, p in sorted(self.view.partitions.items()) if p.reassignment is not None
+        )
+
+    def existing(self) -> tuple[PartitionKey, ...]:
+        """Return the partitions that exist, in order."""
+        return tuple(
+            key for key, p in sorted(self.view.partitions.items()) if p.assigned is not None
+        )
+
+    def joinable(self) -> tuple[tuple[int, PartitionKey], ...]:
+        """Return who could join which in-sync set."""
+        found = []
+        for key in self.existing():
+            partition = self.view.partitions[key]
+            state, assigned = partition.state, partition.assigned or ()
+            if state is None or state.leader not in self.up:
+                continue
+            found += [(b, key) for b in assigned if b in self.up and b not in state.isr]
+        return tuple(found)
+
+    def leavable(self) -> tuple[tuple[int, PartitionKey], ...]:
+        """Return who could leave which in-sync set."""
+        found = []
+        for key in self.existing():
+            state = self.view.partitions[key].state
+            if state is None or state.leader == NO_LEADER or state.leader not in self.up:
+                continue
+            found += [(b, key) for b in sorted(set(state.isr)) if b != state.leader]
+        return tuple(found)
+
+    def original_of(self, key: PartitionKey) -> ReplicaList:
+        """Return the replica list that a cancel asks for: the first `top` of the assigned ones."""
+        partition = self.view.partitions[key]
+        if partition.reassignment is None:
+            return partition.assigned or ()
+        return (partition.assigned or ())[: partition.reassignment.top]
+
+
+def _why_not_client(step: s.Step, now: Situation) -> str:
+    match step:
+        case s.CreateTopic(topic, assignments, _):
+            if any(name == topic for name, _ in now.existing()):
+                return "the topic exists"
+            if not set().union(*assignments) <= set(now.brokers):
+                return "it names a broker that the cluster does not have"
+        case s.Change(key, _) | s.Cancel(key):
+            partition = now.view.partitions.get(key)
+            if partition is None or (partition.reassignment is None and not partition.requests):
+                return "no reassignment is in flight"
+        case s.Foreign(kind):
+            if kind in now.planted:
+                return "it was planted already"
+    return ""
+
+
+def _why_not_broker(step: s.Step, now: Situation) -> str:
+    match step:
+        case s.Join(broker, key):
+            if (broker, key) not in now.joinable():
+                return "it is in sync already, not assigned, down, or there is no leader"
+        case s.Leave(broker, key):
+            if (broker, key) not in now.leavable():
+                return "it is not in sync, it leads, or there is no leader"
+        case s.Die(broker):
+            if broker not in now.up:
+                return "the broker is down or not of this cluster"
+            if len(now.up) == 1:
+                return "it is the last broker that is up"
+        case s.Return(broker):
+            if broker not in now.brokers or broker in now.up:
+                return "the broker is up or not of this cluster"
+    return ""
+
+
+def _why_not_controller(step: s.Step, now: Situation) -> str:
+    match step:
+        case s.Hold():
+            if not now.acting:
+                return "no controller acts"
+            if now.held:
+                return "it is held already"
+        case s.Resume():
+            if not now.held and not now.sleeper:
+                return "nothing is held"
+        case s.Kill() | s.Expire() | s.Cut():
+            if not now.acting:
+                return "no controller acts"
+        case s.Elect():
+            if now.acting:
+                return "a controller acts"
+    return ""
+
+
+def why_not(step: s.Step, now: Situation) -> str:
+    """Return why this step cannot be taken now, "" where it can."""
+    need = s.NEEDS.get(type(step))
+    if need is not None and need not in now.capabilities:
+        return f"the implementation does not declare capability {need}"
+    return _why_not_client(step, now) or _why_not_broker(step, now) or _why_not_controller(step, now)
