@@ -1,0 +1,407 @@
+"""Proofs: all paths of the code, a claim at the end of each, and a certificate that all were seen.
+
+One *shape* (lengths of all sequences) is explored at a time, from the smallest up. All goals that
+are about the same code share the exploration. At the end of each path the solver is asked for an
+input of that path that breaks the claim. Then, whatever the answers were:
+
+* the **certificate**: a fresh solver is asked for an input that satisfies the hypotheses and takes
+  none of the paths. There must be none; a proof without that is not called proved;
+* **witnesses**: one input of every path is run through the plain code, which must return what the
+  symbolic run returned;
+* a counterexample is made as small as possible and **replayed** on the plain code; if that does not
+  show the violation, the executor is at fault and says so.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import z3
+
+from reassure_proofs.statement import (
+    Claim,
+    Function,
+    Hypothesis,
+    Parameter,
+    Shape,
+    Values,
+    describe,
+    describe_values,
+    summarise_verdict,
+)
+from reassure_proofs.symex import Engine, EngineFault, GaveUp, Limits, Path, SBool, Term, concretise
+
+
+class ProofFaultError(RuntimeError):
+    """The proof machinery contradicts itself; no verdict it gave can be trusted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """The smallest input found that satisfies the hypotheses and breaks the claim."""
+
+    arguments: Mapping[str, Any]
+    """Plain arguments by name."""
+    outcome: str
+    """What the plain code returned for them, or the exception that it raised."""
+
+    def sentence(self) -> str:
+        """Return the counterexample in one line."""
+        return f"{describe_values(self.arguments)} -> {self.outcome}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counterexample as plain JSON values."""
+        arguments = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in self.arguments.items()
+        }
+        return {"arguments": arguments, "outcome": self.outcome, "sentence": self.sentence()}
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """Evidence that an exploration left nothing out."""
+
+    shape: Mapping[str, int | None]
+    """Lengths by argument, None for a single integer."""
+    paths: int
+    """Paths explored. None at all means that no input of this shape satisfies the hypotheses."""
+    gap: str
+    """Solver's answer to: is there an input that takes none of the paths? Must be `unsat`."""
+    replayed: int
+    """Paths whose witness gave the same result in the plain code; must be all of them."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the certificate as plain JSON values."""
+        return {
+            "shape": dict(self.shape),
+            "paths": self.paths,
+            "gap": self.gap,
+            "replayed": self.replayed,
+        }
+
+    @property
+    def complete(self) -> bool:
+        """Whether every input that satisfies the hypotheses takes one of the explored paths."""
+        return self.gap == "unsat" and self.replayed == self.paths
+
+
+@dataclass(frozen=True, slots=True)
+class ProofResult:
+    """What came of one claim."""
+
+    verdict: str
+    """`proved`, `refuted` or `unknown`."""
+    paths: int
+    """Paths explored, over all shapes; shared with the other goals of the same exploration."""
+    queries: int
+    """Questions to the solver, likewise."""
+    seconds: float
+    """Wall time, likewise."""
+    counterexample: Counterexample | None = None
+    """Smallest violation, if refuted."""
+    certificate: tuple[Certificate, ...] = ()
+    """One certificate for each shape."""
+    reason: str = ""
+    """Why the verdict is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """One claim about the code of an exploration."""
+
+    name: str
+    claim: Claim
+    hypotheses: tuple[Hypothesis, ...] = ()
+    """Those that the exploration itself does not assume."""
+
+
+@dataclass(frozen=True, slots=True)
+class Obligation:
+    """What the solver was asked about one goal in one shape: it must have no model."""
+
+    goal: str
+    assumptions: tuple[Term, ...]
+    violation: Term
+
+
+@dataclass(slots=True)
+class ShapeResult:
+    """What came of one exploration: one shape, several goals."""
+
+    certificate: Certificate | None = None
+    queries: int = 0
+    seconds: float = 0.0
+    counterexamples: dict[str, Counterexample] = field(default_factory=dict)
+    """By goal; a goal that is missing was not violated."""
+    obligations: list[Obligation] = field(default_factory=list)
+    gap: Term = None
+    """The certificate's question, as exported."""
+    reason: str = ""
+    """Why nothing can be said about any goal; empty if all is well."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what has to be reported as plain JSON values; the terms stay behind."""
+        return {
+            "certificate": None if self.certificate is None else self.certificate.to_json(),
+            "queries": self.queries,
+            "seconds": self.seconds,
+            "counterexamples": {
+                goal: found.to_json() for goal, found in self.counterexamples.items()
+            },
+            "reason": self.reason,
+        }
+
+
+@dataclass(slots=True)
+class _Exploration:
+    """The working state of `explore_shape`."""
+
+    function: Function
+    shape: Shape
+    hypotheses: Sequence[Hypothesis]
+    goals: Sequence[Goal]
+    limits: Limits
+    engine: Engine = field(init=False)
+    values: Values = field(init=False)
+    assumed: list[Term] = field(init=False)
+    extra: dict[str, list[Term]] = field(init=False)
+    paths: list[Term] = field(default_factory=list)
+    violations: dict[str, list[Term]] = field(default_factory=dict)
+    suspects: set[str] = field(default_factory=set)
+    """Goals that a path violates. (`violations` has the negated claim of all paths.)"""
+
+    def __post_init__(self) -> None:
+        self.engine = Engine(limits=self.limits, index_bound=_index_bound(self.shape))
+        self.values = {
+            name: self._symbols(name, parameter) for name, parameter in self.shape.items()
+        }
+        self.assumed = [_formula(item.holds(self.values)) for item in self.hypotheses]
+        self.extra = {
+            goal.name: [_formula(item.holds(self.values)) for item in goal.hypotheses]
+            for goal in self.goals
+        }
+
+    def run(self) -> None:
+        for path in self.engine.explore(self.assumed, self._body):
+            condition = z3.And(*path.condition) if path.condition else z3.BoolVal(True)
+            self.paths.append(condition)
+            self._replay_witness(path)
+            for goal in self.goals:
+                self._judge(goal, path, condition)
+
+    def _symbols(self, name: str, parameter: Parameter) -> Any:
+        if parameter.length is None:
+            return self.engine.symbol(name)
+        return tuple(self.engine.symbol(f"{name}[{i}]") for i in range(parameter.length))
+
+    def _body(self) -> tuple[object, dict[str, Term]]:
+        result = self.function(self.values)
+        return result, {goal.name: _formula(goal.claim(self.values, result)) for goal in self.goals}
+
+    def _judge(self, goal: Goal, path: Path[tuple[object, dict[str, Term]]], where: Term) -> None:
+        # Code that raises keeps no promise.
+        claim = path.result[1][goal.name] if path.result is not None else z3.BoolVal(False)
+        broken = z3.Not(claim)
+        self.violations.setdefault(goal.name, []).append(z3.And(where, broken))
+        if self.engine.check(*self.extra[goal.name], broken) is not None:
+            self.suspects.add(goal.name)
+
+    def _replay_witness(self, path: Path[tuple[object, dict[str, Term]]]) -> None:
+        arguments = _plain(self.values, path.witness)
+        result, error = _call(self.function, arguments)
+        if path.result is None:
+            same = type(error) is type(path.error)
+            expected = f"{type(path.error).__name__}: {path.error}"
+        else:
+            symbolic = concretise(path.result[0], path.witness)
+            same = error is None and result == symbolic
+            expected = describe(symbolic)
+        if not same:
+            raise EngineFault(
+                f"for {describe_values(arguments)} the symbolic run gave {expected}, "
+                f"the plain code {_outcome(result, error)}"
+            )
+
+    def certify(self) -> tuple[Certificate, Term]:
+        """Ask whether an input that satisfies the hypotheses takes none of the paths."""
+        covered = z3.Or(*self.paths) if self.paths else z3.BoolVal(False)
+        gap = z3.And(*self.assumed, z3.Not(covered))
+        solver = z3.Solver()
+        solver.set("timeout", int(self.limits.seconds * 1000))
+        solver.add(gap)
+        lengths = {name: parameter.length for name, parameter in self.shape.items()}
+        count = len(self.paths)
+        certificate = Certificate(lengths, count, str(solver.check()), replayed=count)
+        if certificate.gap == "sat":
+            left = describe_values(_plain(self.values, solver.model()))
+            raise EngineFault(f"inputs are left that take none of the explored paths: {left}")
+        return certificate, gap
+
+    def minimise(self, goal: Goal) -> Counterexample:
+        """Return the smallest violation of the goal, after replaying it on the plain code."""
+        solver = z3.Solver()
+        solver.set("timeout", self.limits.query_milliseconds)
+        solver.add(*self.assumed, *self.extra[goal.name], z3.Or(*self.violations[goal.name]))
+        model = _smallest_model(solver, self.shape, self.values)
+        arguments = _plain(self.values, model)
+        result, error = _call(self.function, arguments)
+        broken = error is not None or not goal.claim(arguments, result)
+        assumed = all(item.holds(arguments) for item in (*self.hypotheses, *goal.hypotheses))
+        if not (broken and assumed):
+            raise EngineFault(
+                f"{goal.name}: the counterexample {describe_values(arguments)} does not violate "
+                f"the claim in the plain code, which gives {_outcome(result, error)}"
+            )
+        return Counterexample(arguments, _outcome(result, error))
+
+
+def explore_shape(
+    function: Function,
+    shape: Shape,
+    hypotheses: Sequence[Hypothesis],
+    goals: Sequence[Goal],
+    limits: Limits | None = None,
+) -> ShapeResult:
+    """Explore the code for one shape under `hypotheses` and judge every goal on every path.
+
+    Raises ProofFaultError when the executor contradicts itself. Limits that were reached are told
+    in the result's `reason`.
+    """
+    started = time.monotonic()
+    outcome = ShapeResult()
+    work: _Exploration | None = None
+    try:
+        work = _Exploration(function, shape, hypotheses, goals, limits or Limits())
+        work.run()
+        outcome.certificate, outcome.gap = work.certify()
+        outcome.obligations = [
+            Obligation(goal.name, (*work.assumed, *work.extra[goal.name]), z3.Or(*violations))
+            for goal in goals
+            if (violations := work.violations.get(goal.name))
+        ]
+        if outcome.certificate.gap == "unknown":
+            outcome.reason = "the solver does not know whether every input takes an explored path"
+        for goal in goals:
+            if goal.name in work.suspects:
+                outcome.counterexamples[goal.name] = work.minimise(goal)
+    except GaveUp as stop:
+        outcome.reason = str(stop)
+    except EngineFault as fault:
+        raise ProofFaultError(f"the executor is at fault: {fault}") from fault
+    outcome.queries = work.engine.queries if work is not None else 0
+    outcome.seconds = time.monotonic() - started
+    return outcome
+
+
+def prove(
+    function: Function,
+    arguments: Sequence[Shape],
+    hypotheses: Sequence[Hypothesis],
+    claim: Claim,
+    limits: Limits | None = None,
+) -> ProofResult:
+    """Prove or refute that `claim` holds of every result of `function` under the hypotheses.
+
+    `arguments` are the shapes to look at, smallest first; the first in which the claim fails gives
+    the counterexample and ends the search. Raises ProofFaultError when the executor is at fault.
+    """
+    goal = Goal("claim", claim)
+    explored: list[ShapeResult] = []
+    for shape in arguments:
+        explored.append(explore_shape(function, shape, hypotheses, [goal], limits))
+        if explored[-1].counterexamples or explored[-1].reason:
+            break
+    return summarise("claim", explored)
+
+
+def summarise(goal: str, explored: Sequence[ShapeResult]) -> ProofResult:
+    """Return the verdict on one goal from the explorations of its shapes, smallest first."""
+    certificates = tuple(item.certificate for item in explored if item.certificate is not None)
+    paths = sum(certificate.paths for certificate in certificates)
+    counterexample = next(
+        (item.counterexamples[goal] for item in explored if goal in item.counterexamples), None
+    )
+    reason = next((item.reason for item in explored if item.reason), "")
+    verdict, reason = summarise_verdict(counterexample is not None, reason, paths)
+    return ProofResult(
+        verdict=verdict,
+        paths=paths,
+        queries=sum(item.queries for item in explored),
+        seconds=sum(item.seconds for item in explored),
+        counterexample=counterexample,
+        certificate=certificates,
+        reason=reason,
+    )
+
+
+def _index_bound(shape: Shape) -> int:
+    """Return a length that no sequence made from the arguments, each used once, can exceed."""
+    return 1 + sum(1 if item.length is None else item.length for item in shape.values())
+
+
+def _formula(truth: Any) -> Term:
+    return truth.term if isinstance(truth, SBool) else z3.BoolVal(bool(truth))
+
+
+def _plain(values: Values, model: Term) -> dict[str, Any]:
+    return {name: concretise(value, model) for name, value in values.items()}
+
+
+def _call(function: Function, arguments: Values) -> tuple[object, Exception | None]:
+    try:
+        return function(arguments), None
+    except Exception as error:
+        return None, error
+
+
+def _outcome(result: object, error: Exception | None) -> str:
+    return describe(result) if error is None else f"raises {type(error).__name__}: {error}"
+
+
+def _smallest_model(solver: Any, shape: Shape, values: Values) -> Term:
+    """Return a model with the integers minimised one after the other, in the shape's order.
+
+    Values from each parameter's floor upwards are preferred. If there are none, distance from
+    zero counts. Raises GaveUp when the solver does not know.
+    """
+    flat = [
+        (number.term, parameter.floor)
+        for name, parameter in shape.items()
+        for number in (values[name] if parameter.length is not None else (values[name],))
+    ]
+    if _ask(solver, *(term >= floor for term, floor in flat)) is not None:
+        measures = [term - floor for term, floor in flat]
+        solver.add(*(term >= floor for term, floor in flat))
+    else:
+        measures = [z3.If(term >= 0, 2 * term, -2 * term - 1) for term, _ in flat]
+    for measure in measures:
+        _minimise(solver, measure)
+    model = _ask(solver)
+    if model is None:
+        raise EngineFault("a violated path has no input that violates it")
+    return model
+
+
+def _minimise(solver: Any, measure: Term) -> None:
+    """Fix `measure`, which is never negative, at its smallest value: a search by halving."""
+    model = _ask(solver)
+    if model is None:
+        raise EngineFault("a violated path has no input that violates it")
+    low, high = 0, model.eval(measure, model_completion=True).as_long()
+    while low < high:
+        middle = (low + high) // 2
+        better = _ask(solver, measure <= middle)
+        if better is None:
+            low = middle + 1
+        else:
+            high = better.eval(measure, model_completion=True).as_long()
+    solver.add(measure == high)
+
+
+def _ask(solver: Any, *assumptions: Term) -> Term | None:
+    answer = solver.check(*assumptions)
+    if answer == z3.unknown:
+        raise GaveUp(f"the solver does not know: {solver.reason_unknown()}")
+    return solver.model() if answer == z3.sat else None

@@ -1,0 +1,251 @@
+"""Proves the theorems, in worker processes where that pays, and reports.
+
+Verdicts on a theorem: `proved`, `refuted`, `unknown`. What they mean depends on what is expected:
+a refutation that is expected is a *finding* about a document; one that is not is a violation; an
+expected refutation that does not come is stale, because what the register says is no longer so.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any, Final
+
+from reassure_proofs.statement import summarise_verdict
+from reassure_proofs.tasks import Task, group_theorems, run_task
+from reassure_proofs.theorems import Theorem, get_theorems
+from reassure_proofs.worker import Worker, WorkerSilentError
+
+Progress = Callable[[int, int], None]
+"""Called with (tasks done, tasks in all) whenever a task ends."""
+Record = dict[str, Any]
+
+_GRACE_SECONDS: Final = 10.0
+"""A worker gives up by itself at the limit; one that does not by now hangs and is ended."""
+_WORKERS_PAY_FROM: Final = 4
+"""Replication factor below which a worker would take longer to start than to prove."""
+
+
+@dataclass(frozen=True, slots=True)
+class TheoremResult:
+    """What came of one theorem."""
+
+    theorem: Theorem
+    verdict: str
+    """`proved`, `refuted` or `unknown`."""
+    bound: str
+    """Up to where it was looked at, in words."""
+    seconds: float
+    """Processor time of the explorations; theorems about one subject share them."""
+    paths: int
+    """Paths explored, shared likewise."""
+    queries: int
+    """Questions to the solver, shared likewise."""
+    counterexample: Mapping[str, Any] | None = None
+    """`arguments`, `outcome` and the `sentence` that shows both."""
+    certificate: tuple[Mapping[str, Any], ...] = ()
+    """For each shape: its lengths, paths, witnesses replayed, and the answer on the gap."""
+    reason: str = ""
+    """Why the verdict is unknown."""
+
+    @property
+    def outcome(self) -> str:
+        """Return `holds`, `finding`, `violated`, `stale` or `unknown`."""
+        if self.verdict == "unknown":
+            return "unknown"
+        if self.verdict == self.theorem.expected:
+            return "holds" if self.verdict == "proved" else "finding"
+        return "violated" if self.verdict == "refuted" else "stale"
+
+    def to_json(self) -> Record:
+        """Return the result as plain JSON values."""
+        theorem = self.theorem
+        return {
+            "name": theorem.name,
+            "clause": theorem.clause,
+            "statement": theorem.statement,
+            "profile": theorem.profile,
+            "layer": theorem.layer,
+            "bound": self.bound,
+            "hypotheses": [
+                {"name": item.name, "sentence": item.sentence} for item in theorem.hypotheses
+            ],
+            "expected": theorem.expected,
+            "verdict": self.verdict,
+            "outcome": self.outcome,
+            "seconds": round(self.seconds, 3),
+            "paths": self.paths,
+            "queries": self.queries,
+            "counterexample": self.counterexample,
+            "certificate": list(self.certificate),
+            "reason": self.reason,
+        }
+
+
+def prove_all(
+    names: Sequence[str] | None = None,
+    replication_factor: int = 4,
+    progress: Progress | None = None,
+    timeout_s: float = 60.0,
+    processes: int | None = None,
+) -> list[TheoremResult]:
+    """Prove the named theorems (all of them without names), in the register's order.
+
+    `timeout_s` limits the exploration of one shape; a theorem that needs more is unknown.
+    `processes` is at most two by default; 1 keeps the work in this process. Raises
+    UnknownTheoremError for a name there is not, ProofFaultError or WorkerFailedError when the
+    proof machinery itself is at fault.
+    """
+    theorems = get_theorems(None if names is None else list(names))
+    if processes is None:
+        processes = min(2, os.cpu_count() or 1)
+        if replication_factor < _WORKERS_PAY_FROM:
+            processes = 1
+    tasks = [
+        task
+        for group in group_theorems(theorems)
+        for task in make_tasks(group, replication_factor, timeout_s)
+    ]
+    records = run_tasks(tasks, processes, progress)
+    return [_summarise(theorem, tasks, records, replication_factor) for theorem in theorems]
+
+
+def make_tasks(
+    group: Sequence[Theorem], replication_factor: int, seconds: float, without: str = ""
+) -> list[Task]:
+    """Return the tasks of one group of theorems.
+
+    One task for each shape, the costly ones first. Where refutations are expected it is a single
+    task, as it ends with the first of them.
+    """
+    names = tuple(theorem.name for theorem in group)
+    places = range(len(group[0].shapes(replication_factor)))
+    if without or group[0].expected == "refuted":
+        return [Task(names, tuple(places), replication_factor, seconds, without)]
+    return [Task(names, (place,), replication_factor, seconds) for place in reversed(places)]
+
+
+def run_tasks(
+    tasks: Sequence[Task], processes: int, progress: Progress | None = None
+) -> list[list[Record]]:
+    """Return the records of every task, in the order of the tasks."""
+    answers: list[list[Record]] = [[] for _ in tasks]
+    for done, (place, records) in enumerate(_answers(tasks, processes), start=1):
+        answers[place] = records
+        if progress is not None:
+            progress(done, len(tasks))
+    return answers
+
+
+def _answers(tasks: Sequence[Task], processes: int) -> Iterator[tuple[int, list[Record]]]:
+    if processes <= 1:
+        for place, task in enumerate(tasks):
+            yield place, run_task(task)
+        return
+    idle: SimpleQueue[Worker] = SimpleQueue()
+    with ExitStack() as stack:
+        for _ in range(processes):
+            idle.put(stack.enter_context(Worker()))
+        pool = stack.enter_context(ThreadPoolExecutor(processes))
+        futures = {pool.submit(_ask, idle, task): place for place, task in enumerate(tasks)}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        finally:
+            # After a failure nothing that was not begun is of use.
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _ask(idle: "SimpleQueue[Worker]", task: Task) -> list[Record]:
+    worker = idle.get()
+    try:
+        return worker.ask(task, task.seconds * len(task.shapes) + _GRACE_SECONDS)
+    except WorkerSilentError as silent:
+        return [{"place": task.shapes[0], "reason": str(silent)}]
+    finally:
+        idle.put(worker)
+
+
+def _summarise(
+    theorem: Theorem,
+    tasks: Sequence[Task],
+    answers: Sequence[Sequence[Record]],
+    replication_factor: int,
+) -> TheoremResult:
+    """Return the result of one theorem from the records of the tasks it was part of."""
+    records = [
+        record
+        for task, some in zip(tasks, answers, strict=True)
+        if theorem.name in task.theorems
+        for record in some
+    ]
+    return summarise_records(theorem, records, replication_factor)
+
+
+def summarise_records(
+    theorem: Theorem, records: Sequence[Record], replication_factor: int
+) -> TheoremResult:
+    """Return the result of one theorem from the records of its shapes, in any order."""
+    ordered = sorted(records, key=lambda record: int(record["place"]))
+    certificates = tuple(item["certificate"] for item in ordered if item.get("certificate"))
+    counterexample = next(
+        (
+            item["counterexamples"][theorem.name]
+            for item in ordered
+            if theorem.name in item.get("counterexamples", {})
+        ),
+        None,
+    )
+    paths = sum(certificate["paths"] for certificate in certificates)
+    reason = next((item["reason"] for item in ordered if item.get("reason")), "")
+    verdict, reason = summarise_verdict(counterexample is not None, reason, paths)
+    return TheoremResult(
+        theorem=theorem,
+        verdict=verdict,
+        bound=theorem.bound(replication_factor),
+        seconds=sum(item.get("seconds", 0.0) for item in ordered),
+        paths=paths,
+        queries=sum(item.get("queries", 0) for item in ordered),
+        counterexample=counterexample,
+        certificate=certificates,
+        reason=reason,
+    )
+
+
+def summarise_outcomes(results: Sequence[TheoremResult]) -> str:
+    """Return one verdict on all results: `holds`, `violated`, `unknown` or `vacuous`.
+
+    `vacuous` stands for nothing proved at all and for expected refutations that did not come.
+    """
+    outcomes = {result.outcome for result in results}
+    for outcome, verdict in (
+        ("violated", "violated"),
+        ("unknown", "unknown"),
+        ("stale", "vacuous"),
+    ):
+        if outcome in outcomes:
+            return verdict
+    return "holds" if outcomes else "vacuous"
+
+
+def to_json(results: Sequence[TheoremResult]) -> Record:
+    """Return the body of the report: `verdict`, `counts` and `theorems`.
+
+    In the counts, `proved`, `refuted` and `unknown` add up to `theorems`; `findings` are the
+    refutations that were expected.
+    """
+    verdicts = [result.verdict for result in results]
+    counts = {
+        "theorems": len(results),
+        "proved": verdicts.count("proved"),
+        "refuted": verdicts.count("refuted"),
+        "unknown": verdicts.count("unknown"),
+        "findings": sum(result.outcome == "finding" for result in results),
+    }
+    return {
+        "verdict": summarise_outcomes(results),
+        "counts": counts,
+        "theorems": [result.to_json() for result in results],
+    }

@@ -1,0 +1,411 @@
+"""Symbolic execution of ordinary Python, by running it again and again.
+
+The code under test is called with symbolic integers (`SInt`). Arithmetic and comparison only build
+terms; the moment Python needs a plain answer, it asks a symbolic truth value (`SBool`) for its
+`bool`, and the `Engine` decides. Which answers are possible is asked of the solver. Where both are,
+one is taken and the other remembered; when the run ends, the last remembered one is flipped and the
+code runs again from the start, until nothing is left to flip. Each run is one *path*: the
+conjunction of its decisions, and what the code returned or raised.
+
+Two rules keep this sound:
+
+* *Every* decision is recorded, the forced ones too. A run is repeated by replaying the record; if
+  forced decisions were left out, the replay would hand a later decision to an earlier question.
+  While replaying, each question is compared with the recorded one.
+* The engine is not believed. The prover asks a fresh solver whether the path conditions together
+  cover the hypotheses, and runs the plain code on one input of every path.
+
+What the code under test may not do: `is` on values, `isinstance(x, int)`, text made of values,
+arithmetic other than `+` and `-`. Lengths of sequences are plain numbers. Symbolic integers all
+hash alike, so sets and dicts work as long as symbolic and plain numbers do not meet in one.
+"""
+
+import dis
+import linecache
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import islice
+from types import CodeType, FrameType
+from typing import Any, Final, Generic, NoReturn, TypeVar
+
+import z3
+
+Term = Any
+"""A z3 expression; z3 ships no types."""
+Result = TypeVar("Result")
+
+
+class GaveUp(BaseException):
+    """The question cannot be settled: a limit was reached or the code does what is not supported.
+
+    Not an Exception, so that the code under test cannot catch it.
+    """
+
+
+class EngineFault(BaseException):
+    """The executor contradicts itself: a fault here or in the solver, never in the code under test.
+
+    Not an Exception, for the same reason.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much an exploration may cost before it gives up."""
+
+    seconds: float = 60.0
+    """Wall time of one exploration."""
+    query_milliseconds: int = 10_000
+    """Time of one question to the solver."""
+    decisions: int = 2_000
+    """Decisions on one path; a loop that never ends stops here."""
+    paths: int = 200_000
+    """Paths of one exploration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Path(Generic[Result]):
+    """One way through the code under test."""
+
+    condition: tuple[Term, ...]
+    """What was decided, in order; the input takes this path if and only if all of it holds."""
+    result: Result | None
+    """What the code returned, None if it raised."""
+    error: Exception | None
+    """What the code raised, None if it returned."""
+    witness: Term
+    """A model of the hypotheses and the condition: one input that takes this path."""
+
+
+@dataclass(slots=True)
+class _Decision:
+    question: int
+    """Identity of the term that was asked."""
+    literal: Term
+    """The term as answered: itself or its negation."""
+    answer: bool
+    opposite: Term | None = None
+    """The literal of the other answer while that is still to be visited, else None."""
+    model: Term | None = None
+    """A model of the other answer."""
+    branching: bool = False
+    """Whether both answers are possible, so that the solver has a scope for this decision."""
+
+
+@dataclass(slots=True)
+class Engine:
+    """Explores the paths of a function under hypotheses. Serves one exploration only."""
+
+    limits: Limits = field(default_factory=Limits)
+    index_bound: int = 8
+    """Slices treat every bound from here up alike; no sequence may be longer."""
+    queries: int = 0
+    """Questions put to the solver so far."""
+    made: dict[object, Any] = field(default_factory=dict)
+    """Symbolic values by how they were made; making terms is most of the cost of a repeated run."""
+    _solver: Any = field(default_factory=z3.SimpleSolver)
+    _trail: list[_Decision] = field(default_factory=list)
+    _known: dict[int, _Decision] = field(default_factory=dict)
+    _cursor: int = 0
+    _model: Any = None
+    _running: bool = False
+    _deadline: float = 0.0
+
+    def symbol(self, name: str) -> "SInt":
+        """Return a symbolic integer without bounds, called `name` in counterexamples."""
+        return SInt(self, z3.Int(name))
+
+    def check(self, *assumptions: Term) -> Any:
+        """Return a model of the current path and the assumptions, or None when there is none.
+
+        Raises GaveUp when the solver does not know.
+        """
+        if time.monotonic() > self._deadline:
+            raise GaveUp(f"no result within {self.limits.seconds:g} s")
+        self.queries += 1
+        answer = self._solver.check(*assumptions)
+        if answer == z3.unknown:
+            raise GaveUp(f"the solver does not know: {self._solver.reason_unknown()}")
+        return self._solver.model() if answer == z3.sat else None
+
+    def explore(
+        self, hypotheses: Sequence[Term], body: Callable[[], Result]
+    ) -> Iterator[Path[Result]]:
+        """Yield every path of `body` that the hypotheses allow; `check` may be used at each.
+
+        Yields nothing when no input satisfies the hypotheses. Raises GaveUp at a limit and
+        EngineFault when `body` does not ask the same questions again when it is run again.
+        """
+        self._deadline = time.monotonic() + self.limits.seconds
+        self._solver.set("timeout", self.limits.query_milliseconds)
+        self._solver.add(*hypotheses)
+        self._model = self.check()
+        if self._model is None:
+            return
+        for _ in range(self.limits.paths):
+            yield self._run(body)
+            if not self._backtrack():
+                return
+        raise GaveUp(f"more than {self.limits.paths} paths")
+
+    def decide(self, question: "SBool") -> bool:
+        """Return the answer to `question` on this path, and record it."""
+        if not self._running:
+            raise GaveUp("a formula asked for a decision; use reassure_proofs.formula")
+        if self._cursor < len(self._trail):
+            return self._replay(question)
+        if self._cursor >= self.limits.decisions:
+            raise GaveUp(f"more than {self.limits.decisions} decisions on one path")
+        # A question that was answered on this path is recorded again, but not asked again.
+        decision = self._known.get(question.id)
+        if decision is not None:
+            decision = _Decision(question.id, decision.literal, decision.answer)
+        else:
+            decision = self._open(question)
+        self._known[question.id] = decision
+        self._trail.append(decision)
+        self._cursor += 1
+        return decision.answer
+
+    def _run(self, body: Callable[[], Result]) -> Path[Result]:
+        self._cursor = 0
+        self._known = {decision.question: decision for decision in self._trail}
+        result: Result | None = None
+        error: Exception | None = None
+        self._running = True
+        try:
+            result = body()
+        except Exception as raised:
+            # Whatever the code raises is a finding, not a fault of the executor.
+            error = raised
+        finally:
+            self._running = False
+        if self._cursor < len(self._trail):
+            raise EngineFault("the code under test asked fewer questions when it was run again")
+        condition = tuple(decision.literal for decision in self._trail)
+        return Path(condition, result, error, self._model)
+
+    def _open(self, question: "SBool") -> _Decision:
+        """Answer a question for the first time, as the model at hand does."""
+        answer = z3.is_true(self._model.eval(question.term, model_completion=True))
+        literal, opposite = question.term, z3.Not(question.term)
+        if not answer:
+            literal, opposite = opposite, literal
+        model = self.check(opposite)
+        if model is None:
+            return _Decision(question.id, literal, answer)
+        self._solver.push()
+        self._solver.add(literal)
+        return _Decision(question.id, literal, answer, opposite, model, branching=True)
+
+    def _replay(self, question: "SBool") -> bool:
+        decision = self._trail[self._cursor]
+        if decision.question != question.id:
+            raise EngineFault(
+                f"run again, the code under test asked {question.term} where it had decided "
+                f"{decision.literal}; it must depend on nothing but its arguments"
+            )
+        self._cursor += 1
+        return decision.answer
+
+    def _backtrack(self) -> bool:
+        """Flip the last decision that has another side; return whether there was one."""
+        while self._trail:
+            last = self._trail.pop()
+            if last.branching:
+                self._solver.pop()
+            if last.opposite is not None:
+                self._model = last.model
+                self._trail.append(
+                    _Decision(last.question, last.opposite, not last.answer, branching=True)
+                )
+                self._solver.push()
+                self._solver.add(last.opposite)
+                return True
+        return False
+
+
+class _Symbolic:
+    """What symbolic integers and truth values share: a term, and that equal terms are one."""
+
+    __slots__ = ("engine", "id", "term")
+
+    def __init__(self, engine: Engine, term: Term) -> None:
+        self.engine = engine
+        self.term = term
+        # The solver keeps one copy of equal terms, so this tells terms apart. It is unique only
+        # while the term lives, hence the engine keeps one value of each.
+        self.id: int = term.get_id()
+        engine.made.setdefault(self.id, self)
+
+    def __hash__(self) -> int:
+        """All alike: whether two are equal is for the solver, not for the hash."""
+        return 0
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.term})"
+
+
+def _refuse(*_: object) -> NoReturn:
+    raise GaveUp("the code under test does arithmetic that is not supported on symbolic values")
+
+
+def _operator(
+    build: Callable[[Term, Term], Term], *, result: str, commutes: bool = False
+) -> Callable[[Any, object], Any]:
+    """Return the method of a binary operator; `result` names the class that it returns."""
+
+    def method(self: _Symbolic, other: object) -> Any:
+        right: Any = other if type(other) is type(self) else _constant(self, other)
+        if right is None:
+            return NotImplemented
+        # One order for both ways of asking, so that the second question is known to be the first.
+        left, right = (right, self) if commutes and right.id < self.id else (self, right)
+        made = self.engine.made
+        key = (build, left.id, right.id)
+        found = made.get(key)
+        if found is None:
+            kind = SInt if result == "SInt" else SBool
+            found = made[key] = kind(self.engine, build(left.term, right.term))
+        return found
+
+    return method
+
+
+def _constant(beside: _Symbolic, value: object) -> _Symbolic | None:
+    """Return a plain operand as a symbolic one, None if it is not of the kind it stands beside."""
+    plain = int if isinstance(beside, SInt) else bool
+    if not isinstance(value, plain):
+        return None
+    made = beside.engine.made
+    key = (plain, int(value))
+    found: _Symbolic | None = made.get(key)
+    if found is None:
+        if plain is int:
+            found = SInt(beside.engine, z3.IntVal(int(value)))
+        else:
+            found = SBool(beside.engine, z3.BoolVal(bool(value)))
+        made[key] = found
+    return found
+
+
+class SInt(_Symbolic):
+    """A symbolic integer without bounds."""
+
+    __slots__ = ()
+
+    __eq__ = _operator(lambda a, b: a == b, result="SBool", commutes=True)
+    __ne__ = _operator(lambda a, b: a != b, result="SBool", commutes=True)
+    __lt__ = _operator(lambda a, b: a < b, result="SBool")
+    __le__ = _operator(lambda a, b: a <= b, result="SBool")
+    __gt__ = _operator(lambda a, b: a > b, result="SBool")
+    __ge__ = _operator(lambda a, b: a >= b, result="SBool")
+    __add__ = __radd__ = _operator(lambda a, b: a + b, result="SInt", commutes=True)
+    __sub__ = _operator(lambda a, b: a - b, result="SInt")
+    __rsub__ = _operator(lambda a, b: b - a, result="SInt")
+    __mul__ = __rmul__ = __floordiv__ = __truediv__ = __mod__ = __pow__ = _refuse
+    __int__ = __float__ = __round__ = _refuse
+    __hash__ = _Symbolic.__hash__
+
+    def __neg__(self) -> "SInt":
+        return SInt(self.engine, -self.term)
+
+    def __bool__(self) -> bool:
+        return bool(self != 0)
+
+    def __index__(self) -> int:
+        """Return a plain bound for a slice, one path for each that makes a difference.
+
+        Every bound beyond the longest sequence is one case, which is right for slices and
+        subscripts only; `range` and the like are refused.
+        """
+        bound = _subscript_bound(sys._getframe(1))  # noqa: SLF001 - there is no public way
+        if bound is None:
+            raise GaveUp("a symbolic number is used as a plain one outside of a slice")
+        return self._choose(min(bound, self.engine.index_bound))
+
+    def _choose(self, bound: int) -> int:
+        """Return the value of this number, or `bound` or `-bound` for all at least as far out."""
+        if self >= bound:
+            return bound
+        if self < 0:
+            negative = (value for value in range(-1, -bound, -1) if self == value)
+            return next(negative, -bound)
+        # What is left is known without asking.
+        return next((value for value in range(bound - 1) if self == value), bound - 1)
+
+
+class SBool(_Symbolic):
+    """A symbolic truth value. In sums it counts as 0 or 1, as a bool does."""
+
+    __slots__ = ()
+
+    __and__ = __rand__ = _operator(z3.And, result="SBool")
+    __or__ = __ror__ = _operator(z3.Or, result="SBool")
+    __xor__ = __rxor__ = __ne__ = _operator(z3.Xor, result="SBool")
+    __eq__ = _operator(lambda a, b: a == b, result="SBool")
+    __invert__ = _refuse
+    __hash__ = _Symbolic.__hash__
+
+    def __add__(self, other: object) -> Any:
+        return self._number() + other
+
+    __radd__ = __add__
+
+    def __bool__(self) -> bool:
+        return self.engine.decide(self)
+
+    def _number(self) -> SInt:
+        return SInt(self.engine, z3.If(self.term, z3.IntVal(1), z3.IntVal(0)))
+
+
+_NAMED_SLICE: Final = re.compile(r"(\w+)\[[^\[\]]*\]")
+_BINARY_OP_SUBSCRIPT: Final = 26
+"""The argument of BINARY_OP that means a subscript, in the versions that have no BINARY_SUBSCR."""
+
+
+def _subscript_bound(frame: FrameType) -> int | None:
+    """Return from where on all slice bounds are alike; None if `frame` is not at a subscript.
+
+    Where a local variable is sliced, that is its length. In all other cases the sequence is out of
+    reach, and the answer is a number that is larger than any bound in use.
+    """
+    code, at = frame.f_code, frame.f_lasti
+    name = dis.opname[code.co_code[at]]
+    if name == "BINARY_OP" and code.co_code[at + 1] == _BINARY_OP_SUBSCRIPT:
+        name = "BINARY_SUBSCR"
+    if name not in ("BINARY_SUBSCR", "BINARY_SLICE"):
+        return None
+    match = _NAMED_SLICE.fullmatch(_source_text(code, at))
+    sequence = frame.f_locals.get(match[1]) if match is not None else None
+    if not isinstance(sequence, tuple | list):
+        return sys.maxsize
+    # The slices xs[:-len(xs)] and xs[:-len(xs) - 1] are alike; the subscripts are not.
+    is_slice = match is not None and ":" in match[0]
+    return len(sequence) if is_slice else len(sequence) + 1
+
+
+@cache
+def _source_text(code: CodeType, at: int) -> str:
+    """Return the source of the expression that the instruction at `at` evaluates, "" if unknown."""
+    line, last_line, start, end = next(islice(code.co_positions(), at // 2, None))
+    if line is None or line != last_line or start is None or end is None:
+        return ""
+    return linecache.getline(code.co_filename, line).encode()[start:end].decode()
+
+
+def concretise(value: object, model: Term) -> object:
+    """Return the plain value that `value` has in a model; containers are converted throughout."""
+    if isinstance(value, SInt):
+        return model.eval(value.term, model_completion=True).as_long()
+    if isinstance(value, SBool):
+        return z3.is_true(model.eval(value.term, model_completion=True))
+    if isinstance(value, tuple | list | set | frozenset):
+        return type(value)(concretise(part, model) for part in value)
+    if isinstance(value, dict):
+        return {concretise(key, model): concretise(part, model) for key, part in value.items()}
+    return value

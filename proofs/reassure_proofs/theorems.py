@@ -1,0 +1,442 @@
+"""The theorems: what is claimed of the model's functions, under which hypotheses, up to where.
+
+A theorem is a claim about a *subject*, a function of the model together with the shapes of its
+arguments. Only lengths are bounded; replica ids, `top`, the minimum, offsets, lags and times are
+any integers at all. What is expected of each theorem is recorded: some are expected to be
+refuted, because they state a promise under a reading that cannot keep it. Such a refutation is a
+finding about the document, and it would be news if it went away.
+
+Nothing here needs the solver, so that the matrix of clauses can list the theorems for nothing.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reassure_model.drop import compute_drop
+from reassure_model.insync import compute_high_watermark, compute_isr, compute_pseudo_isr
+from reassure_proofs.formula import (
+    Truth,
+    all_of,
+    any_of,
+    count,
+    distinct,
+    implies,
+    member,
+    negate,
+    remaining,
+    subset,
+)
+from reassure_proofs.statement import (
+    Claim,
+    Function,
+    Hypothesis,
+    Parameter,
+    Shape,
+    Unread,
+    Values,
+)
+from reassure_spec.readings import Readings, get_profile, override_readings
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A function of the model and the shapes in which it is looked at."""
+
+    name: str
+    """Stable name; theorems about one subject share their explorations."""
+    function: Function
+    """Calls the model with the arguments it needs."""
+    shapes: Callable[[int], Iterator[Shape]]
+    """All shapes up to a replication factor, smallest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Theorem:
+    """One claim, and what is expected to come of it."""
+
+    name: str
+    """Stable name, as used by `reassure prove NAME`."""
+    clause: str
+    """Id of the clause that it supports."""
+    statement: str
+    """The claim in words."""
+    subject: Subject
+    """The code that it is about."""
+    hypotheses: tuple[Hypothesis, ...]
+    """What is assumed of the arguments."""
+    claim: Claim
+    """The claim as a formula over the arguments and the result."""
+    profile: str
+    """The profile whose readings the code was given."""
+    expected: str = "proved"
+    """`proved`, or `refuted` where a document promises what this reading cannot keep."""
+    layer: str = "code"
+    """What kind of proof: `code` is the model's own text on symbolic values."""
+    largest: int | None = None
+    """Replication factor beyond which the shapes would cost too much, None if there is no such."""
+
+    def bound(self, replication_factor: int) -> str:
+        """Return in words what is bounded when proved up to `replication_factor`."""
+        return f"replication factor 1 to {self._cap(replication_factor)}; all integers unbounded"
+
+    def shapes(self, replication_factor: int) -> tuple[Shape, ...]:
+        """Return the shapes to look at, smallest first."""
+        return tuple(self.subject.shapes(self._cap(replication_factor)))
+
+    def _cap(self, replication_factor: int) -> int:
+        return min(replication_factor, self.largest or replication_factor)
+
+
+# Subjects: the drop rule.
+
+
+def _drop_shapes(replication_factor: int) -> Iterator[Shape]:
+    # The in-sync set may be empty or larger than the assignment: only hypotheses exclude that, so
+    # that leaving one out shows whether it is needed.
+    for assigned in range(1, replication_factor + 1):
+        for isr in range(replication_factor + 1):
+            yield {
+                "assigned": Parameter(assigned, floor=1),
+                "isr": Parameter(isr, floor=1),
+                "leader": Parameter(floor=1),
+                "top": Parameter(),
+                "minimum": Parameter(floor=1),
+            }
+
+
+def _drop_and_target_shapes(replication_factor: int) -> Iterator[Shape]:
+    for shape in _drop_shapes(replication_factor):
+        for target in range(1, replication_factor + 1):
+            yield {**shape, "target": Parameter(target, floor=1)}
+
+
+def drop_function(readings: Readings, rule: Callable[..., Any] = compute_drop) -> Function:
+    """Return the drop rule under these readings as a function of named values.
+
+    Where the values have no target the rule must not look at it. `rule` is there for tests, which
+    put a rule with a planted fault in its place.
+    """
+
+    def function(values: Values) -> object:
+        target = values.get("target", Unread("target"))
+        return rule(
+            values["assigned"], values["leader"], values["isr"], values["top"], target, readings
+        )
+
+    return function
+
+
+_KIP_236: Final = get_profile("kip-236")
+_EXCLUSIVE: Final = override_readings(_KIP_236, {"drop.slice": "exclusive"})
+_AMENDED: Final = get_profile("kip-236-amended")
+
+DROP: Final = Subject("drop", drop_function(_KIP_236), _drop_shapes)
+"""The drop rule as written, in the reading that keeps what the document promises."""
+DROP_EXCLUSIVE: Final = Subject("drop-exclusive", drop_function(_EXCLUSIVE), _drop_shapes)
+"""The drop rule with the slice taken to the letter."""
+DROP_AMENDED: Final = Subject("drop-amended", drop_function(_AMENDED), _drop_and_target_shapes)
+"""The drop rule with every amendment."""
+
+ASSIGNED_DISTINCT: Final = Hypothesis(
+    "assigned-distinct",
+    "no replica is assigned twice",
+    lambda v: distinct(v["assigned"]),
+)
+ISR_DISTINCT: Final = Hypothesis(
+    "isr-distinct",
+    "no replica is in the in-sync set twice",
+    lambda v: distinct(v["isr"]),
+)
+ISR_ASSIGNED: Final = Hypothesis(
+    "isr-assigned",
+    "every in-sync replica is assigned",
+    lambda v: subset(v["isr"], v["assigned"]),
+)
+LEADER_IN_SYNC: Final = Hypothesis(
+    "leader-in-sync",
+    "the leader is in the in-sync set",
+    lambda v: member(v["leader"], v["isr"]),
+)
+TOP_POSITIVE: Final = Hypothesis(
+    "top-positive",
+    "top is at least 1",
+    lambda v: v["top"] >= 1,
+)
+TOP_AT_LEAST_MIN: Final = Hypothesis(
+    "top-at-least-min",
+    "top is at least min.insync.replicas when the drop is computed",
+    lambda v: v["top"] >= v["minimum"],
+)
+ISR_AT_LEAST_MIN: Final = Hypothesis(
+    "isr-at-least-min",
+    "the in-sync set has min.insync.replicas members before the drop",
+    lambda v: v["minimum"] <= len(v["isr"]),
+)
+FIRST_REQUEST: Final = Hypothesis(
+    "first-request",
+    "no more replicas are assigned than top, as at the first request of a chain",
+    lambda v: v["top"] >= len(v["assigned"]),
+)
+
+_WELL_FORMED: Final = (ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE)
+_SUFFICIENT: Final = (*_WELL_FORMED, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN)
+
+
+def _leader_kept(values: Values, drop: Any) -> Truth:
+    return negate(member(values["leader"], drop))
+
+
+def _leader_stays_in_sync(values: Values, drop: Any) -> Truth:
+    return member(values["leader"], values["isr"]) & _leader_kept(values, drop)
+
+
+def _isr_sufficient(values: Values, drop: Any) -> Truth:
+    return remaining(values["isr"], drop) >= values["minimum"]
+
+
+def _assigned_isr_sufficient(values: Values, drop: Any) -> Truth:
+    isr = values["isr"]
+    kept = count(
+        member(replica, values["assigned"])
+        & negate(member(replica, drop))
+        & negate(member(replica, isr[:place]))
+        for place, replica in enumerate(isr)
+    )
+    return kept >= values["minimum"]
+
+
+def _size_is_top(values: Values, drop: Any) -> Truth:
+    before, top = len(values["assigned"]), values["top"]
+    after = before - len(drop)
+    return implies(top >= before, after == before) & implies(top <= before, top == after)
+
+
+def _nothing_dropped(_: Values, drop: Any) -> Truth:
+    return len(drop) == 0
+
+
+def _target_kept(values: Values, drop: Any) -> Truth:
+    return all_of(negate(member(replica, values["target"])) for replica in drop)
+
+
+_DROP_THEOREMS: Final = (
+    Theorem(
+        "drop-leader-kept",
+        "drop.leader-kept",
+        "A drop never removes the leader from the assigned replicas.",
+        DROP,
+        _WELL_FORMED,
+        _leader_kept,
+        "kip-236",
+    ),
+    Theorem(
+        "drop-leader-stays-in-sync",
+        "drop.leader-kept",
+        "After a drop the leader is still in the in-sync set.",
+        DROP,
+        _WELL_FORMED,
+        _leader_stays_in_sync,
+        "kip-236",
+    ),
+    Theorem(
+        "drop-isr-at-least-min",
+        "drop.isr-at-least-min",
+        "A drop leaves at least min.insync.replicas replicas in sync.",
+        DROP,
+        _SUFFICIENT,
+        _isr_sufficient,
+        "kip-236",
+    ),
+    Theorem(
+        "drop-assigned-isr-at-least-min",
+        "drop.isr-at-least-min",
+        "A drop leaves at least min.insync.replicas replicas both assigned and in sync.",
+        DROP,
+        _SUFFICIENT,
+        _assigned_isr_sufficient,
+        "kip-236",
+    ),
+    Theorem(
+        "drop-nothing-at-first-request",
+        "drop.keep-top",
+        "While no more replicas are assigned than top, a drop removes nothing.",
+        DROP,
+        (*_WELL_FORMED, FIRST_REQUEST),
+        _nothing_dropped,
+        "kip-236",
+    ),
+    Theorem(
+        "drop-leaves-top",
+        "drop.keep-top",
+        "A drop leaves exactly top replicas assigned, or all of them if there are fewer.",
+        DROP,
+        _WELL_FORMED,
+        _size_is_top,
+        "kip-236",
+    ),
+    Theorem(
+        "drop-exclusive-leader-kept",
+        "drop.slice.inclusive",
+        "With the exclusive slice, a drop never removes the leader.",
+        DROP_EXCLUSIVE,
+        _SUFFICIENT,
+        _leader_kept,
+        "kip-236",
+        expected="refuted",
+    ),
+    Theorem(
+        "drop-exclusive-isr-at-least-min",
+        "drop.slice.inclusive",
+        "With the exclusive slice, a drop leaves at least min.insync.replicas replicas in sync.",
+        DROP_EXCLUSIVE,
+        _SUFFICIENT,
+        _isr_sufficient,
+        "kip-236",
+        expected="refuted",
+    ),
+    Theorem(
+        "drop-amended-target-kept",
+        "drop.protect-target",
+        "With every amendment, a drop never removes a replica of the new target.",
+        DROP_AMENDED,
+        _WELL_FORMED,
+        _target_kept,
+        "kip-236-amended",
+        largest=3,
+    ),
+)
+
+# Subjects: one evaluation of the in-sync set by a leader.
+
+
+def _evaluation_shapes(replication_factor: int) -> Iterator[Shape]:
+    for length in range(1, replication_factor + 1):
+        yield {
+            "replicas": Parameter(length, floor=1),
+            "offsets": Parameter(length),
+            "lags_ms": Parameter(length),
+            "lag_ms_max": Parameter(),
+            "high_watermark": Parameter(),
+            "leader": Parameter(floor=1),
+            "leader_end": Parameter(),
+        }
+
+
+def evaluate(values: Values) -> tuple[Any, Any, Any]:
+    """Run the model's three definitions in their order: pseudo-ISR, high watermark, ISR."""
+    replicas, offsets = values["replicas"], values["offsets"]
+    pseudo_isr = compute_pseudo_isr(replicas, values["lags_ms"], values["lag_ms_max"])
+    high_watermark = compute_high_watermark(values["high_watermark"], replicas, offsets, pseudo_isr)
+    return pseudo_isr, high_watermark, compute_isr(replicas, offsets, pseudo_isr, high_watermark)
+
+
+EVALUATION: Final = Subject("in-sync-evaluation", evaluate, _evaluation_shapes)
+"""One evaluation by one leader."""
+
+REPLICAS_DISTINCT: Final = Hypothesis(
+    "replicas-distinct",
+    "no replica is listed twice",
+    lambda v: distinct(v["replicas"]),
+)
+LEADER_COUNTED: Final = Hypothesis(
+    "leader-counted",
+    "the leader is one of the replicas, with its own end and within the lag limit",
+    lambda v: any_of(
+        (replica == v["leader"]) & (end == v["leader_end"]) & (lag <= v["lag_ms_max"])
+        for replica, end, lag in zip(v["replicas"], v["offsets"], v["lags_ms"], strict=True)
+    ),
+)
+HW_WITHIN_LEADER: Final = Hypothesis(
+    "hw-within-leader",
+    "the high watermark is not beyond the leader's end before the evaluation",
+    lambda v: v["high_watermark"] <= v["leader_end"],
+)
+
+
+def _hw_never_decreases(values: Values, result: Any) -> Truth:
+    return values["high_watermark"] <= result[1]
+
+
+def _members_reach_hw(values: Values, result: Any) -> Truth:
+    _, high_watermark, isr = result
+    return all_of(
+        implies(member(replica, isr), high_watermark <= end)
+        for replica, end in zip(values["replicas"], values["offsets"], strict=True)
+    )
+
+
+def _hw_within_leader(values: Values, result: Any) -> Truth:
+    return result[1] <= values["leader_end"]
+
+
+def _advance_is_replicated(values: Values, result: Any) -> Truth:
+    high_watermark = result[1]
+    reached = all_of(
+        implies(lag <= values["lag_ms_max"], high_watermark <= end)
+        for end, lag in zip(values["offsets"], values["lags_ms"], strict=True)
+    )
+    return implies(values["high_watermark"] < high_watermark, reached)
+
+
+_IN_SYNC_THEOREMS: Final = (
+    Theorem(
+        "hw-never-decreases",
+        "hw.never-decreases",
+        "On one leader an evaluation never lowers the high watermark.",
+        EVALUATION,
+        (REPLICAS_DISTINCT, LEADER_COUNTED),
+        _hw_never_decreases,
+        "kip-236",
+    ),
+    Theorem(
+        "hw-within-leader",
+        "hw.minimum-of-pseudo-isr",
+        "An evaluation never moves the high watermark beyond the leader's end.",
+        EVALUATION,
+        (REPLICAS_DISTINCT, LEADER_COUNTED, HW_WITHIN_LEADER),
+        _hw_within_leader,
+        "kip-236",
+    ),
+    Theorem(
+        "hw-advance-is-replicated",
+        "hw.minimum-of-pseudo-isr",
+        "When the high watermark advances, every replica within the lag limit has reached it.",
+        EVALUATION,
+        (REPLICAS_DISTINCT, LEADER_COUNTED),
+        _advance_is_replicated,
+        "kip-236",
+    ),
+    Theorem(
+        "isr-members-reach-hw",
+        "isr.member.at-or-above-hw",
+        "Every member of the in-sync set has reached the high watermark.",
+        EVALUATION,
+        (REPLICAS_DISTINCT, LEADER_COUNTED),
+        _members_reach_hw,
+        "kip-236",
+    ),
+)
+
+THEOREMS: Final[tuple[Theorem, ...]] = (*_DROP_THEOREMS, *_IN_SYNC_THEOREMS)
+"""Every theorem, in the order of reports."""
+
+
+class UnknownTheoremError(ValueError):
+    """A theorem name that the register does not have."""
+
+
+def get_theorems(names: tuple[str, ...] | list[str] | None = None) -> tuple[Theorem, ...]:
+    """Return the named theorems in the register's order, all of them without names.
+
+    Raises UnknownTheoremError for a name there is not; the message lists those there are.
+    """
+    if names is None:
+        return THEOREMS
+    known = [theorem.name for theorem in THEOREMS]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise UnknownTheoremError(
+            f"there is no theorem {unknown[0]!r}; the theorems are: {', '.join(known)}"
+        )
+    return tuple(theorem for theorem in THEOREMS if theorem.name in names)
