@@ -54,13 +54,13 @@ class DamagedFile(ZooKeeperError):  # noqa: N818 - the name says what is so, not
         )
 
 
-class DamagedLog(DamagedFile):  # noqa: N818 - the name says what is so, not that it is an error
+class DamagedLog(DamagedFile):
     """A transaction log is damaged somewhere else than at its very end."""
 
     what = "transaction log"
 
 
-class DamagedSnapshot(DamagedFile):  # noqa: N818 - the name says what is so, not that it is an error
+class DamagedSnapshot(DamagedFile):
     """A snapshot is incomplete or does not match its checksum."""
 
     what = "snapshot"

@@ -69,11 +69,11 @@ def cut_connection(client: KazooClient) -> None:
     """
     connection = getattr(client, "_connection", None)
     victim = getattr(connection, "_socket", None)
+    if victim is None or not client.connected:
+        raise FaultError("there is no connection to cut; wait until the client is connected")
     try:
-        if victim is None or not client.connected:
-            raise OSError("there is no connection")
         victim.shutdown(socket.SHUT_RDWR)
-    except (OSError, ValueError) as problem:
+    except OSError as problem:
         raise FaultError(
             f"the connection cannot be cut ({problem}); wait until the client is connected"
         ) from None

@@ -57,13 +57,11 @@ class Java:
         return self.path.resolve().parent.parent
 
 
-class _Unusable(Exception):
+class _Unusable(Exception):  # noqa: N818 - a reason, not an error yet
     """Why one candidate cannot be used."""
 
 
-def find_java(
-    env: Mapping[str, str] | None = None, *, minimum: int = ZOOKEEPER_NEEDS
-) -> Java:
+def find_java(env: Mapping[str, str] | None = None, *, minimum: int = ZOOKEEPER_NEEDS) -> Java:
     """Find the Java to use, at least of major version `minimum`.
 
     `env` stands in for the process environment.  Raises `JavaError` when `JAVA_HOME` is set to
@@ -80,7 +78,9 @@ def find_java(
                 "newer, or unset it to use the Java on PATH or the packaged one"
             ) from None
     tried = []
-    for source, path in (("PATH", _on_path(env)), ("packaged", _packaged())):
+    places: tuple[tuple[Source, Path | None], ...]
+    places = (("PATH", _on_path(env)), ("packaged", _packaged()))
+    for source, path in places:
         try:
             return _examine(path, source, minimum)
         except _Unusable as problem:

@@ -1,0 +1,287 @@
+"""The body of a transaction log record, decoded and encoded.
+
+A record is a header (session, request number, zxid, time, request code), a body by request code,
+and the server's digest of its tree where that is switched on.  Two request codes have two forms:
+`create` once had no parent's creation count, and `closeSession` need not list paths.  They are told
+apart by what is left of the record, which is nothing or exactly one digest.
+
+`decode` takes the bytes of a record whose checksum was found right, so what does not fit here was
+written wrongly, not damaged later; it raises `Malformed` all the same.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Final
+
+from reassure_zookeeper.jute import (
+    INT,
+    LONG,
+    Malformed,
+    read_acl,
+    read_buffer,
+    read_length,
+    read_string,
+    read_strings,
+    write_acl,
+    write_buffer,
+    write_string,
+    write_strings,
+)
+from reassure_zookeeper.transactions import (
+    CHECK,
+    CLOSE_SESSION,
+    CREATE,
+    CREATE2,
+    CREATE_CONTAINER,
+    CREATE_SESSION,
+    CREATE_TTL,
+    DELETE,
+    DELETE_CONTAINER,
+    ERROR,
+    MULTI,
+    RECONFIG,
+    SET_ACL,
+    SET_DATA,
+    Check,
+    CloseSession,
+    Create,
+    CreateSession,
+    Delete,
+    Error,
+    Op,
+    Reconfig,
+    SetAcl,
+    SetData,
+    Transaction,
+    multi_of,
+)
+
+HEADER: Final = struct.Struct(">qiqqi")
+DIGEST_SIZE: Final = 12
+
+_unpack_header = HEADER.unpack_from
+_unpack_int = INT.unpack_from
+_HEADER_SIZE: Final = HEADER.size
+
+Reader = Callable[[bytes, int], tuple[Op, int]]
+
+
+def decode(record: bytes) -> Transaction:
+    """Decode one record; raises `Malformed` when it is not a complete, known transaction."""
+    try:
+        session, cxid, zxid, time_ms, kind = _unpack_header(record, 0)
+        if kind == SET_DATA:  # by far the most frequent, hence written out
+            op: Op
+            op, at = _set_data(record, _HEADER_SIZE)
+        elif kind == MULTI:
+            ops, at = _multi(record, _HEADER_SIZE)
+            _check_rest(record, at)
+            transaction = multi_of(session, cxid, zxid, time_ms, ops)
+            return _with_digest(transaction, record[at:])
+        else:
+            op, at = _reader(kind)(record, _HEADER_SIZE)
+    except (struct.error, UnicodeDecodeError) as problem:
+        raise Malformed(f"a record cut short or garbled ({problem})") from None
+    _check_rest(record, at)
+    error = op.code if kind == ERROR else None  # type: ignore[union-attr]
+    return Transaction(session, cxid, zxid, time_ms, kind, (op,), error, (), record[at:])
+
+
+def encode(transaction: Transaction) -> bytes:
+    """Encode one record; the inverse of `decode`, digest included where there is one.
+
+    Raises `ValueError` when type and ops contradict each other.
+    """
+    ops = transaction.attempted or transaction.ops
+    kind = transaction.type
+    if kind == MULTI:
+        parts = [INT.pack(len(ops))]
+        parts += [INT.pack(op.variant) + write_buffer(_write_op(op)) for op in ops]
+        body = b"".join(parts)
+    elif len(ops) == 1 and ops[0].variant == kind:
+        body = _write_op(ops[0])
+    else:
+        raise ValueError(f"a transaction of type {kind} must have one op of that type, not {ops}")
+    header = HEADER.pack(
+        transaction.session_id, transaction.cxid, transaction.zxid, transaction.time_ms, kind
+    )
+    return header + body + transaction.digest
+
+
+def _check_rest(record: bytes, at: int) -> None:
+    rest = len(record) - at
+    if rest not in (0, DIGEST_SIZE):
+        raise Malformed(f"{rest} bytes left over" if rest > 0 else "a record cut short")
+
+
+def _with_digest(transaction: Transaction, digest: bytes) -> Transaction:
+    return Transaction(
+        transaction.session_id,
+        transaction.cxid,
+        transaction.zxid,
+        transaction.time_ms,
+        transaction.type,
+        transaction.ops,
+        transaction.error,
+        transaction.attempted,
+        digest,
+    )
+
+
+def _reader(kind: int) -> Reader:
+    try:
+        return _READERS[kind]
+    except KeyError:
+        raise Malformed(f"an unknown request code {kind}") from None
+
+
+def _multi(record: bytes, at: int) -> tuple[tuple[Op, ...], int]:
+    count, at = read_length(record, at)
+    ops = []
+    for _ in range(count):
+        kind = _unpack_int(record, at)[0]
+        body, at = read_buffer(record, at + 4)
+        op, stop = _reader(kind)(body, 0)
+        if stop != len(body):
+            raise Malformed(f"{len(body) - stop} bytes left over in an op of a multi")
+        ops.append(op)
+    return tuple(ops), at
+
+
+def _create_as(variant: int) -> Reader:
+    def read(record: bytes, at: int) -> tuple[Op, int]:
+        path, at = read_string(record, at)
+        data, at = read_buffer(record, at)
+        acl, at = read_acl(record, at)
+        ephemeral = bool(record[at]) if at < len(record) else False
+        at += 1
+        if at == len(record):  # the old form, without a parent's creation count
+            return Create(path, data, acl, ephemeral, -1, variant), at
+        parent_cversion = _unpack_int(record, at)[0]
+        return Create(path, data, acl, ephemeral, parent_cversion, variant), at + 4
+
+    return read
+
+
+def _create_container(record: bytes, at: int) -> tuple[Op, int]:
+    path, at = read_string(record, at)
+    data, at = read_buffer(record, at)
+    acl, at = read_acl(record, at)
+    parent_cversion = _unpack_int(record, at)[0]
+    return Create(path, data, acl, False, parent_cversion, CREATE_CONTAINER), at + 4
+
+
+def _create_ttl(record: bytes, at: int) -> tuple[Op, int]:
+    path, at = read_string(record, at)
+    data, at = read_buffer(record, at)
+    acl, at = read_acl(record, at)
+    parent_cversion = _unpack_int(record, at)[0]
+    ttl_ms = LONG.unpack_from(record, at + 4)[0]
+    return Create(path, data, acl, False, parent_cversion, CREATE_TTL, ttl_ms), at + 12
+
+
+def _delete_as(variant: int) -> Reader:
+    def read(record: bytes, at: int) -> tuple[Op, int]:
+        path, at = read_string(record, at)
+        return Delete(path, variant), at
+
+    return read
+
+
+def _set_data(record: bytes, at: int) -> tuple[Op, int]:
+    # The two readers are written out here: this op decides how fast a log is read.
+    length = _unpack_int(record, at)[0]
+    start = at + 4
+    at = start + length
+    path = record[start:at].decode("utf-8", "surrogatepass")
+    size = _unpack_int(record, at)[0]
+    if length < 0 or size < 0:
+        data, at = read_buffer(record, at)
+        path, _ = read_string(record, start - 4)
+        return SetData(path, data, _unpack_int(record, at)[0]), at + 4
+    start = at + 4
+    at = start + size
+    return SetData(path, record[start:at], _unpack_int(record, at)[0]), at + 4
+
+
+def _reconfig(record: bytes, at: int) -> tuple[Op, int]:
+    path, at = read_string(record, at)
+    data, at = read_buffer(record, at)
+    return Reconfig(path, data, _unpack_int(record, at)[0]), at + 4
+
+
+def _set_acl(record: bytes, at: int) -> tuple[Op, int]:
+    path, at = read_string(record, at)
+    acl, at = read_acl(record, at)
+    return SetAcl(path, acl, _unpack_int(record, at)[0]), at + 4
+
+
+def _check(record: bytes, at: int) -> tuple[Op, int]:
+    path, at = read_string(record, at)
+    return Check(path, _unpack_int(record, at)[0]), at + 4
+
+
+def _create_session(record: bytes, at: int) -> tuple[Op, int]:
+    return CreateSession(_unpack_int(record, at)[0]), at + 4
+
+
+def _close_session(record: bytes, at: int) -> tuple[Op, int]:
+    try:
+        paths, stop = read_strings(record, at)
+    except (struct.error, UnicodeDecodeError, Malformed):
+        return CloseSession(None), at
+    if len(record) - stop in (0, DIGEST_SIZE):
+        return CloseSession(paths), stop
+    return CloseSession(None), at
+
+
+def _error(record: bytes, at: int) -> tuple[Op, int]:
+    return Error(_unpack_int(record, at)[0]), at + 4
+
+
+_READERS: Final[dict[int, Reader]] = {
+    CREATE: _create_as(CREATE),
+    CREATE2: _create_as(CREATE2),
+    CREATE_CONTAINER: _create_container,
+    CREATE_TTL: _create_ttl,
+    DELETE: _delete_as(DELETE),
+    DELETE_CONTAINER: _delete_as(DELETE_CONTAINER),
+    SET_DATA: _set_data,
+    RECONFIG: _reconfig,
+    SET_ACL: _set_acl,
+    CHECK: _check,
+    CREATE_SESSION: _create_session,
+    CLOSE_SESSION: _close_session,
+    ERROR: _error,
+}
+
+
+def _write_op(op: Op) -> bytes:
+    match op:
+        case Create():
+            return _write_create(op)
+        case Delete():
+            return write_string(op.path)
+        case SetData() | Reconfig():
+            return write_string(op.path) + write_buffer(op.data) + INT.pack(op.version)
+        case SetAcl():
+            return write_string(op.path) + write_acl(op.acl) + INT.pack(op.version)
+        case Check():
+            return write_string(op.path) + INT.pack(op.version)
+        case CreateSession():
+            return INT.pack(op.timeout_ms)
+        case CloseSession():
+            return b"" if op.paths is None else write_strings(op.paths)
+        case Error():
+            return INT.pack(op.code)
+
+
+def _write_create(op: Create) -> bytes:
+    body = write_string(op.path) + write_buffer(op.data) + write_acl(op.acl)
+    if op.variant == CREATE_CONTAINER:
+        return body + INT.pack(op.parent_cversion)
+    if op.variant == CREATE_TTL:
+        return body + INT.pack(op.parent_cversion) + LONG.pack(op.ttl_ms)
+    return body + bytes((op.ephemeral,)) + INT.pack(op.parent_cversion)

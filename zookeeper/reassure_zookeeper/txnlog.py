@@ -1,0 +1,380 @@
+"""Read ZooKeeper's transaction logs: all that was written, in one total order, checked.
+
+A log is one or more files `log.ZXID`, named by the first zxid in them.  A file is a header and
+records; a record is an Adler-32 checksum, a length, that many bytes, and one `B`.  The server
+writes into preallocated zeros, so eight zeros and a length of zero are the end.
+
+**Torn tail or damage.**  A server that is killed may leave its last record half written.  Where a
+record is not intact, the rest of the file decides: if an intact record follows, something that was
+once complete is damaged, and that is `DamagedLog`; if none does, it is a `TornTail`, which is
+normal and reported.  In a file that is not the last, a torn tail is normal only when the next file
+goes on with the very next zxid: then the torn record never counted, and nothing is missing.  A
+record that is intact but does not make sense, and a zxid that does not grow, are always damage.
+
+**Following.**  `LogFollower` reads what has been added since the last call, across files.  It reads
+a tail that is not intact again next time, so it never mistakes a write in progress for damage.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from os import PathLike
+from pathlib import Path
+from typing import BinaryIO, Final
+from zlib import adler32
+
+from reassure_zookeeper.codec import decode
+from reassure_zookeeper.errors import DamagedLog, LogsMissing
+from reassure_zookeeper.jute import Malformed
+from reassure_zookeeper.transactions import Transaction
+
+FILE_HEADER: Final = struct.Struct(">4siq")
+MAGIC: Final = b"ZKLG"
+VERSION: Final = 2
+FRAME: Final = struct.Struct(">qi")
+END_OF_RECORD: Final = 0x42
+
+_CHUNK: Final = 256 * 1024
+_LONGEST: Final = 1 << 30
+_unpack_frame = FRAME.unpack_from
+_FRAME_SIZE: Final = FRAME.size
+# What every frame looks like: an unsigned 32-bit checksum in 64 bits, then a length below 2^30.
+_FRAME_LIKE: Final = re.compile(rb"(?=\0{4}.{4}[\x00-\x3f])", re.DOTALL)
+_LOG_NAME: Final = re.compile(r"log\.([0-9a-f]+)")
+
+AnyPath = str | PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TornTail:
+    """The unfinished last record of a file: which file, at which byte it begins, what is wrong."""
+
+    file: Path
+    offset: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Stop:
+    """Why decoding stopped at a record: `certain` where only damage can be the reason."""
+
+    reason: str
+    certain: bool = False
+
+
+_CLEAN_END: Final = _Stop("zeros amid the records")
+_CUT_SHORT: Final = _Stop("a record is cut short")
+
+
+class LogFile:
+    """One log file, read from `offset` on by iterating over it.
+
+    After that `offset` is where the next record will begin, and `tail` is the torn tail, if any.
+    `after_zxid` is the zxid that the first record must exceed.  Raises `DamagedLog`.
+    """
+
+    def __init__(self, path: AnyPath, after_zxid: int = -1) -> None:
+        self.path = Path(path)
+        self.offset = 0
+        self.tail: TornTail | None = None
+        self.last_zxid = after_zxid
+
+    def __iter__(self) -> Iterator[Transaction]:
+        for batch in self.batches():
+            yield from batch
+
+    def batches(self, *, growing: bool = False) -> Iterator[list[Transaction]]:
+        """Yield the transactions from `offset` on, some hundreds or thousands at a time.
+
+        With `growing` a clean end is believed without reading the preallocated rest of the file.
+        """
+        self.tail = None
+        with self.path.open("rb") as file:
+            if self.offset == 0 and not self._read_header(file):
+                return
+            file.seek(self.offset)
+            block = b""
+            stop: _Stop | None = None
+            while stop is None:
+                more = file.read(_CHUNK)
+                block += more
+                batch: list[Transaction] = []
+                used, stop = self._decode_block(block, batch)
+                self.offset += used
+                block = block[used:]
+                if not more:
+                    stop = stop or _CUT_SHORT
+                if batch:
+                    yield batch
+            if not (growing and stop is _CLEAN_END):
+                self._judge_end(file, stop)
+
+    def _read_header(self, file: BinaryIO) -> bool:
+        head = file.read(FILE_HEADER.size)
+        if not any(head):
+            self._judge_end(file, _Stop("the file header is missing"))
+            if self.tail is None:
+                self.tail = TornTail(self.path, 0, "the file header is missing")
+            return False
+        if not MAGIC.startswith(head[:4]):
+            raise DamagedLog(self.path, 0, f"begins with {head[:4]!r} instead of {MAGIC!r}")
+        if len(head) < FILE_HEADER.size:
+            self.tail = TornTail(self.path, 0, "the file header is incomplete")
+            return False
+        _, version, _ = FILE_HEADER.unpack(head)
+        if version != VERSION:
+            raise DamagedLog(self.path, 4, f"has format version {version} instead of {VERSION}")
+        self.offset = FILE_HEADER.size
+        return True
+
+    def _decode_block(self, block: bytes, batch: list[Transaction]) -> tuple[int, _Stop | None]:
+        """Decode whole records into `batch`.
+
+        Return how many bytes they took, and why the next one is not intact, or None if the block
+        just ends too early.
+        """
+        at, size = 0, len(block)
+        last_zxid = self.last_zxid
+        append = batch.append
+        while at + _FRAME_SIZE <= size:
+            checksum, length = _unpack_frame(block, at)
+            stop = at + _FRAME_SIZE + length
+            if not 0 < length < _LONGEST:
+                if checksum == length == 0:
+                    return at, _CLEAN_END
+                return at, _Stop(f"a record of {length} bytes")
+            if stop >= size:
+                break
+            record = block[at + _FRAME_SIZE : stop]
+            if adler32(record) != checksum:
+                return at, _Stop("a record does not match its checksum")
+            if block[stop] != END_OF_RECORD:
+                return at, _Stop(f"a record ends with 0x{block[stop]:02x} instead of 0x42")
+            try:
+                transaction = decode(record)
+            except Malformed as problem:
+                return at, _Stop(f"a record does not make sense: {problem}", certain=True)
+            zxid = transaction.zxid
+            if zxid <= last_zxid:
+                return at, _Stop(f"zxid 0x{zxid:x} comes after 0x{last_zxid:x}", certain=True)
+            self.last_zxid = last_zxid = zxid
+            append(transaction)
+            at = stop + 1
+        return at, None
+
+    def _judge_end(self, file: BinaryIO, stop: _Stop) -> None:
+        """Tell a clean end, a torn tail and damage apart, at the record at `offset`."""
+        if stop.certain:
+            raise DamagedLog(self.path, self.offset, stop.reason)
+        file.seek(self.offset)
+        rest = file.read().rstrip(b"\0")
+        if not rest:
+            return
+        if _has_intact_record(rest):
+            raise DamagedLog(self.path, self.offset, f"{stop.reason}, yet intact records follow")
+        self.tail = TornTail(self.path, self.offset, stop.reason)
+
+
+def _has_intact_record(rest: bytes) -> bool:
+    """Whether an intact record begins anywhere after the first byte; searched, for lengths lie."""
+    for match in _FRAME_LIKE.finditer(rest, 1):
+        at = match.start()
+        if at + _FRAME_SIZE >= len(rest):
+            return False
+        checksum, length = _unpack_frame(rest, at)
+        stop = at + _FRAME_SIZE + length
+        if not length or stop >= len(rest) or rest[stop] != END_OF_RECORD:
+            continue
+        if adler32(memoryview(rest)[at + _FRAME_SIZE : stop]) == checksum:
+            return True
+    return False
+
+
+class Logs:
+    """The transactions of one or more log files, in the order of their zxids, by iterating.
+
+    `tails` has the torn tails met so far; `tail` is that of the last file, if there is one.
+    """
+
+    def __init__(
+        self,
+        files: Iterable[Path],
+        after_zxid: int = 0,
+        on_tail: Callable[[TornTail], None] | None = None,
+    ) -> None:
+        self.files = tuple(files)
+        self.after_zxid = after_zxid
+        self.tails: list[TornTail] = []
+        self._on_tail = on_tail
+
+    @property
+    def tail(self) -> TornTail | None:
+        """The torn tail of the last file; known once everything was read."""
+        if self.tails and self.tails[-1].file == self.files[-1]:
+            return self.tails[-1]
+        return None
+
+    def __iter__(self) -> Iterator[Transaction]:
+        for batch in self.batches():
+            yield from batch
+
+    def batches(self) -> Iterator[list[Transaction]]:
+        """Yield the transactions some hundreds or thousands at a time; raises `DamagedLog`."""
+        self.tails.clear()
+        torn: TornTail | None = None
+        last_zxid = -1
+        for path in self.files:
+            file = LogFile(path, last_zxid)
+            for batch in file.batches():
+                if torn is not None:
+                    _check_nothing_missing(torn, last_zxid, batch[0].zxid)
+                    torn = None
+                last_zxid = batch[-1].zxid
+                if batch[0].zxid > self.after_zxid:
+                    yield batch
+                elif last_zxid > self.after_zxid:
+                    yield [each for each in batch if each.zxid > self.after_zxid]
+            if file.tail is not None:
+                torn = torn or file.tail
+                self.tails.append(file.tail)
+                if self._on_tail is not None:
+                    self._on_tail(file.tail)
+
+
+def _check_nothing_missing(torn: TornTail, last_zxid: int, next_zxid: int) -> None:
+    """Raise unless what follows a torn tail goes on as if the torn record had never been.
+
+    `last_zxid` is that of the last intact record before the tail, -1 if there is none.
+    """
+    expected = last_zxid + 1 if last_zxid >= 0 else _first_zxid(torn.file)
+    if next_zxid != expected:
+        raise DamagedLog(
+            torn.file,
+            torn.offset,
+            f"{torn.reason} where zxid 0x{expected:x} should be, and the next file goes on with "
+            f"0x{next_zxid:x}",
+        )
+
+
+def read_log(path: AnyPath) -> LogFile:
+    """Read one log file; iterate over the result, then look at its `tail`."""
+    return LogFile(path)
+
+
+def read_logs(
+    source: AnyPath | Iterable[AnyPath],
+    after_zxid: int = 0,
+    on_tail: Callable[[TornTail], None] | None = None,
+) -> Logs:
+    """Read the logs of a directory, or some log files, from the first zxid above `after_zxid`.
+
+    `source` is a server's data directory, its `version-2` directory, a single file, or several
+    files.  `on_tail` is called for each torn tail.  Raises `LogsMissing` here when there is no log,
+    and `DamagedLog` while iterating.
+    """
+    if isinstance(source, str | PathLike):
+        files = log_files(source)
+        if not files:
+            raise LogsMissing(
+                f"{source} has no transaction log; name a ZooKeeper data directory, its version-2 "
+                "directory, or a file log.ZXID"
+            )
+    else:
+        files = sorted((Path(path) for path in source), key=_first_zxid)
+    return Logs(_from_zxid(files, after_zxid), after_zxid, on_tail)
+
+
+def log_files(source: AnyPath) -> list[Path]:
+    """List the log files of a data directory, of its `version-2`, or the single file `source`.
+
+    In the order of their zxids; empty if there are none.  Raises `LogsMissing` when there is no
+    such path.
+    """
+    path = Path(source)
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise LogsMissing(f"{path} does not exist; name a ZooKeeper data directory or log file")
+    if (path / "version-2").is_dir():
+        path = path / "version-2"
+    found = [file for file in path.iterdir() if _LOG_NAME.fullmatch(file.name)]
+    return sorted(found, key=_first_zxid)
+
+
+def _first_zxid(path: Path) -> int:
+    named = _LOG_NAME.fullmatch(path.name)
+    return int(named[1], 16) if named else 0
+
+
+def _from_zxid(files: list[Path], after_zxid: int) -> list[Path]:
+    """Leave out the files that have nothing after `after_zxid`.
+
+    Those are the ones followed by a file that begins no later than the zxid wanted first.
+    """
+    needed = [
+        file for file, following in pairwise(files) if _first_zxid(following) > after_zxid + 1
+    ]
+    return needed + files[-1:]
+
+
+class LogFollower:
+    """Reads what a running server adds to its logs, call by call.
+
+    `log_dir` may still be empty or not exist.  `last_zxid` is that of the newest transaction seen,
+    `tails` the torn tails of files that the server has left behind.
+    """
+
+    def __init__(self, log_dir: AnyPath, after_zxid: int = 0) -> None:
+        self.log_dir = Path(log_dir)
+        self.last_zxid = after_zxid
+        self.tails: list[TornTail] = []
+        self._after_zxid = after_zxid
+        self._file: LogFile | None = None
+        self._torn: TornTail | None = None
+
+    def read_new(self) -> list[Transaction]:
+        """Return the transactions added since the last call, oldest first.
+
+        An unfinished record at the very end is left for the next call.  Raises `DamagedLog`.
+        """
+        # Listed before reading: a file that has a successor in this list is complete.
+        files = log_files(self.log_dir) if self.log_dir.is_dir() else []
+        if self._file is None:
+            files = _from_zxid(files, self._after_zxid)
+        else:
+            files = files[files.index(self._file.path) :] if self._file.path in files else files
+        added: list[Transaction] = []
+        for path in files:
+            if self._file is None:
+                self._file = LogFile(path)
+            elif self._file.path != path:
+                self._leave_behind(self._file)
+                self._file = LogFile(path, self._file.last_zxid)
+            self._read_rest(self._file, added, growing=path == files[-1])
+        return added
+
+    def _leave_behind(self, file: LogFile) -> None:
+        if file.tail is not None:
+            self._torn = self._torn or file.tail
+            self.tails.append(file.tail)
+
+    def _read_rest(self, file: LogFile, added: list[Transaction], *, growing: bool) -> None:
+        try:
+            self._read_batches(file, added, growing=growing)
+        except DamagedLog:
+            # The record may have been half written when it was read, and others complete after it
+            # when those were looked at; by now it is complete, or truly damaged.
+            self._read_batches(file, added, growing=growing)
+
+    def _read_batches(self, file: LogFile, added: list[Transaction], *, growing: bool) -> None:
+        last_zxid = file.last_zxid
+        for batch in file.batches(growing=growing):
+            if self._torn is not None:
+                _check_nothing_missing(self._torn, last_zxid, batch[0].zxid)
+                self._torn = None
+            self.last_zxid = max(self.last_zxid, batch[-1].zxid)
+            added += [each for each in batch if each.zxid > self._after_zxid]

@@ -1,0 +1,70 @@
+"""Write small transaction logs that ZooKeeper itself accepts.
+
+For tests that need a history nobody produced: what is read with `txnlog` and written here gives the
+same bytes, and a change planted in between is a log with exactly that change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from zlib import adler32
+
+from reassure_zookeeper.codec import encode
+from reassure_zookeeper.transactions import Transaction
+from reassure_zookeeper.txnlog import END_OF_RECORD, FILE_HEADER, FRAME, MAGIC, VERSION, AnyPath
+
+
+class LogWriter:
+    """Writes one log file, record by record; a context manager.
+
+    `path` should be named `log.` and the first zxid in hexadecimal.  With `digests` off, the
+    server's tree digests are left out, as they must be where the planted history is another than
+    the one they were computed for and ZooKeeper itself is to load it.
+    """
+
+    def __init__(self, path: AnyPath, *, database: int = 0, digests: bool = True) -> None:
+        self.path = Path(path)
+        self._digests = digests
+        self._file = self.path.open("xb")
+        self._file.write(FILE_HEADER.pack(MAGIC, VERSION, database))
+
+    def append(self, transaction: Transaction) -> None:
+        """Write one transaction; raises `ValueError` when its type and ops contradict."""
+        record = encode(transaction)
+        if not self._digests and transaction.digest:
+            record = record[: -len(transaction.digest)]
+        self._file.write(FRAME.pack(adler32(record), len(record)) + record)
+        self._file.write(bytes((END_OF_RECORD,)))
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def write_log(directory: AnyPath, transactions: Iterable[Transaction]) -> Path:
+    """Write transactions into one new log file in a directory, named as ZooKeeper would.
+
+    Returns its path.  Raises `ValueError` when there are none, `FileExistsError` when it exists.
+    """
+    listed = list(transactions)
+    if not listed:
+        raise ValueError("a log without transactions has no name; give at least one")
+    path = Path(directory) / f"log.{listed[0].zxid:x}"
+    with LogWriter(path) as writer:
+        for transaction in listed:
+            writer.append(transaction)
+    return path
