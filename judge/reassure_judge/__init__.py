@@ -1,0 +1,1 @@
+"""History in, verdicts out: holds a ZooKeeper transaction log against the reference model."""

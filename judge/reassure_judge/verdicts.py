@@ -1,0 +1,103 @@
+"""What the judge says: a verdict for each clause, and the evidence for each violation.
+
+Verdicts per clause: `holds` (exercised n times, never violated), `violated`, `unknown` (what is
+recorded cannot settle it) and `not exercised`. One violation is one (clause, partition, zxid); what
+follows from a broken step is counted under it, not as a further violation.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reassure_spec.clauses import clauses_of_profile
+
+HOLDS: Final = "holds"
+VIOLATED: Final = "violated"
+UNKNOWN: Final = "unknown"
+NOT_EXERCISED: Final = "not exercised"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Violation:
+    """One broken clause, with its evidence."""
+
+    zxid: int
+    """The transaction that broke it; for an obligation, the last one before the quiet point."""
+    chroot: str
+    """Chroot of the cluster, "" for none."""
+    topic: str
+    """Topic, "" where the clause is about the cluster."""
+    partition: int
+    """Partition number, -1 where the clause is about the cluster."""
+    clause: str
+    path: str
+    """The znode that was written, or that should have been."""
+    session: int
+    """ZooKeeper session that wrote; 0 for an obligation that nobody met."""
+    before: str
+    """Content before, as text; "" where there was none."""
+    after: str
+    """Content after, as text; "" where it was deleted or is missing."""
+    reason: str
+    """What is wrong, in words."""
+    expected: str
+    """What would have been allowed, in words."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record that reports print."""
+        return {
+            "clause": self.clause,
+            "topic": self.topic,
+            "partition": self.partition,
+            "zxid": self.zxid,
+            "path": self.chroot + self.path,
+            "session": f"0x{self.session & 0xFFFFFFFFFFFFFFFF:x}",
+            "before": self.before,
+            "after": self.after,
+            "reason": self.reason,
+            "expected": self.expected,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ClauseVerdict:
+    """The verdict on one clause."""
+
+    id: str
+    level: str
+    verdict: str
+    """`holds`, `violated`, `unknown` or `not exercised`."""
+    exercised: int
+    """How often the history put the clause to the test."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record that reports print."""
+        return {
+            "id": self.id,
+            "level": self.level,
+            "verdict": self.verdict,
+            "exercised": self.exercised,
+        }
+
+
+def summarise(
+    profile: str, exercised: Mapping[str, int], violations: Iterable[Violation]
+) -> tuple[ClauseVerdict, ...]:
+    """Return the verdict on every clause of the profile, in the order of the spec.
+
+    A violation counts as one exercise of its clause.
+    """
+    violated: dict[str, int] = {}
+    for violation in violations:
+        violated[violation.clause] = violated.get(violation.clause, 0) + 1
+    verdicts = []
+    for clause in clauses_of_profile(profile):
+        count = exercised.get(clause.id, 0) + violated.get(clause.id, 0)
+        if clause.id in violated:
+            verdict = VIOLATED
+        elif count:
+            verdict = HOLDS
+        else:
+            verdict = NOT_EXERCISED
+        verdicts.append(ClauseVerdict(clause.id, clause.level, verdict, count))
+    return tuple(verdicts)

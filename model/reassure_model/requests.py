@@ -1,0 +1,160 @@
+"""What a controller makes of a reassignment request, partition by partition.
+
+A request is taken in sequence order. For each partition it names, the controller refuses it, finds
+nothing to do, or accepts it: as the first of a chain where none is in flight, as a change otherwise.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from reassure_model.state import Partition, Request, Surroundings
+from reassure_spec.clauses import clause
+from reassure_spec.readings import Readings
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request is refused for this partition."""
+
+    clause: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToDo:
+    """The request asks for what is there or in flight already."""
+
+    clause: str
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """The request starts a chain of reassignments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The request changes the reassignment in flight."""
+
+
+Decision = Refusal | NothingToDo | New | Change
+Check = Callable[[Request, Partition, Surroundings, Readings], str | None]
+
+
+@clause("request.refuse.unknown-partition")
+def find_unknown_partition(
+    request: Request, partition: Partition, around: Surroundings, readings: Readings
+) -> str | None:
+    """Say so when the partition does not exist."""
+    return "the partition does not exist" if partition.assigned is None else None
+
+
+@clause("request.refuse.empty-target")
+def find_empty_target(
+    request: Request, partition: Partition, around: Surroundings, readings: Readings
+) -> str | None:
+    """Say so when the target has no replica."""
+    return "the target is empty" if len(request.target) == 0 else None
+
+
+@clause("request.refuse.duplicate-replica")
+def find_duplicate_replica(
+    request: Request, partition: Partition, around: Surroundings, readings: Readings
+) -> str | None:
+    """Say so when the target names a replica twice."""
+    twice = [r for i, r in enumerate(request.target) if r in request.target[:i]]
+    return f"the target names {twice[0]} twice" if twice else None
+
+
+@clause("request.refuse.negative-replica")
+def find_negative_replica(
+    request: Request, partition: Partition, around: Surroundings, readings: Readings
+) -> str | None:
+    """Say so when the target names a negative broker id."""
+    negative = [r for r in request.target if r < 0]
+    return f"the target names {negative[0]}, which is no broker id" if negative else None
+
+
+@clause("request.refuse.unknown-broker")
+def find_unknown_broker(
+    request: Request, partition: Partition, around: Surroundings, readings: Readings
+) -> str | None:
+    """Say so when the target names a broker that was never registered."""
+    if readings.target_unknown_broker == "wait":
+        return None
+    unknown = [r for r in request.target if r not in around.known]
+    return f"broker {unknown[0]} does not exist" if unknown else None
+
+
+@clause("request.refuse.dead-replica")
+def find_dead_replica(
+    request: Request, partition: Partition, around: Surroundings, readings: Readings
+) -> str | None:
+    """Say so when the target names a dead broker and the reading refuses those."""
+    if readings.target_dead_replica == "wait":
+        return None
+    dead = [r for r in request.target if r not in around.live]
+    return f"broker {dead[0]} is not alive" if dead else None
+
+
+@clause("request.conflict.legacy-flag")
+def find_flag_conflict(
+    request: Request, partition: Partition, around: Surroundings, readings: Readings
+) -> str | None:
+    """Say so when the reassignment in flight came by the other route."""
+    flight = partition.reassignment
+    if flight is None or flight.legacy == request.legacy:
+        return None
+    return "a reassignment made by the other route is in flight"
+
+
+@clause("target.at-least-min-isr")
+def find_small_target(
+    request: Request, partition: Partition, around: Surroundings, readings: Readings
+) -> str | None:
+    """Say so when the target has fewer replicas than must be in sync, and the reading minds."""
+    if readings.target_size == "unchecked" or len(request.target) >= around.min_insync_replicas:
+        return None
+    return f"{len(request.target)} replicas, min.insync.replicas is {around.min_insync_replicas}"
+
+
+CHECKS: Final[tuple[tuple[str, Check], ...]] = (
+    ("request.refuse.unknown-partition", find_unknown_partition),
+    ("request.refuse.empty-target", find_empty_target),
+    ("request.refuse.duplicate-replica", find_duplicate_replica),
+    ("request.refuse.negative-replica", find_negative_replica),
+    ("request.refuse.unknown-broker", find_unknown_broker),
+    ("request.refuse.dead-replica", find_dead_replica),
+    ("request.conflict.legacy-flag", find_flag_conflict),
+    ("target.at-least-min-isr", find_small_target),
+)
+"""The refusals in the order in which they are looked for, by clause."""
+
+
+@clause(
+    "request.same-target.no-change", "request.no-op.nothing-started", "top.at-least-min-isr"
+)
+def decide_request(
+    request: Request, partition: Partition, around: Surroundings, readings: Readings
+) -> Decision:
+    """Decide what the request means for this partition as it stands."""
+    for clause_id, find in CHECKS:
+        reason = find(request, partition, around, readings)
+        if reason is not None:
+            return Refusal(clause_id, reason)
+    flight = partition.reassignment
+    if flight is not None:
+        if flight.target == request.target and readings.request_same_target == "no-change":
+            return NothingToDo("request.same-target.no-change")
+        return Change()
+    assert partition.assigned is not None  # the first check has refused it otherwise
+    if partition.assigned == request.target:
+        return NothingToDo("request.no-op.nothing-started")
+    if len(partition.assigned) < around.min_insync_replicas:
+        return Refusal(
+            "top.at-least-min-isr",
+            f"{len(partition.assigned)} replicas are assigned, "
+            f"min.insync.replicas is {around.min_insync_replicas}",
+        )
+    return New()

@@ -1,0 +1,84 @@
+"""What one partition and its surroundings look like at one instant.
+
+A `Partition` is what ZooKeeper holds about one partition, plus three facts that follow from the
+order of earlier writes and that a controller keeps in memory. `Surroundings` is what the rules need
+to know of the rest of the cluster. All records are frozen; a step makes new ones.
+"""
+
+from dataclasses import dataclass
+
+from reassure_spec.znodes import NO_LEADER, ReplicaList
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsr:
+    """Leader and in-sync replicas, as in the partition's `/state`."""
+
+    leader: int
+    """Broker id, or `NO_LEADER`."""
+    leader_epoch: int
+    controller_epoch: int
+    isr: ReplicaList
+
+
+@dataclass(frozen=True, slots=True)
+class Reassignment:
+    """A reassignment in flight, as in the child of `/admin/reassignments`."""
+
+    target: ReplicaList
+    top: int
+    """Length of the assignment when the first reassignment of the chain was created."""
+    legacy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What one pending request asks of this partition."""
+
+    sequence: int
+    target: ReplicaList
+    legacy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition."""
+
+    assigned: ReplicaList | None = None
+    """Assigned replicas in order; None where the partition does not exist."""
+    state: LeaderAndIsr | None = None
+    """None until the controller has brought the partition online for the first time."""
+    reassignment: Reassignment | None = None
+    requests: tuple[Request, ...] = ()
+    """Pending requests that name this partition, lowest sequence first."""
+    drop_due: bool = False
+    """The target has changed and the drop of that change has not been carried out."""
+    announce_due: bool = False
+    """The assignment has changed and the leader epoch has not been raised since."""
+    completing: bool = False
+    """The acting controller saw the whole target in sync and began to complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the rules for one partition read of the cluster."""
+
+    live: frozenset[int]
+    """Registered brokers."""
+    known: frozenset[int]
+    """Brokers that are registered or have a configuration."""
+    min_insync_replicas: int = 1
+    controller_epoch: int = 1
+
+
+def is_leader_live(state: LeaderAndIsr, around: Surroundings) -> bool:
+    """Whether there is a leader and it is registered."""
+    return state.leader != NO_LEADER and state.leader in around.live
+
+
+def is_target_in_sync(partition: Partition) -> bool:
+    """Whether every replica of the target in flight is in the in-sync set."""
+    if partition.reassignment is None or partition.state is None:
+        return False
+    isr = partition.state.isr
+    return all(replica in isr for replica in partition.reassignment.target)

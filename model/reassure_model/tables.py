@@ -1,0 +1,122 @@
+"""The replica and partition state machines, as tables of valid previous states.
+
+Profile `kafka-42` has four replica states. In it a replica reaches NonExistent from Offline, and
+nothing leads from Offline to Offline. The later profiles have the three deletion states as well and
+allow Offline again from Offline, so that a broker's death after a failed attempt is legal.
+Where Kafka's prose and its tables disagree, the tables are followed.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Final, TypeVar
+
+from reassure_model.outcome import Accepted, Rejected
+from reassure_spec.clauses import clause
+
+
+class ReplicaState(Enum):
+    """State of a replica, with Kafka's own code."""
+
+    NEW = 1
+    ONLINE = 2
+    OFFLINE = 3
+    DELETION_STARTED = 4
+    DELETION_SUCCESSFUL = 5
+    DELETION_INELIGIBLE = 6
+    NON_EXISTENT = 7
+
+
+class PartitionState(Enum):
+    """State of a partition, with Kafka's own code."""
+
+    NEW = 0
+    ONLINE = 1
+    OFFLINE = 2
+    NON_EXISTENT = 3
+
+
+R = ReplicaState
+P = PartitionState
+Machine = TypeVar("Machine", ReplicaState, PartitionState)
+
+_REPLICA_KAFKA_42: Final = {
+    R.NEW: frozenset({R.NON_EXISTENT}),
+    R.ONLINE: frozenset({R.NEW, R.ONLINE, R.OFFLINE}),
+    R.OFFLINE: frozenset({R.NEW, R.ONLINE}),
+    R.NON_EXISTENT: frozenset({R.OFFLINE}),
+}
+
+_REPLICA_KIP_236: Final = {
+    R.NEW: frozenset({R.NON_EXISTENT}),
+    R.ONLINE: frozenset({R.NEW, R.ONLINE, R.OFFLINE, R.DELETION_INELIGIBLE}),
+    R.OFFLINE: frozenset({R.NEW, R.ONLINE, R.OFFLINE, R.DELETION_INELIGIBLE}),
+    R.DELETION_STARTED: frozenset({R.OFFLINE}),
+    R.DELETION_SUCCESSFUL: frozenset({R.DELETION_STARTED}),
+    R.DELETION_INELIGIBLE: frozenset({R.OFFLINE, R.DELETION_STARTED}),
+    R.NON_EXISTENT: frozenset({R.DELETION_SUCCESSFUL}),
+}
+
+REPLICA_TABLES: Final[Mapping[str, Mapping[ReplicaState, frozenset[ReplicaState]]]] = (
+    MappingProxyType(
+        {
+            "kafka-42": MappingProxyType(_REPLICA_KAFKA_42),
+            "kip-236": MappingProxyType(_REPLICA_KIP_236),
+            "kip-236-amended": MappingProxyType(_REPLICA_KIP_236),
+        }
+    )
+)
+"""By profile: valid previous states by state. A state that is not a key does not exist there."""
+
+
+_PARTITION_KIP_236: Final = {
+    P.NEW: frozenset({P.NON_EXISTENT}),
+    P.ONLINE: frozenset({P.NEW, P.ONLINE, P.OFFLINE}),
+    P.OFFLINE: frozenset({P.NEW, P.ONLINE, P.OFFLINE}),
+    P.NON_EXISTENT: frozenset({P.OFFLINE}),
+}
+
+_PARTITION_KAFKA_42: Final = {**_PARTITION_KIP_236, P.OFFLINE: frozenset({P.NEW, P.ONLINE})}
+
+PARTITION_TABLES: Final[Mapping[str, Mapping[PartitionState, frozenset[PartitionState]]]] = (
+    MappingProxyType(
+        {
+            "kafka-42": MappingProxyType(_PARTITION_KAFKA_42),
+            "kip-236": MappingProxyType(_PARTITION_KIP_236),
+            "kip-236-amended": MappingProxyType(_PARTITION_KIP_236),
+        }
+    )
+)
+"""By profile: valid previous states by state."""
+
+DROP_PATH: Final = (R.OFFLINE, R.DELETION_STARTED, R.DELETION_SUCCESSFUL, R.NON_EXISTENT)
+"""The states a dropped replica goes through, in order (KIP-236, end of the drop rule)."""
+
+
+def _move(
+    previous: Machine,
+    state: Machine,
+    table: Mapping[Machine, frozenset[Machine]],
+    clause_id: str,
+) -> Accepted[Machine] | Rejected:
+    if state not in table:
+        return Rejected(clause_id, f"{state.name} does not exist in this profile")
+    if previous not in table[state]:
+        return Rejected(clause_id, f"{previous.name} is no valid previous state of {state.name}")
+    return Accepted(state, (clause_id,))
+
+
+@clause("replica.transition.valid-previous")
+def move_replica(
+    previous: ReplicaState, state: ReplicaState, profile: str
+) -> Accepted[ReplicaState] | Rejected:
+    """Move a replica to `state`, or say why it may not; a rejected move changes nothing."""
+    return _move(previous, state, REPLICA_TABLES[profile], "replica.transition.valid-previous")
+
+
+@clause("partition.transition.valid-previous")
+def move_partition(
+    previous: PartitionState, state: PartitionState, profile: str
+) -> Accepted[PartitionState] | Rejected:
+    """Move a partition to `state`, or say why it may not; a rejected move changes nothing."""
+    return _move(previous, state, PARTITION_TABLES[profile], "partition.transition.valid-previous")
