@@ -363,21 +363,18 @@ def _outcome(result: object, error: Exception | None) -> str:
 def _smallest_model(solver: Any, shape: Shape, values: Values) -> Term:
     """Return a model with the integers minimised one after the other, in the shape's order.
 
-    Values from each parameter's floor upwards are preferred. If there are none, distance from
+    A value from the parameter's floor upwards is preferred; where there is none, distance from
     zero counts. Raises GaveUp when the solver does not know.
     """
-    flat = [
-        (number.term, parameter.floor)
-        for name, parameter in shape.items()
-        for number in (values[name] if parameter.length is not None else (values[name],))
-    ]
-    if _ask(solver, *(term >= floor for term, floor in flat)) is not None:
-        measures = [term - floor for term, floor in flat]
-        solver.add(*(term >= floor for term, floor in flat))
-    else:
-        measures = [z3.If(term >= 0, 2 * term, -2 * term - 1) for term, _ in flat]
-    for measure in measures:
-        _minimise(solver, measure)
+    for name, parameter in shape.items():
+        numbers = values[name] if parameter.length is not None else (values[name],)
+        for number in numbers:
+            above = number.term >= parameter.floor
+            if _ask(solver, above) is not None:
+                solver.add(above)
+                _minimise(solver, number.term - parameter.floor)
+            else:
+                _minimise(solver, z3.If(number.term >= 0, 2 * number.term, -2 * number.term - 1))
     model = _ask(solver)
     if model is None:
         raise EngineFault("a violated path has no input that violates it")

@@ -100,9 +100,8 @@ def prove_all(
     """
     theorems = get_theorems(None if names is None else list(names))
     if processes is None:
-        processes = min(2, os.cpu_count() or 1)
-        if replication_factor < _WORKERS_PAY_FROM:
-            processes = 1
+        pays = replication_factor >= _WORKERS_PAY_FROM
+        processes = min(2, os.cpu_count() or 1) if pays else 1
     tasks = [
         task
         for group in group_theorems(theorems)

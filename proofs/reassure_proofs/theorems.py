@@ -37,6 +37,7 @@ from reassure_proofs.statement import (
     Values,
 )
 from reassure_spec.readings import Readings, get_profile, override_readings
+from reassure_spec.znodes import NO_LEADER
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,13 @@ def _drop_and_target_shapes(replication_factor: int) -> Iterator[Shape]:
             yield {**shape, "target": Parameter(target, floor=1)}
 
 
+def _drop_any_order_shapes(replication_factor: int) -> Iterator[Shape]:
+    for shape in _drop_shapes(replication_factor):
+        out_of_sync = (shape["assigned"].length or 0) - (shape["isr"].length or 0)
+        if out_of_sync >= 0:
+            yield {**shape, "others": Parameter(out_of_sync, floor=1)}
+
+
 def drop_function(readings: Readings, rule: Callable[..., Any] = compute_drop) -> Function:
     """Return the drop rule under these readings as a function of named values.
 
@@ -120,9 +128,10 @@ def drop_function(readings: Readings, rule: Callable[..., Any] = compute_drop) -
 
     def function(values: Values) -> object:
         target = values.get("target", Unread("target"))
-        return rule(
-            values["assigned"], values["leader"], values["isr"], values["top"], target, readings
-        )
+        arguments = (values["assigned"], values["leader"], values["isr"], values["top"])
+        if "others" in values:
+            return rule(*arguments, target, readings, values["others"])
+        return rule(*arguments, target, readings)
 
     return function
 
@@ -137,6 +146,11 @@ DROP_EXCLUSIVE: Final = Subject("drop-exclusive", drop_function(_EXCLUSIVE), _dr
 """The drop rule with the slice taken to the letter."""
 DROP_AMENDED: Final = Subject("drop-amended", drop_function(_AMENDED), _drop_and_target_shapes)
 """The drop rule with every amendment."""
+
+DROP_ANY_ORDER: Final = Subject("drop-any-order", drop_function(_KIP_236), _drop_any_order_shapes)
+"""The drop rule with the replicas that are out of sync in an order that is given."""
+DROP_AND_TARGET: Final = Subject("drop-target", drop_function(_KIP_236), _drop_and_target_shapes)
+"""The drop rule as written, and the target that it does not look at."""
 
 ASSIGNED_DISTINCT: Final = Hypothesis(
     "assigned-distinct",
@@ -179,7 +193,35 @@ FIRST_REQUEST: Final = Hypothesis(
     lambda v: v["top"] >= len(v["assigned"]),
 )
 
+OTHERS_OUT_OF_SYNC: Final = Hypothesis(
+    "others-out-of-sync",
+    "the order given names every replica that is assigned and out of sync, once",
+    lambda v: (
+        distinct(v["others"])
+        & subset(v["others"], v["assigned"])
+        & all_of(negate(member(replica, v["isr"])) for replica in v["others"])
+    ),
+)
+NO_LEADER_AT_HAND: Final = Hypothesis(
+    "no-leader",
+    "the partition has no leader",
+    lambda v: v["leader"] == NO_LEADER,
+)
+ISR_NOT_EMPTY: Final = Hypothesis(
+    "isr-not-empty",
+    "a replica is in sync",
+    lambda v: len(v["isr"]) > 0,
+)
+
 _WELL_FORMED: Final = (ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE)
+_WITHOUT_LEADER: Final = (
+    ASSIGNED_DISTINCT,
+    ISR_DISTINCT,
+    ISR_ASSIGNED,
+    ISR_NOT_EMPTY,
+    NO_LEADER_AT_HAND,
+    TOP_POSITIVE,
+)
 _SUFFICIENT: Final = (*_WELL_FORMED, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN)
 
 
@@ -210,6 +252,17 @@ def _size_is_top(values: Values, drop: Any) -> Truth:
     before, top = len(values["assigned"]), values["top"]
     after = before - len(drop)
     return implies(top >= before, after == before) & implies(top <= before, top == after)
+
+
+def _in_sync_copy_kept(values: Values, drop: Any) -> Truth:
+    return remaining(values["isr"], drop) > 0
+
+
+def _target_in_sync_kept(values: Values, drop: Any) -> Truth:
+    return all_of(
+        negate(member(replica, values["target"]) & member(replica, values["isr"]))
+        for replica in drop
+    )
 
 
 def _nothing_dropped(_: Values, drop: Any) -> Truth:
@@ -276,6 +329,33 @@ _DROP_THEOREMS: Final = (
         "kip-236",
     ),
     Theorem(
+        "drop-any-order-leader-kept",
+        "drop.leader-kept",
+        "A drop keeps the leader in whatever order the replicas out of sync are ranked.",
+        DROP_ANY_ORDER,
+        (*_WELL_FORMED, OTHERS_OUT_OF_SYNC),
+        _leader_kept,
+        "kip-236",
+    ),
+    Theorem(
+        "drop-any-order-isr-at-least-min",
+        "drop.isr-at-least-min",
+        "A drop leaves min.insync.replicas replicas in sync in whatever order the others are.",
+        DROP_ANY_ORDER,
+        (*_SUFFICIENT, OTHERS_OUT_OF_SYNC),
+        _isr_sufficient,
+        "kip-236",
+    ),
+    Theorem(
+        "drop-any-order-leaves-top",
+        "drop.keep-top",
+        "A drop leaves top replicas assigned in whatever order the replicas out of sync are.",
+        DROP_ANY_ORDER,
+        (*_WELL_FORMED, OTHERS_OUT_OF_SYNC),
+        _size_is_top,
+        "kip-236",
+    ),
+    Theorem(
         "drop-exclusive-leader-kept",
         "drop.slice.inclusive",
         "With the exclusive slice, a drop never removes the leader.",
@@ -292,6 +372,26 @@ _DROP_THEOREMS: Final = (
         DROP_EXCLUSIVE,
         _SUFFICIENT,
         _isr_sufficient,
+        "kip-236",
+        expected="refuted",
+    ),
+    Theorem(
+        "drop-target-in-sync-kept",
+        "drop.protect-target",
+        "As written, a drop never removes a replica of the new target that is in sync.",
+        DROP_AND_TARGET,
+        _SUFFICIENT,
+        _target_in_sync_kept,
+        "kip-236",
+        expected="refuted",
+    ),
+    Theorem(
+        "drop-offline-in-sync-copy-kept",
+        "drop.offline.skip",
+        "As written, a drop on a partition without a leader leaves a replica in sync.",
+        DROP,
+        _WITHOUT_LEADER,
+        _in_sync_copy_kept,
         "kip-236",
         expected="refuted",
     ),
