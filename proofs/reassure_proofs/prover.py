@@ -163,6 +163,7 @@ class _Exploration:
     hypotheses: Sequence[Hypothesis]
     goals: Sequence[Goal]
     limits: Limits
+    hashable: bool
     engine: Engine = field(init=False)
     values: Values = field(init=False)
     assumed: list[Term] = field(init=False)
@@ -173,7 +174,7 @@ class _Exploration:
     """Goals that a path violates. (`violations` has the negated claim of all paths.)"""
 
     def __post_init__(self) -> None:
-        self.engine = Engine(limits=self.limits, index_bound=_index_bound(self.shape))
+        self.engine = Engine(limits=self.limits, hashable=self.hashable)
         self.values = {
             name: self._symbols(name, parameter) for name, parameter in self.shape.items()
         }
@@ -263,6 +264,7 @@ def explore_shape(
     hypotheses: Sequence[Hypothesis],
     goals: Sequence[Goal],
     limits: Limits | None = None,
+    hashable: bool = False,
 ) -> ShapeResult:
     """Explore the code for one shape under `hypotheses` and judge every goal on every path.
 
@@ -273,7 +275,7 @@ def explore_shape(
     outcome = ShapeResult()
     work: _Exploration | None = None
     try:
-        work = _Exploration(function, shape, hypotheses, goals, limits or Limits())
+        work = _Exploration(function, shape, hypotheses, goals, limits or Limits(), hashable)
         work.run()
         outcome.certificate, outcome.gap = work.certify()
         outcome.obligations = [
@@ -301,22 +303,24 @@ def prove(
     hypotheses: Sequence[Hypothesis],
     claim: Claim,
     limits: Limits | None = None,
+    hashable: bool = False,
 ) -> ProofResult:
     """Prove or refute that `claim` holds of every result of `function` under the hypotheses.
 
     `arguments` are the shapes to look at, smallest first; the first in which the claim fails gives
-    the counterexample and ends the search. Raises ProofFaultError when the executor is at fault.
+    the counterexample and ends the search. `hashable` allows sets and dicts of symbolic values, see
+    `Engine.hashable`. Raises ProofFaultError when the executor is at fault.
     """
     goal = Goal("claim", claim)
     explored: list[ShapeResult] = []
     for shape in arguments:
-        explored.append(explore_shape(function, shape, hypotheses, [goal], limits))
+        explored.append(explore_shape(function, shape, hypotheses, [goal], limits, hashable))
         if explored[-1].counterexamples or explored[-1].reason:
             break
-    return summarise("claim", explored)
+    return _summarise("claim", explored, len(arguments))
 
 
-def summarise(goal: str, explored: Sequence[ShapeResult]) -> ProofResult:
+def _summarise(goal: str, explored: Sequence[ShapeResult], shapes: int) -> ProofResult:
     """Return the verdict on one goal from the explorations of its shapes, smallest first."""
     certificates = tuple(item.certificate for item in explored if item.certificate is not None)
     paths = sum(certificate.paths for certificate in certificates)
@@ -324,7 +328,8 @@ def summarise(goal: str, explored: Sequence[ShapeResult]) -> ProofResult:
         (item.counterexamples[goal] for item in explored if goal in item.counterexamples), None
     )
     reason = next((item.reason for item in explored if item.reason), "")
-    verdict, reason = summarise_verdict(counterexample is not None, reason, paths)
+    certified = len(certificates) == shapes and all(item.complete for item in certificates)
+    verdict, reason = summarise_verdict(counterexample is not None, reason, paths, certified)
     return ProofResult(
         verdict=verdict,
         paths=paths,
@@ -334,11 +339,6 @@ def summarise(goal: str, explored: Sequence[ShapeResult]) -> ProofResult:
         certificate=certificates,
         reason=reason,
     )
-
-
-def _index_bound(shape: Shape) -> int:
-    """Return a length that no sequence made from the arguments, each used once, can exceed."""
-    return 1 + sum(1 if item.length is None else item.length for item in shape.values())
 
 
 def _formula(truth: Any) -> Term:
@@ -366,15 +366,17 @@ def _smallest_model(solver: Any, shape: Shape, values: Values) -> Term:
     A value from the parameter's floor upwards is preferred; where there is none, distance from
     zero counts. Raises GaveUp when the solver does not know.
     """
+    measures: list[Term] = []
     for name, parameter in shape.items():
         numbers = values[name] if parameter.length is not None else (values[name],)
-        for number in numbers:
-            above = number.term >= parameter.floor
-            if _ask(solver, above) is not None:
-                solver.add(above)
-                _minimise(solver, number.term - parameter.floor)
+        for term in (number.term for number in numbers):
+            if _ask(solver, term >= parameter.floor) is not None:
+                solver.add(term >= parameter.floor)
+                measures.append(term - parameter.floor)
             else:
-                _minimise(solver, z3.If(number.term >= 0, 2 * number.term, -2 * number.term - 1))
+                measures.append(z3.If(term >= 0, 2 * term, -2 * term - 1))
+    for measure in measures:
+        _minimise(solver, measure)
     model = _ask(solver)
     if model is None:
         raise EngineFault("a violated path has no input that violates it")

@@ -199,7 +199,9 @@ def summarise_records(
     )
     paths = sum(certificate["paths"] for certificate in certificates)
     reason = next((item["reason"] for item in ordered if item.get("reason")), "")
-    verdict, reason = summarise_verdict(counterexample is not None, reason, paths)
+    places = [record["place"] for record in ordered if _is_certified(record)]
+    certified = places == list(range(len(theorem.shapes(replication_factor))))
+    verdict, reason = summarise_verdict(counterexample is not None, reason, paths, certified)
     return TheoremResult(
         theorem=theorem,
         verdict=verdict,
@@ -210,6 +212,15 @@ def summarise_records(
         counterexample=counterexample,
         certificate=certificates,
         reason=reason,
+    )
+
+
+def _is_certified(record: Record) -> bool:
+    certificate = record.get("certificate")
+    return (
+        certificate is not None
+        and certificate["gap"] == "unsat"
+        and certificate["replayed"] == certificate["paths"]
     )
 
 

@@ -16,8 +16,9 @@ Two rules keep this sound:
   cover the hypotheses, and runs the plain code on one input of every path.
 
 What the code under test may not do: `is` on values, `isinstance(x, int)`, text made of values,
-arithmetic other than `+` and `-`. Lengths of sequences are plain numbers. Symbolic integers all
-hash alike, so sets and dicts work as long as symbolic and plain numbers do not meet in one.
+arithmetic other than `+` and `-`. Lengths of sequences are plain numbers; a sequence that is cut at
+a symbolic place has to have a name. Sets and dicts of symbolic values have to be asked for
+(`Engine.hashable`), because they mislead where plain numbers are in them as well.
 """
 
 import dis
@@ -101,8 +102,9 @@ class Engine:
     """Explores the paths of a function under hypotheses. Serves one exploration only."""
 
     limits: Limits = field(default_factory=Limits)
-    index_bound: int = 8
-    """Slices treat every bound from here up alike; no sequence may be longer."""
+    hashable: bool = False
+    """Whether symbolic values may be put in sets and dicts; right only where no plain number can
+    stand in the same one."""
     queries: int = 0
     """Questions put to the solver so far."""
     made: dict[object, Any] = field(default_factory=dict)
@@ -243,7 +245,13 @@ class _Symbolic:
         engine.made.setdefault(self.id, self)
 
     def __hash__(self) -> int:
-        """All alike: whether two are equal is for the solver, not for the hash."""
+        """All alike, as whether two are equal is for the solver; refused unless asked for.
+
+        A plain number that is equal on some inputs hashes differently, so a set that holds both
+        kinds would find them different on all inputs, and no certificate would tell.
+        """
+        if not self.engine.hashable:
+            raise GaveUp("the code under test puts symbolic values in a set or a dict")
         return 0
 
     def __repr__(self) -> str:
@@ -320,13 +328,15 @@ class SInt(_Symbolic):
     def __index__(self) -> int:
         """Return a plain bound for a slice, one path for each that makes a difference.
 
-        Every bound beyond the longest sequence is one case, which is right for slices and
-        subscripts only; `range` and the like are refused.
+        All bounds beyond the end of the sequence are one case, so the sequence has to be known:
+        anything but `name[:number]` and `name[number]` is refused.
         """
         bound = _subscript_bound(sys._getframe(1))  # noqa: SLF001 - there is no public way
         if bound is None:
-            raise GaveUp("a symbolic number is used as a plain one outside of a slice")
-        return self._choose(min(bound, self.engine.index_bound))
+            raise GaveUp(
+                "a symbolic number is used as a plain one outside of a slice of a variable"
+            )
+        return self._choose(bound)
 
     def _choose(self, bound: int) -> int:
         """Return the value of this number, or `bound` or `-bound` for all at least as far out."""
@@ -363,30 +373,25 @@ class SBool(_Symbolic):
         return SInt(self.engine, z3.If(self.term, z3.IntVal(1), z3.IntVal(0)))
 
 
-_NAMED_SLICE: Final = re.compile(r"(\w+)\[[^\[\]]*\]")
+_NAMED_SUBSCRIPT: Final = re.compile(r"(\w+)\[([^\[\]]*)\]")
 _BINARY_OP_SUBSCRIPT: Final = 26
 """The argument of BINARY_OP that means a subscript, in the versions that have no BINARY_SUBSCR."""
 
 
 def _subscript_bound(frame: FrameType) -> int | None:
-    """Return from where on all slice bounds are alike; None if `frame` is not at a subscript.
-
-    Where a local variable is sliced, that is its length. In all other cases the sequence is out of
-    reach, and the answer is a number that is larger than any bound in use.
-    """
+    """Return from where on all bounds are alike, None if that cannot be told from `frame`."""
     code, at = frame.f_code, frame.f_lasti
     name = dis.opname[code.co_code[at]]
     if name == "BINARY_OP" and code.co_code[at + 1] == _BINARY_OP_SUBSCRIPT:
         name = "BINARY_SUBSCR"
-    if name not in ("BINARY_SUBSCR", "BINARY_SLICE"):
+    match = _NAMED_SUBSCRIPT.fullmatch(_source_text(code, at))
+    if match is None or name not in ("BINARY_SUBSCR", "BINARY_SLICE"):
         return None
-    match = _NAMED_SLICE.fullmatch(_source_text(code, at))
-    sequence = frame.f_locals.get(match[1]) if match is not None else None
+    sequence = frame.f_locals.get(match[1])
     if not isinstance(sequence, tuple | list):
-        return sys.maxsize
+        return None
     # The slices xs[:-len(xs)] and xs[:-len(xs) - 1] are alike; the subscripts are not.
-    is_slice = match is not None and ":" in match[0]
-    return len(sequence) if is_slice else len(sequence) + 1
+    return len(sequence) if ":" in match[2] else len(sequence) + 1
 
 
 @cache
