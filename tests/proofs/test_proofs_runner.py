@@ -1,0 +1,131 @@
+"""Proof work in other processes, and obligations for other solvers."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import z3
+
+from reassure_proofs.runner import prove_all, summarise_records
+from reassure_proofs.smt import make_scripts, write_scripts
+from reassure_proofs.tasks import Task, run_task
+from reassure_proofs.theorems import get_theorems
+from reassure_proofs.worker import Worker, WorkerFailedError, WorkerSilentError
+
+_TASK = Task(("drop-exclusive-leader-kept",), tuple(range(4)), 2, 30.0)
+
+
+def _program(text: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+
+
+def test_task_crosses_as_json() -> None:
+    """A task comes back from its JSON form as it was."""
+    assert Task.from_json(_TASK.to_json()) == _TASK
+
+
+def test_worker_gives_what_this_process_gives() -> None:
+    """A worker's records are those of the same task done here, but for the time it took."""
+    with Worker() as worker:
+        there = worker.ask(_TASK, 30.0)
+    here = run_task(_TASK)
+    for record in (*there, *here):
+        del record["seconds"]
+    assert there == here
+    assert len(here) == 2
+
+
+def test_two_processes_give_the_verdicts_of_one() -> None:
+    """Verdicts, paths and counterexamples do not depend on the number of processes."""
+    names = ["drop-leader-kept", "drop-exclusive-leader-kept", "hw-never-decreases"]
+    calls: list[tuple[int, int]] = []
+    one = prove_all(names, replication_factor=2, processes=1)
+    two = prove_all(
+        names, replication_factor=2, processes=2, progress=lambda *done: calls.append(done)
+    )
+    assert [(r.verdict, r.paths, r.counterexample) for r in one] == [
+        (r.verdict, r.paths, r.counterexample) for r in two
+    ]
+    assert calls == [(i + 1, len(calls)) for i in range(len(calls))]
+
+
+def test_worker_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that does not answer in time is killed and its theorem is unknown."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start() -> "subprocess.Popen[bytes]":
+        started.append(_program("import time; time.sleep(60)"))
+        return started[-1]
+
+    monkeypatch.setattr(Worker, "_start", staticmethod(start))
+    with Worker() as worker, pytest.raises(WorkerSilentError):
+        worker.ask(_TASK, 0.2)
+    assert started[0].poll() is not None
+
+
+def test_silent_worker_makes_the_theorem_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What no worker answered is unknown, with the reason, and not proved."""
+
+    def ask(self: Worker, task: Task, seconds: float) -> list[dict[str, object]]:
+        raise WorkerSilentError(f"no answer within {seconds:g} s")
+
+    monkeypatch.setattr(Worker, "ask", ask)
+    (result,) = prove_all(["drop-leader-kept"], replication_factor=2, processes=2)
+    assert (result.verdict, "no answer" in result.reason) == ("unknown", True)
+
+
+def test_worker_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that ends without an answer is an error that gives its exit code."""
+    monkeypatch.setattr(
+        Worker, "_start", staticmethod(lambda: _program("input(); raise SystemExit(9)"))
+    )
+    with Worker() as worker, pytest.raises(WorkerFailedError, match="ended with 9"):
+        worker.ask(_TASK, 30.0)
+
+
+def test_fault_in_a_worker_reaches_the_asker() -> None:
+    """An error in a worker is raised where it was asked, with the worker's message."""
+    task = Task(("no-such-theorem",), (0,), 2, 30.0)
+    with Worker() as worker, pytest.raises(WorkerFailedError, match="no-such-theorem"):
+        worker.ask(task, 30.0)
+
+
+def test_missing_shape_is_not_proved() -> None:
+    """A theorem one of whose shapes has no certificate is unknown."""
+    (theorem,) = get_theorems(["hw-never-decreases"])
+    records = run_task(Task((theorem.name,), (0, 1), 2, 30.0))
+    assert summarise_records(theorem, records, 2).verdict == "proved"
+    result = summarise_records(theorem, records[1:], 2)
+    assert (result.verdict, "no certificate" in result.reason) == ("unknown", True)
+
+
+def test_time_limit_gives_unknown_theorems() -> None:
+    """Without time nothing is proved, and nothing is refuted either."""
+    results = prove_all(replication_factor=2, timeout_s=-1.0)
+    assert {result.verdict for result in results} == {"unknown"}
+
+
+def test_exported_obligations_are_answered_alike() -> None:
+    """A fresh solver that reads the exported text gives the status that it declares."""
+    scripts = list(make_scripts(replication_factor=2))
+    for script in scripts:
+        solver = z3.Solver()
+        solver.from_string(script.text)
+        assert str(solver.check()) == script.status, script.name
+    assert {script.status for script in scripts} == {"sat", "unsat"}
+    assert len({script.name for script in scripts}) == len(scripts)
+
+
+def test_export_writes_one_file_for_each_obligation(tmp_path: Path) -> None:
+    """The files of a theorem are its obligations and the coverage of what was explored."""
+    files = write_scripts(tmp_path / "smt", ["hw-never-decreases"], replication_factor=2)
+    assert sorted(file.name for file in files) == sorted(
+        f"hw-never-decreases--replicas{n}-offsets{n}-lags_ms{n}{kind}.smt2"
+        for n in (1, 2)
+        for kind in ("", "--coverage")
+    )
+    assert files[0].read_text().startswith("; theorem hw-never-decreases")
+    assert all(file.read_text().rstrip().endswith("(check-sat)") for file in files)

@@ -1,0 +1,317 @@
+"""The theorems: verdicts, smallest counterexamples, planted faults, and an independent opinion."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from reassure_model.drop import compute_drop, compute_existing, compute_kept
+from reassure_proofs.necessity import examine_hypotheses
+from reassure_proofs.prover import prove
+from reassure_proofs.runner import TheoremResult, prove_all, to_json
+from reassure_proofs.theorems import (
+    DROP,
+    THEOREMS,
+    Theorem,
+    UnknownTheoremError,
+    drop_function,
+    get_theorems,
+)
+from reassure_spec.clauses import load_clauses
+from reassure_spec.readings import Readings
+
+Rule = Callable[..., tuple[int, ...]]
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, TheoremResult]:
+    """Every theorem up to replication factor 3, proved in this process."""
+    return {result.theorem.name: result for result in prove_all(replication_factor=3)}
+
+
+@pytest.mark.parametrize("theorem", THEOREMS, ids=lambda theorem: theorem.name)
+def test_theorem_comes_out_as_expected(theorem: Theorem, results: dict[str, TheoremResult]) -> None:
+    """Every theorem has the verdict that the register expects of it."""
+    assert results[theorem.name].verdict == theorem.expected
+
+
+@pytest.mark.parametrize("theorem", THEOREMS, ids=lambda theorem: theorem.name)
+def test_theorem_names_a_clause_of_the_spec(theorem: Theorem) -> None:
+    """Every theorem supports a clause that exists."""
+    assert theorem.clause in load_clauses()
+
+
+def test_every_proof_has_a_certificate_for_each_shape(results: dict[str, TheoremResult]) -> None:
+    """What is proved has no gap in any shape, and every path was replayed on the plain code."""
+    for name, result in results.items():
+        if result.verdict == "proved":
+            shapes = result.theorem.shapes(3)
+            assert [item["gap"] for item in result.certificate] == ["unsat"] * len(shapes), name
+            assert all(item["paths"] == item["replayed"] for item in result.certificate), name
+            assert result.paths > 0, name
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (
+            "drop-exclusive-leader-kept",
+            "assigned=[1] isr=[1] leader=1 top=1 minimum=1 -> [1]",
+        ),
+        (
+            "drop-exclusive-isr-at-least-min",
+            "assigned=[1] isr=[1] leader=1 top=1 minimum=1 -> [1]",
+        ),
+        (
+            "drop-target-in-sync-kept",
+            "assigned=[1, 2] isr=[1, 2] leader=1 top=1 minimum=1 target=[2] -> [2]",
+        ),
+        (
+            "drop-offline-in-sync-copy-kept",
+            "assigned=[1] isr=[1] leader=-1 top=1 minimum=1 -> [1]",
+        ),
+    ],
+)
+def test_finding_has_its_smallest_instance(
+    name: str, sentence: str, results: dict[str, TheoremResult]
+) -> None:
+    """A refutation that is expected shows the smallest instance, and the report counts it."""
+    found = results[name].counterexample
+    assert found is not None
+    assert found["sentence"] == sentence
+    assert results[name].outcome == "finding"
+
+
+def test_exclusive_slice_of_two_replicas_has_the_known_instance() -> None:
+    """Two replicas, top and minimum of two: the exclusive slice leaves one in sync."""
+    (theorem,) = get_theorems(["drop-exclusive-isr-at-least-min"])
+    shapes = [shape for shape in theorem.shapes(2) if shape["assigned"].length == 2]
+    two = [shape for shape in shapes if shape["isr"].length == 2]
+    result = prove(theorem.subject.function, two, theorem.hypotheses, theorem.claim)
+    assert result.counterexample is not None
+    assert result.counterexample.arguments["assigned"] == (1, 2)
+    assert result.counterexample.outcome in ("[2]", "[1, 2]")
+
+
+# Mutants of the drop rule. Each differs from the model's in one word.
+
+
+def _leader_not_ranked_first(
+    assigned: Any, leader: Any, isr: Any, top: Any, target: Any, readings: Readings
+) -> Any:
+    others = tuple(replica for replica in assigned if replica not in isr)
+    existing = (*isr, *others)
+    return tuple(replica for replica in assigned if replica not in existing[:top])
+
+
+def _out_of_sync_before_in_sync(
+    assigned: Any, leader: Any, isr: Any, top: Any, target: Any, readings: Readings
+) -> Any:
+    others = tuple(replica for replica in assigned if replica not in isr)
+    existing = (leader, *others, *(replica for replica in isr if replica != leader))
+    return tuple(replica for replica in assigned if replica not in existing[:top])
+
+
+def _leader_counted_twice(
+    assigned: Any, leader: Any, isr: Any, top: Any, target: Any, readings: Readings
+) -> Any:
+    others = tuple(replica for replica in assigned if replica not in isr)
+    existing = (leader, *isr, *others)
+    return tuple(replica for replica in assigned if replica not in existing[:top])
+
+
+def _kept_and_dropped_swapped(
+    assigned: Any, leader: Any, isr: Any, top: Any, target: Any, readings: Readings
+) -> Any:
+    kept = compute_kept(compute_existing(assigned, leader, isr), top, readings)
+    return tuple(replica for replica in assigned if replica in kept)
+
+
+def _one_too_many_kept(
+    assigned: Any, leader: Any, isr: Any, top: Any, target: Any, readings: Readings
+) -> Any:
+    return compute_drop(assigned, leader, isr, top + 1, target, readings)
+
+
+def _one_too_few_kept(
+    assigned: Any, leader: Any, isr: Any, top: Any, target: Any, readings: Readings
+) -> Any:
+    return compute_drop(assigned, leader, isr, top - 1, target, readings)
+
+
+def _in_sync_ignored(
+    assigned: Any, leader: Any, isr: Any, top: Any, target: Any, readings: Readings
+) -> Any:
+    return compute_drop(assigned, leader, (), top, target, readings)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "name"),
+    [
+        (_leader_not_ranked_first, "drop-leader-kept"),
+        (_out_of_sync_before_in_sync, "drop-isr-at-least-min"),
+        (_leader_counted_twice, "drop-leaves-top"),
+        (_leader_counted_twice, "drop-nothing-at-first-request"),
+        (_kept_and_dropped_swapped, "drop-leader-kept"),
+        (_kept_and_dropped_swapped, "drop-nothing-at-first-request"),
+        (_one_too_many_kept, "drop-leaves-top"),
+        (_one_too_few_kept, "drop-leader-stays-in-sync"),
+        (_one_too_few_kept, "drop-assigned-isr-at-least-min"),
+        (_in_sync_ignored, "drop-isr-at-least-min"),
+    ],
+)
+def test_mutant_of_the_drop_rule_is_refuted(mutant: Rule, name: str) -> None:
+    """A drop rule with a planted fault is refuted by the theorem that speaks of it."""
+    (theorem,) = get_theorems([name])
+    function = drop_function(Readings(), mutant)
+    result = prove(function, theorem.shapes(3), theorem.hypotheses, theorem.claim)
+    assert result.verdict == "refuted"
+
+
+def test_mutant_that_makes_no_difference_is_proved() -> None:
+    """A rule that differs in words only is proved: the theorems ask for no particular text."""
+
+    def rule(
+        assigned: Any, leader: Any, isr: Any, top: Any, target: Any, readings: Readings
+    ) -> Any:
+        return compute_drop(assigned, leader, isr, top, (), readings, assigned)
+
+    (theorem,) = get_theorems(["drop-isr-at-least-min"])
+    function = drop_function(Readings(), rule)
+    result = prove(function, theorem.shapes(2), theorem.hypotheses, theorem.claim)
+    assert result.verdict == "proved"
+
+
+# The independent opinion: plain numbers, plain Python, no formula and no solver. Names of replicas
+# do not matter to the rule, so that the numbers from 1 upwards stand for all.
+
+
+def _states(factor: int) -> Iterator[tuple[Any, Any, int, int, int]]:
+    """Yield (assigned, isr, leader, top, minimum) that satisfy the hypotheses."""
+    for size in range(1, factor + 1):
+        assigned = tuple(range(1, size + 1))
+        for in_sync in range(1, size + 1):
+            for isr in permutations(assigned, in_sync):
+                for leader in isr:
+                    for top in range(1, size + 2):
+                        for minimum in range(1, min(top, in_sync) + 1):
+                            yield assigned, isr, leader, top, minimum
+
+
+@pytest.mark.parametrize(("slicing", "violations"), [("inclusive", False), ("exclusive", True)])
+def test_enumeration_agrees_with_the_proofs(slicing: str, violations: bool) -> None:
+    """Running the model on every state of up to three replicas gives the solver's verdicts."""
+    leader_lost = min_broken = wrong_size = states = 0
+    for assigned, isr, leader, top, minimum in _states(3):
+        states += 1
+        drop = compute_drop(assigned, leader, isr, top, (), Readings(drop_slice=slicing))
+        leader_lost += leader in drop
+        min_broken += len(set(isr) - set(drop)) < minimum
+        wrong_size += len(assigned) - len(drop) != min(top, len(assigned))
+    assert states > 200
+    assert [leader_lost > 0, min_broken > 0, wrong_size > 0] == [violations] * 3
+
+
+NEEDED = {
+    "drop-leader-kept": {"top-positive"},
+    "drop-leader-stays-in-sync": {"leader-in-sync", "top-positive"},
+    "drop-isr-at-least-min": {
+        "isr-distinct",
+        "leader-in-sync",
+        "top-at-least-min",
+        "isr-at-least-min",
+    },
+    "drop-assigned-isr-at-least-min": {
+        "isr-distinct",
+        "isr-assigned",
+        "leader-in-sync",
+        "top-at-least-min",
+        "isr-at-least-min",
+    },
+    "hw-never-decreases": {"leader-counted"},
+    "hw-within-leader": {"leader-counted", "hw-within-leader"},
+}
+
+
+def test_needed_hypotheses_are_the_known_ones() -> None:
+    """Leaving out a hypothesis breaks the claim exactly where it is known to be needed."""
+    found: dict[str, set[str]] = {name: set() for name in NEEDED}
+    for result in examine_hypotheses(list(NEEDED), replication_factor=2, processes=1):
+        assert result.verdict != "unknown", result.reason
+        assert (result.verdict == "needed") == (result.counterexample is not None)
+        if result.verdict == "needed":
+            found[result.theorem.name].add(result.hypothesis.name)
+    assert found == NEEDED
+
+
+def test_leader_outside_of_the_assignment_shows_why_it_must_be_in_sync() -> None:
+    """Without the leader in sync, the known instance of two replicas breaks the minimum."""
+    assigned, isr = (1, 2), (2,)
+    drop = compute_drop(assigned, 1, isr, 1, (), Readings())
+    assert drop == (2,)
+    (theorem,) = get_theorems(["drop-isr-at-least-min"])
+    values = {"assigned": assigned, "isr": isr, "leader": 1, "top": 1, "minimum": 1}
+    assert [item.name for item in theorem.hypotheses if not item.holds(values)] == [
+        "leader-in-sync"
+    ]
+    assert not theorem.claim(values, drop)
+
+
+def test_report_counts_add_up(results: dict[str, TheoremResult]) -> None:
+    """The report's counts agree with its theorems, and findings are not violations."""
+    body = to_json(list(results.values()))
+    refuted = [item for item in body["theorems"] if item["verdict"] == "refuted"]
+    assert body["verdict"] == "holds"
+    assert body["counts"] == {
+        "theorems": len(THEOREMS),
+        "proved": len(THEOREMS) - 4,
+        "refuted": 4,
+        "unknown": 0,
+        "findings": 4,
+    }
+    assert all(item["counterexample"]["sentence"] for item in refuted)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected", "outcome", "overall"),
+    [
+        ("proved", "proved", "holds", "holds"),
+        ("refuted", "refuted", "finding", "holds"),
+        ("refuted", "proved", "violated", "violated"),
+        ("proved", "refuted", "stale", "vacuous"),
+        ("unknown", "proved", "unknown", "unknown"),
+        ("unknown", "refuted", "unknown", "unknown"),
+    ],
+)
+def test_outcome_follows_from_verdict_and_expectation(
+    verdict: str, expected: str, outcome: str, overall: str
+) -> None:
+    """Only an expected verdict holds; a refutation nobody expected is a violation."""
+    theorem = replace(THEOREMS[0], expected=expected)
+    result = TheoremResult(theorem, verdict, "", 0.0, 0, 0)
+    assert (result.outcome, to_json([result])["verdict"]) == (outcome, overall)
+
+
+def test_subject_reads_no_target_as_written() -> None:
+    """As written, the rule is proved for every target, because it does not look at it."""
+    assert all("target" not in shape for shape in DROP.shapes(3))
+
+
+def test_unknown_name_is_refused() -> None:
+    """A theorem name that does not exist gives an error that lists those that do."""
+    with pytest.raises(UnknownTheoremError, match="drop-leader-kept"):
+        prove_all(["drop-leader-lost"])
+
+
+def test_listing_theorems_does_not_import_the_solver() -> None:
+    """Neither the package, nor the theorems, nor the runner imports z3."""
+    code = (
+        "import sys, reassure_proofs, reassure_proofs.theorems, reassure_proofs.runner\n"
+        "sys.exit('z3' in sys.modules)"
+    )
+    environment = {"PYTHONPATH": ":".join(path for path in sys.path if path)}
+    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0
