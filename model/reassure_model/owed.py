@@ -93,9 +93,7 @@ def next_for_dead_brokers(partition: Partition, around: Surroundings) -> Owed | 
 
 
 @clause("drop.carried-out", "expand.carried-out", "expand.announced")
-def next_for_change(
-    partition: Partition, around: Surroundings, readings: Readings
-) -> Owed | None:
+def next_for_change(partition: Partition, around: Surroundings, readings: Readings) -> Owed | None:
     """Drop what the change leaves over, add the target, then tell the leader by a new epoch."""
     assigned, state, flight = partition.assigned, partition.state, partition.reassignment
     assert assigned is not None and flight is not None
@@ -143,9 +141,7 @@ def next_for_reassignment(
 
 
 @clause("request.consumed")
-def next_for_request(
-    partition: Partition, around: Surroundings, readings: Readings
-) -> Owed | None:
+def next_for_request(partition: Partition, around: Surroundings, readings: Readings) -> Owed | None:
     """Deal with the lowest pending request: record what it asks for, then remove it."""
     if not partition.requests:
         return None

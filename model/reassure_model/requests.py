@@ -1,7 +1,8 @@
 """What a controller makes of a reassignment request, partition by partition.
 
-A request is taken in sequence order. For each partition it names, the controller refuses it, finds
-nothing to do, or accepts it: as the first of a chain where none is in flight, as a change otherwise.
+Requests are taken in sequence order. For each partition that one names, the controller refuses it,
+finds nothing to do, or accepts it: as the first of a chain where none is in flight, as a change
+otherwise.
 """
 
 from collections.abc import Callable
@@ -132,9 +133,7 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
 """The refusals in the order in which they are looked for, by clause."""
 
 
-@clause(
-    "request.same-target.no-change", "request.no-op.nothing-started", "top.at-least-min-isr"
-)
+@clause("request.same-target.no-change", "request.no-op.nothing-started", "top.at-least-min-isr")
 def decide_request(
     request: Request, partition: Partition, around: Surroundings, readings: Readings
 ) -> Decision:

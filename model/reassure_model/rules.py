@@ -461,9 +461,7 @@ def accept_expansion(partition: Partition, new: ReplicaList, readings: Readings)
         return Rejected("expand.whole-target", f"target replicas left out: {sorted(missing)}")
     late = readings.drop_evaluated == "after-expansion"
     if partition.drop_due and not late and frozenset() not in compute_drops(partition, readings):
-        return Rejected(
-            "drop.before-expansion", _describe_drops(partition, frozenset(), readings)
-        )
+        return Rejected("drop.before-expansion", _describe_drops(partition, frozenset(), readings))
     after = replace(
         partition, assigned=new, announce_due=True, drop_due=partition.drop_due and late
     )

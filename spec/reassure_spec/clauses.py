@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 LEVELS: Final = ("MUST", "SHOULD", "MAY", "UNTESTABLE")
-"""How binding a clause is. UNTESTABLE: nothing that ZooKeeper records can show it kept or broken."""
+"""How binding a clause is. UNTESTABLE: nothing that ZooKeeper records can show it either way."""
 
 _ID: Final = re.compile(r"^r\[([a-z0-9]+(?:[.-][a-z0-9]+)*)\]$")
 _FIELD: Final = re.compile(r"^(Level|Source|Profiles|Why|Judged): (.+)$")

@@ -1,0 +1,549 @@
+"""From transactions to observations: what each write means, and to which partition.
+
+The `Router` reads transactions in zxid order and keeps the little that concerns a cluster as a
+whole: who is registered, who is controller, which requests are pending. Everything else it hands on
+as an `Observation` addressed to one partition (or to the cluster), together with a snapshot of the
+surroundings at that moment, so that partitions can be judged apart from each other.
+
+Several clusters may share one log. The chroot of each is found from the paths themselves.
+
+**Doubt.** A controller learns of a broker's coming and going a moment after ZooKeeper does. A
+broker whose registration changed since the cluster was last known to rest (or, where nobody says
+when it rests, within `grace_ms`) is *in doubt*: the controller may have acted on either view.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple, Protocol
+
+from reassure_model.state import LeaderAndIsr, Reassignment, Request, Surroundings
+from reassure_spec import znodes
+from reassure_spec.znodes import BadZnode, PartitionKey, ReplicaList
+
+CREATE: Final = 1
+DELETE: Final = 2
+SET_DATA: Final = 5
+CHECK: Final = 13
+CLOSE_SESSION: Final = -11
+
+_PATH: Final = re.compile(
+    r"^(?P<chroot>(?:/[^/]+)*?)(?:"
+    r"(?P<controller>/controller)|"
+    r"(?P<epoch>/controller_epoch)|"
+    r"/brokers/ids/(?P<broker>\d+)|"
+    r"/brokers/topics/(?P<topic>[^/]+)(?:/partitions/(?P<partition>\d+)/state)?|"
+    r"/config/topics/(?P<topic_config>[^/]+)|"
+    r"/config/brokers/(?P<broker_config>\d+)|"
+    r"/admin/reassignment_requests/(?P<request>[^/]+)|"
+    r"/admin/reassignments/(?P<flight_topic>[^/]+)/(?P<flight_partition>[^/]+)"
+    r")$"
+)
+_CACHE_LIMIT: Final = 200_000
+
+
+class TransactionLike(Protocol):
+    """What the router reads of a transaction (see `reassure_zookeeper.transactions`)."""
+
+    @property
+    def session_id(self) -> int:
+        """The session that wrote."""
+
+    @property
+    def zxid(self) -> int:
+        """Place in the total order."""
+
+    @property
+    def time_ms(self) -> int:
+        """The server's clock in milliseconds."""
+
+    @property
+    def ops(self) -> tuple[object, ...]:
+        """The operations, in order."""
+
+    @property
+    def error(self) -> int | None:
+        """None for what took effect."""
+
+
+class AssignedWritten(NamedTuple):
+    """The topic znode holds these replicas for the partition; None: it holds the partition not."""
+
+    assigned: ReplicaList | None
+
+
+class StateWritten(NamedTuple):
+    """Leader and in-sync replicas were written, or deleted (None)."""
+
+    state: LeaderAndIsr | None
+    writer: int
+    """The broker whose session wrote, -1 for another session."""
+
+
+class ReassignmentWritten(NamedTuple):
+    """The record of a reassignment was written, or deleted (None)."""
+
+    reassignment: Reassignment | None
+
+
+class RequestSubmitted(NamedTuple):
+    """A request that names this partition was submitted."""
+
+    request: Request
+
+
+class RequestRemoved(NamedTuple):
+    """A request that names this partition was removed."""
+
+    sequence: int
+
+
+class Unreadable(NamedTuple):
+    """A znode of this partition was written with content of another format."""
+
+    reason: str
+
+
+class ElectionSeen(NamedTuple):
+    """`/controller` was created (for this broker), or the epoch changed, or both at once."""
+
+    broker: int | None
+    epoch: int
+
+
+class BadRequestSeen(NamedTuple):
+    """Something in the request queue, or among the records, is none of ours (see the clause)."""
+
+    clause: str
+    reason: str
+
+
+class BadRequestRemoved(NamedTuple):
+    """What a `BadRequestSeen` with this path named is gone."""
+
+
+Event = (
+    AssignedWritten
+    | StateWritten
+    | ReassignmentWritten
+    | RequestSubmitted
+    | RequestRemoved
+    | Unreadable
+    | ElectionSeen
+    | BadRequestSeen
+    | BadRequestRemoved
+)
+
+
+class Observation(NamedTuple):
+    """One write, addressed to one partition, or to the cluster (topic "", partition -1)."""
+
+    chroot: str
+    topic: str
+    partition: int
+    zxid: int
+    step: int
+    """Order among the observations of one transaction."""
+    session: int
+    path: str
+    event: Event
+    around: Surroundings
+    doubt: frozenset[int]
+    """Brokers that the controller may have seen otherwise than `around` says."""
+    fenced: bool
+    """Whether the transaction checked `/controller_epoch` as well."""
+    given: bool
+    """Whether this was found in a snapshot rather than seen happening: it is not judged."""
+
+
+class ClusterHistory:
+    """What the router remembers of one cluster."""
+
+    def __init__(self, chroot: str) -> None:
+        self.chroot = chroot
+        self.live: frozenset[int] = frozenset()
+        self.configured: frozenset[int] = frozenset()
+        self.controller: int | None = None
+        self.controller_session = 0
+        self.epoch = 0
+        self.brokers_of_session: dict[int, set[int]] = {}
+        self.min_isr: dict[str, int] = {}
+        self.topics: dict[str, dict[int, ReplicaList]] = {}
+        self.requests: dict[int, tuple[PartitionKey, ...]] = {}
+        self.bad: dict[str, str] = {}
+        self.changed: dict[int, tuple[int, int]] = {}
+        """By broker: zxid and time of the last change of its registration."""
+        self.settled_zxid: int | None = None
+        self._around: dict[int, Surroundings] = {}
+
+    def get_surroundings(self, topic: str) -> Surroundings:
+        """Return what the rules may read of the cluster now."""
+        minimum = self.min_isr.get(topic, 1)
+        around = self._around.get(minimum)
+        if around is None:
+            known = self.live | self.configured
+            around = Surroundings(self.live, known, minimum, self.epoch)
+            self._around[minimum] = around
+        return around
+
+    def forget_surroundings(self) -> None:
+        """Note that the surroundings have changed."""
+        self._around.clear()
+
+    def get_doubt(self, time_ms: int, grace_ms: int) -> frozenset[int]:
+        """Return the brokers whose registration the controller may not have noticed yet."""
+        if not self.changed:
+            return frozenset()
+        settled = self.settled_zxid
+        if settled is not None:
+            doubt = {broker for broker, (zxid, _) in self.changed.items() if zxid > settled}
+        else:
+            doubt = {b for b, (_, when) in self.changed.items() if time_ms - when <= grace_ms}
+        if len(doubt) < len(self.changed):
+            self.changed = {b: mark for b, mark in self.changed.items() if b in doubt}
+        return frozenset(doubt)
+
+
+class Router:
+    """Turns transactions into observations, in order."""
+
+    def __init__(self, grace_ms: int = 30_000) -> None:
+        self.grace_ms = grace_ms
+        self.clusters: dict[str, ClusterHistory] = {}
+        self._paths: dict[str, tuple[str, str, str, str] | None] = {}
+        self._handlers = {
+            "controller": self._on_controller,
+            "epoch": self._on_epoch,
+            "broker": self._on_broker,
+            "broker_config": self._on_broker_config,
+            "topic_config": self._on_topic_config,
+            "topic": self._on_topic,
+            "state": self._on_state,
+            "request": self._on_request,
+            "flight": self._on_flight,
+        }
+        self._elections: dict[str, tuple[int | None, int]] = {}
+        self._now = (0, 0, 0)
+        self._fenced: frozenset[str] = frozenset()
+        self._given = False
+        self._out: list[Observation] = []
+
+    def feed(self, transaction: TransactionLike) -> list[Observation]:
+        """Return the observations of one transaction; none where it was refused."""
+        if transaction.error is not None:
+            return []
+        self._now = (transaction.zxid, transaction.time_ms, transaction.session_id)
+        self._given = False
+        ops = transaction.ops
+        self._fenced = self._find_fences(ops) if len(ops) > 1 else frozenset()
+        for op in ops:
+            kind = op.kind  # type: ignore[attr-defined]
+            if kind in (CREATE, SET_DATA):
+                self._on_write(op.path, op.data)  # type: ignore[attr-defined]
+            elif kind == DELETE:
+                self._on_write(op.path, None)  # type: ignore[attr-defined]
+            elif kind == CLOSE_SESSION:
+                self._on_close(transaction.session_id, op.paths or ())  # type: ignore[attr-defined]
+        return self._take()
+
+    def load(self, nodes: Iterable[tuple[str, bytes, int]]) -> list[Observation]:
+        """Take (path, data, ephemeral owner) of a snapshot as given; return the observations."""
+        self._given = True
+        self._fenced = frozenset()
+        for path, data, owner in sorted(nodes, key=_load_order):
+            self._now = (0, 0, owner)
+            self._on_write(path, data)
+        return self._take()
+
+    def settle(self, chroot: str) -> None:
+        """Note that the cluster rests: whatever happened so far has been noticed."""
+        cluster = self.get_cluster(chroot)
+        cluster.settled_zxid = self._now[0]
+        cluster.changed.clear()
+
+    def get_cluster(self, chroot: str) -> ClusterHistory:
+        """Return what is remembered of the cluster with this chroot."""
+        cluster = self.clusters.get(chroot)
+        if cluster is None:
+            cluster = self.clusters[chroot] = ClusterHistory(chroot)
+        return cluster
+
+    def _take(self) -> list[Observation]:
+        if self._elections:
+            for chroot, (broker, epoch) in self._elections.items():
+                cluster = self.get_cluster(chroot)
+                path = znodes.CONTROLLER if broker is not None else znodes.CONTROLLER_EPOCH
+                self._emit(cluster, "", -1, path, ElectionSeen(broker, epoch))
+            self._elections.clear()
+        out, self._out = self._out, []
+        return out
+
+    def _find_fences(self, ops: tuple[object, ...]) -> frozenset[str]:
+        fences = [
+            op.path.removesuffix(znodes.CONTROLLER_EPOCH)  # type: ignore[attr-defined]
+            for op in ops
+            if op.kind == CHECK  # type: ignore[attr-defined]
+            and op.path.endswith(znodes.CONTROLLER_EPOCH)  # type: ignore[attr-defined]
+        ]
+        return frozenset(fences)
+
+    def _parse(self, path: str) -> tuple[str, str, str, str] | None:
+        """Return (kind, chroot, first part, second part) of a path that matters."""
+        try:
+            return self._paths[path]
+        except KeyError:
+            pass
+        if len(self._paths) >= _CACHE_LIMIT:
+            self._paths.clear()
+        match = _PATH.match(path)
+        parsed = None
+        if match is not None:
+            found = {name: text for name, text in match.groupdict().items() if text is not None}
+            chroot = found.pop("chroot")
+            kind = next(iter(found))
+            parts = [*found.values(), ""]
+            if kind == "topic" and "partition" in found:
+                kind = "state"
+            elif kind == "flight_topic":
+                kind = "flight"
+            parsed = (kind, chroot, parts[0], parts[1])
+        self._paths[path] = parsed
+        return parsed
+
+    def _emit(
+        self, cluster: ClusterHistory, topic: str, partition: int, path: str, event: Event
+    ) -> None:
+        zxid, time_ms, session = self._now
+        self._out.append(
+            Observation(
+                cluster.chroot,
+                topic,
+                partition,
+                zxid,
+                len(self._out),
+                session,
+                path,
+                event,
+                cluster.get_surroundings(topic),
+                cluster.get_doubt(time_ms, self.grace_ms),
+                cluster.chroot in self._fenced,
+                self._given,
+            )
+        )
+
+    def _on_write(self, path: str, data: bytes | None) -> None:
+        parsed = self._parse(path)
+        if parsed is None:
+            return
+        kind, chroot, first, second = parsed
+        cluster = self.clusters.get(chroot) or self.get_cluster(chroot)
+        self._handlers[kind](cluster, path[len(chroot) :], data, first, second)
+
+    def _on_close(self, session: int, paths: Iterable[str]) -> None:
+        gone = set(paths)
+        for cluster in self.clusters.values():
+            for broker in cluster.brokers_of_session.get(session, ()):
+                gone.add(cluster.chroot + znodes.broker_path(broker))
+            if cluster.controller is not None and cluster.controller_session == session:
+                gone.add(cluster.chroot + znodes.CONTROLLER)
+        for path in sorted(gone):
+            self._on_write(path, None)
+
+    # What a write means, by kind of znode --------------------------------------------------------
+
+    def _on_controller(
+        self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
+    ) -> None:
+        if data is None:
+            cluster.controller = None
+            return
+        try:
+            broker = znodes.decode_controller(path, data)
+        except BadZnode as error:
+            self._emit(cluster, "", -1, path, Unreadable(error.reason))
+            return
+        cluster.controller = broker
+        cluster.controller_session = self._now[2]
+        if not self._given:
+            self._elections[cluster.chroot] = (broker, cluster.epoch)
+
+    def _on_epoch(
+        self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
+    ) -> None:
+        if data is None:
+            return
+        try:
+            epoch = znodes.decode_controller_epoch(path, data)
+        except BadZnode as error:
+            self._emit(cluster, "", -1, path, Unreadable(error.reason))
+            return
+        cluster.epoch = epoch
+        cluster.forget_surroundings()
+        if not self._given and epoch != 0:
+            broker, _ = self._elections.get(cluster.chroot, (None, 0))
+            self._elections[cluster.chroot] = (broker, epoch)
+        elif self._given:
+            self._emit(cluster, "", -1, path, ElectionSeen(cluster.controller, epoch))
+
+    def _on_broker(
+        self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
+    ) -> None:
+        broker = int(first)
+        zxid, time_ms, session = self._now
+        if data is None:
+            cluster.live -= {broker}
+            for owned in cluster.brokers_of_session.values():
+                owned.discard(broker)
+        else:
+            cluster.live |= {broker}
+            cluster.brokers_of_session.setdefault(session, set()).add(broker)
+        cluster.changed[broker] = (zxid, time_ms)
+        cluster.forget_surroundings()
+
+    def _on_broker_config(
+        self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
+    ) -> None:
+        broker = frozenset({int(first)})
+        cluster.configured = (
+            cluster.configured - broker if data is None else (cluster.configured | broker)
+        )
+        cluster.forget_surroundings()
+
+    def _on_topic_config(
+        self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
+    ) -> None:
+        try:
+            config = {} if data is None else znodes.decode_config(path, data)
+            cluster.min_isr[first] = int(config.get("min.insync.replicas", "1"))
+        except (BadZnode, ValueError) as error:
+            self._emit(cluster, "", -1, path, Unreadable(str(error)))
+
+    def _on_topic(
+        self, cluster: ClusterHistory, path: str, data: bytes | None, topic: str, second: str
+    ) -> None:
+        before = cluster.topics.get(topic, {})
+        try:
+            after = {} if data is None else znodes.decode_topic(path, data)
+        except BadZnode as error:
+            self._emit(cluster, topic, min(before, default=0), path, Unreadable(error.reason))
+            return
+        cluster.topics[topic] = after
+        for number in {**before, **after}:
+            assigned = after.get(number)
+            if assigned != before.get(number):
+                self._emit(cluster, topic, number, path, AssignedWritten(assigned))
+
+    def _on_state(
+        self, cluster: ClusterHistory, path: str, data: bytes | None, topic: str, second: str
+    ) -> None:
+        number = int(second)
+        if data is None:
+            self._emit(cluster, topic, number, path, StateWritten(None, -1))
+            return
+        try:
+            state = znodes.decode_state(path, data)
+        except BadZnode as error:
+            self._emit(cluster, topic, number, path, Unreadable(error.reason))
+            return
+        event = StateWritten(
+            LeaderAndIsr(state.leader, state.leader_epoch, state.controller_epoch, state.isr),
+            self._find_writer(cluster, state.leader),
+        )
+        self._emit(cluster, topic, number, path, event)
+
+    def _find_writer(self, cluster: ClusterHistory, leader: int) -> int:
+        brokers = cluster.brokers_of_session.get(self._now[2])
+        if not brokers:
+            return -1
+        return leader if leader in brokers else min(brokers)
+
+    def _on_request(
+        self, cluster: ClusterHistory, path: str, data: bytes | None, name: str, second: str
+    ) -> None:
+        sequence = znodes.parse_request_name(name)
+        if data is None:
+            self._on_request_gone(cluster, path, sequence)
+            return
+        if sequence is None:
+            reason = "is not named like a request"
+            self._on_bad(cluster, path, "request.foreign-removed", reason)
+            return
+        try:
+            request = znodes.decode_request(path, data)
+        except BadZnode as error:
+            large = len(data) > znodes.MAX_ZNODE_BYTES
+            clause = "request.refuse.too-large" if large else "request.refuse.malformed"
+            self._on_bad(cluster, path, clause, error.reason)
+            return
+        self._drop_request(cluster, path, sequence)
+        cluster.requests[sequence] = tuple(request.assignments)
+        for (topic, number), target in request.assignments.items():
+            asked = Request(sequence, target, request.legacy)
+            self._emit(cluster, topic, number, path, RequestSubmitted(asked))
+
+    def _on_request_gone(self, cluster: ClusterHistory, path: str, sequence: int | None) -> None:
+        if cluster.bad.pop(path, None) is not None:
+            self._emit(cluster, "", -1, path, BadRequestRemoved())
+        elif sequence is not None:
+            self._drop_request(cluster, path, sequence)
+
+    def _drop_request(self, cluster: ClusterHistory, path: str, sequence: int) -> None:
+        for topic, number in cluster.requests.pop(sequence, ()):
+            self._emit(cluster, topic, number, path, RequestRemoved(sequence))
+
+    def _on_bad(self, cluster: ClusterHistory, path: str, clause: str, reason: str) -> None:
+        cluster.bad[path] = clause
+        self._emit(cluster, "", -1, path, BadRequestSeen(clause, reason))
+
+    def _on_flight(
+        self, cluster: ClusterHistory, path: str, data: bytes | None, topic: str, second: str
+    ) -> None:
+        if data is None and cluster.bad.pop(path, None) is not None:
+            self._emit(cluster, "", -1, path, BadRequestRemoved())
+            return
+        reason = self._find_foreign(cluster, path, data, topic, second)
+        if reason is not None and cluster.chroot not in self._fenced:
+            self._on_bad(cluster, path, "child.foreign-removed", reason)
+            return
+        if not second.isdigit():
+            return
+        if data is None:
+            self._emit(cluster, topic, int(second), path, ReassignmentWritten(None))
+            return
+        try:
+            found = znodes.decode_reassignment(path, data)
+        except BadZnode as error:
+            self._emit(cluster, topic, int(second), path, Unreadable(error.reason))
+            return
+        record = Reassignment(found.target, found.top, found.legacy)
+        self._emit(cluster, topic, int(second), path, ReassignmentWritten(record))
+
+    def _find_foreign(
+        self, cluster: ClusterHistory, path: str, data: bytes | None, topic: str, second: str
+    ) -> str | None:
+        """Say why a record that somebody else wrote is none of ours, None when it may be."""
+        if data is None or self._given:
+            return None
+        if not second.isdigit():
+            return "is not named like a partition"
+        if int(second) not in cluster.topics.get(topic, {}):
+            return "the partition does not exist"
+        try:
+            znodes.decode_reassignment(path, data)
+        except BadZnode as error:
+            return error.reason
+        return None
+
+
+def _load_order(node: tuple[str, bytes, int]) -> tuple[int, str]:
+    """Topics, configurations and brokers first, so that what hangs on them finds them there."""
+    path = node[0]
+    late = "/admin/" in path or path.endswith("/state")
+    return (1 if late else 0, path)
+
+
+def iterate_observations(
+    router: Router, transactions: Iterable[TransactionLike]
+) -> Iterator[Observation]:
+    """Yield the observations of transactions in order."""
+    for transaction in transactions:
+        yield from router.feed(transaction)

@@ -1,0 +1,161 @@
+"""The judge: feed it transactions in order, ask it for verdicts at any time.
+
+It can be told that a cluster rests (`quiesce`); only then does it judge what a controller owes. A
+history of which nobody says when it rests is judged by its writes alone.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from reassure_judge.history import Observation, Router, TransactionLike
+from reassure_judge.tracker import ClusterTracker, PartitionTracker
+from reassure_judge.verdicts import ClauseVerdict, Violation, summarise
+from reassure_model.state import Partition
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import PartitionKey
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """A cluster as the history leaves it."""
+
+    partitions: dict[PartitionKey, Partition]
+    """Partitions that exist, and those that a pending request names."""
+    live: frozenset[int]
+    known: frozenset[int]
+    controller: int | None
+    controller_epoch: int
+    requests: tuple[int, ...]
+    """Sequence numbers of the pending requests, lowest first."""
+    min_isr: dict[str, int]
+
+    def min_insync_replicas(self, topic: str) -> int:
+        """Return `min.insync.replicas` of the topic."""
+        return self.min_isr.get(topic, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the judge found."""
+
+    verdicts: tuple[ClauseVerdict, ...]
+    violations: tuple[Violation, ...]
+    transactions: int
+    partitions: int
+    follow_ups: int
+    """Rejected writes that only follow from a reported violation."""
+
+
+class Tracking:
+    """The trackers of many partitions; what a worker that judges some of them needs, no more."""
+
+    def __init__(self, readings: Readings) -> None:
+        self.readings = readings
+        self.exercised: Counter[str] = Counter()
+        self.violations: list[Violation] = []
+        self.partitions: dict[tuple[str, str, int], PartitionTracker] = {}
+        self.clusters: dict[str, ClusterTracker] = {}
+
+    def observe(self, seen: Observation) -> None:
+        """Judge one observation; those of one partition must come in order."""
+        if seen.partition < 0:
+            cluster = self.clusters.get(seen.chroot)
+            if cluster is None:
+                cluster = ClusterTracker(self.exercised, self.violations)
+                self.clusters[seen.chroot] = cluster
+            cluster.feed(seen)
+            return
+        key = (seen.chroot, seen.topic, seen.partition)
+        tracker = self.partitions.get(key)
+        if tracker is None:
+            tracker = PartitionTracker(self.readings, self.exercised, self.violations)
+            self.partitions[key] = tracker
+        tracker.feed(seen)
+
+    def count_follow_ups(self) -> int:
+        """Return how many rejected writes only follow from a reported violation."""
+        return sum(tracker.follow_ups for tracker in self.partitions.values())
+
+
+class Judge:
+    """Holds a history against the model of one profile."""
+
+    def __init__(self, profile: str, readings: Readings, grace_ms: int = 30_000) -> None:
+        self.profile = profile
+        self.readings = readings
+        self.transactions = 0
+        self.router = Router(grace_ms)
+        self.tracking = Tracking(readings)
+        self._zxid = 0
+
+    @property
+    def violations(self) -> list[Violation]:
+        """The violations found so far, in the order in which they were found."""
+        return self.tracking.violations
+
+    @property
+    def exercised(self) -> Counter[str]:
+        """How often each clause was put to the test."""
+        return self.tracking.exercised
+
+    def feed(self, transaction: TransactionLike) -> None:
+        """Judge one transaction; they must come in zxid order."""
+        self.transactions += 1
+        self._zxid = transaction.zxid
+        for seen in self.router.feed(transaction):
+            self.tracking.observe(seen)
+
+    def load(self, nodes: Iterable[tuple[str, bytes, int]]) -> None:
+        """Take (path, data, ephemeral owner) of a snapshot as the state to begin with."""
+        for seen in self.router.load(nodes):
+            self.tracking.observe(seen)
+
+    def quiesce(self, chroot: str = "") -> None:
+        """Note that the cluster with this chroot rests, and judge what must hold then."""
+        self.router.settle(chroot)
+        history = self.router.get_cluster(chroot)
+        for key, tracker in self.tracking.partitions.items():
+            if key[0] == chroot:
+                around = history.get_surroundings(key[1])
+                tracker.rest(*key, self._zxid, around)
+        if chroot in self.tracking.clusters:
+            self.tracking.clusters[chroot].rest(chroot, self._zxid)
+
+    def forget(self, chroot: str) -> None:
+        """Drop what is remembered of a cluster; verdicts so far are kept."""
+        self.router.clusters.pop(chroot, None)
+        self.tracking.clusters.pop(chroot, None)
+        partitions = self.tracking.partitions
+        for key in [key for key in partitions if key[0] == chroot]:
+            del partitions[key]
+
+    def view(self, chroot: str = "") -> ClusterView:
+        """Return the cluster as the history leaves it."""
+        history = self.router.get_cluster(chroot)
+        partitions = {
+            (topic, number): tracker.partition
+            for (root, topic, number), tracker in self.tracking.partitions.items()
+            if root == chroot
+            and (tracker.partition.assigned is not None or tracker.partition.requests)
+        }
+        return ClusterView(
+            partitions,
+            history.live,
+            history.live | history.configured,
+            history.controller,
+            history.epoch,
+            tuple(sorted(history.requests)),
+            dict(history.min_isr),
+        )
+
+    def report(self) -> Report:
+        """Return the verdict on every clause of the profile, and all violations by zxid."""
+        violations = tuple(sorted(self.violations))
+        return Report(
+            verdicts=summarise(self.profile, self.exercised, violations),
+            violations=violations,
+            transactions=self.transactions,
+            partitions=len(self.tracking.partitions),
+            follow_ups=self.tracking.count_follow_ups(),
+        )
