@@ -29,11 +29,11 @@ class FaultError(ZooKeeperError):
     """A fault could not be brought about, so nothing may be concluded from it."""
 
 
-class LogsMissing(ZooKeeperError):  # noqa: N818 - the name says what is so, not that it is an error
+class LogsMissing(ZooKeeperError):
     """A path that should lead to transaction logs leads to none."""
 
 
-class DamagedFile(ZooKeeperError):  # noqa: N818 - the name says what is so, not that it is an error
+class DamagedFile(ZooKeeperError):
     """A file of ZooKeeper's is damaged at a place where damage is not normal.
 
     `file` is its path, `offset` the byte where the damaged piece begins, `reason` what is wrong.

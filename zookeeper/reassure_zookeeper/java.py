@@ -57,7 +57,7 @@ class Java:
         return self.path.resolve().parent.parent
 
 
-class _Unusable(Exception):  # noqa: N818 - a reason, not an error yet
+class _Unusable(Exception):
     """Why one candidate cannot be used."""
 
 

@@ -45,7 +45,7 @@ LONG: Final = struct.Struct(">q")
 _unpack_int = INT.unpack_from
 
 
-class Malformed(ValueError):  # noqa: N818 - internal: callers turn it into an error with a place
+class Malformed(ValueError):
     """The bytes are not what their type says."""
 
 

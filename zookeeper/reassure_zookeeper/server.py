@@ -40,6 +40,7 @@ MIB = 1 << 20
 
 _POLL_SECONDS = 0.004
 _PROBE_SECONDS = 2.0
+_FIRST_PROBE_SECONDS = 0.05
 _END_SECONDS = 5.0
 _JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-Xss512k")
 _MAIN_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
@@ -200,12 +201,18 @@ class Server:
         timeout = self._wait if timeout is None else timeout
         deadline = time.monotonic() + timeout
         pid = self.pid
+        patience = _FIRST_PROBE_SECONDS
         while time.monotonic() < deadline:
             # Alive is asked before and after, lest another program's answer pass for ours.
             if not _is_alive(pid):
                 raise ServerError(self._post_mortem("ended while starting"))
-            if "Mode:" in _four_letters(self._port, b"srvr") and _is_alive(pid):
+            begun = time.monotonic()
+            if "Mode:" in _four_letters(self._port, b"srvr", patience) and _is_alive(pid):
                 return
+            if time.monotonic() - begun >= patience:
+                # A server may accept and then never answer what came while it was starting, so
+                # asking anew beats waiting; a slow machine is given longer each time.
+                patience = min(2 * patience, _PROBE_SECONDS)
             time.sleep(_POLL_SECONDS)
         raise ServerError(self._post_mortem(f"did not answer within {timeout:g} s"))
 
@@ -350,10 +357,10 @@ def _is_alive(pid: int) -> bool:
     return status.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
-def _four_letters(port: int, word: bytes) -> str:
+def _four_letters(port: int, word: bytes, timeout: float = _PROBE_SECONDS) -> str:
     """Ask one of the server's four-letter words; an empty answer if it does not answer."""
     try:
-        with socket.create_connection((HOST, port), timeout=_PROBE_SECONDS) as connection:
+        with socket.create_connection((HOST, port), timeout) as connection:
             connection.sendall(word)
             return b"".join(iter(lambda: connection.recv(4096), b"")).decode("ascii", "replace")
     except OSError:

@@ -115,17 +115,17 @@ class LogFile:
 
     def _read_header(self, file: BinaryIO) -> bool:
         head = file.read(FILE_HEADER.size)
-        if not any(head):
-            self._judge_end(file, _Stop("the file header is missing"))
-            if self.tail is None:
-                self.tail = TornTail(self.path, 0, "the file header is missing")
+        written = head.rstrip(b"\0")
+        if len(head) < FILE_HEADER.size or len(written) <= len(MAGIC):
+            if not FILE_HEADER.pack(MAGIC, VERSION, 0).startswith(written):
+                raise DamagedLog(self.path, 0, f"begins with {head!r} instead of {MAGIC!r}")
+            incomplete = _Stop("the file header is incomplete")
+            self._judge_end(file, incomplete)
+            self.tail = self.tail or TornTail(self.path, 0, incomplete.reason)
             return False
-        if not MAGIC.startswith(head[:4]):
-            raise DamagedLog(self.path, 0, f"begins with {head[:4]!r} instead of {MAGIC!r}")
-        if len(head) < FILE_HEADER.size:
-            self.tail = TornTail(self.path, 0, "the file header is incomplete")
-            return False
-        _, version, _ = FILE_HEADER.unpack(head)
+        magic, version, _ = FILE_HEADER.unpack(head)
+        if magic != MAGIC:
+            raise DamagedLog(self.path, 0, f"begins with {magic!r} instead of {MAGIC!r}")
         if version != VERSION:
             raise DamagedLog(self.path, 4, f"has format version {version} instead of {VERSION}")
         self.offset = FILE_HEADER.size
@@ -363,18 +363,20 @@ class LogFollower:
             self.tails.append(file.tail)
 
     def _read_rest(self, file: LogFile, added: list[Transaction], *, growing: bool) -> None:
+        last_zxid = file.last_zxid
+        new: list[Transaction] = []
         try:
-            self._read_batches(file, added, growing=growing)
+            for batch in file.batches(growing=growing):
+                new += batch
         except DamagedLog:
             # The record may have been half written when it was read, and others complete after it
             # when those were looked at; by now it is complete, or truly damaged.
-            self._read_batches(file, added, growing=growing)
-
-    def _read_batches(self, file: LogFile, added: list[Transaction], *, growing: bool) -> None:
-        last_zxid = file.last_zxid
-        for batch in file.batches(growing=growing):
-            if self._torn is not None:
-                _check_nothing_missing(self._torn, last_zxid, batch[0].zxid)
-                self._torn = None
-            self.last_zxid = max(self.last_zxid, batch[-1].zxid)
-            added += [each for each in batch if each.zxid > self._after_zxid]
+            for batch in file.batches(growing=growing):
+                new += batch
+        if not new:
+            return
+        if self._torn is not None:
+            _check_nothing_missing(self._torn, last_zxid, new[0].zxid)
+            self._torn = None
+        self.last_zxid = max(self.last_zxid, new[-1].zxid)
+        added += [each for each in new if each.zxid > self._after_zxid]
