@@ -49,15 +49,15 @@ def test_log_cut_anywhere_ends_with_its_last_whole_record(log: Path, padding: in
     """Cut at any byte, with zeros behind or not, the whole records are read and the tail told."""
     content, bounds = log.read_bytes(), _bounds(log)
     cut_log = log.with_name(f"cut.{padding}")
+    header = 8 if padding else FILE_HEADER.size  # its second half is zeros, like the padding
     for cut in range(len(content) + 1):
         kept = content[:cut]
         cut_log.write_bytes(kept + b"\0" * padding)
         logs = read_logs(cut_log)
         whole = max(_record_at(bounds, cut), 0)
         assert list(logs) == HISTORY[:whole], cut
-        begun = 0 if cut < 8 else max(FILE_HEADER.size, bounds[whole])
-        # The second half of the header is zeros, like the padding.
-        if cut >= (8 if padding else FILE_HEADER.size) and not any(kept[begun:]):
+        begun = max(FILE_HEADER.size, bounds[whole]) if cut >= header else 0
+        if cut >= header and not any(kept[begun:]):
             assert logs.tail is None, cut
         else:
             assert logs.tail is not None, cut
