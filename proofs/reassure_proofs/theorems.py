@@ -59,7 +59,8 @@ class Theorem:
     name: str
     """Stable name, as used by `reassure prove NAME`."""
     clause: str
-    """Id of the clause that it supports."""
+    """Id of the clause that it supports. Where a refutation is expected, that is the clause which
+    cures what is refuted; it may then stand in a later profile only."""
     statement: str
     """The claim in words."""
     subject: Subject
@@ -147,6 +148,8 @@ DROP_EXCLUSIVE: Final = Subject("drop-exclusive", drop_function(_EXCLUSIVE), _dr
 DROP_AMENDED: Final = Subject("drop-amended", drop_function(_AMENDED), _drop_and_target_shapes)
 """The drop rule with every amendment."""
 
+DROP_AMENDED_OFFLINE: Final = Subject("drop-amended-offline", drop_function(_AMENDED), _drop_shapes)
+"""The drop rule with every amendment, where it does not look at the target."""
 DROP_ANY_ORDER: Final = Subject("drop-any-order", drop_function(_KIP_236), _drop_any_order_shapes)
 """The drop rule with the replicas that are out of sync in an order that is given."""
 DROP_AND_TARGET: Final = Subject("drop-target", drop_function(_KIP_236), _drop_and_target_shapes)
@@ -207,6 +210,11 @@ NO_LEADER_AT_HAND: Final = Hypothesis(
     "the partition has no leader",
     lambda v: v["leader"] == NO_LEADER,
 )
+NO_LEADER_IN_SYNC: Final = Hypothesis(
+    "no-leader-in-sync",
+    "the partition has no leader, or the leader is not in the in-sync set",
+    lambda v: (v["leader"] == NO_LEADER) | negate(member(v["leader"], v["isr"])),
+)
 ISR_NOT_EMPTY: Final = Hypothesis(
     "isr-not-empty",
     "a replica is in sync",
@@ -263,6 +271,13 @@ def _target_in_sync_kept(values: Values, drop: Any) -> Truth:
         negate(member(replica, values["target"]) & member(replica, values["isr"]))
         for replica in drop
     )
+
+
+def _in_sync_before_others(values: Values, drop: Any) -> Truth:
+    isr, assigned = values["isr"], values["assigned"]
+    in_sync_dropped = any_of(member(replica, isr) for replica in drop)
+    others_dropped = all_of(member(replica, isr) | member(replica, drop) for replica in assigned)
+    return implies(in_sync_dropped, others_dropped)
 
 
 def _nothing_dropped(_: Values, drop: Any) -> Truth:
@@ -326,6 +341,15 @@ _DROP_THEOREMS: Final = (
         DROP,
         _WELL_FORMED,
         _size_is_top,
+        "kip-236",
+    ),
+    Theorem(
+        "drop-in-sync-before-others",
+        "drop.rank.leader-isr-rest",
+        "A drop removes a replica that is in sync only if it removes all that are not.",
+        DROP,
+        _WELL_FORMED,
+        _in_sync_before_others,
         "kip-236",
     ),
     Theorem(
@@ -405,6 +429,35 @@ _DROP_THEOREMS: Final = (
         "kip-236-amended",
         largest=3,
     ),
+    Theorem(
+        "drop-amended-leader-kept",
+        "drop.leader-kept",
+        "With every amendment, a drop never removes the leader.",
+        DROP_AMENDED,
+        _WELL_FORMED,
+        _leader_kept,
+        "kip-236-amended",
+        largest=3,
+    ),
+    Theorem(
+        "drop-amended-isr-at-least-min",
+        "drop.isr-at-least-min",
+        "With every amendment, a drop leaves at least min.insync.replicas replicas in sync.",
+        DROP_AMENDED,
+        _SUFFICIENT,
+        _isr_sufficient,
+        "kip-236-amended",
+        largest=3,
+    ),
+    Theorem(
+        "drop-amended-offline-skipped",
+        "drop.offline.skip",
+        "With every amendment, nothing is dropped while no leader is in sync.",
+        DROP_AMENDED_OFFLINE,
+        (NO_LEADER_IN_SYNC,),
+        _nothing_dropped,
+        "kip-236-amended",
+    ),
 )
 
 # Subjects: one evaluation of the in-sync set by a leader.
@@ -454,6 +507,13 @@ HW_WITHIN_LEADER: Final = Hypothesis(
 )
 
 
+def _pseudo_isr_is_by_lag(values: Values, result: Any) -> Truth:
+    return all_of(
+        member(replica, result[0]) == (lag <= values["lag_ms_max"])
+        for replica, lag in zip(values["replicas"], values["lags_ms"], strict=True)
+    )
+
+
 def _hw_never_decreases(values: Values, result: Any) -> Truth:
     return values["high_watermark"] <= result[1]
 
@@ -491,7 +551,7 @@ _IN_SYNC_THEOREMS: Final = (
     ),
     Theorem(
         "hw-within-leader",
-        "hw.minimum-of-pseudo-isr",
+        "hw.at-most-leader-end",
         "An evaluation never moves the high watermark beyond the leader's end.",
         EVALUATION,
         (REPLICAS_DISTINCT, LEADER_COUNTED, HW_WITHIN_LEADER),
@@ -505,6 +565,15 @@ _IN_SYNC_THEOREMS: Final = (
         EVALUATION,
         (REPLICAS_DISTINCT, LEADER_COUNTED),
         _advance_is_replicated,
+        "kip-236",
+    ),
+    Theorem(
+        "pseudo-isr-is-by-lag",
+        "isr.pseudo.by-lag",
+        "A replica is in the pseudo-ISR if and only if its lag is within the limit.",
+        EVALUATION,
+        (REPLICAS_DISTINCT, LEADER_COUNTED),
+        _pseudo_isr_is_by_lag,
         "kip-236",
     ),
     Theorem(

@@ -16,7 +16,7 @@ def _symbolic(values: tuple[int, ...]) -> tuple[SInt, ...]:
 
 def _truth(value: object) -> bool:
     if isinstance(value, SBool):
-        return z3.is_true(z3.simplify(value.term))
+        return bool(z3.is_true(z3.simplify(value.term)))
     return bool(value)
 
 

@@ -171,7 +171,7 @@ def test_contradictory_hypotheses_are_unknown() -> None:
 
 def test_unread_argument_that_is_read_gives_unknown() -> None:
     """Code that looks at an argument of which nothing was assumed proves nothing."""
-    result = _prove(lambda v: v["n"] in Unread("target"), lambda v, r: True)  # type: ignore[operator]
+    result = _prove(lambda v: v["n"] in Unread("target"), lambda v, r: True)
     assert (result.verdict, "'target'" in result.reason) == ("unknown", True)
 
 
