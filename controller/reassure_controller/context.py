@@ -1,0 +1,201 @@
+"""What the active controller remembers.
+
+The context is a copy of ZooKeeper with the version of every znode copied, so that every write can
+be conditional on what was decided from. It is changed in two ways only: by reading ZooKeeper, and
+by `apply_step` after a step has been carried out. Planning uses the same `apply_step` on a fork,
+so that a plan of many writes is made of the values and versions each write will find.
+"""
+
+from collections import ChainMap
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass, field, replace
+
+from reassure_controller.effects import (
+    CreatePartitionState,
+    CreateReassignment,
+    DeleteReassignment,
+    DeleteRequest,
+    EnterPhase,
+    KeepRequest,
+    Phase,
+    Step,
+    UpdateReassignment,
+    WriteAssigned,
+    WriteState,
+)
+from reassure_spec.znodes import (
+    PartitionKey,
+    ReassignmentZnode,
+    ReplicaList,
+    StateZnode,
+    encode_topic,
+    partition_path,
+    topic_path,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveBroker:
+    """A registered broker."""
+
+    id: int
+    epoch: int
+    """The czxid of its registration: a larger one means that the broker was away in between."""
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionContext:
+    """What is remembered of one partition."""
+
+    assigned: ReplicaList
+    state: StateZnode | None = None
+    """None while the partition has never been online."""
+    state_version: int = -1
+    child: ReassignmentZnode | None = None
+    """The reassignment in flight."""
+    child_version: int = -1
+    phase: Phase | None = None
+    """How far the reassignment in flight has come; None when there is nothing to carry on."""
+
+
+@dataclass(slots=True)
+class Context:
+    """What the controller remembers of the cluster."""
+
+    epoch: int = 0
+    """The controller epoch written at the election."""
+    epoch_version: int = -1
+    """Version of the epoch znode after the election: the fence of every write."""
+    brokers: dict[int, LiveBroker] = field(default_factory=dict)
+    """The live brokers by id."""
+    known_brokers: set[int] = field(default_factory=set)
+    """Brokers that are or ever were registered."""
+    topic_versions: MutableMapping[str, int] = field(default_factory=dict)
+    partitions: MutableMapping[PartitionKey, PartitionContext] = field(default_factory=dict)
+    min_insync: dict[str, int] = field(default_factory=dict)
+    """min.insync.replicas of the topics that set it, as read for the last request."""
+    parents: set[str] = field(default_factory=set)
+    """Topics that have a znode under /admin/reassignments."""
+    crowded: set[str] = field(default_factory=set)
+    """Topics whose znode there has children that are not ours, so that it cannot be deleted."""
+    directories: set[str] = field(default_factory=set)
+    """Paths above partition states that exist."""
+    requests: list[str] = field(default_factory=list)
+    """Names of the znodes under /admin/reassignment_requests, in the order to carry them out."""
+    kept: set[str] = field(default_factory=set)
+    """Paths of requests that a planted fault leaves behind."""
+
+    def fork(self) -> "Context":
+        """Return a copy that can be changed without changing this one, in constant time."""
+        return replace(
+            self,
+            topic_versions=ChainMap({}, self.topic_versions),
+            partitions=ChainMap({}, self.partitions),
+            parents=set(self.parents),
+            directories=set(self.directories),
+            requests=list(self.requests),
+            kept=set(self.kept),
+        )
+
+    def is_live(self, broker: int) -> bool:
+        """Whether the broker is registered."""
+        return broker in self.brokers
+
+    def in_flight(self) -> Iterator[PartitionKey]:
+        """Yield the partitions whose reassignment is to be carried on, in order."""
+        for key in sorted(self.partitions):
+            if self.partitions[key].phase is not None:
+                yield key
+
+    def topic_content(self, key: PartitionKey, assigned: ReplicaList) -> bytes:
+        """Return the content of the topic's znode with this partition's assignment replaced."""
+        topic, partition = key
+        content = {p: c.assigned for (t, p), c in self.partitions.items() if t == topic}
+        content[partition] = assigned
+        return encode_topic(content)
+
+    def missing_directories(self, key: PartitionKey) -> tuple[str, ...]:
+        """Return the paths above the partition's state that do not exist, topmost first."""
+        paths = (f"{topic_path(key[0])}/partitions", partition_path(*key))
+        return tuple(path for path in paths if path not in self.directories)
+
+    def has_other_children(self, key: PartitionKey) -> bool:
+        """Whether another partition of the topic has a reassignment znode."""
+        if key[0] in self.crowded:
+            return True
+        return any(
+            other != key and other[0] == key[0] and content.child is not None
+            for other, content in self.partitions.items()
+        )
+
+
+def apply_step(context: Context, step: Step, version: int | None = None) -> None:
+    """Change the context as the step, once carried out, has changed ZooKeeper.
+
+    `version` is the version that ZooKeeper gave the written znode; None predicts it.
+    """
+    match step:
+        case DeleteRequest(path=path):
+            name = path.rpartition("/")[2]
+            context.requests = [other for other in context.requests if other != name]
+        case KeepRequest(path=path):
+            context.kept.add(path)
+        case (
+            CreateReassignment()
+            | UpdateReassignment()
+            | DeleteReassignment()
+            | WriteAssigned()
+            | WriteState()
+            | CreatePartitionState()
+            | EnterPhase()
+        ):
+            _apply_to_partition(context, step, version)
+        case _:
+            pass  # messages, warnings and foreign znodes are not remembered
+
+
+_PartitionStep = (
+    CreateReassignment
+    | UpdateReassignment
+    | DeleteReassignment
+    | WriteAssigned
+    | WriteState
+    | CreatePartitionState
+    | EnterPhase
+)
+
+
+def _apply_to_partition(context: Context, step: _PartitionStep, version: int | None) -> None:
+    key = (step.topic, step.partition)
+    before = context.partitions[key]
+    match step:
+        case CreateReassignment(reassignment=child):
+            context.parents.add(step.topic)
+            after = replace(before, child=child, child_version=0, phase=Phase.EXPAND)
+        case UpdateReassignment(reassignment=child, recreate=recreate):
+            new = 0 if recreate else before.child_version + 1
+            after = replace(
+                before,
+                child=child,
+                child_version=new if version is None else version,
+                phase=Phase.DROP,
+            )
+        case DeleteReassignment(with_parent=with_parent):
+            if with_parent:
+                context.parents.discard(step.topic)
+            after = replace(before, child=None, child_version=-1, phase=None)
+        case WriteAssigned(assigned=assigned):
+            known = context.topic_versions[step.topic] + 1
+            context.topic_versions[step.topic] = known if version is None else version
+            after = replace(before, assigned=assigned)
+        case WriteState(state=state):
+            new = before.state_version + 1 if version is None else version
+            after = replace(before, state=state, state_version=new)
+        case CreatePartitionState(state=state, missing=missing):
+            context.directories.update(missing)
+            after = replace(before, state=state, state_version=0)
+        case EnterPhase(phase=phase):
+            after = replace(before, phase=phase)
+    context.partitions[key] = after

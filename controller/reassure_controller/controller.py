@@ -1,0 +1,621 @@
+"""A controller: elected, fed by watches, one plan at a time.
+
+Election (Kafka 2.1 and later): one transaction creates the ephemeral `/controller` and raises
+`/controller_epoch` on condition of its version. The version that the epoch znode has afterwards is
+the fence that every write of the term checks.
+
+There is one queue of events. Watches and the client's state listener only put something into it;
+everything else happens in the thread that calls `pump`. A watch fires once and is lost with its
+connection, so after every reconnect the controller reads everything again and arms all of them.
+An event says where to look, never what happened: the handler reads, and plans from what it reads.
+
+Work is taken in this order: the plan in hand, then events, then states of partitions in flight
+that have no watch, then the lowest pending request. `pump` can be given a budget of effects and
+stops between two of them when it is spent; what is left of the plan stays in memory. `drain` pumps
+until ZooKeeper has nothing new to say.
+
+A controller whose session expired forgets everything and stands for election again on its new
+session. One that was stopped in the middle of a plan and wakes up later goes on with that plan,
+because it cannot know; the epoch check stops it at its first write.
+"""
+
+import logging
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.protocol.states import EventType, KazooState
+
+from reassure_controller.context import Context, LiveBroker
+from reassure_controller.effects import DeleteRequest, DeleteZnode, Step, Write
+from reassure_controller.engine import Conflict, ControllerMoved, Engine, Uncertain
+from reassure_controller.faults import check_faults
+from reassure_controller.plan import (
+    Rules,
+    plan_bad_request,
+    plan_broker_failure,
+    plan_broker_start,
+    plan_change,
+    plan_failover,
+    plan_new_partitions,
+    plan_request,
+    plan_rubbish,
+)
+from reassure_controller.reader import Reader
+from reassure_controller.session import (
+    Indefinite,
+    Refused,
+    SessionLost,
+    barrier,
+    commit,
+    ensure_roots,
+    gather,
+    session_id,
+    stop,
+)
+from reassure_controller.transport import Transport
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import (
+    BROKER_IDS,
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    REASSIGNMENT_REQUESTS,
+    TOPICS,
+    BadZnode,
+    PartitionKey,
+    decode_controller_epoch,
+    decode_request,
+    encode_controller,
+    encode_controller_epoch,
+    parse_request_name,
+    state_path,
+)
+
+log = logging.getLogger("reassure_controller")
+
+MAX_ATTEMPTS = 100
+"""How often one piece of work is planned again before that is taken for a defect."""
+
+CONNECTED, LOST = "connected", "lost"
+
+
+class NotQuiet(TimeoutError):
+    """There was still something to do when the time for `drain` was up."""
+
+
+class StuckError(RuntimeError):
+    """A piece of work was planned again and again without getting anywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class PumpResult:
+    """What a call of `pump` or `drain` did."""
+
+    effects_done: int
+    held: bool
+    """Whether it stopped because the budget was spent and an effect is waiting."""
+    idle: bool
+    """Whether nothing was left that it knew of."""
+    next_point: str | None = None
+    """The point of the effect that is waiting, when held."""
+
+
+class _Turn(Enum):
+    """How a turn of the pump ended."""
+
+    MORE = "more"
+    HELD = "held"
+    IDLE = "idle"
+    TROUBLE = "trouble"
+
+
+@dataclass(slots=True)
+class _Job:
+    """A piece of work: planned when it begins, and again whenever its plan does not hold."""
+
+    name: str
+    make: Callable[[], tuple[Step, ...]]
+    attempts: int = 0
+
+
+class Controller:
+    """One controller process, or candidate for it.
+
+    `client` is a kazoo client in the cluster's chroot; it is started if it is not. `readings` and
+    `faults` say how the protocol is carried out; `clock_ms` gives wall-clock milliseconds for the
+    `/controller` znode. Raises UnknownFault or UnsupportedReading.
+    """
+
+    def __init__(
+        self,
+        client: KazooClient,
+        broker_id: int,
+        transport: Transport,
+        readings: Readings | None = None,
+        faults: Iterable[str] = (),
+        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self.broker_id = broker_id
+        self.rules = Rules(readings or Readings(), check_faults(faults))
+        self._client = client
+        self._transport = transport
+        self._clock_ms = clock_ms
+        self._events: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
+        self._backlog: deque[tuple[str, str]] = deque()
+        self._candidate = False
+        self._dead = False
+        self._active = False
+        self._loaded = False
+        self._session: int | None = None
+        self._unsettled = False
+        self._turns_begun = 0
+        self._forget()
+        client.add_listener(self._on_connection)
+        if not client.connected:
+            client.start()
+
+    def _forget(self) -> None:
+        """Drop all memory of the cluster."""
+        self.context = Context()
+        self._reader = Reader(self._client, self.context, self._on_watch)
+        self._engine = Engine(
+            self._client, self.broker_id, self.context, self._transport, self.rules.faults
+        )
+        self._jobs: deque[_Job] = deque()
+        self._job: _Job | None = None
+        self._unplanned = False
+        self._stale: Write | None = None
+        self._active = False
+        self._loaded = False
+
+    # What other threads may call: only enqueue
+
+    def _on_watch(self, event: Any) -> None:
+        if event.type != EventType.NONE:  # NONE: the connection dropped, the listener says so
+            self._events.put((event.type, event.path))
+
+    def _on_connection(self, state: str) -> None:
+        if state == KazooState.LOST:
+            self._events.put((LOST, ""))
+        elif state == KazooState.CONNECTED:
+            self._events.put((CONNECTED, ""))
+
+    # Election
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this controller was elected and has not learnt that its term is over."""
+        return self._active
+
+    @property
+    def epoch(self) -> int:
+        """The controller epoch of the term, 0 when not elected."""
+        return self.context.epoch
+
+    def contend(self) -> bool:
+        """Stand for election; return whether this controller is the active one now.
+
+        When another one is, this one stands again as soon as that one is gone. Raises Indefinite or
+        SessionLost when ZooKeeper cannot be asked; a later `pump` tries again then.
+        """
+        self._candidate = True
+        if self._active:
+            return True
+        self._unsettled = True
+        self._forget()
+        self._session = session_id(self._client)
+        ensure_roots(self._client)
+        while True:
+            held, epoch = gather(
+                [
+                    self._client.get_async(CONTROLLER, watch=self._on_watch),
+                    self._client.get_async(CONTROLLER_EPOCH),
+                ]
+            )
+            if epoch is None:
+                self._create_epoch()
+                continue
+            if held is not None and self._is_ours(held[1]):
+                # From an election whose outcome never arrived, or from a term that has ended.
+                self._delete_own_controller(held[1].version)
+                held = None
+            elected = held is None and self._elect(epoch[0], epoch[1].version)
+            found = gather([self._client.exists_async(CONTROLLER, watch=self._on_watch)])[0]
+            if elected or found is not None:
+                self._unsettled = False
+                return elected
+
+    def _is_ours(self, stat: Any) -> bool:
+        return bool(stat.ephemeralOwner == session_id(self._client))
+
+    def _create_epoch(self) -> None:
+        try:
+            commit(self._client, [("create", (CONTROLLER_EPOCH, encode_controller_epoch(0)))])
+        except Refused:
+            log.info("%s was created by somebody else", CONTROLLER_EPOCH)
+
+    def _delete_own_controller(self, version: int) -> None:
+        try:
+            commit(self._client, [("delete", (CONTROLLER, version))])
+        except Refused as refused:
+            log.info("%s is gone already: %s", CONTROLLER, refused)
+
+    def _elect(self, data: bytes, version: int) -> bool:
+        epoch = decode_controller_epoch(CONTROLLER_EPOCH, data) + 1
+        content = encode_controller(self.broker_id, self._clock_ms())
+        try:
+            results = commit(
+                self._client,
+                [
+                    ("create", (CONTROLLER, content, None, True)),
+                    ("set_data", (CONTROLLER_EPOCH, encode_controller_epoch(epoch), version)),
+                ],
+            )
+        except Refused as refused:
+            log.info("controller %d was not elected: %s", self.broker_id, refused)
+            return False
+        self.context.epoch = epoch
+        self.context.epoch_version = results[1].version
+        self._active = True
+        log.info("controller %d was elected with epoch %d", self.broker_id, epoch)
+        return True
+
+    def resign(self) -> None:
+        """Give the term up: forget everything and delete `/controller` if it is ours."""
+        self._candidate = self._unsettled = False
+        self._forget()
+        held = gather([self._client.get_async(CONTROLLER)])[0]
+        if held is not None and self._is_ours(held[1]):
+            self._delete_own_controller(held[1].version)
+
+    def kill(self) -> None:
+        """End as a process ends: the session is closed at once, memory is gone."""
+        if self._dead:
+            return
+        self._dead = True
+        self._candidate = False
+        self._client.remove_listener(self._on_connection)
+        self._forget()
+        stop(self._client)
+
+    # Work
+
+    def pump(self, max_effects: int | None = None) -> PumpResult:
+        """Work on what is known so far, in the caller's thread; do at most `max_effects` effects.
+
+        Connection trouble is not raised: the result is then not idle, and a later call goes on.
+        Raises StuckError when a piece of work cannot be got through.
+        """
+        done = 0
+        while not self._dead:
+            engine = self._engine
+            before = engine.effects_run
+            turn = _Turn.MORE
+            try:
+                turn = self._turn(None if max_effects is None else max_effects - done)
+            except ControllerMoved as moved:
+                self._on_moved(moved)
+            except Indefinite as trouble:
+                log.info("controller %d: %s", self.broker_id, trouble)
+                turn = _Turn.TROUBLE
+                if isinstance(trouble, SessionLost) and not self._is_reckless:
+                    self._forget()
+            done += engine.effects_run - before
+            if turn is not _Turn.MORE:
+                waiting = engine.next_effect
+                return PumpResult(
+                    effects_done=done,
+                    held=turn is _Turn.HELD,
+                    idle=turn is _Turn.IDLE,
+                    next_point=waiting.point if turn is _Turn.HELD and waiting else None,
+                )
+        return PumpResult(done, held=False, idle=True)
+
+    def drain(self, timeout: float = 10.0, max_effects: int | None = None) -> PumpResult:
+        """Pump until ZooKeeper has nothing new to say, or until `max_effects` effects are done.
+
+        Every write that was answered before the call has been taken into account when it returns
+        idle. Raises NotQuiet when that has not come about within `timeout` seconds.
+        """
+        deadline = time.monotonic() + timeout
+        done = 0
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0 and not self._dead:
+                raise NotQuiet(
+                    f"controller {self.broker_id} was still busy after {timeout} s: "
+                    f"{self._describe()}"
+                )
+            begun = self._turns_begun
+            try:
+                if not self._dead:
+                    barrier(self._client, left)
+            except Indefinite:
+                time.sleep(0.002)  # the client is reconnecting
+                continue
+            result = self.pump(None if max_effects is None else max_effects - done)
+            done += result.effects_done
+            if result.held:
+                return replace(result, effects_done=done)
+            if result.idle and begun == self._turns_begun:
+                return PumpResult(done, held=False, idle=True)
+            if not result.idle:
+                time.sleep(0.002)
+
+    def run_forever(self, until: threading.Event) -> None:
+        """Stand for election and work, as a process does, until the event is set."""
+        self._candidate = True
+        self._unsettled = True
+        while not until.is_set():
+            if not self.pump().idle:
+                until.wait(0.05)
+                continue
+            try:
+                self._backlog.append(self._events.get(timeout=0.2))
+            except queue.Empty:
+                continue
+
+    def _describe(self) -> str:
+        job = self._job.name if self._job is not None else "no work in hand"
+        return f"{job}, {len(self.context.requests)} requests pending"
+
+    @property
+    def _is_reckless(self) -> bool:
+        return "no-epoch-check" in self.rules.faults
+
+    @property
+    def _is_blind(self) -> bool:
+        return "unconditional-state-write" in self.rules.faults
+
+    def _turn(self, budget: int | None) -> "_Turn":
+        """Plan again if need be, run the plan in hand, and begin the next piece of work."""
+        if self._stale is not None:
+            self._read_again(self._stale)
+            self._stale = None
+        if self._unplanned and self._job is not None:
+            self._plan_job(self._job)
+            self._unplanned = False
+        try:
+            self._engine.run(budget)
+        except (Conflict, Uncertain) as broken:
+            log.info("planning again: %s", broken)
+            self._stale = broken.effect
+            self._unplanned = True
+            if isinstance(broken, Uncertain):
+                raise
+            return _Turn.MORE
+        if self._engine.next_effect is not None:
+            return _Turn.HELD
+        if self._job is not None:
+            self._job = None
+            self._reader.rubbish.clear()
+        if not self._begin_work():
+            return _Turn.IDLE
+        self._turns_begun += 1
+        return _Turn.MORE
+
+    def _plan_job(self, job: _Job) -> None:
+        job.attempts += 1
+        if job.attempts > MAX_ATTEMPTS:
+            raise StuckError(f"{job.name} was planned {MAX_ATTEMPTS} times and never got through")
+        steps = job.make()
+        self._engine.load(plan_rubbish(self._reader.rubbish) + steps)
+
+    def _read_again(self, effect: Write) -> None:
+        """Read everything the effect was planned from."""
+        if not isinstance(effect, DeleteRequest | DeleteZnode):
+            self._reader.refresh_parents([effect.topic])
+            self._reader.refresh([effect.key])
+
+    def _on_moved(self, moved: ControllerMoved) -> None:
+        log.warning(
+            "%s: controller %d was superseded and resigns (%s)",
+            CONTROLLER_EPOCH,
+            self.broker_id,
+            moved,
+        )
+        self._forget()
+        self._unsettled = self._candidate
+
+    def _begin_work(self) -> bool:
+        """Take the next piece of work in hand; return whether there was any."""
+        if not self._active:
+            return self._begin_as_candidate()
+        if not self._loaded:
+            self._reader.read_all()
+            self._loaded = True
+            self._start(_Job("failover", lambda: plan_failover(self.context, self.rules)))
+            return True
+        if self._jobs:
+            self._start(self._jobs.popleft())
+            return True
+        event = self._next_event()
+        if event is not None:
+            self._on_event(*event)
+            return True
+        unarmed = self._unarmed()
+        if unarmed:
+            self._reader.refresh_states(unarmed, arm=True)
+            self._start(_Job("advance", lambda: self._plan_advance(unarmed)))
+            return True
+        if self.context.requests:
+            backwards = "requests-unsorted" in self.rules.faults
+            name = self.context.requests[-1 if backwards else 0]
+            self._start(_Job(f"request {name}", lambda: self._plan_request(name)))
+            return True
+        if self._reader.rubbish:
+            self._start(_Job("foreign znodes", lambda: ()))
+            return True
+        return False
+
+    def _start(self, job: _Job) -> None:
+        self._job = job
+        self._unplanned = True
+
+    def _begin_as_candidate(self) -> bool:
+        if self._candidate and self._unsettled:
+            if not self._client.connected:
+                raise Indefinite("not connected")
+            self.contend()
+            return True
+        event = self._next_event()
+        if event is None:
+            return False
+        kind, path = event
+        if kind == LOST:
+            self._forget()
+        elif kind == CONNECTED or path == CONTROLLER:
+            self._unsettled = True
+        return True
+
+    def _next_event(self) -> tuple[str, str] | None:
+        if self._backlog:
+            return self._backlog.popleft()
+        try:
+            return self._events.get_nowait()
+        except queue.Empty:
+            return None
+
+    def _unarmed(self) -> list[PartitionKey]:
+        """Return the partitions in flight whose state is not watched."""
+        return [
+            key
+            for key in self.context.in_flight()
+            if self.context.partitions[key].state is not None
+            and state_path(*key) not in self._reader.armed
+        ]
+
+    # Events
+
+    def _on_event(self, kind: str, path: str) -> None:
+        if kind == LOST:
+            if not self._is_reckless:
+                self._forget()
+        elif kind == CONNECTED:
+            self._on_reconnect()
+        elif path == CONTROLLER:
+            self._check_still_controller()
+        elif path == BROKER_IDS:
+            self._take_brokers(self._reader.read_brokers())
+        elif path == TOPICS:
+            self._take_topics(self._reader.read_topic_names())
+        elif path == REASSIGNMENT_REQUESTS:
+            self._reader.read_requests()
+        elif path in self._reader.armed:
+            self._reader.armed.discard(path)  # it is read and armed again with the others
+        elif path.startswith(TOPICS + "/") and path.count("/") == TOPICS.count("/") + 1:
+            topic = path.removeprefix(TOPICS + "/")
+            self._reader.read_topics([topic])
+            self._bring_online([topic])
+
+    def _on_reconnect(self) -> None:
+        """Read everything again: what happened while the watches were gone gave no event."""
+        expired = session_id(self._client) != self._session
+        if expired and not self._is_reckless:
+            self._forget()
+            self._unsettled = True
+            return
+        self._reader.forget_watches()
+        self._check_still_controller()
+        if not self._active:
+            return
+        self._take_brokers(self._reader.read_brokers())
+        self._take_topics(self._reader.read_topic_names())
+        self._reader.read_requests()
+
+    def _check_still_controller(self) -> None:
+        held = gather([self._client.get_async(CONTROLLER, watch=self._on_watch)])[0]
+        if self._is_reckless or (held is not None and self._is_ours(held[1])):
+            return
+        log.warning(
+            "%s: it is not of controller %d any more, which resigns", CONTROLLER, self.broker_id
+        )
+        self._forget()
+        self._unsettled = True
+
+    def _take_brokers(self, now: dict[int, LiveBroker]) -> None:
+        """Queue what follows from brokers that died, came, or did both between two looks."""
+        before = self.context.brokers
+        dead = {one for one in before if one not in now or now[one].epoch != before[one].epoch}
+        new = {one for one in now if one not in before or now[one].epoch != before[one].epoch}
+        self.context.known_brokers |= now.keys()
+        self.context.brokers = {one: it for one, it in before.items() if one not in dead}
+        if dead:
+            self._jobs.append(_Job("broker failure", lambda: self._plan_failure(dead)))
+        if new:
+            self._jobs.append(_Job("broker start", lambda: self._plan_start(new, now)))
+
+    def _take_topics(self, names: Iterable[str]) -> None:
+        names = set(names)
+        for topic in self._reader.watched - names:
+            self._reader.forget_topic(topic)
+        new = names - self._reader.watched
+        self._reader.read_topics(new)
+        self._bring_online(new)
+
+    def _bring_online(self, topics: Iterable[str]) -> None:
+        """Queue the first election of partitions that never had one."""
+        wanted = set(topics)
+        keys = [
+            key
+            for key, content in self.context.partitions.items()
+            if key[0] in wanted and content.state is None
+        ]
+        if keys:
+            self._jobs.append(
+                _Job(
+                    "new partitions",
+                    lambda: plan_new_partitions(self.context, self._present(keys), self.rules),
+                )
+            )
+
+    # Planning of jobs
+
+    def _present(self, keys: Iterable[PartitionKey]) -> list[PartitionKey]:
+        return [key for key in keys if key in self.context.partitions]
+
+    def _touched(self, brokers: Iterable[int]) -> list[PartitionKey]:
+        """Return the partitions with a replica on one of these brokers, their states fresh."""
+        wanted = set(brokers)
+        keys = [
+            key
+            for key, content in self.context.partitions.items()
+            if wanted & {*content.assigned, *(content.state.isr if content.state else ())}
+        ]
+        if not self._is_blind:
+            self._reader.refresh_states(keys)
+        return self._present(keys)
+
+    def _plan_failure(self, dead: set[int]) -> tuple[Step, ...]:
+        return plan_broker_failure(self.context, self._touched(dead), self.rules)
+
+    def _plan_start(self, new: set[int], now: dict[int, LiveBroker]) -> tuple[Step, ...]:
+        self.context.brokers |= {one: now[one] for one in new}
+        return plan_broker_start(self.context, new, self._touched(new), self.rules)
+
+    def _plan_advance(self, keys: Iterable[PartitionKey]) -> tuple[Step, ...]:
+        return plan_change(self.context, self._present(keys), self.rules)
+
+    def _plan_request(self, name: str) -> tuple[Step, ...]:
+        path = f"{REASSIGNMENT_REQUESTS}/{name}"
+        if parse_request_name(name) is None:
+            reason = "not the name of a request, which is request_ and ten digits"
+            return plan_bad_request(self.context, path, reason, self.rules)
+        data = self._reader.read_request(path)
+        if data is None:
+            self.context.requests.remove(name)
+            return ()
+        try:
+            request = decode_request(path, data)
+        except BadZnode as bad:
+            return plan_bad_request(self.context, path, bad.reason, self.rules)
+        topics = {topic for topic, _ in request.assignments}
+        self._reader.refresh(request.assignments, states=not self._is_blind)
+        self._reader.read_min_insync(topics)
+        return plan_request(self.context, path, request, self.rules)

@@ -1,0 +1,173 @@
+"""What the controller does to the world, as data.
+
+A *plan* is a tuple of steps, carried out one at a time and in order. A step is either an *effect*
+(one atomic ZooKeeper write, or one message to brokers) or a *mark*, which touches only the
+controller's memory. A controller can die before any effect and after the last one; marks are no
+place to die, because memory dies with the process.
+
+Every effect names its `point`: what is true once it has been carried out. The crash points of a
+plan are therefore "before the first effect" and each `point` in turn.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from reassure_spec.znodes import PartitionKey, ReassignmentZnode, ReplicaList, StateZnode
+
+
+class Phase(Enum):
+    """How far a reassignment in flight has come."""
+
+    DROP = "drop"
+    """The target was changed; surplus replicas have to be dropped."""
+    EXPAND = "expand"
+    """The target has to be added to the assignment and its replicas started."""
+    WAIT = "wait"
+    """Nothing to do until every replica of the target is in sync."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionEffect:
+    """An effect on one partition."""
+
+    point: str
+    """What is true once the effect has been carried out."""
+    topic: str
+    partition: int
+
+    @property
+    def key(self) -> PartitionKey:
+        """The partition the effect is about."""
+        return self.topic, self.partition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateReassignment(PartitionEffect):
+    """Create the child znode of a new reassignment, and its parent when that is absent."""
+
+    reassignment: ReassignmentZnode
+    with_parent: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateReassignment(PartitionEffect):
+    """Set the data of the child znode of a reassignment whose target changes."""
+
+    reassignment: ReassignmentZnode
+    version: int
+    """Znode version that the write is conditional on."""
+    recreate: bool = False
+    """Delete and create instead (fault `child-recreated`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteReassignment(PartitionEffect):
+    """Delete the child znode of a completed reassignment, and its parent when that gets empty."""
+
+    version: int
+    with_parent: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteAssigned(PartitionEffect):
+    """Write the partition's assigned replicas: its topic's znode, all partitions included."""
+
+    assigned: ReplicaList
+    version: int
+    """Version of the topic znode that the write is conditional on."""
+    state_version: int | None = None
+    """Version that the partition's state must still have, or None when that does not matter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteState(PartitionEffect):
+    """Write the partition's leader and in-sync replicas."""
+
+    state: StateZnode
+    version: int
+    """Znode version that the write is conditional on; -1 for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatePartitionState(PartitionEffect):
+    """Bring a new partition online: create its state and the missing znodes above it."""
+
+    state: StateZnode
+    missing: tuple[str, ...]
+    """Paths above the state to create in the same transaction, topmost first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendLeaderAndIsr(PartitionEffect):
+    """Tell brokers the partition's leader and in-sync replicas, as they are in memory then."""
+
+    to: ReplicaList
+    replicas: ReplicaList
+    """What the brokers are to take for the assigned replicas."""
+    new: frozenset[int] = frozenset()
+    """The brokers among `to` that never had the replica."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendStopReplica(PartitionEffect):
+    """Tell brokers to stop their replica and, when asked to, to delete it."""
+
+    to: ReplicaList
+    delete: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteRequest:
+    """Delete a reassignment request that has been carried out or refused."""
+
+    point: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteZnode:
+    """Delete a znode that is not of the protocol, with everything below it."""
+
+    point: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class EnterPhase:
+    """Mark: remember how far the partition's reassignment has come; None forgets it."""
+
+    topic: str
+    partition: int
+    phase: Phase | None
+
+
+@dataclass(frozen=True, slots=True)
+class Warn:
+    """Mark: log a warning that names a znode and the reason."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeepRequest:
+    """Mark: do not look at this request again (faults that leave a request behind)."""
+
+    path: str
+
+
+StateEffect = WriteState | CreatePartitionState
+Write = (
+    CreateReassignment
+    | UpdateReassignment
+    | DeleteReassignment
+    | WriteAssigned
+    | WriteState
+    | CreatePartitionState
+    | DeleteRequest
+    | DeleteZnode
+)
+Send = SendLeaderAndIsr | SendStopReplica
+Effect = Write | Send
+Mark = EnterPhase | Warn | KeepRequest
+Step = Effect | Mark

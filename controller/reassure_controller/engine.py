@@ -1,0 +1,257 @@
+"""Carries out the steps of a plan, one at a time.
+
+Every write is one ZooKeeper transaction that begins with a check of the controller epoch's version:
+a controller that was superseded cannot write anything. Memory changes only after ZooKeeper has
+(KAFKA-9089). A step that was refused because a znode was not as planned raises `Conflict`, one
+whose outcome is unknown raises `Uncertain`; in both cases the rest of the plan is worthless, and
+the caller reads the partition again and plans again.
+
+A plan can be *held* between any two effects by a budget. What is left stays in memory, so that the
+same controller can go on later, or be killed there.
+"""
+
+import logging
+from collections import deque
+from typing import Any, assert_never
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NotEmptyError
+
+from reassure_controller.context import Context, apply_step
+from reassure_controller.effects import (
+    CreatePartitionState,
+    CreateReassignment,
+    DeleteReassignment,
+    DeleteRequest,
+    DeleteZnode,
+    Effect,
+    EnterPhase,
+    KeepRequest,
+    SendLeaderAndIsr,
+    SendStopReplica,
+    Step,
+    UpdateReassignment,
+    Warn,
+    Write,
+    WriteAssigned,
+    WriteState,
+)
+from reassure_controller.messages import LeaderAndIsr, StopReplica
+from reassure_controller.session import (
+    Indefinite,
+    Operation,
+    Refused,
+    SessionLost,
+    commit,
+    gather,
+    list_subtree,
+)
+from reassure_controller.transport import Transport
+from reassure_spec.znodes import (
+    CONTROLLER_EPOCH,
+    REASSIGNMENTS,
+    ReplicaList,
+    encode_reassignment,
+    encode_state,
+    reassignment_path,
+    state_path,
+    topic_path,
+)
+
+log = logging.getLogger("reassure_controller")
+
+
+class ControllerMoved(Exception):
+    """The controller epoch is not ours any more: somebody else is the controller."""
+
+
+class Conflict(Exception):
+    """A znode was not as planned, so nothing was written."""
+
+    def __init__(self, effect: Write, reason: str) -> None:
+        super().__init__(f"{effect.point}: {reason}")
+        self.effect = effect
+
+
+class Uncertain(Indefinite):
+    """It is not known whether a write was carried out."""
+
+    def __init__(self, effect: Write, reason: str) -> None:
+        super().__init__(f"{effect.point}: {reason}")
+        self.effect = effect
+
+
+class Engine:
+    """Carries out plans for one controller during one term."""
+
+    def __init__(
+        self,
+        client: KazooClient,
+        broker_id: int,
+        context: Context,
+        transport: Transport,
+        faults: frozenset[str],
+    ) -> None:
+        self._client = client
+        self._broker_id = broker_id
+        self._context = context
+        self._transport = transport
+        self._faults = faults
+        self._plan: deque[Step] = deque()
+        self.effects_run = 0
+        """How many effects were carried out so far."""
+
+    def load(self, plan: tuple[Step, ...]) -> None:
+        """Replace whatever is left of the last plan."""
+        self._plan = deque(plan)
+
+    @property
+    def next_effect(self) -> Effect | None:
+        """The effect that comes next, or None when the plan is done."""
+        for step in self._plan:
+            if not isinstance(step, EnterPhase | Warn | KeepRequest):
+                return step
+        return None
+
+    def run(self, budget: int | None) -> None:
+        """Carry out at most `budget` effects (None: all), and the marks up to the next one.
+
+        Raises ControllerMoved, Conflict, Uncertain or SessionLost; the effects before the one that
+        failed have been carried out then, and `effects_run` counts them.
+        """
+        last = None if budget is None else self.effects_run + budget
+        while self._plan:
+            step = self._plan[0]
+            if isinstance(step, EnterPhase | Warn | KeepRequest):
+                self._mark(step)
+            elif last is not None and self.effects_run >= last:
+                break
+            else:
+                self._carry_out(step)
+                self.effects_run += 1
+            self._plan.popleft()
+
+    def _mark(self, step: EnterPhase | Warn | KeepRequest) -> None:
+        if isinstance(step, Warn):
+            log.warning("%s: %s", step.path, step.reason)
+        apply_step(self._context, step)
+
+    def _carry_out(self, effect: Effect) -> None:
+        log.debug("%s: %s", effect.point, effect)
+        if isinstance(effect, SendLeaderAndIsr):
+            self._send_leader_and_isr(effect)
+        elif isinstance(effect, SendStopReplica):
+            message = StopReplica(
+                self._broker_id,
+                self._context.epoch,
+                effect.topic,
+                effect.partition,
+                effect.delete,
+            )
+            for broker in self._live(effect.to):
+                self._transport.send(broker, message)
+        else:
+            apply_step(self._context, effect, self._write(effect))
+
+    def _live(self, to: ReplicaList) -> list[Any]:
+        return [self._context.brokers[one] for one in to if one in self._context.brokers]
+
+    def _send_leader_and_isr(self, effect: SendLeaderAndIsr) -> None:
+        content = self._context.partitions[effect.key]
+        state = content.state
+        if state is None:
+            return
+        for broker in self._live(effect.to):
+            message = LeaderAndIsr(
+                controller=self._broker_id,
+                controller_epoch=self._context.epoch,
+                topic=effect.topic,
+                partition=effect.partition,
+                leader=state.leader,
+                leader_epoch=state.leader_epoch,
+                isr=state.isr,
+                state_controller_epoch=state.controller_epoch,
+                state_version=content.state_version,
+                replicas=effect.replicas,
+                is_new=broker.id in effect.new,
+            )
+            self._transport.send(broker, message)
+
+    def _write(self, effect: Write) -> int | None:
+        """Write to ZooKeeper and return the new version of the znode written, where it has one."""
+        deep = isinstance(effect, DeleteZnode)
+        while True:
+            operations = self._operations(effect)
+            if deep and isinstance(effect, DeleteZnode | DeleteRequest):
+                paths = list_subtree(self._client, effect.path)
+                operations = [("delete", (path, -1)) for path in paths]
+            try:
+                results = self._commit(effect, operations)
+            except Conflict:
+                if not isinstance(effect, DeleteZnode | DeleteRequest):
+                    raise
+                if self._is_gone(effect.path):
+                    return None
+                deep = True  # there is something below it: list and delete that as well
+            else:
+                return getattr(results[-1], "version", None)
+
+    def _is_gone(self, path: str) -> bool:
+        return gather([self._client.exists_async(path)])[0] is None
+
+    def _commit(self, effect: Write, operations: list[Operation]) -> list[Any]:
+        checked = "no-epoch-check" not in self._faults
+        if checked:
+            fence = ("check", (CONTROLLER_EPOCH, self._context.epoch_version))
+            operations = [fence, *operations]
+        try:
+            return commit(self._client, operations)
+        except Refused as refused:
+            if checked and refused.index == 0:
+                raise ControllerMoved(str(refused)) from refused
+            if isinstance(effect, DeleteReassignment) and isinstance(refused.error, NotEmptyError):
+                # Somebody else's znode lies beside the child: next time leave the parent.
+                self._context.crowded.add(effect.topic)
+            raise Conflict(effect, str(refused)) from refused
+        except SessionLost as lost:
+            if checked:
+                raise
+            raise Uncertain(effect, str(lost)) from lost  # the fault that never resigns
+        except Indefinite as indefinite:
+            raise Uncertain(effect, str(indefinite)) from indefinite
+
+    def _operations(self, effect: Write) -> list[Operation]:
+        match effect:
+            case CreateReassignment(topic=topic, partition=partition, reassignment=child):
+                path = reassignment_path(topic, partition)
+                create: Operation = ("create", (path, encode_reassignment(child)))
+                parent: Operation = ("create", (f"{REASSIGNMENTS}/{topic}", b""))
+                return [parent, create] if effect.with_parent else [create]
+            case UpdateReassignment(topic=topic, partition=partition, reassignment=child):
+                path = reassignment_path(topic, partition)
+                data = encode_reassignment(child)
+                if effect.recreate:
+                    return [("delete", (path, effect.version)), ("create", (path, data))]
+                return [("set_data", (path, data, effect.version))]
+            case DeleteReassignment(topic=topic, partition=partition):
+                path = reassignment_path(topic, partition)
+                delete: Operation = ("delete", (path, effect.version))
+                parent = ("delete", (f"{REASSIGNMENTS}/{topic}", -1))
+                return [delete, parent] if effect.with_parent else [delete]
+            case WriteAssigned(topic=topic, partition=partition, version=version):
+                data = self._context.topic_content(effect.key, effect.assigned)
+                write: Operation = ("set_data", (topic_path(topic), data, version))
+                if effect.state_version is None:
+                    return [write]
+                guard = (state_path(topic, partition), effect.state_version)
+                return [("check", guard), write]
+            case WriteState(topic=topic, partition=partition, state=state, version=version):
+                return [("set_data", (state_path(topic, partition), encode_state(state), version))]
+            case CreatePartitionState(topic=topic, partition=partition, state=state):
+                above: list[Operation] = [("create", (path, b"")) for path in effect.missing]
+                path = state_path(topic, partition)
+                return [*above, ("create", (path, encode_state(state)))]
+            case DeleteRequest(path=path) | DeleteZnode(path=path):
+                return [("delete", (path, -1))]
+            case _:
+                assert_never(effect)

@@ -1,0 +1,97 @@
+"""What controllers say to brokers, and what brokers answer.
+
+Messages are values. As JSON (`encode`, `decode`) they are one object per line, with the kind of the
+message under `type`.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from reassure_spec.znodes import ReplicaList
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsr:
+    """Become leader or follower of a partition."""
+
+    controller: int
+    controller_epoch: int
+    """Epoch of the controller that sends."""
+    topic: str
+    partition: int
+    leader: int
+    leader_epoch: int
+    isr: ReplicaList
+    state_controller_epoch: int
+    """Epoch of the controller that wrote the state."""
+    state_version: int
+    """Version of the state znode that the leader's first ISR write is conditional on."""
+    replicas: ReplicaList
+    """The assigned replicas."""
+    is_new: bool
+    """Whether the broker never had this replica."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopReplica:
+    """Stop the replica of a partition, and delete it when asked to."""
+
+    controller: int
+    controller_epoch: int
+    topic: str
+    partition: int
+    delete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeIsr:
+    """Take one replica into the in-sync set, or out of it; said by whoever drives a broker."""
+
+    topic: str
+    partition: int
+    add: int | None = None
+    remove: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A broker's answer: `ok`, `ignored` (not newer), or the name of an error."""
+
+    result: str
+
+
+Message = LeaderAndIsr | StopReplica | ChangeIsr | Reply
+
+_KINDS: Final[dict[str, type[Any]]] = {
+    kind.__name__: kind for kind in (LeaderAndIsr, StopReplica, ChangeIsr, Reply)
+}
+_LISTS: Final = ("isr", "replicas")
+
+
+class BadMessage(ValueError):
+    """A line that is not a message."""
+
+
+def encode(message: Message) -> bytes:
+    r"""Return the message as one line of JSON.
+
+    >>> encode(Reply("ok"))
+    b'{"type":"Reply","result":"ok"}\n'
+    """
+    content = {"type": type(message).__name__, **asdict(message)}
+    return json.dumps(content, separators=(",", ":")).encode() + b"\n"
+
+
+def decode(line: bytes) -> Message:
+    """Return the message of one line. Raises BadMessage when it is not one."""
+    try:
+        content = json.loads(line)
+        kind = _KINDS[content.pop("type")]
+        for name in _LISTS:
+            if name in content:
+                content[name] = tuple(content[name])
+        message: Message = kind(**content)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadMessage(f"not a message: {line[:200]!r} ({error})") from error
+    return message

@@ -1,0 +1,669 @@
+"""What to do, as pure functions from the controller's memory to a tuple of steps.
+
+Nothing here touches ZooKeeper. Every function works on a fork of the context: each step is added
+and applied to the fork, so that a later write is made from what the earlier ones will have left.
+All of them look at the state they find rather than at what happened before. So the answer to a
+version conflict, to an indefinite outcome and to a failover is always the same: read again, plan
+again, and the plan that comes out carries on where the old one stopped.
+
+The order of effects for one partition of a request:
+
+    new reassignment                      change in flight
+    E1 create the child znode             E1 set the child's data, top as it was
+                                          D1 stop the replicas that are dropped
+                                          D2 take them out of the in-sync set, tell the rest
+                                          D3 delete them
+                                          D4 take them out of the assignment
+    E2 add the target to the assignment   E2
+    E3 raise the leader epoch             E3
+    E4 send leader and ISR to all         E4
+
+and, once every replica of the target is in sync:
+
+    C1 elect a leader inside the target, or raise the epoch of the one there is; tell the target
+    C2 for each old replica: stop it, then take it out of the in-sync set
+    C3 delete the old replicas
+    C4 write the target as the assignment
+    C5 delete the child znode
+
+The child is written before anything else, because it alone records `top`; it is deleted last,
+because it alone says that there is work left; the request is deleted after all its children are
+written. The sequence C1 to C5 may be cut and begun again at any point.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from reassure_controller.context import Context, PartitionContext, apply_step
+from reassure_controller.drop import choose_drop
+from reassure_controller.effects import (
+    CreatePartitionState,
+    CreateReassignment,
+    DeleteReassignment,
+    DeleteRequest,
+    DeleteZnode,
+    EnterPhase,
+    KeepRequest,
+    Phase,
+    SendLeaderAndIsr,
+    SendStopReplica,
+    Step,
+    UpdateReassignment,
+    Warn,
+    WriteAssigned,
+    WriteState,
+)
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import (
+    NO_LEADER,
+    PartitionKey,
+    ReassignmentZnode,
+    ReplicaList,
+    RequestZnode,
+    StateZnode,
+)
+
+SUPPORTED: Mapping[str, frozenset[str]] = {
+    "drop_order": frozenset({"unordered"}),
+    "request_persist": frozenset({"child-first"}),
+    "move_expand_first": frozenset({"yes"}),
+}
+"""Readings of which only some values are carried out; any value of the others is."""
+
+
+class UnsupportedReading(ValueError):
+    """A reading that this controller does not carry out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How the protocol is to be carried out."""
+
+    readings: Readings = field(default_factory=Readings)
+    faults: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Refuse readings that would silently be carried out as something else."""
+        for name, values in SUPPORTED.items():
+            value = getattr(self.readings, name)
+            if value not in values:
+                raise UnsupportedReading(
+                    f"reading {name.replace('_', '.', 1).replace('_', '-')}={value} is not carried "
+                    f"out by this controller; it carries out {', '.join(sorted(values))}"
+                )
+
+
+class _Plan:
+    """Steps so far and the context as it will be after them."""
+
+    def __init__(self, context: Context, rules: Rules) -> None:
+        self.context = context.fork()
+        self.readings = rules.readings
+        self.faults = rules.faults
+        self.steps: list[Step] = []
+
+    def add(self, step: Step) -> None:
+        self.steps.append(step)
+        apply_step(self.context, step)
+
+    def partition(self, key: PartitionKey) -> PartitionContext:
+        return self.context.partitions[key]
+
+    def live(self, replicas: Iterable[int]) -> ReplicaList:
+        return tuple(replica for replica in replicas if self.context.is_live(replica))
+
+    def enter(self, key: PartitionKey, phase: Phase | None) -> None:
+        if self.partition(key).phase is not phase:
+            self.add(EnterPhase(*key, phase))
+
+    def write_state(
+        self,
+        key: PartitionKey,
+        point: str,
+        *,
+        leader: int,
+        isr: ReplicaList,
+        bump: bool = True,
+    ) -> None:
+        """Add a state write; the leader epoch goes up with every one of them."""
+        content = self.partition(key)
+        assert content.state is not None
+        state = StateZnode(
+            leader=leader,
+            leader_epoch=content.state.leader_epoch + (1 if bump else 0),
+            controller_epoch=self.context.epoch,
+            isr=isr,
+        )
+        blind = "unconditional-state-write" in self.faults
+        version = -1 if blind else content.state_version
+        topic, partition = key
+        self.add(
+            WriteState(point=point, topic=topic, partition=partition, state=state, version=version)
+        )
+
+    def write_assigned(
+        self, key: PartitionKey, point: str, assigned: ReplicaList, *, guard_state: bool = False
+    ) -> None:
+        """Add a write of the assignment; `guard_state` makes it conditional on the state too."""
+        content = self.partition(key)
+        guarded = guard_state and content.state is not None
+        topic, partition = key
+        self.add(
+            WriteAssigned(
+                point=point,
+                topic=topic,
+                partition=partition,
+                assigned=assigned,
+                version=self.context.topic_versions[topic],
+                state_version=content.state_version if guarded else None,
+            )
+        )
+
+    def send(
+        self,
+        key: PartitionKey,
+        point: str,
+        to: ReplicaList,
+        *,
+        replicas: ReplicaList | None = None,
+        new: Iterable[int] = (),
+    ) -> None:
+        """Add LeaderAndIsr to the live ones of `to`, when the partition has a state to tell."""
+        content = self.partition(key)
+        to = self.live(to)
+        if content.state is None or not to:
+            return
+        topic, partition = key
+        told = content.assigned if replicas is None else replicas
+        self.add(
+            SendLeaderAndIsr(
+                point=point,
+                topic=topic,
+                partition=partition,
+                to=to,
+                replicas=told,
+                new=frozenset(new),
+            )
+        )
+
+    def stop(self, key: PartitionKey, point: str, to: ReplicaList, *, delete: bool) -> None:
+        """Add StopReplica to `to`; a broker that is down is told when it returns."""
+        topic, partition = key
+        self.add(
+            SendStopReplica(point=point, topic=topic, partition=partition, to=to, delete=delete)
+        )
+
+
+def plan_request(
+    context: Context, path: str, request: RequestZnode, rules: Rules
+) -> tuple[Step, ...]:
+    """Return the steps that carry out one well-formed request and delete it.
+
+    Source: KIP-236, new znode protocol, step 3.
+    """
+    plan = _Plan(context, rules)
+    if "delete-request-before-child" in rules.faults:
+        plan.add(DeleteRequest(point="request.deleted", path=path))
+    keys = sorted(request.assignments)
+    conflicts = [key for key in keys if _conflicts(plan, key, request.legacy)]
+    whole = bool(conflicts) and rules.readings.request_conflict == "whole-request"
+    unknown = False
+    for key in keys:
+        target = request.assignments[key]
+        unknown = unknown or key not in plan.context.partitions
+        reason = _find_refusal(plan, key, target, legacy=request.legacy)
+        if reason is None and whole:
+            reason = "another partition of the request conflicts with a reassignment in flight"
+        if reason is not None:
+            plan.add(Warn(path, f"partition {key[0]}-{key[1]}: {reason}; ignored"))
+            continue
+        _accept(plan, key, ReassignmentZnode(0, target, request.legacy))
+        _advance(plan, key)
+    if unknown and "unknown-partition-kept" in rules.faults:
+        plan.add(KeepRequest(path))
+    elif "delete-request-before-child" not in rules.faults:
+        plan.add(DeleteRequest(point="request.deleted", path=path))
+    return tuple(plan.steps)
+
+
+def plan_bad_request(context: Context, path: str, reason: str, rules: Rules) -> tuple[Step, ...]:
+    """Return the steps that remove a request that cannot be read."""
+    plan = _Plan(context, rules)
+    plan.add(Warn(path, f"{reason}; deleted"))
+    if "malformed-request-kept" in rules.faults:
+        plan.add(KeepRequest(path))
+    else:
+        plan.add(DeleteRequest(point="request.deleted", path=path))
+    return tuple(plan.steps)
+
+
+def plan_rubbish(rubbish: Iterable[tuple[str, str]]) -> tuple[Step, ...]:
+    """Return the steps that remove znodes which are not ours: (path, reason) each."""
+    steps: list[Step] = []
+    for path, reason in rubbish:
+        steps.append(Warn(path, f"{reason}; deleted"))
+        steps.append(DeleteZnode(point="admin.foreign-deleted", path=path))
+    return tuple(steps)
+
+
+def _conflicts(plan: _Plan, key: PartitionKey, legacy: bool) -> bool:
+    content = plan.context.partitions.get(key)
+    return content is not None and content.child is not None and content.child.legacy != legacy
+
+
+def _find_refusal(
+    plan: _Plan, key: PartitionKey, target: ReplicaList, *, legacy: bool
+) -> str | None:
+    """Return why the partition's part of a request is refused, or None."""
+    content = plan.context.partitions.get(key)
+    if content is None:
+        return "there is no such topic or partition"
+    reason = _find_bad_target(plan, target)
+    if reason is not None:
+        return reason
+    if _conflicts(plan, key, legacy):
+        return "its legacy flag is not that of the reassignment in flight"
+    minimum = plan.context.min_insync.get(key[0], 1)
+    if plan.readings.target_size == "at-least-min-isr" and len(target) < minimum:
+        return f"the target has {len(target)} replicas, min.insync.replicas is {minimum}"
+    if _asks_nothing(plan, content, target) or content.child is not None:
+        return None
+    too_small = len(content.assigned) < minimum
+    if too_small and "top-below-min-accepted" not in plan.faults:
+        return f"it has {len(content.assigned)} replicas, min.insync.replicas is {minimum}"
+    return None
+
+
+def _find_bad_target(plan: _Plan, target: ReplicaList) -> str | None:
+    """Return what is wrong with the target by itself, or None."""
+    if not target:
+        return "the target is empty"
+    if len(set(target)) < len(target) and "duplicate-target-accepted" not in plan.faults:
+        return f"the target {list(target)} names a broker twice"
+    if min(target) < 0:
+        return f"the target {list(target)} has a negative broker id"
+    unknown = [broker for broker in target if broker not in plan.context.known_brokers]
+    if unknown and plan.readings.target_unknown_broker == "refuse":
+        return f"broker {unknown[0]} was never registered"
+    dead = [broker for broker in target if not plan.context.is_live(broker)]
+    if dead and plan.readings.target_dead_replica == "refuse":
+        return f"broker {dead[0]} is down"
+    return None
+
+
+def _asks_nothing(plan: _Plan, content: PartitionContext, target: ReplicaList) -> bool:
+    """Whether the target, as an ordered list, is what is being done or has been done."""
+    if content.child is None:
+        return target == content.assigned
+    return target == content.child.target and plan.readings.request_same_target == "no-change"
+
+
+def _accept(plan: _Plan, key: PartitionKey, wanted: ReassignmentZnode) -> None:
+    """Add E1: the child znode that records the reassignment."""
+    content = plan.partition(key)
+    if _asks_nothing(plan, content, wanted.target):
+        return
+    topic, partition = key
+    if content.child is None:
+        plan.add(
+            CreateReassignment(
+                point="request.child-written",
+                topic=topic,
+                partition=partition,
+                reassignment=replace(wanted, top=len(content.assigned)),
+                with_parent=topic not in plan.context.parents,
+            )
+        )
+        return
+    each = plan.readings.top_recorded == "each-change" or "update-resets-top" in plan.faults
+    top = len(content.assigned) if each else content.child.top
+    plan.add(
+        UpdateReassignment(
+            point="change.child-written",
+            topic=topic,
+            partition=partition,
+            reassignment=replace(wanted, top=top),
+            version=content.child_version,
+            recreate="child-recreated" in plan.faults,
+        )
+    )
+
+
+def plan_change(context: Context, keys: Iterable[PartitionKey], rules: Rules) -> tuple[Step, ...]:
+    """Return the steps that carry reassignments on, each from the phase it is in."""
+    plan = _Plan(context, rules)
+    for key in sorted(keys):
+        _advance(plan, key)
+    return tuple(plan.steps)
+
+
+def _advance(plan: _Plan, key: PartitionKey) -> None:
+    if plan.partition(key).phase is Phase.DROP:
+        late = (
+            plan.readings.drop_evaluated == "after-expansion"
+            or "drop-after-expansion" in plan.faults
+        )
+        if late:
+            _expand_assigned(plan, key)
+        _drop(plan, key)
+        if late:
+            _start_replicas(plan, key, new=())
+            plan.enter(key, Phase.WAIT)
+        else:
+            plan.enter(key, Phase.EXPAND)
+    if plan.partition(key).phase is Phase.EXPAND:
+        added = _expand_assigned(plan, key)
+        _start_replicas(plan, key, new=added)
+        plan.enter(key, Phase.WAIT)
+    if plan.partition(key).phase is Phase.WAIT:
+        _complete(plan, key)
+
+
+def _drop(plan: _Plan, key: PartitionKey) -> None:
+    """Add D1 to D4."""
+    content = plan.partition(key)
+    child, state = content.child, content.state
+    assert child is not None
+    readings = plan.readings
+    if "drop-slice-exclusive" in plan.faults:
+        readings = replace(readings, drop_slice="exclusive")
+    leader = NO_LEADER if state is None else state.leader
+    isr = () if state is None else state.isr
+    drop = choose_drop(content.assigned, leader, isr, child.top, child.target, readings)
+    if not drop or "drop-skipped" in plan.faults:
+        return
+    rest = tuple(replica for replica in content.assigned if replica not in drop)
+    plan.stop(key, "change.replicas-stopped", drop, delete=False)
+    # Without a leader the rule can drop every in-sync replica; the set is never written empty.
+    kept = tuple(replica for replica in isr if replica not in drop) or isr
+    if kept != isr:
+        plan.write_state(key, "change.isr-shrunk", leader=leader, isr=kept)
+        plan.send(key, "change.isr-sent", rest, replicas=rest)
+    plan.stop(key, "change.replicas-deleted", drop, delete=True)
+    plan.write_assigned(key, "change.replicas-dropped", rest, guard_state=True)
+
+
+def _expand_assigned(plan: _Plan, key: PartitionKey) -> ReplicaList:
+    """Add E2 and return the replicas it adds."""
+    content = plan.partition(key)
+    assert content.child is not None
+    added = tuple(replica for replica in content.child.target if replica not in content.assigned)
+    if added:
+        plan.write_assigned(key, "request.assigned-expanded", content.assigned + added)
+    return added
+
+
+def _start_replicas(plan: _Plan, key: PartitionKey, new: ReplicaList) -> None:
+    """Add E3 and E4; a partition that was never online has no epoch to raise."""
+    content = plan.partition(key)
+    if content.state is None:
+        return
+    state = content.state
+    plan.write_state(key, "request.epoch-raised", leader=state.leader, isr=state.isr)
+    plan.send(key, "request.replicas-started", content.assigned, new=new)
+
+
+def plan_completion(context: Context, key: PartitionKey, rules: Rules) -> tuple[Step, ...]:
+    """Return C1 to C5, or nothing when the target is not in sync or has no live replica in sync."""
+    plan = _Plan(context, rules)
+    if plan.partition(key).phase is Phase.WAIT:
+        _complete(plan, key)
+    return tuple(plan.steps)
+
+
+def _is_in_sync(content: PartitionContext) -> bool:
+    """Whether every replica of the target is in sync."""
+    if content.state is None or content.child is None:
+        return False
+    return set(content.child.target) <= set(content.state.isr)
+
+
+def _complete(plan: _Plan, key: PartitionKey) -> None:
+    content = plan.partition(key)
+    state, child = content.state, content.child
+    if state is None or child is None:
+        return
+    early = "stop-before-in-sync" in plan.faults
+    if not _is_in_sync(content) and not early:
+        return
+    leader = _choose_leader(plan, state, child.target)
+    if leader is None and not early:
+        return
+    _move_leader(plan, key, child.target, state.leader if leader is None else leader)
+    late = "expand-skipped-order" in plan.faults
+    if late:
+        _write_target(plan, key, child.target)
+    _stop_old(plan, key, content, child.target)
+    if not late:
+        _write_target(plan, key, child.target)
+    _finish(plan, key)
+
+
+def _choose_leader(plan: _Plan, state: StateZnode, target: ReplicaList) -> int | None:
+    """Return the leader inside the target for C1, or None when there is no candidate."""
+    if "leader-outside-target" in plan.faults:
+        return state.leader
+    if state.leader in target and plan.context.is_live(state.leader):
+        return state.leader
+    return next((one for one in plan.live(target) if one in state.isr), None)
+
+
+def _move_leader(plan: _Plan, key: PartitionKey, target: ReplicaList, leader: int) -> None:
+    """Add C1. The epoch goes up even where the leader stays, so that it learns the assignment."""
+    state = plan.partition(key).state
+    assert state is not None
+    moved = leader != state.leader
+    point = "completion.leader-moved" if moved else "completion.epoch-raised"
+    bump = not moved or "no-epoch-bump-on-election" not in plan.faults
+    plan.write_state(key, point, leader=leader, isr=state.isr, bump=bump)
+    plan.send(key, "completion.leader-sent", target, replicas=target)
+
+
+def _stop_old(
+    plan: _Plan, key: PartitionKey, content: PartitionContext, target: ReplicaList
+) -> None:
+    """Add C2 and C3 for every replica that is assigned or in sync but not of the target."""
+    assert content.state is not None
+    # A replica that a leader took into the ISR while it was being dropped is in no assignment;
+    # it would stay in the ISR for ever if only assigned replicas were looked at.
+    present = dict.fromkeys((*content.assigned, *content.state.isr))
+    old = tuple(replica for replica in present if replica not in target)
+    for replica in old:
+        plan.stop(key, "completion.replica-stopped", (replica,), delete=False)
+        state = plan.partition(key).state
+        assert state is not None
+        if replica not in state.isr or "isr-keeps-removed" in plan.faults:
+            continue
+        _shrink(plan, key, replica, "completion.isr-shrunk")
+        plan.send(key, "completion.isr-sent", target, replicas=target)
+    if old:
+        plan.stop(key, "completion.replicas-deleted", old, delete=True)
+
+
+def _shrink(plan: _Plan, key: PartitionKey, replica: int, point: str) -> None:
+    """Add the write that takes one replica out of the ISR; the last one stays (KAFKA-5083)."""
+    state = plan.partition(key).state
+    assert state is not None
+    isr = tuple(other for other in state.isr if other != replica) or state.isr
+    leader = NO_LEADER if state.leader == replica else state.leader
+    if "leader-outside-target" in plan.faults:
+        leader = state.leader
+    plan.write_state(key, point, leader=leader, isr=isr)
+
+
+def _write_target(plan: _Plan, key: PartitionKey, target: ReplicaList) -> None:
+    """Add C4 unless the assignment already is the target."""
+    if "target-reordered" in plan.faults:
+        target = tuple(sorted(target))
+    if plan.partition(key).assigned != target:
+        plan.write_assigned(key, "completion.target-assigned", target)
+
+
+def _finish(plan: _Plan, key: PartitionKey) -> None:
+    """Add C5."""
+    if "completion-keeps-child" in plan.faults:
+        plan.enter(key, None)
+        return
+    topic, partition = key
+    plan.add(
+        DeleteReassignment(
+            point="completion.child-deleted",
+            topic=topic,
+            partition=partition,
+            version=plan.partition(key).child_version,
+            with_parent=not plan.context.has_other_children(key),
+        )
+    )
+
+
+def plan_new_partitions(
+    context: Context, keys: Iterable[PartitionKey], rules: Rules
+) -> tuple[Step, ...]:
+    """Return the steps that bring partitions without a state online, where a replica lives."""
+    plan = _Plan(context, rules)
+    for key in sorted(keys):
+        _repair(plan, key)
+    return tuple(plan.steps)
+
+
+def plan_broker_failure(
+    context: Context, keys: Iterable[PartitionKey], rules: Rules
+) -> tuple[Step, ...]:
+    """Return the steps after brokers died; `keys` are the partitions that had replicas there.
+
+    The context no longer has the dead brokers.
+    """
+    plan = _Plan(context, rules)
+    for key in sorted(keys):
+        _repair(plan, key)
+    return tuple(plan.steps)
+
+
+def plan_broker_start(
+    context: Context, brokers: Iterable[int], keys: Iterable[PartitionKey], rules: Rules
+) -> tuple[Step, ...]:
+    """Return the steps after brokers returned; `keys` are the partitions with replicas there."""
+    plan = _Plan(context, rules)
+    returned = set(brokers)
+    keys = sorted(keys)
+    for key in keys:
+        if not _repair(plan, key):
+            to = tuple(one for one in plan.partition(key).assigned if one in returned)
+            plan.send(key, "broker.state-sent", to)
+    for key in keys:
+        _advance(plan, key)
+    return tuple(plan.steps)
+
+
+def plan_failover(context: Context, rules: Rules) -> tuple[Step, ...]:
+    """Return the steps of a controller that was just elected, before it looks at requests.
+
+    Partitions are repaired first, so that a reassignment is resumed with a leader. Brokers are told
+    the state of every partition, because the last controller may have died before it told them.
+    """
+    plan = _Plan(context, rules)
+    for key in sorted(plan.context.partitions):
+        if not _repair(plan, key):
+            plan.send(key, "failover.state-sent", plan.partition(key).assigned)
+    for key in sorted(plan.context.partitions):
+        _resume(plan, key)
+    return tuple(plan.steps)
+
+
+def _resume(plan: _Plan, key: PartitionKey) -> None:
+    """Add what a reassignment found at failover still needs."""
+    content = plan.partition(key)
+    child = content.child
+    if child is None or content.phase is None:
+        return
+    if "resume-skipped" in plan.faults:
+        plan.enter(key, None)
+        return
+    topic, partition = key
+    if "top-recomputed-on-failover" in plan.faults:
+        plan.add(
+            UpdateReassignment(
+                point="failover.child-written",
+                topic=topic,
+                partition=partition,
+                reassignment=replace(child, top=len(content.assigned)),
+                version=content.child_version,
+            )
+        )
+        plan.enter(key, Phase.EXPAND)
+    if plan.readings.drop_reevaluated_on_failover == "yes":
+        plan.enter(key, Phase.DROP)
+    elif _is_in_sync(content) and set(child.target) <= set(content.assigned):
+        # Everything up to E4 was done before: the target could not be in sync otherwise.
+        plan.enter(key, Phase.WAIT)
+    _advance(plan, key)
+
+
+def _repair(plan: _Plan, key: PartitionKey) -> bool:
+    """Add what the partition needs for its dead replicas; return whether anything was added."""
+    before = len(plan.steps)
+    content = plan.partition(key)
+    if content.state is None:
+        _bring_online(plan, key)
+    elif not plan.context.is_live(content.state.leader):
+        _elect_offline(plan, key)
+    else:
+        _remove_dead(plan, key)
+    return len(plan.steps) > before
+
+
+def _bring_online(plan: _Plan, key: PartitionKey) -> None:
+    live = plan.live(plan.partition(key).assigned)
+    if not live:
+        return
+    topic, partition = key
+    state = StateZnode(
+        leader=live[0], leader_epoch=0, controller_epoch=plan.context.epoch, isr=live
+    )
+    plan.add(
+        CreatePartitionState(
+            point="partition.online",
+            topic=topic,
+            partition=partition,
+            state=state,
+            missing=plan.context.missing_directories(key),
+        )
+    )
+    plan.send(key, "partition.state-sent", live, new=live)
+
+
+def _elect_offline(plan: _Plan, key: PartitionKey) -> None:
+    """Elect the first assigned replica that lives and is in sync, or note that there is none.
+
+    Where there is none the in-sync set stays as it is stored: it names the replicas that may lead.
+    """
+    content = plan.partition(key)
+    state = content.state
+    assert state is not None
+    candidates = plan.live(content.assigned)
+    if "election-any-assigned" not in plan.faults:
+        candidates = tuple(one for one in candidates if one in state.isr)
+    if candidates:
+        live_isr = plan.live(state.isr) or candidates[:1]
+        isr = state.isr if "dead-replica-kept" in plan.faults else live_isr
+        bump = "no-epoch-bump-on-election" not in plan.faults
+        point = "partition.leader-elected"
+        plan.write_state(key, point, leader=candidates[0], isr=isr, bump=bump)
+    elif state.leader != NO_LEADER:
+        plan.write_state(key, "partition.leader-lost", leader=NO_LEADER, isr=state.isr)
+    else:
+        return
+    plan.send(key, "partition.state-sent", content.assigned)
+
+
+def _remove_dead(plan: _Plan, key: PartitionKey) -> None:
+    """Take the dead replicas out of the ISR of a partition whose leader lives, one write each."""
+    if "dead-replica-kept" in plan.faults:
+        return
+    content = plan.partition(key)
+    assert content.state is not None
+    dead = tuple(one for one in content.state.isr if not plan.context.is_live(one))
+    for replica in dead:
+        _shrink(plan, key, replica, "partition.isr-shrunk")
+    if dead:
+        plan.send(key, "partition.state-sent", content.assigned)

@@ -1,0 +1,359 @@
+"""Reads ZooKeeper into the controller's context, and arms watches while it reads.
+
+Reads are pipelined: what can be asked for at once is asked for at once. Watches are one-shot and
+belong to a connection, so the set of armed ones is forgotten whenever the connection is.
+
+Znodes that cannot be read are never guessed at. A topic or a state of another format is left alone
+with a warning; a child of `/admin/reassignments` that is not ours is put on the `rubbish` list,
+which the controller deletes.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kazoo.client import KazooClient
+
+from reassure_controller.context import Context, LiveBroker, PartitionContext
+from reassure_controller.effects import Phase
+from reassure_controller.session import Watch, gather
+from reassure_spec.znodes import (
+    BROKER_CONFIGS,
+    BROKER_IDS,
+    REASSIGNMENT_REQUESTS,
+    REASSIGNMENTS,
+    TOPICS,
+    BadZnode,
+    PartitionKey,
+    broker_path,
+    decode_broker,
+    decode_config,
+    decode_reassignment,
+    decode_state,
+    decode_topic,
+    parse_request_name,
+    partition_path,
+    reassignment_path,
+    state_path,
+    topic_config_path,
+    topic_path,
+)
+
+log = logging.getLogger("reassure_controller")
+
+
+class Reader:
+    """Keeps one context in line with ZooKeeper."""
+
+    def __init__(self, client: KazooClient, context: Context, watch: Watch) -> None:
+        self._client = client
+        self._context = context
+        self._watch = watch
+        self.armed: set[str] = set()
+        """Paths of states that have a watch."""
+        self.rubbish: list[tuple[str, str]] = []
+        """Znodes to delete: (path, reason)."""
+        self.watched: set[str] = set()
+        """Topics that have a watch on their assignment."""
+
+    def forget_watches(self) -> None:
+        """Note that no watch is armed any more, because the connection was lost."""
+        self.armed.clear()
+        self.watched.clear()
+
+    # Whole cluster
+
+    def read_all(self) -> None:
+        """Read everything, with every watch that a controller needs."""
+        self.forget_watches()
+        brokers, topics, parents, configs, requests = gather(
+            [
+                self._client.get_children_async(BROKER_IDS, watch=self._watch),
+                self._client.get_children_async(TOPICS, watch=self._watch),
+                self._client.get_children_async(REASSIGNMENTS),
+                self._client.get_children_async(BROKER_CONFIGS),
+                self._client.get_children_async(REASSIGNMENT_REQUESTS, watch=self._watch),
+            ]
+        )
+        self._context.brokers = self._read_brokers(brokers or ())
+        self._remember_known(configs or ())
+        for topic in {name for name, _ in self._context.partitions} - set(topics or ()):
+            self.forget_topic(topic)
+        self.read_topics(topics or ())
+        self._read_children(parents or ())
+        self.set_requests(requests or ())
+
+    # Brokers
+
+    def read_brokers(self) -> dict[int, LiveBroker]:
+        """Return the live brokers, with a watch on their number; the context is not changed."""
+        names = gather([self._client.get_children_async(BROKER_IDS, watch=self._watch)])[0]
+        return self._read_brokers(names or ())
+
+    def _read_brokers(self, names: Iterable[str]) -> dict[int, LiveBroker]:
+        ids = sorted(int(name) for name in names if name.isascii() and name.isdigit())
+        found = gather([self._client.get_async(broker_path(broker)) for broker in ids])
+        brokers: dict[int, LiveBroker] = {}
+        for broker, content in zip(ids, found, strict=True):
+            if content is None:
+                continue  # gone since its parent was listed; the watch will tell
+            data, stat = content
+            try:
+                host, port = decode_broker(broker_path(broker), data)
+            except BadZnode as bad:
+                log.warning("%s: %s; the broker is not used", bad.path, bad.reason)
+                continue
+            brokers[broker] = LiveBroker(broker, stat.czxid, host, port)
+        return brokers
+
+    def _remember_known(self, names: Iterable[str]) -> None:
+        known = {int(name) for name in names if name.isascii() and name.isdigit()}
+        self._context.known_brokers |= known | self._context.brokers.keys()
+
+    # Topics and partitions
+
+    def read_topic_names(self) -> list[str]:
+        """Return the names of the topics, with a watch on their number."""
+        names = gather([self._client.get_children_async(TOPICS, watch=self._watch)])[0]
+        return list(names or ())
+
+    def read_topics(self, topics: Iterable[str]) -> list[PartitionKey]:
+        """Read these topics with a watch each; return the partitions that were not known."""
+        topics = sorted(topics)
+        reads: list[Any] = []
+        for topic in topics:
+            reads.append(self._client.get_async(topic_path(topic), watch=self._watch))
+            reads.append(self._client.get_children_async(f"{topic_path(topic)}/partitions"))
+        found = gather(reads)
+        new: list[PartitionKey] = []
+        for topic, content, numbers in zip(topics, found[::2], found[1::2], strict=True):
+            self._take_directories(topic, numbers)
+            new += self._take_topic(topic, content)
+            if content is not None:
+                self.watched.add(topic)
+        self.refresh_states(new)
+        return new
+
+    def _keys(self, topics: Iterable[str]) -> list[PartitionKey]:
+        wanted = set(topics)
+        return sorted(key for key in self._context.partitions if key[0] in wanted)
+
+    def _take_topic(self, topic: str, content: Any) -> list[PartitionKey]:
+        """Take over a topic's content as read; return the partitions that were not known."""
+        if content is None:
+            self.forget_topic(topic)
+            return []
+        data, stat = content
+        try:
+            assignment = decode_topic(topic_path(topic), data)
+        except BadZnode as bad:
+            log.warning("%s: %s; the topic is left alone", bad.path, bad.reason)
+            self.forget_topic(topic)
+            return []
+        partitions = self._context.partitions
+        self._context.topic_versions[topic] = stat.version
+        for key in self._keys([topic]):
+            if key[1] not in assignment:
+                self._forget_partition(key, "there is no such partition")
+        new: list[PartitionKey] = []
+        for number, assigned in assignment.items():
+            key = (topic, number)
+            if key in partitions:
+                partitions[key] = replace(partitions[key], assigned=assigned)
+            else:
+                partitions[key] = PartitionContext(assigned)
+                new.append(key)
+        return new
+
+    def forget_topic(self, topic: str) -> None:
+        """Forget a topic that is gone; its reassignments have become rubbish."""
+        self.watched.discard(topic)
+        self._context.topic_versions.pop(topic, None)
+        for key in self._keys([topic]):
+            self._forget_partition(key, "there is no such topic")
+        self._take_directories(topic, None)
+
+    def _forget_partition(self, key: PartitionKey, reason: str) -> None:
+        if self._context.partitions.pop(key).child is not None:
+            self.rubbish.append((reassignment_path(*key), reason))
+
+    def refresh_states(self, keys: Iterable[PartitionKey], *, arm: bool = False) -> None:
+        """Read the states of these partitions; `arm` also arms a watch on each."""
+        keys = [key for key in keys if key in self._context.partitions]
+        watch = self._watch if arm else None
+        found = gather([self._client.get_async(state_path(*key), watch=watch) for key in keys])
+        for key, content in zip(keys, found, strict=True):
+            if arm and content is not None:
+                self.armed.add(state_path(*key))
+            self._take_state(key, content)
+
+    def _take_state(self, key: PartitionKey, content: Any) -> None:
+        before = self._context.partitions[key]
+        if content is None:
+            self._context.partitions[key] = replace(before, state=None, state_version=-1)
+            return
+        data, stat = content
+        try:
+            state = decode_state(state_path(*key), data)
+        except BadZnode as bad:
+            log.warning("%s: %s; the partition is left alone", bad.path, bad.reason)
+            del self._context.partitions[key]
+            return
+        self._context.directories.update((f"{topic_path(key[0])}/partitions", partition_path(*key)))
+        self._context.partitions[key] = replace(before, state=state, state_version=stat.version)
+
+    # Reassignments in flight
+
+    def _read_children(self, topics: Sequence[str]) -> None:
+        """Read the reassignments in flight under these topics, foreign znodes included."""
+        self._context.parents = set(topics)
+        self._context.crowded.clear()
+        known = {topic for topic, _ in self._context.partitions}
+        listed = gather([self._client.get_children_async(f"{REASSIGNMENTS}/{t}") for t in topics])
+        found: set[PartitionKey] = set()
+        for topic, names in zip(topics, listed, strict=True):
+            if topic not in known:
+                self.rubbish.append((f"{REASSIGNMENTS}/{topic}", "there is no such topic"))
+                continue
+            for name in names or ():
+                key = self._find_key(topic, name)
+                if key is None:
+                    path = f"{REASSIGNMENTS}/{topic}/{name}"
+                    self.rubbish.append((path, "there is no such partition"))
+                else:
+                    found.add(key)
+        stale = {k for k, content in self._context.partitions.items() if content.child is not None}
+        self.refresh_children(sorted(found | stale))
+
+    def _find_key(self, topic: str, name: str) -> PartitionKey | None:
+        if not (name.isascii() and name.isdigit() and name == str(int(name))):
+            return None
+        key = (topic, int(name))
+        return key if key in self._context.partitions else None
+
+    def refresh_children(self, keys: Iterable[PartitionKey]) -> None:
+        """Read the reassignments in flight of these partitions."""
+        keys = [key for key in keys if key in self._context.partitions]
+        found = gather([self._client.get_async(reassignment_path(*key)) for key in keys])
+        for key, content in zip(keys, found, strict=True):
+            self._take_child(key, content)
+
+    def _take_child(self, key: PartitionKey, content: Any) -> None:
+        before = self._context.partitions[key]
+        after = replace(before, child=None, child_version=-1, phase=None)
+        if content is not None:
+            data, stat = content
+            self._context.parents.add(key[0])
+            try:
+                child = decode_reassignment(reassignment_path(*key), data)
+            except BadZnode as bad:
+                self.rubbish.append((bad.path, bad.reason))
+            else:
+                phase = before.phase
+                if before.child is None:
+                    phase = Phase.EXPAND
+                elif before.child_version != stat.version:
+                    # A change of ours of which we never learnt that it was carried out.
+                    phase = Phase.DROP
+                after = replace(before, child=child, child_version=stat.version, phase=phase)
+        self._context.partitions[key] = after
+
+    # Partitions as a whole, and requests
+
+    def refresh_parents(self, topics: Iterable[str]) -> None:
+        """Read again which of the znodes above states and reassignments of these topics exist."""
+        topics = sorted(set(topics))
+        found = gather(
+            [self._client.exists_async(f"{REASSIGNMENTS}/{topic}") for topic in topics]
+            + [
+                self._client.get_children_async(f"{topic_path(topic)}/partitions")
+                for topic in topics
+            ]
+        )
+        for topic, parent, numbers in zip(topics, found, found[len(topics) :], strict=False):
+            if parent is None:
+                self._context.parents.discard(topic)
+            else:
+                self._context.parents.add(topic)
+            self._take_directories(topic, numbers)
+
+    def _take_directories(self, topic: str, numbers: Iterable[str] | None) -> None:
+        root = f"{topic_path(topic)}/partitions"
+        kept = {path for path in self._context.directories if not f"{path}/".startswith(f"{root}/")}
+        if numbers is not None:
+            kept |= {root, *(f"{root}/{number}" for number in numbers)}
+        self._context.directories = kept
+
+    def refresh(self, keys: Iterable[PartitionKey], *, states: bool = True) -> None:
+        """Read everything about these partitions again, their topics included."""
+        keys = sorted(keys)
+        topics = sorted({topic for topic, _ in keys})
+        known = [key for key in keys if key in self._context.partitions]
+        found = gather(
+            [self._client.get_async(topic_path(topic)) for topic in topics]
+            + [self._client.get_async(state_path(*key)) for key in known]
+            + [self._client.get_async(reassignment_path(*key)) for key in known]
+        )
+        new: list[PartitionKey] = []
+        for topic, content in zip(topics, found, strict=False):
+            if content is not None or topic in self._context.topic_versions:
+                new += self._take_topic(topic, content)
+        rest = found[len(topics) :]
+        for key, state, child in zip(known, rest, rest[len(known) :], strict=False):
+            if key not in self._context.partitions:
+                continue
+            self._take_child(key, child)
+            if states or self._context.partitions[key].state is None:
+                self._take_state(key, state)
+        self.refresh_states(new)
+        self.refresh_children(new)
+
+    def read_requests(self) -> None:
+        """Read the names of the pending requests, with a watch on their number."""
+        reads = [self._client.get_children_async(REASSIGNMENT_REQUESTS, watch=self._watch)]
+        self.set_requests(gather(reads)[0] or ())
+
+    def set_requests(self, names: Iterable[str]) -> None:
+        """Remember the pending requests: foreign names first, then by number."""
+        self._context.requests = [
+            name
+            for name in sorted(names, key=_request_order)
+            if f"{REASSIGNMENT_REQUESTS}/{name}" not in self._context.kept
+        ]
+
+    def read_request(self, path: str) -> bytes | None:
+        """Return a request's data, or None when it is gone; who is a broker is read as well."""
+        content, configs, ids = gather(
+            [
+                self._client.get_async(path),
+                self._client.get_children_async(BROKER_CONFIGS),
+                self._client.get_children_async(BROKER_IDS),
+            ]
+        )
+        self._remember_known([*(configs or ()), *(ids or ())])
+        return None if content is None else bytes(content[0])
+
+    def read_min_insync(self, topics: Iterable[str]) -> None:
+        """Read min.insync.replicas of these topics; 1 where it is not set or not a number."""
+        topics = sorted(set(topics))
+        found = gather([self._client.get_async(topic_config_path(topic)) for topic in topics])
+        for topic, content in zip(topics, found, strict=True):
+            self._context.min_insync[topic] = _min_insync(topic, content)
+
+
+def _request_order(name: str) -> tuple[int, str]:
+    """Order requests by number; ZooKeeper lists children in no particular order."""
+    sequence = parse_request_name(name)
+    return (-1 if sequence is None else sequence, name)
+
+
+def _min_insync(topic: str, content: Any) -> int:
+    if content is None:
+        return 1
+    path = topic_config_path(topic)
+    try:
+        return int(decode_config(path, content[0]).get("min.insync.replicas", "1"))
+    except ValueError as error:  # BadZnode is one
+        log.warning("%s: %s; min.insync.replicas is taken for 1", path, error)
+        return 1

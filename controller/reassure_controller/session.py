@@ -1,0 +1,186 @@
+"""One ZooKeeper client as the controller uses it: pipelined reads, atomic writes, named outcomes.
+
+kazoo's many exceptions come down to three answers here. A write was *done*; or it was *refused*,
+and ZooKeeper says which operation was to blame; or its outcome is *indefinite*, because the
+connection was lost or did not answer in time, and then only reading again can tell.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    ConnectionClosedError,
+    ConnectionLoss,
+    KazooException,
+    NodeExistsError,
+    NoNodeError,
+    OperationTimeoutError,
+    RolledBackError,
+    RuntimeInconsistency,
+    SessionExpiredError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import Callback, ZnodeStat
+from kazoo.retry import KazooRetry
+
+from reassure_spec.znodes import PERSISTENT_ROOTS
+
+TIMEOUT_S: Final = 15.0
+"""How long an operation may take before its outcome counts as indefinite."""
+
+Watch = Callable[[Any], None]
+Operation = tuple[str, tuple[Any, ...]]
+"""A method of a kazoo transaction and its arguments."""
+
+
+class Indefinite(Exception):
+    """It is not known whether an operation was carried out."""
+
+
+class SessionLost(Indefinite):
+    """The session is gone, and with it everything that was held by it."""
+
+
+class Refused(Exception):
+    """ZooKeeper did not carry out a transaction; none of its operations was."""
+
+    def __init__(self, index: int, error: KazooException) -> None:
+        super().__init__(f"operation {index}: {type(error).__name__}")
+        self.index = index
+        """Which operation was to blame."""
+        self.error = error
+
+
+def connect(hosts: str, *, timeout_s: float = 10.0) -> KazooClient:
+    """Return a started client for `hosts`, which may end in a chroot that is created if absent.
+
+    It comes back from a lost connection in tens of milliseconds and never gives up. Raises kazoo's
+    timeout error when no server answers.
+    """
+    retry = KazooRetry(max_tries=-1, delay=0.01, backoff=2, max_delay=0.25, max_jitter=0.2)
+    address, slash, chroot = hosts.partition("/")
+    if slash:
+        with_root = KazooClient(hosts=address, timeout=timeout_s, connection_retry=retry)
+        with_root.start()
+        with_root.ensure_path("/" + chroot)
+        stop(with_root)
+    client = KazooClient(hosts=hosts, timeout=timeout_s, connection_retry=retry)
+    client.start()
+    return client
+
+
+def stop(client: KazooClient) -> None:
+    """End the client and its session at once.
+
+    A session can only be closed over a connection: a client that is reconnecting is given a moment,
+    as its ephemeral znodes would otherwise stay until the session times out.
+    """
+    deadline = threading.Event()
+    for _ in range(200):
+        if client.connected or client.client_state in ("CLOSED", "AUTH_FAILED"):
+            break
+        deadline.wait(0.01)
+    client.stop()
+    client.close()
+
+
+def gather(results: Iterable[Any], timeout_s: float = TIMEOUT_S) -> list[Any]:
+    """Wait for pipelined reads; None stands for a znode that does not exist.
+
+    Raises Indefinite or SessionLost when one of them could not be made.
+    """
+    return [_get(result, timeout_s) for result in results]
+
+
+def _get(result: Any, timeout_s: float = TIMEOUT_S) -> Any:
+    try:
+        return result.get(timeout=timeout_s)
+    except NoNodeError:
+        return None
+    except (SessionExpiredError, ConnectionClosedError) as error:
+        raise SessionLost(type(error).__name__) from error
+    except (ConnectionLoss, OperationTimeoutError, KazooTimeoutError) as error:
+        raise Indefinite(type(error).__name__) from error
+
+
+def commit(client: KazooClient, operations: Sequence[Operation]) -> list[Any]:
+    """Carry out the operations as one transaction and return their results.
+
+    Raises Refused, Indefinite or SessionLost.
+    """
+    transaction = client.transaction()
+    for name, arguments in operations:
+        getattr(transaction, name)(*arguments)
+    results: list[Any] = _get(transaction.commit_async())
+    for index, result in enumerate(results):
+        if isinstance(result, KazooException) and not isinstance(
+            result, RolledBackError | RuntimeInconsistency
+        ):
+            raise Refused(index, result)
+    for index, result in enumerate(results):
+        if isinstance(result, KazooException):
+            raise Refused(index, result)
+    return results
+
+
+def list_subtree(client: KazooClient, path: str) -> list[str]:
+    """Return the paths at and below `path`, deepest first."""
+    paths: list[str] = []
+    for child in gather([client.get_children_async(path)])[0] or ():
+        paths += list_subtree(client, f"{path}/{child}")
+    return [*paths, path]
+
+
+def ensure_roots(client: KazooClient) -> None:
+    """Create the persistent paths that every cluster has, unless somebody has done it."""
+    if None not in gather([client.exists_async(root) for root in PERSISTENT_ROOTS]):
+        return
+    ancestors: dict[str, None] = {}
+    for root in PERSISTENT_ROOTS:
+        parts = root.split("/")
+        for length in range(2, len(parts) + 1):
+            ancestors["/".join(parts[:length])] = None
+    for created in [client.create_async(path, b"") for path in ancestors]:
+        try:
+            _get(created)
+        except NodeExistsError:
+            continue
+
+
+def barrier(client: KazooClient, timeout_s: float = TIMEOUT_S) -> None:
+    """Return once every watch event for what was committed before the call has been delivered.
+
+    The server sends events and answers in order, so whatever precedes the answer to a sync is in
+    kazoo's callback queue when the answer arrives; one more callback waits its turn behind it.
+    """
+    gather([client.sync_async("/")], timeout_s)
+    passed = threading.Event()
+    client.handler.dispatch_callback(Callback("watch", passed.set, ()))
+    if not passed.wait(timeout_s):
+        raise Indefinite("the client's callback queue does not move")
+
+
+def session_id(client: KazooClient) -> int | None:
+    """Return the id of the client's session, or None while it has none."""
+    identity = client.client_id
+    return None if identity is None else int(identity[0])
+
+
+__all__ = [
+    "Indefinite",
+    "Operation",
+    "Refused",
+    "SessionLost",
+    "Watch",
+    "ZnodeStat",
+    "barrier",
+    "commit",
+    "connect",
+    "ensure_roots",
+    "gather",
+    "list_subtree",
+    "session_id",
+    "stop",
+]

@@ -1,0 +1,136 @@
+"""How messages reach brokers.
+
+`LocalTransport` calls brokers of the same process at once, in the caller's thread, so that a test
+sees every consequence of a message when the call returns. `TcpTransport` speaks newline JSON to the
+host and port under which a broker is registered. A broker that cannot be reached is no error: the
+message is dropped, as it would be on a network, and the broker is told again when it returns.
+"""
+
+import logging
+import socket
+import socketserver
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from reassure_controller.context import LiveBroker
+from reassure_controller.messages import BadMessage, Message, Reply, decode, encode
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[Message], Reply]
+"""What a broker does with a message."""
+
+
+class Transport(Protocol):
+    """Carries messages to brokers."""
+
+    def send(self, broker: LiveBroker, message: Message) -> Reply | None:
+        """Deliver the message and return the answer, or None when the broker is not reached."""
+
+
+class LocalTransport:
+    """Delivers to brokers of this process, synchronously."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[int, Handler] = {}
+
+    def register(self, broker: int, handler: Handler) -> None:
+        """Deliver messages for this broker to `handler` from now on."""
+        self._handlers[broker] = handler
+
+    def unregister(self, broker: int) -> None:
+        """Drop messages for this broker from now on."""
+        self._handlers.pop(broker, None)
+
+    def send(self, broker: LiveBroker, message: Message) -> Reply | None:
+        """Deliver the message, or drop it when the broker is not registered here."""
+        handler = self._handlers.get(broker.id)
+        return None if handler is None else handler(message)
+
+
+class TcpTransport:
+    """Delivers to brokers of other processes; one connection per broker is kept open."""
+
+    def __init__(self, timeout_s: float = 2.0) -> None:
+        self._timeout_s = timeout_s
+        self._sockets: dict[tuple[str, int], socket.socket] = {}
+
+    def send(self, broker: LiveBroker, message: Message) -> Reply | None:
+        """Deliver the message; a kept connection that turns out to be dead is opened once more."""
+        address = (broker.host, broker.port)
+        for fresh in (False, True):
+            if fresh or address not in self._sockets:
+                self._forget(address)
+                try:
+                    connection = socket.create_connection(address, self._timeout_s)
+                except OSError as error:
+                    log.info("broker %d is not reached: %s", broker.id, error)
+                    return None
+                self._sockets[address] = connection
+            try:
+                return self._exchange(self._sockets[address], message)
+            except (OSError, BadMessage) as error:
+                log.info("no answer from broker %d: %s", broker.id, error)
+                self._forget(address)
+        return None
+
+    def close(self) -> None:
+        """Close every connection."""
+        for address in tuple(self._sockets):
+            self._forget(address)
+
+    def _forget(self, address: tuple[str, int]) -> None:
+        connection = self._sockets.pop(address, None)
+        if connection is not None:
+            connection.close()
+
+    def _exchange(self, connection: socket.socket, message: Message) -> Reply:
+        connection.sendall(encode(message))
+        with connection.makefile("rb") as stream:
+            line = stream.readline()
+        if not line:
+            raise OSError("the broker closed the connection")
+        reply = decode(line)
+        if not isinstance(reply, Reply):
+            raise BadMessage(f"expected a reply, found {type(reply).__name__}")
+        return reply
+
+
+class TransportServer:
+    """A broker's side of `TcpTransport`: listens on a loopback port that the system chooses."""
+
+    def __init__(self, handler: Handler) -> None:
+        lock = threading.Lock()
+
+        class _Connection(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                for line in self.rfile:
+                    try:
+                        message = decode(line)
+                    except BadMessage as error:
+                        log.warning("%s: %s", self.client_address, error)
+                        reply = Reply("bad-message")
+                    else:
+                        with lock:  # a broker obeys one message at a time
+                            reply = handler(message)
+                    self.wfile.write(encode(reply))
+
+        self._server = socketserver.ThreadingTCPServer(
+            ("127.0.0.1", 0), _Connection, bind_and_activate=True
+        )
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and port to register."""
+        host, port = self._server.server_address[:2]
+        return str(host), int(port)
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
