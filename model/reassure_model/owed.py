@@ -8,9 +8,10 @@ broken the clause that the owed write carries.
 
 from dataclasses import dataclass
 
+from reassure_model.drop import compute_drop
 from reassure_model.outcome import Rejected
 from reassure_model.requests import Change, New, Refusal, decide_request
-from reassure_model.rules import accept_write, compute_drops
+from reassure_model.rules import accept_write
 from reassure_model.selectors import select_new, select_offline, select_reassigned
 from reassure_model.state import (
     LeaderAndIsr,
@@ -92,14 +93,22 @@ def next_for_dead_brokers(partition: Partition, around: Surroundings) -> Owed | 
     return None
 
 
+def _find_drop(partition: Partition, readings: Readings) -> ReplicaList:
+    """Return what is to be dropped now, ranking each group in the order in which it is stored."""
+    flight, state = partition.reassignment, partition.state
+    if not partition.drop_due or flight is None or partition.assigned is None:
+        return ()
+    leader, isr = (NO_LEADER, ()) if state is None else (state.leader, state.isr)
+    return compute_drop(partition.assigned, leader, isr, flight.top, flight.target, readings)
+
+
 @clause("drop.carried-out", "expand.carried-out", "expand.announced")
 def next_for_change(partition: Partition, around: Surroundings, readings: Readings) -> Owed | None:
     """Drop what the change leaves over, add the target, then tell the leader by a new epoch."""
     assigned, state, flight = partition.assigned, partition.state, partition.reassignment
     assert assigned is not None and flight is not None
-    drops = compute_drops(partition, readings)
-    if partition.drop_due and frozenset() not in drops:
-        drop = min(drops, key=sorted)
+    drop = _find_drop(partition, readings)
+    if drop:
         if state is not None and any(replica in drop for replica in state.isr):
             isr = tuple(replica for replica in state.isr if replica not in drop)
             return Owed(_raised(state, around, state.leader, isr), "drop.carried-out")

@@ -70,11 +70,15 @@ def compute_drops(partition: Partition, readings: Readings) -> frozenset[frozens
 
 def _choices(replicas: ReplicaList, top: int) -> list[ReplicaList]:
     """Return the orders that differ in which replicas come among the first few, for each few."""
-    orders = [replicas]
-    for few in range(1, min(top, len(replicas) - 1) + 1):
-        for chosen in combinations(replicas, few):
-            orders.append((*chosen, *(r for r in replicas if r not in chosen)))
-    return orders
+    few = range(1, min(top, len(replicas) - 1) + 1)
+    return [
+        replicas,
+        *(
+            (*chosen, *(r for r in replicas if r not in chosen))
+            for size in few
+            for chosen in combinations(replicas, size)
+        ),
+    ]
 
 
 def has_duplicates(replicas: ReplicaList) -> bool:
@@ -162,18 +166,23 @@ def _bad_controller_epoch(new: LeaderAndIsr, around: Surroundings) -> Rejected:
     )
 
 
-@clause("state.controller-epoch-stamped", "leader-epoch.raised-by-one", "isr.never-empty")
-@clause("isr.no-duplicates", "leader.in-isr", "state.write-conditional")
-def find_broken_state(
+@clause("state.controller-epoch-stamped", "leader-epoch.raised-by-one")
+def find_broken_epoch(
     old: LeaderAndIsr, new: LeaderAndIsr, around: Surroundings
 ) -> Rejected | None:
-    """Find what no controller may write whatever the reason: epochs, empty sets, additions."""
+    """Find an epoch that no controller may write."""
     if new.leader_epoch != old.leader_epoch + 1:
         return Rejected(
             "leader-epoch.raised-by-one", f"from {old.leader_epoch} to {new.leader_epoch}"
         )
     if new.controller_epoch != around.controller_epoch:
         return _bad_controller_epoch(new, around)
+    return None
+
+
+@clause("isr.never-empty", "isr.no-duplicates", "leader.in-isr", "state.write-conditional")
+def find_broken_isr(old: LeaderAndIsr, new: LeaderAndIsr) -> Rejected | None:
+    """Find an in-sync set that no controller may write, whatever the reason."""
     if len(new.isr) == 0:
         return Rejected("isr.never-empty", "no in-sync replica is left")
     if has_duplicates(new.isr):
@@ -262,9 +271,11 @@ def judge_removals(
     if flight is None:
         return Rejected("isr.remove.only-when-due", f"{alive[0]} is alive and assigned")
     if all(r not in flight.target for r in alive) and _may_complete(partition, readings):
-        if new.leader not in flight.target:
+        if new.leader in flight.target:
+            return (*clauses, "complete.target-in-sync", "complete.leader-in-target")
+        # A change whose target is in sync already drops first, and the old leader may do so.
+        if not partition.drop_due:
             return Rejected("complete.leader-in-target", f"leader {new.leader} is to be stopped")
-        return (*clauses, "complete.target-in-sync", "complete.leader-in-target")
     if partition.drop_due:
         rejected = _judge_drop_from_isr(partition, new, frozenset(alive), around, readings)
         if rejected is not None:
@@ -315,12 +326,15 @@ def accept_write_state(
     """Judge a controller's write of leader and in-sync set."""
     old, new, flight = partition.state, write.state, partition.reassignment
     assert old is not None
-    broken = find_broken_state(old, new, around)
+    broken = find_broken_epoch(old, new, around)
     if broken is not None:
         return broken
     elected = judge_leader(partition, new, around)
     if isinstance(elected, Rejected):
         return elected
+    broken = find_broken_isr(old, new)
+    if broken is not None:
+        return broken
     removals = judge_removals(partition, new, around, readings)
     if isinstance(removals, Rejected):
         return removals

@@ -1,0 +1,200 @@
+"""A simulated cluster whose reference controller leaves transactions for the judge."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from reassure_judge.judge import Judge
+from reassure_model.owed import next_write
+from reassure_model.state import LeaderAndIsr
+from reassure_model.writes import (
+    CreateReassignment,
+    CreateState,
+    DeleteReassignment,
+    DeleteRequest,
+    UpdateReassignment,
+    Write,
+    WriteAssigned,
+    WriteState,
+)
+from reassure_spec import znodes
+from reassure_spec.readings import get_profile
+from reassure_zookeeper.transactions import (
+    Check,
+    CloseSession,
+    Create,
+    Delete,
+    Op,
+    SetData,
+    Transaction,
+    committed,
+    multi,
+)
+
+CONTROLLER_SESSION = 900
+
+
+class Simulation:
+    """One topic on four brokers; a judge sees every transaction as it is made."""
+
+    def __init__(self, profile: str = "kip-236", chroot: str = "") -> None:
+        self.judge = Judge(profile, get_profile(profile))
+        self.chroot = chroot
+        self.zxids = count(1)
+        self.requests = count(0)
+        self.epoch = 0
+        self.history: list[Transaction] = []
+
+    def write(self, *ops: Op, session: int, fenced: bool = False) -> int:
+        """Commit ops as one transaction, under an epoch check if fenced; return its zxid."""
+        zxid = next(self.zxids)
+        if fenced:
+            ops = (Check(self.path(znodes.CONTROLLER_EPOCH), self.epoch + 1), *ops)
+            transaction = multi(*ops, zxid=zxid, session_id=session, time_ms=zxid * 100_000)
+        elif len(ops) > 1:
+            transaction = multi(*ops, zxid=zxid, session_id=session, time_ms=zxid * 100_000)
+        else:
+            transaction = committed(*ops, zxid=zxid, session_id=session, time_ms=zxid * 100_000)
+        self.history.append(transaction)
+        self.judge.feed(transaction)
+        return zxid
+
+    def path(self, path: str) -> str:
+        """Return the path under this cluster's chroot."""
+        return self.chroot + path
+
+    def start(self, brokers: int = 4, assigned: tuple[int, ...] = (1, 2)) -> None:
+        """Register brokers 1 to n, elect a controller and bring orders-0 online."""
+        for broker in range(1, brokers + 1):
+            self.register(broker)
+        epoch_path = self.path(znodes.CONTROLLER_EPOCH)
+        self.write(Create(epoch_path, b"0"), session=CONTROLLER_SESSION)
+        self.elect()
+        topic = znodes.encode_topic({0: assigned})
+        self.write(Create(self.path(znodes.topic_path("orders")), topic), session=1)
+        self.run()
+
+    def register(self, broker: int) -> None:
+        """Register a broker; its session has its own number."""
+        config = self.path(znodes.broker_config_path(broker))
+        self.write(Create(config, znodes.encode_config({})), session=broker)
+        registration = znodes.encode_broker("127.0.0.1", 9092, 0)
+        path = self.path(znodes.broker_path(broker))
+        self.write(Create(path, registration, ephemeral=True), session=broker)
+
+    def die(self, broker: int) -> None:
+        """End a broker's session."""
+        path = self.path(znodes.broker_path(broker))
+        self.write(CloseSession((path,)), session=broker)
+
+    def elect(self) -> int:
+        """Elect a controller; the one before is forgotten."""
+        if self.epoch:
+            self.write(Delete(self.path(znodes.CONTROLLER)), session=CONTROLLER_SESSION)
+        self.epoch += 1
+        return self.write(
+            Create(self.path(znodes.CONTROLLER), znodes.encode_controller(1, 0), ephemeral=True),
+            SetData(self.path(znodes.CONTROLLER_EPOCH), str(self.epoch).encode(), self.epoch),
+            session=CONTROLLER_SESSION,
+        )
+
+    def submit(self, *target: int, partition: int = 0, topic: str = "orders") -> int:
+        """Submit a request; return its sequence number."""
+        sequence = next(self.requests)
+        data = znodes.encode_request(znodes.RequestZnode({(topic, partition): target}))
+        self.write(Create(self.path(znodes.request_path(sequence)), data), session=50)
+        return sequence
+
+    @property
+    def partition(self) -> object:
+        """The partition as the judge sees it."""
+        return self.judge.view(self.chroot).partitions["orders", 0]
+
+    @property
+    def state(self) -> LeaderAndIsr:
+        """Leader and in-sync replicas as the judge sees them."""
+        state = self.judge.view(self.chroot).partitions["orders", 0].state
+        assert state is not None
+        return state
+
+    def change_isr(self, *isr: int, session: int | None = None) -> int:
+        """Write another in-sync set as the leader does."""
+        state = replace(self.state, isr=isr)
+        session = state.leader if session is None else session
+        return self.write(self.state_op(state), session=session)
+
+    def state_op(self, state: LeaderAndIsr) -> Op:
+        """Return the write of a partition state."""
+        data = znodes.encode_state(
+            znodes.StateZnode(state.leader, state.leader_epoch, state.controller_epoch, state.isr)
+        )
+        return SetData(self.path(znodes.state_path("orders", 0)), data, 1)
+
+    def perform(self, write: Write, *, fenced: bool = True) -> int:
+        """Carry out a write of the model as the controller does; return its zxid."""
+        return self.write(self.find_op(write), session=CONTROLLER_SESSION, fenced=fenced)
+
+    def find_op(self, write: Write) -> Op:
+        """Return the operation that a write of the model is."""
+        child = self.path(znodes.reassignment_path("orders", 0))
+        match write:
+            case CreateState(state):
+                path = self.path(znodes.state_path("orders", 0))
+                op = self.state_op(state)
+                assert isinstance(op, SetData)
+                return Create(path, op.data)
+            case WriteState(state):
+                return self.state_op(state)
+            case WriteAssigned(assigned):
+                path = self.path(znodes.topic_path("orders"))
+                return SetData(path, znodes.encode_topic({0: assigned}), 1)
+            case CreateReassignment(record):
+                return Create(child, _record(record.top, record.target))
+            case UpdateReassignment(record):
+                return SetData(child, _record(record.top, record.target), 1)
+            case DeleteReassignment():
+                return Delete(child)
+            case DeleteRequest(sequence):
+                return Delete(self.path(znodes.request_path(sequence)))
+        raise AssertionError(write)
+
+    def steps(self) -> Iterator[Write]:
+        """Yield what the reference controller owes, one write at a time; the caller performs it."""
+        while True:
+            history = self.judge.router.get_cluster(self.chroot)
+            around = history.get_surroundings("orders")
+            partition = self.judge.view(self.chroot).partitions["orders", 0]
+            owed = next_write(partition, around, self.judge.readings)
+            if owed is None:
+                return
+            yield owed.write
+
+    def run(self) -> None:
+        """Let the reference controller do all that it owes, and rest."""
+        for write in self.steps():
+            self.perform(write)
+        self.judge.quiesce(self.chroot)
+
+    def broken(self) -> list[tuple[str, int]]:
+        """Return clause and zxid of every violation."""
+        return [(violation.clause, violation.zxid) for violation in self.judge.violations]
+
+
+def _record(top: int, target: tuple[int, ...]) -> bytes:
+    return znodes.encode_reassignment(znodes.ReassignmentZnode(top, target))
+
+
+@pytest.fixture
+def simulation() -> Simulation:
+    """A started cluster with orders-0 on brokers 1 and 2, profile kip-236."""
+    cluster = Simulation()
+    cluster.start()
+    return cluster
+
+
+@pytest.fixture
+def make_simulation() -> type[Simulation]:
+    """The class, for clusters that begin otherwise."""
+    return Simulation
