@@ -8,12 +8,11 @@ expected refutation that does not come is stale, because what the register says 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, Final
 
-from reassure_proofs.statement import summarise_verdict
+from reassure_proofs.statement import describe, summarise_verdict
 from reassure_proofs.tasks import Task, group_theorems, run_task
 from reassure_proofs.theorems import Theorem, get_theorems
 from reassure_proofs.worker import Worker, WorkerSilentError
@@ -44,7 +43,7 @@ class TheoremResult:
     queries: int
     """Questions to the solver, shared likewise."""
     counterexample: Mapping[str, Any] | None = None
-    """`arguments`, `outcome` and the `sentence` that shows both."""
+    """`arguments`, `outcome`, the `sentence` that shows both, and the same in `words`."""
     certificate: tuple[Mapping[str, Any], ...] = ()
     """For each shape: its lengths, paths, witnesses replayed, and the answer on the gap."""
     reason: str = ""
@@ -93,7 +92,8 @@ def prove_all(
 ) -> list[TheoremResult]:
     """Prove the named theorems (all of them without names), in the register's order.
 
-    `timeout_s` limits the exploration of one shape; a theorem that needs more is unknown.
+    `timeout_s` limits each task, which is one shape, or all of them where a refutation is expected;
+    a theorem that needs more is unknown.
     `processes` is at most two by default; 1 keeps the work in this process. Raises
     UnknownTheoremError for a name there is not, ProofFaultError or WorkerFailedError when the
     proof machinery itself is at fault.
@@ -143,24 +143,31 @@ def _answers(tasks: Sequence[Task], processes: int) -> Iterator[tuple[int, list[
         for place, task in enumerate(tasks):
             yield place, run_task(task)
         return
+    workers = [Worker() for _ in range(processes)]
     idle: SimpleQueue[Worker] = SimpleQueue()
-    with ExitStack() as stack:
-        for _ in range(processes):
-            idle.put(stack.enter_context(Worker()))
-        pool = stack.enter_context(ThreadPoolExecutor(processes))
-        futures = {pool.submit(_ask, idle, task): place for place, task in enumerate(tasks)}
-        try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        finally:
-            # After a failure nothing that was not begun is of use.
-            pool.shutdown(wait=True, cancel_futures=True)
+    for worker in workers:
+        idle.put(worker)
+    try:
+        with ThreadPoolExecutor(processes) as pool:
+            futures = {pool.submit(_ask, idle, task): place for place, task in enumerate(tasks)}
+            try:
+                for future in as_completed(futures):
+                    yield futures[future], future.result()
+            except BaseException:
+                # After a failure or an interrupt nobody waits for the rest.
+                pool.shutdown(wait=False, cancel_futures=True)
+                for worker in workers:
+                    worker.kill()
+                raise
+    finally:
+        for worker in workers:
+            worker.close()
 
 
 def _ask(idle: "SimpleQueue[Worker]", task: Task) -> list[Record]:
     worker = idle.get()
     try:
-        return worker.ask(task, task.seconds * len(task.shapes) + _GRACE_SECONDS)
+        return worker.ask(task, task.seconds + _GRACE_SECONDS)
     except WorkerSilentError as silent:
         return [{"place": task.shapes[0], "reason": str(silent)}]
     finally:
@@ -209,10 +216,20 @@ def summarise_records(
         seconds=sum(item.get("seconds", 0.0) for item in ordered),
         paths=paths,
         queries=sum(item.get("queries", 0) for item in ordered),
-        counterexample=counterexample,
+        counterexample=None if counterexample is None else _in_words(theorem, counterexample),
         certificate=certificates,
         reason=reason,
     )
+
+
+def _in_words(theorem: Theorem, counterexample: Record) -> Record:
+    arguments = ", ".join(
+        f"{name} = {describe(value)}" for name, value in counterexample["arguments"].items()
+    )
+    outcome = counterexample["outcome"]
+    result = outcome if outcome.startswith("raises") else f"gives {outcome}"
+    words = f"Not so: with {arguments}, {theorem.subject.words} {result}."
+    return {**counterexample, "words": words}
 
 
 def _is_certified(record: Record) -> bool:

@@ -127,7 +127,7 @@ class Engine:
         Raises GaveUp when the solver does not know.
         """
         if time.monotonic() > self._deadline:
-            raise GaveUp(f"no result within {self.limits.seconds:g} s")
+            raise GaveUp(f"no result in the {self.limits.seconds:.1f} s that were left")
         self.queries += 1
         answer = self._solver.check(*assumptions)
         if answer == z3.unknown:

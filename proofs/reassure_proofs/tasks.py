@@ -6,6 +6,7 @@ such a group with some of its shapes. Tasks and their answers are plain JSON val
 can cross to another process.
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,7 @@ class Task:
     replication_factor: int
     """Largest replication factor, which fixes the list of shapes."""
     seconds: float
-    """Time for one shape."""
+    """Time for all of it."""
     without: str = ""
     """Name of a hypothesis to leave out, to see whether it is needed."""
 
@@ -82,13 +83,14 @@ def run_task(task: Task) -> list[dict[str, Any]]:
     shapes = theorems[0].shapes(task.replication_factor)
     open_goals = [Goal(item.name, item.claim, extra[item.name]) for item in theorems]
     records: list[dict[str, Any]] = []
+    deadline = time.monotonic() + task.seconds
     for place in task.shapes:
         explored = explore_shape(
             theorems[0].subject.function,
             shapes[place],
             shared,
             open_goals,
-            Limits(seconds=task.seconds),
+            Limits(seconds=deadline - time.monotonic()),
         )
         record = explored.to_json()
         record["place"] = place

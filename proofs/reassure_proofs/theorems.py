@@ -48,6 +48,8 @@ class Subject:
     """Stable name; theorems about one subject share their explorations."""
     function: Function
     """Calls the model with the arguments it needs."""
+    words: str
+    """What it is, as the subject of a sentence."""
     shapes: Callable[[int], Iterator[Shape]]
     """All shapes up to a replication factor, smallest first."""
 
@@ -141,18 +143,31 @@ _KIP_236: Final = get_profile("kip-236")
 _EXCLUSIVE: Final = override_readings(_KIP_236, {"drop.slice": "exclusive"})
 _AMENDED: Final = get_profile("kip-236-amended")
 
-DROP: Final = Subject("drop", drop_function(_KIP_236), _drop_shapes)
+DROP: Final = Subject("drop", drop_function(_KIP_236), "the drop rule", _drop_shapes)
 """The drop rule as written, in the reading that keeps what the document promises."""
-DROP_EXCLUSIVE: Final = Subject("drop-exclusive", drop_function(_EXCLUSIVE), _drop_shapes)
+DROP_EXCLUSIVE: Final = Subject(
+    "drop-exclusive",
+    drop_function(_EXCLUSIVE),
+    "the drop rule with the exclusive slice",
+    _drop_shapes,
+)
 """The drop rule with the slice taken to the letter."""
-DROP_AMENDED: Final = Subject("drop-amended", drop_function(_AMENDED), _drop_and_target_shapes)
+DROP_AMENDED: Final = Subject(
+    "drop-amended", drop_function(_AMENDED), "the amended drop rule", _drop_and_target_shapes
+)
 """The drop rule with every amendment."""
 
-DROP_AMENDED_OFFLINE: Final = Subject("drop-amended-offline", drop_function(_AMENDED), _drop_shapes)
+DROP_AMENDED_OFFLINE: Final = Subject(
+    "drop-amended-offline", drop_function(_AMENDED), "the amended drop rule", _drop_shapes
+)
 """The drop rule with every amendment, where it does not look at the target."""
-DROP_ANY_ORDER: Final = Subject("drop-any-order", drop_function(_KIP_236), _drop_any_order_shapes)
+DROP_ANY_ORDER: Final = Subject(
+    "drop-any-order", drop_function(_KIP_236), "the drop rule", _drop_any_order_shapes
+)
 """The drop rule with the replicas that are out of sync in an order that is given."""
-DROP_AND_TARGET: Final = Subject("drop-target", drop_function(_KIP_236), _drop_and_target_shapes)
+DROP_AND_TARGET: Final = Subject(
+    "drop-target", drop_function(_KIP_236), "the drop rule", _drop_and_target_shapes
+)
 """The drop rule as written, and the target that it does not look at."""
 
 ASSIGNED_DISTINCT: Final = Hypothesis(
@@ -484,7 +499,12 @@ def evaluate(values: Values) -> tuple[Any, Any, Any]:
     return pseudo_isr, high_watermark, compute_isr(replicas, offsets, pseudo_isr, high_watermark)
 
 
-EVALUATION: Final = Subject("in-sync-evaluation", evaluate, _evaluation_shapes)
+EVALUATION: Final = Subject(
+    "in-sync-evaluation",
+    evaluate,
+    "the evaluation (pseudo-ISR, high watermark, ISR)",
+    _evaluation_shapes,
+)
 """One evaluation by one leader."""
 
 REPLICAS_DISTINCT: Final = Hypothesis(

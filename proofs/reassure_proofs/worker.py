@@ -57,6 +57,12 @@ class Worker:
         records: list[dict[str, Any]] = answer["records"]
         return records
 
+    def kill(self) -> None:
+        """End the process while another thread may be waiting for its answer."""
+        process = self._process
+        if process is not None:
+            process.kill()
+
     def close(self) -> None:
         """End the process, if there is one."""
         process, self._process = self._process, None
@@ -83,6 +89,8 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
+            # An interrupt from the terminal is for the asker, who then ends its workers.
+            start_new_session=True,
         )
 
 

@@ -85,6 +85,7 @@ def test_finding_has_its_smallest_instance(
     found = results[name].counterexample
     assert found is not None
     assert found["sentence"] == sentence
+    assert found["words"].startswith("Not so: with assigned = [1")
     assert results[name].outcome == "finding"
 
 
