@@ -43,7 +43,8 @@ from reassure_spec.znodes import (
     topic_config_path,
     topic_path,
 )
-from reassure_zookeeper.txnlog import LogFollower, Transaction
+from reassure_zookeeper.transactions import Transaction
+from reassure_zookeeper.txnlog import LogFollower
 
 SETTLE_TIMEOUT_S: Final = 10.0
 SKIPPED: Final = "skipped"
@@ -79,6 +80,8 @@ class Example:
     done: list[Done] = field(default_factory=list)
     transactions: list[Transaction] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
+    quiet: list[int] = field(default_factory=list)
+    """The last zxid at each moment at which the cluster was quiescent."""
     unsettled: int = 0
     """How often the cluster did not become quiescent though nothing was held."""
 
@@ -281,8 +284,9 @@ class Harness:
         match step:
             case s.CreateTopic():
                 return self._write(lambda: self._create_topic(example.chroot, step))
-            case s.Request(targets):
-                return self._ask(example.chroot, [encode_request(RequestZnode(dict(targets)))])
+            case s.Request(targets, legacy):
+                request = RequestZnode(dict(targets), legacy)
+                return self._ask(example.chroot, [encode_request(request)])
             case s.Burst(requests):
                 return self._ask(
                     example.chroot, [encode_request(RequestZnode(dict(r.targets))) for r in requests]
@@ -355,6 +359,8 @@ class Harness:
         with self._section("judge"):
             if quiescent:
                 self.judge.quiesce(example.chroot)
+                if example.transactions:
+                    example.quiet.append(example.transactions[-1].zxid)
             now.view = self.judge.view(example.chroot)
         self._collect(example)
 

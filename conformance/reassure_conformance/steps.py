@@ -16,7 +16,7 @@ harness itself. The others need the implementation and its adapter; `NEEDS` says
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -86,6 +86,8 @@ class Request:
     """A client asks for the target of one or more partitions, in one request znode."""
 
     targets: tuple[tuple[PartitionKey, ReplicaList], ...]
+    legacy: bool = False
+    """Whether it says of itself that it came from the older znode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +293,7 @@ def format_step(step: Step) -> str:
             lists = " and ".join(map(format_replicas, assignments))
             return f"create {topic} with {lists}" + (f" min isr {min_isr}" if min_isr != 1 else "")
         case Request():
-            return f"request {_format_targets(step)}"
+            return ("legacy " if step.legacy else "") + f"request {_format_targets(step)}"
         case Burst(requests):
             return "burst " + " then ".join(map(_format_targets, requests))
         case Change(partition, target):
@@ -352,6 +354,7 @@ _GRAMMAR: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Step]], .
     for pattern, build in (
         (r"create (\S+) with (.+?)(?: min isr (\d+))?", _parse_create),
         (r"request (.+)", lambda m: _parse_targets(m[1])),
+        (r"legacy request (.+)", lambda m: replace(_parse_targets(m[1]), legacy=True)),
         (r"burst (.+)", lambda m: Burst(tuple(map(_parse_targets, m[1].split(" then "))))),
         (r"change (\S+) to (\S+)", lambda m: Change(parse_partition(m[1]), parse_replicas(m[2]))),
         (r"cancel (\S+)", lambda m: Cancel(parse_partition(m[1]))),
@@ -385,7 +388,7 @@ def parse_step(text: str) -> Step:
 def partitions_of(step: Step) -> tuple[PartitionKey, ...]:
     """Return the partitions that a step names."""
     match step:
-        case Request(targets):
+        case Request(targets, _):
             return tuple(partition for partition, _ in targets)
         case Burst(requests):
             return tuple(partition for r in requests for partition, _ in r.targets)

@@ -1,0 +1,64 @@
+"""The verb `audit`: whatever logs there are, judged by the pipeline, in the common document."""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from reassure_conformance.report import Document
+
+
+def audit_document(
+    paths: Sequence[Path], profile: str, readings: Mapping[str, str], spark: str | None
+) -> Document:
+    """Judge the logs, on Spark where a master is given, and return the document.
+
+    Raises the log reader's own errors for damaged or missing logs.
+    """
+    from reassure_pipeline.audit import audit_local, audit_spark
+    from reassure_spec.readings import get_profile, override_readings
+
+    start = time.monotonic()
+    chosen = override_readings(get_profile(profile), readings)
+    if spark is None:
+        report = audit_local(list(paths), profile, chosen)
+    else:
+        report = audit_spark(list(paths), profile, chosen, spark)
+    body = dict(report.as_json_dict())
+    verdict = str(body.pop("verdict", "violated" if body.get("violations") else "holds"))
+    counts = body.pop("counts", {})
+    for name in ("verb", "version", "exit_code", "seconds", "seed", "profile", "readings"):
+        body.pop(name, None)
+    return Document(
+        "audit",
+        verdict,
+        time.monotonic() - start,
+        counts,
+        profile=profile,
+        readings=chosen.as_dict(),
+        body=body,
+    )
+
+
+def render_audit(document: Document, form: str) -> str:
+    """Return the tables for people: clauses, and the first violations with their evidence."""
+    from reassure_conformance import display
+
+    report = document.as_dict()
+    parts = []
+    if report.get("clauses"):
+        columns = ["clause", "level", "verdict", "exercised"]
+        rows = display.clause_rows(report["clauses"])
+        parts.append(display.render_table("Clauses", columns, rows, form))
+    violations = report.get("violations", [])
+    for violation in violations[:20]:
+        parts += [
+            f"VIOLATED {violation['clause']} at zxid {violation['zxid']}: {violation['path']}",
+            f"  before   {violation['before'] or '(nothing)'}",
+            f"  after    {violation['after'] or '(nothing)'}",
+            f"  allowed  {violation['expected']}",
+        ]
+    if len(violations) > 20:
+        parts.append(f"... and {len(violations) - 20} more; --format json lists them all")
+    sums = ", ".join(f"{name} {value}" for name, value in report["counts"].items())
+    parts.append(f"{document.verdict.upper()} in {document.seconds:.1f} s: {sums}")
+    return "\n".join(parts)

@@ -1,0 +1,268 @@
+"""The adapter over the bundled controller, and the only module of this room that imports it.
+
+Controllers and brokers are objects stepped in the caller's thread: nothing happens but in a call.
+Messages travel through `LocalTransport`, at once. Every broker has a ZooKeeper client of its own
+that is kept over the examples, since starting clients would cost more than the examples do; an
+example's chroot is set on it and its registration is deleted at the end.
+
+A *process* is a controller with its client. It acts or is a candidate; it is held when a budget of
+effects was given to it; it sleeps when that budget is spent with an effect waiting.
+"""
+
+import contextlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kazoo.client import KazooClient
+from kazoo.retry import KazooRetry
+from reassure_conformance.adapter import Description, Reply
+from reassure_conformance.report import get_version
+from reassure_conformance.steps import CAPABILITIES
+from reassure_controller.broker import Broker
+from reassure_controller.controller import Controller, NotQuiet
+from reassure_controller.faults import FAULTS, check_faults
+from reassure_controller.transport import LocalTransport
+from reassure_spec.readings import get_profile, override_readings
+from reassure_zookeeper.errors import FaultError
+from reassure_zookeeper.faults import cut_connection, expire_session
+
+FIRST_CONTROLLER: Final = 1001
+"""Id of the first controller process of an example; they are not brokers."""
+SESSION_TIMEOUT_S: Final = 30.0
+RECONNECT_S: Final = 5.0
+
+
+def list_faults() -> Mapping[str, str]:
+    """Return the faults that can be planted, each with its sentence."""
+    return FAULTS
+
+
+@dataclass(slots=True, eq=False)
+class _Process:
+    """One controller process."""
+
+    controller: Controller
+    client: KazooClient
+    budget: int | None = None
+    """Effects that are left before it stops; None where it is not held."""
+    asleep: bool = False
+    """Whether it stopped there, its plan in memory."""
+    expired: bool = False
+    """Whether its session was ended while it slept."""
+
+
+class Bundled:
+    """Adapter of the bundled controller, with every capability.
+
+    `faults` are names of planted faults; one comma-separated text is accepted as well, so that they
+    can stand in a connectable. Raises UnknownFault, UnknownReading.
+    """
+
+    def __init__(
+        self,
+        *,
+        profile: str = "kip-236",
+        readings: Mapping[str, str] | None = None,
+        faults: tuple[str, ...] | str = (),
+    ) -> None:
+        if isinstance(faults, str):
+            faults = tuple(filter(None, faults.split(",")))
+        self._faults = check_faults(faults)
+        self._profile = profile
+        self._changes = dict(readings or {})
+        self._readings = override_readings(get_profile(profile), self._changes)
+        self._hosts = ""
+        self._chroot = ""
+        self._transport = LocalTransport()
+        self._broker_clients: dict[int, KazooClient] = {}
+        self._spare: list[KazooClient] = []
+        self._brokers: dict[int, Broker] = {}
+        self._processes: list[_Process] = []
+        self._next_id = FIRST_CONTROLLER
+
+    def describe(self) -> Description:
+        """Say what the bundled controller is; planted faults are part of its name."""
+        name = "reassure-controller"
+        if self._faults:
+            name += " with " + ", ".join(sorted(self._faults))
+        return Description(
+            name=name,
+            version=get_version(),
+            language="Python",
+            profile=self._profile,
+            readings=self._changes,
+            capabilities=frozenset(CAPABILITIES),
+        )
+
+    # -- examples
+
+    def start(self, hosts: str, chroot: str, brokers: tuple[int, ...]) -> None:
+        """Register the brokers in the chroot and elect a controller."""
+        self._hosts, self._chroot = hosts, chroot
+        self._transport = LocalTransport()
+        self._brokers = {}
+        self._processes = []
+        self._next_id = FIRST_CONTROLLER
+        for broker in brokers:
+            self.start_broker(broker)
+        self.elect()
+
+    def stop(self) -> None:
+        """Delete the registrations and `/controller`; keep every client that still has a session."""
+        for broker in self._brokers.values():
+            broker.stop()
+        self._brokers = {}
+        for process in self._processes:
+            if process.expired or process.asleep:
+                process.controller.kill()
+                continue
+            process.controller.resign()
+            process.client.state_listeners.clear()
+            self._spare.append(process.client)
+        self._processes = []
+
+    def close(self) -> None:
+        """End every client."""
+        with contextlib.suppress(Exception):
+            self.stop()
+        for client in (*self._broker_clients.values(), *self._spare):
+            client.stop()
+            client.close()
+        self._broker_clients, self._spare = {}, []
+
+    def settle(self, timeout_s: float) -> bool:
+        """Let every process that is awake work until none of them finds anything to do."""
+        deadline = time.monotonic() + timeout_s
+        awake = [process for process in self._processes if not process.asleep]
+        worked = True
+        while worked and awake:
+            worked = False
+            for process in awake:
+                try:
+                    left = max(0.05, deadline - time.monotonic())
+                    result = process.controller.drain(left, process.budget)
+                except NotQuiet:
+                    return False
+                if process.budget is not None:
+                    process.budget -= result.effects_done
+                    process.asleep = result.held
+                # One that works alone has drained all there is; two can make work for each other.
+                worked = worked or (result.effects_done > 0 and len(awake) > 1)
+            awake = [process for process in awake if not process.asleep]
+        return self._acting() is not None and all(not p.asleep for p in self._processes)
+
+    def _acting(self) -> _Process | None:
+        """Return the process that acts as controller, the latest elected where several think so."""
+        acting = [p for p in self._processes if p.controller.is_active and not p.expired]
+        return max(acting, key=lambda p: p.controller.epoch, default=None)
+
+    # -- brokers
+
+    def start_broker(self, broker: int) -> Reply:
+        """Register a broker on its own client."""
+        client = self._broker_clients.get(broker)
+        if client is None:
+            client = self._broker_clients[broker] = self._connect()
+        client.chroot = self._chroot
+        agent = Broker(client, broker, self._transport, owns_client=False)
+        agent.register()
+        self._brokers[broker] = agent
+        return Reply.OK
+
+    def stop_broker(self, broker: int) -> Reply:
+        """Delete a broker's registration; its memory is gone."""
+        agent = self._brokers.pop(broker, None)
+        if agent is None:
+            return Reply.REFUSED
+        agent.stop()
+        return Reply.OK
+
+    def change_isr(self, broker: int, topic: str, partition: int, *, joins: bool) -> Reply:
+        """Have whoever takes itself for the leader change the in-sync set."""
+        change = {"add": broker} if joins else {"remove": broker}
+        for agent in self._brokers.values():
+            if agent.leads(topic, partition):
+                return Reply(agent.change_isr(topic, partition, **change))
+        return Reply.REFUSED
+
+    # -- controllers
+
+    def hold(self, effects: int) -> Reply:
+        """Give the acting controller a budget of effects."""
+        process = self._acting()
+        if process is None:
+            return Reply.REFUSED
+        process.budget = effects
+        return Reply.OK
+
+    def resume(self) -> Reply:
+        """Lift every budget."""
+        for process in self._processes:
+            process.budget = None
+            process.asleep = process.expired = False
+        return Reply.OK
+
+    def kill_controller(self) -> Reply:
+        """Close the acting controller's session; its process is gone."""
+        process = self._acting()
+        if process is None:
+            return Reply.REFUSED
+        process.controller.kill()
+        self._processes.remove(process)
+        return Reply.OK
+
+    def elect(self) -> Reply:
+        """Start a controller process and let it stand for election."""
+        client = self._spare.pop() if self._spare else self._connect()
+        client.chroot = self._chroot
+        controller = Controller(
+            client, self._next_id, self._transport, self._readings, self._faults
+        )
+        self._next_id += 1
+        process = _Process(controller, client)
+        self._processes.append(process)
+        return Reply.OK if controller.contend() else Reply.REFUSED
+
+    def expire_session(self) -> Reply:
+        """End the acting controller's session; where it is held it sleeps through the loss.
+
+        A sleeper's client is given time to come back with another session, as it is then that a
+        process that wakes up can do harm.
+        """
+        process = self._acting()
+        if process is None:
+            return Reply.REFUSED
+        lost = process.client.client_id
+        expire_session(self._hosts, lost)
+        self._await_session(process.client, lost)
+        if process.budget is not None:
+            process.asleep = process.expired = True
+        return Reply.OK
+
+    def cut_connection(self) -> Reply:
+        """Break the acting controller's connection; `settle` waits until it is back."""
+        process = self._acting()
+        if process is None:
+            return Reply.REFUSED
+        try:
+            cut_connection(process.client)
+        except FaultError:
+            return Reply.REFUSED
+        return Reply.OK
+
+    def _await_session(self, client: KazooClient, lost: tuple[int, bytes]) -> None:
+        deadline = time.monotonic() + RECONNECT_S
+        while time.monotonic() < deadline:
+            if client.connected and client.client_id[0] != lost[0]:
+                return
+            time.sleep(0.002)
+
+    def _connect(self) -> KazooClient:
+        retry = KazooRetry(max_tries=-1, delay=0.01, backoff=2, max_delay=0.25, max_jitter=0.2)
+        client = KazooClient(
+            hosts=self._hosts, timeout=SESSION_TIMEOUT_S, connection_retry=retry
+        )
+        client.start()
+        return client

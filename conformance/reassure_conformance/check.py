@@ -1,0 +1,120 @@
+"""The gate: proofs and conformance together, one verdict and one table by clause.
+
+The proofs run in worker processes of their own while the implementation is driven; the processors
+are shared, so neither waits for the other.
+"""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from reassure_conformance.report import VACUOUS, worst
+from reassure_conformance.run import Progress, Result, Settings, run
+
+QUICK: Final[Mapping[str, int]] = {"examples": 60, "steps_min": 500}
+"""What `--quick` asks of a run."""
+
+
+@dataclass(slots=True)
+class Proofs:
+    """What came of the proofs."""
+
+    theorems: list[dict[str, Any]] = field(default_factory=list)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    verdict: str = VACUOUS
+    error: BaseException | None = None
+    seconds: float = 0.0
+
+    def by_clause(self) -> dict[str, str]:
+        """Return what the proofs say of each clause, the worst word where there are several."""
+        said: dict[str, set[str]] = {}
+        for theorem in self.theorems:
+            said.setdefault(theorem["clause"], set()).add(theorem["outcome"])
+        words = {"holds": "proved", "finding": "proved"}
+        order = ("violated", "unknown", "stale", "holds", "finding")
+        return {
+            clause: words.get(worst_word, worst_word)
+            for clause, outcomes in said.items()
+            for worst_word in [next(word for word in order if word in outcomes)]
+        }
+
+
+class ProofThread(threading.Thread):
+    """Runs the proofs in the background; their workers are processes of their own."""
+
+    def __init__(self, replication_factor: int) -> None:
+        super().__init__(daemon=True)
+        self.proofs = Proofs()
+        self._replication_factor = replication_factor
+
+    def run(self) -> None:
+        """Prove everything; an error is kept for whoever joins."""
+        from reassure_proofs.runner import prove_all, to_json
+
+        start = time.monotonic()
+        try:
+            results = prove_all(replication_factor=self._replication_factor)
+            body = to_json(results)
+            self.proofs.theorems = list(body["theorems"])
+            self.proofs.counts = dict(body["counts"])
+            self.proofs.verdict = str(body["verdict"])
+        except Exception as error:
+            self.proofs.error = error
+        self.proofs.seconds = time.monotonic() - start
+
+
+@dataclass(slots=True)
+class CheckResult:
+    """What came of the gate."""
+
+    run: Result
+    proofs: Proofs
+    seconds: float
+
+    def verdict(self) -> str:
+        """Return the verdict on the whole."""
+        return worst((self.run.verdict(), self.proofs.verdict))
+
+    def counts(self) -> dict[str, int]:
+        """Return the numbers of the run and of the proofs."""
+        return {**self.run.counts(), **self.proofs.counts}
+
+    def as_body(self) -> dict[str, Any]:
+        """Return what the report says beyond the common head."""
+        proofs = self.proofs.by_clause()
+        body = self.run.as_body()
+        body["clauses"] = [{**c, "proof": proofs.get(c["id"])} for c in body["clauses"]]
+        body["theorems"] = self.proofs.theorems
+        return body
+
+
+def check(
+    settings: Settings,
+    directory: Path,
+    progress: Progress,
+    *,
+    replication_factor: int = 4,
+) -> CheckResult:
+    """Run the gate. Raises what `run` raises, and the proofs' own error where they failed."""
+    start = time.monotonic()
+    thread = ProofThread(replication_factor)
+    thread.start()
+    result = run(settings, directory, progress)
+    progress("proofs", 0, 0)
+    thread.join()
+    if thread.proofs.error is not None:
+        raise thread.proofs.error
+    return CheckResult(result, thread.proofs, time.monotonic() - start)
+
+
+def make_quick(settings: Settings) -> Settings:
+    """Return the settings with the smaller budget of `--quick`."""
+    return replace(settings, examples=QUICK["examples"], steps_min=QUICK["steps_min"])
+
+
+def missing_text(missing: Sequence[str]) -> str:
+    """Return the line that names the clauses which nothing put to the test."""
+    return "Not exercised, though required: " + ", ".join(missing)

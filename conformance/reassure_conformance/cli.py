@@ -1,0 +1,587 @@
+"""The command line: `reassure VERB`.
+
+This module imports click and little else; every verb imports what it needs when it is called, so
+that help is quick and nothing starts a solver or Spark that does not need one.
+
+Exit codes, for every verb: 0 holds, 1 violated, 2 unknown, 3 vacuous or stale, 64 usage, 65 bad
+data, 69 implementation or server unavailable, 70 internal error, 78 bad configuration. A crashed
+run is never 0 and never 1.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NoReturn, TypeVar
+
+import click
+
+from reassure_conformance.report import (
+    EXIT_CONFIG,
+    EXIT_DATA,
+    EXIT_INTERNAL,
+    EXIT_UNAVAILABLE,
+    EXIT_USAGE,
+    Document,
+    get_version,
+)
+
+INTERRUPTED: Final = 130
+SHELL_PROFILES: Final = ("kip-236", "kip-236-amended", "kafka-42")
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+EPILOG: Final = (
+    "Exit codes: 0 holds, 1 violated, 2 unknown, 3 vacuous or stale, 64 usage, 65 bad data, "
+    "69 unavailable, 70 internal error, 78 bad configuration."
+)
+
+
+def _format_option(command: Command) -> Command:
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(["pretty", "json", "markdown"]),
+        default="pretty",
+        show_default=True,
+        help="How the result is printed; json is one document.",
+    )(command)
+
+
+def _rules_options(command: Command) -> Command:
+    command = click.option(
+        "--reading",
+        "readings",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Settle a disputed point otherwise than the profile does; may be repeated.",
+    )(command)
+    return click.option(
+        "--profile",
+        default="kip-236",
+        show_default=True,
+        metavar="NAME",
+        help=f"Version of the rules: {', '.join(SHELL_PROFILES)}.",
+    )(command)
+
+
+def _run_options(command: Command) -> Command:
+    for option in (
+        click.option("--out", type=click.Path(path_type=Path), help="Directory of the run."),
+        click.option("--seed", type=click.IntRange(min=0), help="Repeat the run with this seed."),
+        click.option("--failures", type=click.Path(exists=True, file_okay=False, path_type=Path)),
+    ):
+        command = option(command)
+    return command
+
+
+def _parse_readings(readings: Sequence[str]) -> dict[str, str]:
+    chosen = {}
+    for text in readings:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise click.UsageError(f"--reading {text!r}: write it as NAME=VALUE")
+        chosen[name] = value
+    return chosen
+
+
+def _check_rules(profile: str, readings: Mapping[str, str]) -> None:
+    from reassure_spec.readings import UnknownReading, get_profile, override_readings
+
+    try:
+        override_readings(get_profile(profile), readings)
+    except UnknownReading as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _choose_seed(seed: int | None) -> int:
+    import secrets
+
+    chosen = secrets.randbelow(2**32) if seed is None else seed
+    click.echo(f"seed: {chosen}", err=True)
+    return chosen
+
+
+def _emit(document: Document, form: str, render: Callable[[], str]) -> int:
+    """Print the result in the form asked for and return the exit code."""
+    click.echo(document.as_json() if form == "json" else render().rstrip("\n"))
+    return document.get_exit_code()
+
+
+class _Progress:
+    """A line on a terminal that says what is going on; nothing anywhere else."""
+
+    def __init__(self) -> None:
+        self._status: Any = None
+        if sys.stderr.isatty():
+            from rich.console import Console
+
+            self._status = Console(stderr=True).status("starting")
+            self._status.start()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if self._status is not None:
+            self._status.update(f"{what} {done}/{total}" if total else what)
+
+    def stop(self) -> None:
+        """Clear the line."""
+        if self._status is not None:
+            self._status.stop()
+
+
+@click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(get_version(), prog_name="reassure")
+def cli() -> None:
+    """Hold a partition reassignment implementation to an executable reference model."""
+
+
+# -- check and run
+
+
+def _settings(options: Mapping[str, Any]) -> Any:
+    from reassure_conformance.run import Settings
+
+    readings = _parse_readings(options["readings"])
+    _check_rules(options["profile"], readings)
+    return Settings(
+        seed=_choose_seed(options["seed"]),
+        profile=options["profile"],
+        readings=readings,
+        failures=str(options["failures"] or ""),
+    )
+
+
+def _run_document(verb: str, result: Any, body: Mapping[str, Any], seconds: float) -> Document:
+    """Return the document of a run; an adapter or server that died has an exit code of its own."""
+    return Document(
+        verb,
+        result.verdict(),
+        seconds,
+        result.counts(),
+        seed=result.settings.seed,
+        profile=result.profile,
+        readings=result.readings,
+        exit_code=EXIT_UNAVAILABLE if result.died and result.failure is None else None,
+        body=body,
+    )
+
+
+def _keep_report(directory: Path, document: Document) -> None:
+    (directory / "report.json").write_text(document.as_json() + "\n", encoding="utf-8")
+
+
+def _render_run(document: Document, form: str, directory: Path, *, proofs: bool) -> str:
+    """Return the table by clause, the violation if there is one, and the sums."""
+    from reassure_conformance import display
+
+    report = document.as_dict()
+    said = {c["id"]: c.get("proof") or "" for c in report["clauses"]} if proofs else None
+    columns = ["clause", "level", "verdict", "exercised", *(["proof"] if proofs else [])]
+    rows = display.clause_rows(report["clauses"], said)
+    parts = [display.render_table("Clauses", columns, rows, form)]
+    parts += display.describe_violation(report, directory, _diagram(report, directory))
+    if report["died"]:
+        parts.append(f"adapter-died: {report['died']}")
+    missing = [c["id"] for c in report["clauses"] if c["level"] == "MUST" and not c["exercised"]]
+    if missing:
+        parts.append("Not exercised, though required: " + ", ".join(missing))
+    if report["stale"]:
+        parts.append("Saved failures that did not fail: " + ", ".join(report["stale"]))
+    sums = ", ".join(f"{name} {value}" for name, value in report["counts"].items() if value)
+    parts += [f"{report['verdict'].upper()} in {report['seconds']:.1f} s: {sums}"]
+    return "\n".join(parts)
+
+
+def _diagram(report: Mapping[str, Any], directory: Path) -> list[str]:
+    if not report["violations"]:
+        return []
+    from reassure_conformance.evidence import draw_diagram, read_json
+    from reassure_zookeeper.txnlog import read_logs
+
+    failure = read_json(directory / "failure.json")
+    transactions = list(read_logs(directory / "log"))
+    return list(draw_diagram(failure["steps"], transactions, failure["chroot"]))
+
+
+@cli.command()
+@click.option("--quick", is_flag=True, help="A fifth of the examples; under half a minute.")
+@click.option("--examples", type=click.IntRange(min=0), help="How many examples to generate.")
+@_rules_options
+@_run_options
+@_format_option
+def check(quick: bool, examples: int | None, form: str, out: Path | None, **options: Any) -> int:
+    """Run the gate: proofs, and the bundled controller on an embedded ZooKeeper."""
+    from dataclasses import replace
+
+    from reassure_conformance import check as gate
+    from reassure_conformance.run import make_directory
+
+    settings = _settings(options)
+    if quick:
+        settings = gate.make_quick(settings)
+    if examples is not None:
+        settings = replace(settings, examples=examples, steps_min=0)
+    directory = make_directory(out, settings.seed)
+    progress = _Progress()
+    try:
+        result = gate.check(settings, directory, progress)
+    finally:
+        progress.stop()
+    document = _run_document("check", result.run, result.as_body(), result.seconds)
+    document.verdict = result.verdict()
+    document.counts = result.counts()
+    _keep_report(directory, document)
+    return _emit(document, form, lambda: _render_run(document, form, directory, proofs=True))
+
+
+@cli.command()
+@click.option("-i", "--implementation", "connectable", metavar="CONNECTABLE")
+@click.option("--fault", "faults", multiple=True, help="Plant a fault in the bundled controller.")
+@click.option("--examples", type=click.IntRange(min=0), default=300, show_default=True)
+@click.option("--steps", "steps_min", type=click.IntRange(min=0), default=0, help="At least.")
+@click.option("--no-stories", is_flag=True, help="Leave out the stories that come with it.")
+@_rules_options
+@_run_options
+@_format_option
+def run(
+    connectable: str | None,
+    faults: tuple[str, ...],
+    no_stories: bool,
+    form: str,
+    out: Path | None,
+    **options: Any,
+) -> int:
+    """Drive an implementation and judge what it wrote.
+
+    CONNECTABLE names it: direct:package.module:Class?option=value. The default is the bundled
+    controller.
+    """
+    from dataclasses import replace
+
+    from reassure_conformance import run as conformance
+
+    settings = replace(
+        _settings(options),
+        connectable=connectable or conformance.BUNDLED,
+        faults=faults,
+        examples=options["examples"],
+        steps_min=options["steps_min"],
+        with_stories=not no_stories,
+    )
+    directory = conformance.make_directory(out, settings.seed)
+    progress = _Progress()
+    try:
+        result = conformance.run(settings, directory, progress)
+    finally:
+        progress.stop()
+    document = _run_document("run", result, result.as_body(), result.seconds)
+    _keep_report(directory, document)
+    return _emit(document, form, lambda: _render_run(document, form, directory, proofs=False))
+
+
+@cli.command()
+@click.argument("directory", metavar="RUN", type=click.Path(exists=True, path_type=Path))
+@_format_option
+def replay(directory: Path, form: str) -> int:
+    """Repeat the failure of a run: tell its story again, and judge its log again."""
+    from reassure_conformance.replay import replay as again
+
+    outcome = again(directory)
+    document = outcome.as_document()
+    return _emit(document, form, lambda: "\n".join(outcome.describe()))
+
+
+@cli.command()
+@click.argument("names", nargs=-1, metavar="[FAULT]...")
+@click.option("--examples", type=click.IntRange(min=0), default=200, show_default=True)
+@_rules_options
+@_run_options
+@_format_option
+def faults(
+    names: tuple[str, ...], examples: int, form: str, out: Path | None, **options: Any
+) -> int:
+    """Plant each known fault in the bundled controller and show what catches it."""
+    import time
+    from dataclasses import replace
+
+    from reassure_conformance import display, faultmatrix
+    from reassure_conformance.bundled import list_faults
+    from reassure_conformance.run import make_directory
+
+    known = list_faults()
+    unknown = sorted(set(names) - set(known))
+    if unknown:
+        raise click.UsageError(f"no fault {', '.join(unknown)}; there are: {', '.join(known)}")
+    settings = replace(_settings(options), examples=examples, steps_min=0, seconds_max=60.0)
+    directory = make_directory(out, settings.seed)
+    progress, chosen, start = _Progress(), names or tuple(known), time.monotonic()
+    done: list[faultmatrix.Kill] = []
+
+    def tell(kill: faultmatrix.Kill) -> None:
+        done.append(kill)
+        progress(f"{kill.fault}: {kill.outcome}", len(done), len(chosen))
+
+    try:
+        kills = faultmatrix.run_matrix(chosen, settings, directory, tell)
+    finally:
+        progress.stop()
+    document = Document(
+        "faults",
+        faultmatrix.matrix_verdict(kills),
+        time.monotonic() - start,
+        faultmatrix.matrix_counts(kills),
+        seed=settings.seed,
+        profile=settings.profile,
+        readings=settings.readings,
+        body={"matrix": [kill.as_dict() for kill in kills], "directory": str(directory)},
+    )
+    _keep_report(directory, document)
+
+    def render() -> str:
+        columns = ["fault", "outcome", "by clause", "expected", "steps", "seconds"]
+        rows = [
+            [k.fault, k.outcome, k.clause, "yes" if k.expected else "no", len(k.story)]
+            + [round(k.seconds, 1)]
+            for k in kills
+        ]
+        table = display.render_table("Kill matrix", columns, rows, form)
+        counts = ", ".join(f"{name} {value}" for name, value in document.counts.items())
+        return f"{table}{document.verdict.upper()} in {document.seconds:.1f} s: {counts}"
+
+    return _emit(document, form, render)
+
+
+# -- prove and audit
+
+
+@cli.command()
+@click.argument("names", nargs=-1, metavar="[THEOREM]...")
+@click.option("--replication-factor", type=click.IntRange(1, 7), default=4, show_default=True)
+@click.option("--timeout", "timeout_s", type=float, default=60.0, show_default=True)
+@_format_option
+def prove(names: tuple[str, ...], replication_factor: int, timeout_s: float, form: str) -> int:
+    """Prove the theorems about the model's own functions."""
+    import time
+
+    from reassure_conformance import display
+    from reassure_proofs.runner import prove_all, to_json
+
+    progress, start = _Progress(), time.monotonic()
+    try:
+        results = prove_all(
+            list(names) or None,
+            replication_factor,
+            lambda done, total: progress("proofs", done, total),
+            timeout_s,
+        )
+    finally:
+        progress.stop()
+    body = to_json(results)
+    profiles = sorted({theorem["profile"] for theorem in body["theorems"]})
+    document = Document(
+        "prove",
+        body.pop("verdict"),
+        time.monotonic() - start,
+        body.pop("counts"),
+        profile=profiles[0] if len(profiles) == 1 else None,
+        body=body,
+    )
+
+    def render() -> str:
+        columns = ["theorem", "clause", "bound", "verdict", "expected", "seconds"]
+        rows = [[t[name] for name in ("name", *columns[1:])] for t in body["theorems"]]
+        lines = [display.render_table("Theorems", columns, rows, form)]
+        lines += [
+            f"{t['name']}: {t['counterexample']['sentence']}"
+            for t in body["theorems"]
+            if t["counterexample"]
+        ]
+        return "\n".join([*lines, f"{document.verdict.upper()} in {document.seconds:.1f} s"])
+
+    return _emit(document, form, render)
+
+
+@cli.command()
+@click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path), metavar="PATH..."
+)
+@click.option(
+    "--spark", is_flag=False, flag_value="local[*]", metavar="[MASTER]", help="Judge on Spark."
+)
+@_rules_options
+@_format_option
+def audit(
+    paths: tuple[Path, ...], spark: str | None, profile: str, readings: Sequence[str], form: str
+) -> int:
+    """Judge transaction logs: files, or directories of them, of a run or of any cluster."""
+    from reassure_conformance.auditing import audit_document, render_audit
+
+    chosen = _parse_readings(readings)
+    _check_rules(profile, chosen)
+    document = audit_document(paths, profile, chosen, spark)
+    return _emit(document, form, lambda: render_audit(document, form))
+
+
+# -- explain and spec
+
+
+@cli.command()
+@click.argument("what", metavar="CLAUSE|RUN")
+def explain(what: str) -> int:
+    """Explain a clause, or what went wrong in a run."""
+    from reassure_conformance import display
+    from reassure_conformance.matrix import find_places
+    from reassure_spec.clauses import load_clauses
+
+    if what in load_clauses():
+        lines = list(display.describe_clause(what, find_places(what)))
+    elif (Path(what) / "report.json").exists():
+        from reassure_conformance.evidence import read_json
+
+        report = read_json(Path(what) / "report.json")
+        diagram = _diagram(report, Path(what))
+        lines = list(display.describe_violation(report, Path(what), diagram))
+        lines = lines or [f"{what}: {report['verdict']}, nothing was violated"]
+    else:
+        raise click.UsageError(
+            f"{what!r} is neither a clause (`reassure spec list`) nor the directory of a run"
+        )
+    click.echo("\n".join(lines))
+    return 0
+
+
+@cli.group()
+def spec() -> None:
+    """Look things up in the spec: clauses, readings, findings, the matrix."""
+
+
+def _spec_verb(
+    name: str, title: str, columns: list[str], rows: list[list[Any]], form: str, **counts: int
+) -> int:
+    from reassure_conformance import display
+
+    records = [dict(zip(columns, row, strict=True)) for row in rows]
+    document = Document(f"spec {name}", "holds", 0.0, counts, body={name: records})
+    return _emit(document, form, lambda: display.render_table(title, columns, rows, form))
+
+
+@spec.command("list")
+@click.option("--profile", metavar="NAME", help="Only the clauses of this profile.")
+@_format_option
+def spec_list(profile: str | None, form: str) -> int:
+    """List the clauses."""
+    from reassure_spec.clauses import clauses_of_profile, load_clauses
+
+    if profile is not None:
+        _check_rules(profile, {})
+    clauses = clauses_of_profile(profile) if profile else tuple(load_clauses().values())
+    rows = [[c.id, c.level, c.sentence, ", ".join(c.profiles)] for c in clauses]
+    columns = ["id", "level", "sentence", "profiles"]
+    return _spec_verb("list", "Clauses", columns, rows, form, clauses=len(rows))
+
+
+@spec.command("readings")
+@_format_option
+def spec_readings(form: str) -> int:
+    """List the readings: the disputed points and how each can be settled."""
+    from reassure_spec.readings import READINGS
+
+    rows: list[list[Any]] = [[r.name, ", ".join(r.values), r.why, r.source] for r in READINGS]
+    columns = ["name", "values", "why", "source"]
+    return _spec_verb("readings", "Readings", columns, rows, form, readings=len(rows))
+
+
+@spec.command("findings")
+@_format_option
+def spec_findings(form: str) -> int:
+    """List the findings: where a document contradicts itself, is silent or loses data."""
+    from reassure_conformance.matrix import list_findings
+
+    columns, rows = list_findings()
+    return _spec_verb("findings", "Findings", columns, rows, form, findings=len(rows))
+
+
+@spec.command("matrix")
+@_format_option
+def spec_matrix(form: str) -> int:
+    """Show where each clause is carried out, proved, judged and planted against."""
+    from reassure_conformance.matrix import COLUMNS, make_matrix
+
+    rows = make_matrix()
+    return _spec_verb("matrix", "Matrix", list(COLUMNS), rows, form, clauses=len(rows))
+
+
+# -- the way in and out
+
+
+def _exit_code_of(error: BaseException) -> int | None:
+    """Return the exit code for an error that is not ours to debug, None for one that is."""
+    from reassure_conformance.adapter import AdapterDied, BadConnectable
+    from reassure_conformance.evidence import BadRun
+    from reassure_conformance.harness import ServerGone
+    from reassure_conformance.story import BadStory
+    from reassure_zookeeper.errors import ZooKeeperError
+
+    by_name = {
+        "ServerError": EXIT_UNAVAILABLE,
+        "JavaError": EXIT_UNAVAILABLE,
+        "JarsError": EXIT_UNAVAILABLE,
+        "DamagedLog": EXIT_DATA,
+        "LogsMissing": EXIT_DATA,
+        "DamagedSnapshot": EXIT_DATA,
+        "UnknownTheoremError": EXIT_USAGE,
+        "UnknownReading": EXIT_USAGE,
+        "UnknownFault": EXIT_USAGE,
+    }
+    if isinstance(error, AdapterDied | ServerGone):
+        return EXIT_UNAVAILABLE
+    if isinstance(error, BadConnectable):
+        return EXIT_CONFIG
+    if isinstance(error, BadRun | BadStory):
+        return EXIT_DATA
+    if isinstance(error, ZooKeeperError):
+        return by_name.get(type(error).__name__, EXIT_UNAVAILABLE)
+    if isinstance(error, FileExistsError | NotADirectoryError | PermissionError):
+        return EXIT_CONFIG
+    return by_name.get(type(error).__name__)
+
+
+def run_command(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code; nothing is raised."""
+    try:
+        code = cli.main(args=arguments, prog_name="reassure", standalone_mode=False)
+    except click.UsageError as error:
+        error.show()
+        return EXIT_USAGE
+    except click.ClickException as error:
+        error.show()
+        return EXIT_USAGE
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return INTERRUPTED
+    except Exception as error:
+        return _report_error(error)
+    return code if isinstance(code, int) else 0
+
+
+def _report_error(error: Exception) -> int:
+    code = _exit_code_of(error)
+    if code is not None:
+        click.echo(f"reassure: {error}", err=True)
+        return code
+    if os.environ.get("REASSURE_TRACEBACK"):
+        import traceback
+
+        traceback.print_exception(error)
+    click.echo(
+        f"reassure: internal error: {type(error).__name__}: {error}\n"
+        "This is a mistake in reassure, not in what it looked at. Please report it with the command"
+        " line, the seed and what REASSURE_TRACEBACK=1 prints.",
+        err=True,
+    )
+    return EXIT_INTERNAL
+
+
+def main() -> NoReturn:
+    """Run the command line of this process."""
+    sys.exit(run_command())

@@ -1,0 +1,238 @@
+"""Evidence: the transactions of a failing story, kept for people and for the judge.
+
+`transactions.jsonl` is for reading; `log/log.N` is a valid transaction log of the same transactions,
+which `reassure audit` reads like any other and which `judge_again` judges without carrying anything
+out.
+"""
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from reassure_judge.judge import Judge
+from reassure_judge.verdicts import Violation
+from reassure_spec.readings import get_profile, override_readings
+from reassure_zookeeper.transactions import (
+    Check,
+    CloseSession,
+    Create,
+    CreateSession,
+    Delete,
+    Error,
+    Op,
+    SetData,
+    Transaction,
+)
+from reassure_zookeeper.txnlog import read_logs
+from reassure_zookeeper.txnlog_writer import write_log
+
+SHOWN_BYTES: Final = 400
+"""How much of a znode's content is shown to people."""
+
+
+def show_data(data: bytes | None) -> str:
+    """Return content as text for people, cut where it is long."""
+    text = (data or b"").decode("utf-8", "backslashreplace")
+    if len(text) <= SHOWN_BYTES:
+        return text
+    return f"{text[:SHOWN_BYTES]}... ({len(data or b'')} bytes)"
+
+
+def _show_op(op: Op) -> dict[str, Any]:
+    match op:
+        case Create(path=path, data=data, ephemeral=ephemeral):
+            shown: dict[str, Any] = {"create": path, "data": show_data(data)}
+            return {**shown, "ephemeral": True} if ephemeral else shown
+        case Delete(path=path):
+            return {"delete": path}
+        case SetData(path=path, data=data, version=version):
+            return {"set": path, "data": show_data(data), "version": version}
+        case Check(path=path, version=version):
+            return {"check": path, "version": version}
+        case CreateSession(timeout_ms=timeout):
+            return {"session": "begins", "timeout_ms": timeout}
+        case CloseSession(paths=paths):
+            return {"session": "ends", "deletes": list(paths or ())}
+        case Error(code=code):
+            return {"refused": code}
+        case _:
+            return {"other": type(op).__name__}
+
+
+def show_transaction(transaction: Transaction) -> dict[str, Any]:
+    """Return one transaction as a record for people."""
+    ops = transaction.attempted or transaction.ops
+    shown: dict[str, Any] = {
+        "zxid": transaction.zxid,
+        "session": f"0x{transaction.session_id & 0xFFFFFFFFFFFFFFFF:x}",
+        "time_ms": transaction.time_ms,
+        "ops": [_show_op(op) for op in ops],
+    }
+    if transaction.error is not None:
+        shown["error"] = transaction.error
+    return shown
+
+
+def _touches(transaction: Transaction, chroot: str) -> bool:
+    """Whether a transaction belongs to this cluster, as far as can be told."""
+    inside = f"{chroot}/"
+    for op in transaction.attempted or transaction.ops:
+        path = getattr(op, "path", None)
+        if path is None:
+            if isinstance(op, CloseSession) and op.paths is not None:
+                if any(p.startswith(inside) for p in op.paths):
+                    return True
+                continue
+            return True
+        if path == chroot or path.startswith(inside):
+            return True
+    return False
+
+
+def write_evidence(folder: Path, chroot: str, transactions: Iterable[Transaction]) -> None:
+    """Write `transactions.jsonl` and `log/` into the folder, replacing those that stand there."""
+    kept = [transaction for transaction in transactions if _touches(transaction, chroot)]
+    with (folder / "transactions.jsonl").open("w", encoding="utf-8") as file:
+        for transaction in kept:
+            file.write(json.dumps(show_transaction(transaction)) + "\n")
+    log = folder / "log"
+    shutil.rmtree(log, ignore_errors=True)
+    log.mkdir()
+    if kept:
+        write_log(log, kept)
+
+
+class BadRun(ValueError):
+    """A directory that does not hold a run that can be replayed."""
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file of a run directory. Raises BadRun."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadRun(f"{path} is missing; a run directory is made by `reassure run`") from None
+    except (OSError, ValueError) as error:
+        raise BadRun(f"{path} cannot be read: {error}") from error
+    if not isinstance(value, dict):
+        raise BadRun(f"{path}: expected a JSON object")
+    return value
+
+
+def judge_again(folder: Path, profile: str, readings: Mapping[str, str]) -> list[Violation]:
+    """Judge the log kept in a run directory and return the violations. Raises BadRun, DamagedLog.
+
+    Nothing is carried out: this says what the evidence is worth by itself.
+    """
+    failure = read_json(folder / "failure.json")
+    chroot, quiet = str(failure["chroot"]), set(failure["quiet"])
+    judge = Judge(profile, override_readings(get_profile(profile), readings))
+    for transaction in read_logs(folder / "log"):
+        judge.feed(transaction)
+        if transaction.zxid in quiet:
+            judge.quiesce(chroot)
+    return [violation for violation in judge.violations if violation.chroot == chroot]
+
+
+# -- the space-time diagram
+
+_COLUMN: Final = 24
+
+
+def _actor(transaction: Transaction, sessions: Mapping[int, str]) -> str:
+    return sessions.get(transaction.session_id, "client")
+
+
+def _name_sessions(transactions: Iterable[Transaction]) -> dict[int, str]:
+    """Tell controllers and brokers by what only they write."""
+    names: dict[int, str] = {}
+    for transaction in transactions:
+        for op in transaction.ops:
+            if not isinstance(op, Create) or not op.ephemeral:
+                continue
+            head, _, last = op.path.rpartition("/")
+            if last == "controller":
+                names[transaction.session_id] = f"controller {_broker_id(op.data)}"
+            elif head.endswith("/brokers/ids"):
+                names.setdefault(transaction.session_id, f"broker {last}")
+    return names
+
+
+def _broker_id(data: bytes) -> str:
+    try:
+        return str(json.loads(data)["brokerid"])
+    except (ValueError, KeyError, TypeError):
+        return "?"
+
+
+def _short(op: Op, chroot: str) -> str:
+    path = getattr(op, "path", "").removeprefix(chroot)
+    for long, short in (
+        ("/brokers/topics/", ""),
+        ("/partitions/", "-"),
+        ("/admin/reassignments/", "child "),
+        ("/admin/reassignment_requests/request_", "request "),
+    ):
+        path = path.replace(long, short)
+    match op:
+        case Create(data=data) | SetData(data=data):
+            verb = "+" if isinstance(op, Create) else "="
+            return f"{verb} {path} {_gist(data)}".rstrip()
+        case Delete():
+            return f"- {path}"
+        case CloseSession():
+            return "session ends"
+        case Error(code=code):
+            return f"refused ({code})"
+        case _:
+            return ""
+
+
+def _gist(data: bytes) -> str:
+    """Return what matters of a znode's content, in a few characters."""
+    try:
+        value = json.loads(data)
+    except ValueError:
+        return show_data(data)[:20]
+    if not isinstance(value, dict):
+        return show_data(data)[:20]
+    if "isr" in value:
+        return f"leader {value['leader']} isr {value['isr']} epoch {value['leader_epoch']}"
+    if "top" in value:
+        return f"top {value['top']} target {value['assignment']}"
+    for key in ("partitions", "assignments"):
+        if key in value:
+            return json.dumps(value[key]).replace('"', "")
+    return ""
+
+
+def draw_diagram(
+    steps: Sequence[Mapping[str, Any]], transactions: Sequence[Transaction], chroot: str
+) -> Iterator[str]:
+    """Yield the lines of a space-time diagram: time runs down, one column for each actor.
+
+    `steps` are those of failure.json. A transaction stands in the column of whoever wrote it and
+    beside its zxid; the step that came before it stands above.
+    """
+    kept = [t for t in transactions if _touches(t, chroot)]
+    names = _name_sessions(kept)
+    actors = ["client", *sorted(n for n in set(names.values()) if n.startswith("controller"))]
+    actors += sorted(n for n in set(names.values()) if n.startswith("broker"))
+    yield "zxid".rjust(8) + "  " + "".join(actor.ljust(_COLUMN) for actor in actors)
+    starts = {step["first_zxid"]: step["step"] for step in steps if step["first_zxid"]}
+    silent = [step for step in steps if not step["first_zxid"]]
+    told = 0
+    for transaction in kept:
+        if transaction.zxid in starts:
+            told += 1
+            yield f"{'':8}  >> {starts[transaction.zxid]}"
+        shown = "; ".join(filter(None, (_short(op, chroot) for op in transaction.ops)))
+        if not shown:
+            continue
+        actor = _actor(transaction, names)
+        place = actors.index(actor) if actor in actors else 0
+        yield f"{transaction.zxid:8d}  " + " " * (_COLUMN * place // 2) + f"{actor}: {shown}"
+    if silent:
+        yield f"{'':8}  (no transaction: " + "; ".join(step["step"] for step in silent) + ")"

@@ -1,0 +1,150 @@
+"""The kill matrix: every planted fault against the gate, and which clause caught it.
+
+A gate that never fails proves nothing. Each fault of the bundled controller is switched on by
+itself, and stories and generated examples run until a clause is violated. The fault is *killed*
+then; one that nothing catches *survives*, and so fails the matrix. `EXPECTED` says which clauses
+are made for which fault; a kill by another clause counts, but is shown as unexpected.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from reassure_conformance import steps as s
+from reassure_conformance.report import HOLDS, UNKNOWN, VIOLATED
+from reassure_conformance.run import BUNDLED, Result, Settings, run
+
+EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "drop-slice-exclusive": ("drop.keep-top", "drop.leader-kept", "drop.slice.inclusive"),
+        "drop-after-expansion": ("drop.before-expansion", "drop.keep-top"),
+        "drop-skipped": ("drop.carried-out", "drop.before-expansion"),
+        "stop-before-in-sync": ("complete.target-in-sync",),
+        "leader-outside-target": ("complete.leader-in-target",),
+        "delete-request-before-child": ("request.delete.child-first", "child.from-request"),
+        "requests-unsorted": ("request.order.sequence",),
+        "top-recomputed-on-failover": ("top.once-per-chain",),
+        "no-epoch-check": ("controller.write.epoch-checked",),
+        "unconditional-state-write": ("state.write-conditional",),
+        "child-recreated": ("child.update-in-place",),
+        "unknown-partition-kept": ("request.consumed", "request.refuse.unknown-partition"),
+        "isr-keeps-removed": ("complete.isr-before-assigned",),
+        "top-below-min-accepted": ("top.at-least-min-isr",),
+        "duplicate-target-accepted": ("request.refuse.duplicate-replica",),
+        "expand-skipped-order": ("complete.isr-before-assigned",),
+        "completion-keeps-child": ("complete.carried-out",),
+        "election-any-assigned": ("election.clean",),
+        "no-epoch-bump-on-election": ("state.leader-epoch.raised", "leader-epoch.raised-by-one"),
+        "resume-skipped": ("complete.carried-out", "expand.carried-out", "expand.announced"),
+        "malformed-request-kept": ("request.consumed", "request.refuse.malformed"),
+        "dead-replica-kept": ("isr.remove.dead",),
+        "target-reordered": ("complete.target-order",),
+        "update-resets-top": ("top.once-per-chain",),
+    }
+)
+"""The clauses that are made for each fault."""
+
+KILLED: Final = "killed"
+SURVIVED: Final = "survived"
+UNSETTLED: Final = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """What came of one fault."""
+
+    fault: str
+    outcome: str
+    """`killed`, `survived`, or `unknown` where the run could not say."""
+    clause: str = ""
+    """The clause that caught it."""
+    expected: bool = False
+    """Whether that is one of `EXPECTED`."""
+    story: tuple[str, ...] = ()
+    seconds: float = 0.0
+    examples: int = 0
+    repeats: bool = False
+    why: str = ""
+    """Why the outcome is unknown."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record that reports print."""
+        return {
+            "fault": self.fault,
+            "outcome": self.outcome,
+            "clause": self.clause,
+            "expected": self.expected,
+            "steps": len(self.story),
+            "story": list(self.story),
+            "examples": self.examples,
+            "repeats": self.repeats,
+            "seconds": round(self.seconds, 3),
+            "why": self.why,
+        }
+
+
+def summarise_kill(fault: str, result: Result, seconds: float) -> Kill:
+    """Return what a run with this fault says of it."""
+    failure = result.failure
+    if failure is None:
+        outcome = UNSETTLED if result.died or result.unsettled else SURVIVED
+        why = result.died or (f"{result.unsettled} times not settled" if result.unsettled else "")
+        return Kill(fault, outcome, seconds=seconds, examples=result.examples, why=why)
+    clause = failure.violation.clause
+    return Kill(
+        fault,
+        KILLED,
+        clause,
+        clause in EXPECTED.get(fault, ()),
+        tuple(s.format_step(step) for step in failure.story.steps),
+        seconds,
+        result.examples,
+        failure.repeats,
+    )
+
+
+def run_matrix(
+    faults: Sequence[str],
+    settings: Settings,
+    directory: Path,
+    tell: Callable[[Kill], None] = lambda _: None,
+) -> list[Kill]:
+    """Switch on one fault after another and run until each is caught or the budget ends.
+
+    Each gets a run directory of its own below `directory`. `tell` hears of every kill as it falls.
+    """
+    kills = []
+    for fault in faults:
+        start = time.monotonic()
+        chosen = replace(settings, connectable=BUNDLED, faults=(fault,))
+        below = directory / fault
+        below.mkdir(parents=True)
+        result = run(chosen, below)
+        kill = summarise_kill(fault, result, time.monotonic() - start)
+        tell(kill)
+        kills.append(kill)
+    return kills
+
+
+def matrix_verdict(kills: Sequence[Kill]) -> str:
+    """Return the verdict: a survivor violates, an unknown outcome leaves it unknown."""
+    outcomes = {kill.outcome for kill in kills}
+    if SURVIVED in outcomes:
+        return VIOLATED
+    return UNKNOWN if UNSETTLED in outcomes else HOLDS
+
+
+def matrix_counts(kills: Sequence[Kill]) -> dict[str, int]:
+    """Return the numbers of the report. No fault is known to change nothing: `equivalent` is 0."""
+    outcomes = [kill.outcome for kill in kills]
+    return {
+        "faults": len(kills),
+        "killed": outcomes.count(KILLED),
+        "survived": outcomes.count(SURVIVED),
+        "equivalent": 0,
+        "unknown": outcomes.count(UNSETTLED),
+        "unexpected": sum(kill.outcome == KILLED and not kill.expected for kill in kills),
+    }

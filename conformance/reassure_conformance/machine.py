@@ -1,0 +1,216 @@
+"""Generation: a Hypothesis state machine whose one rule takes the step that the guide draws.
+
+Hypothesis brings the draws, their shrinking and its seeds; what is possible, what it means and what
+went wrong are the guide's, the harness's and the judge's. After each failure the machine's own
+record of the story (not Hypothesis's) is what is kept, so that a failure that does not repeat
+exactly is still a failure with a story.
+
+Examples come in batches. Within a batch the set of wanted clauses does not change, so the same draws
+always make the same story; between batches it shrinks as clauses are put to the test.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis import strategies as st
+from hypothesis.errors import Flaky, FlakyFailure, StopTest
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from reassure_conformance.adapter import AdapterDied
+from reassure_conformance.guide import next_step
+from reassure_conformance.harness import Example, Harness, ServerGone
+from reassure_conformance.story import Story
+from reassure_judge.verdicts import Violation
+
+Value = TypeVar("Value")
+
+CLUSTERS: Final = ((1, 2, 3), (1, 2, 3, 4), (1, 2, 3, 4, 5))
+BATCH: Final = 40
+"""Examples in a batch."""
+
+
+class Broken(AssertionError):
+    """An example in which a clause was violated."""
+
+
+class _OutOfTime(Exception):
+    """The time for this run is over; ends Hypothesis from inside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A violation and the shortest story known for it."""
+
+    story: Story
+    example: Example
+    violation: Violation
+
+
+@dataclass(slots=True)
+class Budget:
+    """How much to generate and to shrink."""
+
+    examples: int = 300
+    steps_per_example: int = 14
+    steps_min: int = 0
+    """Generation goes on beyond `examples` until so many effective steps have been made."""
+    shrink_s: float = 10.0
+    """How long Hypothesis may look for a shorter story."""
+    deadline: float = float("inf")
+    """When generation must end, by `time.monotonic`."""
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What the machines of one batch share."""
+
+    harness: Harness
+    wanted: frozenset[str]
+    budget: Budget
+    progress: Callable[[], None]
+    failures: list[Failure] = field(default_factory=list)
+    clause: str = ""
+    """The clause of the first violation; shrinking stays with it."""
+    shrink_until: float = 0.0
+    died: Exception | None = None
+
+    def exhausted(self) -> bool:
+        """Whether shrinking has had its time."""
+        return bool(self.failures) and time.monotonic() > self.shrink_until
+
+    def note(self, example: Example) -> None:
+        """Record the example where it is violated; raise Broken where it counts as a failure."""
+        for violation in example.violations:
+            if self.clause and violation.clause != self.clause:
+                continue
+            if not self.failures:
+                self.clause = violation.clause
+                self.shrink_until = time.monotonic() + self.budget.shrink_s
+            story = example.story.with_steps(
+                tuple(done.step for done in example.done if done.result != "skipped")
+            )
+            self.failures.append(Failure(story, example, violation))
+            raise Broken(f"{violation.clause}: {violation.reason}")
+
+
+def _make_machine(batch: _Batch) -> type[RuleBasedStateMachine]:
+    harness = batch.harness
+
+    class Machine(RuleBasedStateMachine):
+        """One example. Its only rule takes one step."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.example: Example | None = None
+            self.over = batch.died is not None or batch.exhausted()
+
+        @initialize(size=st.integers(0, len(CLUSTERS) - 1))
+        def begin(self, size: int) -> None:
+            if self.over:
+                return
+            if not batch.failures and time.monotonic() > batch.budget.deadline:
+                raise _OutOfTime
+            self.example = self._guarded(lambda: harness.begin(CLUSTERS[size]))
+            if self.example is not None:
+                self._check()
+
+        @rule(data=st.data())
+        def take_step(self, data: st.DataObject) -> None:
+            example = self.example
+            if example is None or self.over:
+                return
+            step = next_step(
+                example.now, batch.wanted, lambda n: data.draw(st.integers(0, n - 1)) if n > 1 else 0
+            )
+            self._guarded(lambda: harness.perform(example, step))
+            self._check()
+
+        def teardown(self) -> None:
+            example = self.example
+            if example is None:
+                return
+            try:
+                if not self.over:
+                    self._guarded(lambda: harness.heal(example))
+                    self._check()
+            finally:
+                self._guarded(lambda: harness.end(example))
+                if not batch.failures:
+                    batch.progress()
+
+        def _guarded(self, act: Callable[[], Value]) -> Value | None:
+            """Keep an adapter's or a server's death from looking like a failing example."""
+            if batch.died is not None:
+                return None
+            try:
+                return act()
+            except (AdapterDied, ServerGone) as error:
+                batch.died = error
+                self.over = True
+                return None
+
+        def _check(self) -> None:
+            if self.example is not None and not self.over and self.example.violations:
+                self.over = True
+                batch.note(self.example)
+
+    return Machine
+
+
+def _run_batch(batch: _Batch, examples: int, seed_value: int) -> None:
+    machine = seed(seed_value)(_make_machine(batch))
+    chosen = settings(
+        max_examples=examples,
+        stateful_step_count=batch.budget.steps_per_example,
+        database=None,
+        deadline=None,
+        derandomize=False,
+        report_multiple_bugs=False,
+        print_blob=False,
+        verbosity=Verbosity.quiet,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate, Phase.shrink),
+    )
+    try:
+        run_state_machine_as_test(machine, settings=chosen)
+    except (Broken, Flaky, FlakyFailure):
+        # The record of the failure is in the batch. Flaky only says that Hypothesis could not
+        # repeat it in its own terms; whether the story repeats is tried by the minimiser.
+        if not batch.failures:
+            raise
+    except (_OutOfTime, StopTest):
+        pass
+    if batch.died is not None:
+        raise batch.died
+
+
+def generate(
+    harness: Harness,
+    seed_value: int,
+    budget: Budget,
+    *,
+    get_wanted: Callable[[], frozenset[str]],
+    progress: Callable[[], None] = lambda: None,
+) -> Failure | None:
+    """Generate examples until the budget ends or one violates a clause; return that, shrunk.
+
+    `get_wanted` gives the clauses not yet put to the test, asked once a batch. Raises AdapterDied
+    and ServerGone.
+    """
+    made = 0
+    number = 0
+    begin_steps = harness.steps
+    while made < budget.examples or harness.steps - begin_steps < budget.steps_min:
+        if time.monotonic() > budget.deadline:
+            return None
+        count = min(BATCH, budget.examples - made) if made < budget.examples else BATCH // 4
+        batch = _Batch(harness, get_wanted(), budget, progress)
+        _run_batch(batch, count, seed_value + number * 7919)
+        if batch.failures:
+            return min(batch.failures, key=lambda failure: len(failure.story.steps))
+        made += count
+        number += 1
+    return None

@@ -1,0 +1,82 @@
+"""What a verb says at its end: one JSON document with a common head, and an exit code.
+
+Every verb's document begins alike: `verb`, `version`, `verdict`, `exit_code`, `seconds`, `seed`,
+`profile`, `readings`, `counts`; what is the verb's own comes after.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+HOLDS: Final = "holds"
+VIOLATED: Final = "violated"
+UNKNOWN: Final = "unknown"
+VACUOUS: Final = "vacuous"
+
+EXIT_USAGE: Final = 64
+EXIT_DATA: Final = 65
+EXIT_UNAVAILABLE: Final = 69
+EXIT_INTERNAL: Final = 70
+EXIT_CONFIG: Final = 78
+EXIT_CODES: Final[Mapping[str, int]] = {HOLDS: 0, VIOLATED: 1, UNKNOWN: 2, VACUOUS: 3}
+"""The exit code that goes with each verdict."""
+
+
+def get_version() -> str:
+    """Return the version of the installed distribution."""
+    try:
+        return version("reassure")
+    except PackageNotFoundError:
+        return "0+unknown"
+
+
+@dataclass(slots=True)
+class Document:
+    """One verb's result."""
+
+    verb: str
+    verdict: str
+    seconds: float
+    counts: Mapping[str, int | float]
+    seed: int | None = None
+    profile: str | None = None
+    readings: Mapping[str, str] = field(default_factory=dict)
+    exit_code: int | None = None
+    """None: the one that goes with the verdict."""
+    body: Mapping[str, Any] = field(default_factory=dict)
+    """What is the verb's own."""
+
+    def get_exit_code(self) -> int:
+        """Return the exit code of the process."""
+        return EXIT_CODES[self.verdict] if self.exit_code is None else self.exit_code
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the document in the order in which it is printed."""
+        return {
+            "verb": self.verb,
+            "version": get_version(),
+            "verdict": self.verdict,
+            "exit_code": self.get_exit_code(),
+            "seconds": round(self.seconds, 3),
+            "seed": self.seed,
+            "profile": self.profile,
+            "readings": dict(self.readings),
+            "counts": dict(self.counts),
+            **self.body,
+        }
+
+    def as_json(self) -> str:
+        """Return the document as indented JSON without a newline at its end."""
+        return json.dumps(self.as_dict(), indent=2)
+
+
+def worst(verdicts: Iterable[str]) -> str:
+    """Return the verdict on the whole: violated before unknown before vacuous before holds.
+
+    >>> worst(["holds", "unknown", "vacuous"])
+    'unknown'
+    """
+    found = set(verdicts)
+    return next((v for v in (VIOLATED, UNKNOWN, VACUOUS) if v in found), HOLDS)

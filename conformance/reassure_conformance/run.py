@@ -1,0 +1,352 @@
+"""One run: saved failures, then the shipped stories, then generated examples, all judged.
+
+A run has a directory, made before anything is judged:
+
+    run.json            what was asked for: seed, implementation, profile, readings, settings
+    report.json         what came of it
+    zookeeper/          the server's own files; kept where something was violated
+    failure.story       the shortest story of the violation
+    failure.json        its evidence: violations, steps and what became of them, quiet points
+    transactions.jsonl  the transactions of that story, one a line, for people
+    log/log.1           the same as a valid transaction log, for `audit` and `replay`
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from reassure_conformance import steps as s
+from reassure_conformance.adapter import AdapterDied, open_adapter
+from reassure_conformance.harness import Example, Harness, ServerGone
+from reassure_conformance.minimise import carried_out, minimise
+from reassure_conformance.report import HOLDS, UNKNOWN, VACUOUS, VIOLATED, get_version
+from reassure_conformance.story import (
+    SUFFIX,
+    Story,
+    format_story,
+    read_folder,
+    shipped_stories,
+)
+from reassure_judge.verdicts import ClauseVerdict, Violation, summarise
+from reassure_spec.clauses import clauses_of_profile
+from reassure_zookeeper.server import Server
+
+BUNDLED: Final = "direct:reassure_conformance.bundled:Bundled"
+DEFAULT_PROFILE: Final = "kip-236"
+MINIMISE_S: Final = 15.0
+
+Progress = Callable[[str, int, int], None]
+"""Told what is going on, how much of it is done, and how much there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What one run is asked to do."""
+
+    seed: int
+    connectable: str = BUNDLED
+    profile: str = DEFAULT_PROFILE
+    readings: Mapping[str, str] = field(default_factory=dict)
+    """Readings that differ from the profile's."""
+    faults: tuple[str, ...] = ()
+    """Planted faults to switch on in the bundled implementation."""
+    examples: int = 300
+    steps_min: int = 3000
+    steps_per_example: int = 14
+    shrink_s: float = 8.0
+    seconds_max: float = 600.0
+    """When generation ends whatever else was asked for."""
+    with_stories: bool = True
+    failures: str = ""
+    """Folder of saved failures, told before anything else; "" for none."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record that run.json holds."""
+        return {**asdict(self), "faults": list(self.faults)}
+
+
+@dataclass(slots=True)
+class Failure:
+    """The first violation of a run, with its shortest story."""
+
+    story: Story
+    example: Example
+    violation: Violation
+    repeats: bool
+    """Whether the story broke the clause again when it was told again."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record that failure.json holds."""
+        return {
+            "clause": self.violation.clause,
+            "repeats": self.repeats,
+            "chroot": self.example.chroot,
+            "violations": [v.as_dict() for v in self.example.violations],
+            "brokers": list(self.story.brokers),
+            "steps": [
+                {
+                    "step": s.format_step(done.step),
+                    "result": done.result,
+                    "why": done.why,
+                    "transactions": done.transactions,
+                    "first_zxid": done.first_zxid,
+                }
+                for done in self.example.done
+            ],
+            "quiet": self.example.quiet,
+        }
+
+
+@dataclass(slots=True)
+class Result:
+    """What came of a run."""
+
+    settings: Settings
+    implementation: Mapping[str, object]
+    profile: str
+    readings: Mapping[str, str]
+    clauses: tuple[ClauseVerdict, ...] = ()
+    failure: Failure | None = None
+    died: str = ""
+    """Why the adapter or the server could not go on, "" where they could."""
+    stale: tuple[str, ...] = ()
+    """Saved failures that did not fail."""
+    examples: int = 0
+    stories: int = 0
+    steps: int = 0
+    refused: int = 0
+    skipped: int = 0
+    unsettled: int = 0
+    transactions: int = 0
+    undeclared: Mapping[str, int] = field(default_factory=dict)
+    """Shipped story steps left out for want of a capability, by capability."""
+    seconds: float = 0.0
+    clock: Mapping[str, float] = field(default_factory=dict)
+    """Seconds by section: controller, zookeeper, log, judge, and the rest under generation."""
+    directory: Path | None = None
+
+    def missing(self) -> tuple[str, ...]:
+        """Return the MUST clauses of the profile that nothing put to the test."""
+        return tuple(c.id for c in self.clauses if c.level == "MUST" and not c.exercised)
+
+    def verdict(self) -> str:
+        """Return the verdict on the whole run."""
+        if self.failure is not None:
+            return VIOLATED
+        if self.died or self.unsettled:
+            return UNKNOWN
+        if self.missing() or self.stale:
+            return VACUOUS
+        return HOLDS
+
+    def counts(self) -> dict[str, int]:
+        """Return the numbers that every report of a run begins with."""
+        required = [c for c in self.clauses if c.level == "MUST"]
+        return {
+            "clauses_required": len(required),
+            "clauses_exercised": sum(1 for c in required if c.exercised),
+            "examples": self.examples,
+            "steps": self.steps,
+            "transactions": self.transactions,
+            "stories": self.stories,
+            "refused": self.refused,
+            "skipped": self.skipped,
+            "unsettled": self.unsettled,
+        }
+
+    def as_body(self) -> dict[str, Any]:
+        """Return what a report of a run says beyond the common head."""
+        failure = self.failure
+        return {
+            "implementation": dict(self.implementation),
+            "steps": self.steps,
+            "clauses": [clause.as_dict() for clause in self.clauses],
+            "violations": [v.as_dict() for v in failure.example.violations] if failure else [],
+            "story": [s.format_step(step) for step in failure.story.steps] if failure else [],
+            "repeats": failure.repeats if failure else None,
+            "died": self.died,
+            "stale": list(self.stale),
+            "undeclared": dict(self.undeclared),
+            "clock": {name: round(value, 3) for name, value in self.clock.items()},
+            "directory": str(self.directory) if self.directory else None,
+        }
+
+
+class _Stop(Exception):
+    """A violation was found; nothing more is tried."""
+
+
+def make_directory(out: Path | None, seed: int) -> Path:
+    """Return the directory of this run, made. Raises OSError, FileExistsError when it is taken."""
+    if out is None:
+        stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+        out = Path("runs") / f"{stamp}-{seed}"
+    out.mkdir(parents=True, exist_ok=True)
+    if (out / "run.json").exists():
+        raise FileExistsError(f"{out} holds a run already; choose another directory with --out")
+    return out
+
+
+class Runner:
+    """Carries out one run on a server of its own."""
+
+    def __init__(self, settings: Settings, directory: Path, progress: Progress) -> None:
+        self._settings = settings
+        self._directory = directory
+        self._progress = progress
+        self._result: Result | None = None
+
+    def run(self) -> Result:
+        """Carry out the run and write its directory.
+
+        Raises BadConnectable and the server's own errors where nothing could be started; an
+        adapter that dies later is a result.
+        """
+        start = time.monotonic()
+        settings = self._settings
+        self._write("run.json", {"version": get_version(), **settings.as_dict()})
+        adapter = open_adapter(
+            settings.connectable,
+            profile=settings.profile,
+            readings=settings.readings,
+            faults=settings.faults,
+        )
+        data_dir = self._directory / "zookeeper"
+        with Server.start(data_dir) as server, Harness(server.hosts, server.log_dir, adapter) as h:
+            result = Result(
+                settings,
+                h.description.as_dict(),
+                h.description.profile,
+                h.readings.as_dict(),
+                directory=self._directory,
+            )
+            try:
+                self._tell_saved(h, result)
+                self._tell_shipped(h, result)
+                self._generate(h, result, start)
+            except _Stop:
+                pass
+            except (AdapterDied, ServerGone) as error:
+                result.died = str(error)
+            self._sum_up(h, result, time.monotonic() - start)
+        return result
+
+    def _tell_saved(self, h: Harness, result: Result) -> None:
+        if not self._settings.failures:
+            return
+        stale = []
+        for story in read_folder(Path(self._settings.failures)):
+            if not self._tell(h, result, story):
+                stale.append(story.name)
+        result.stale = tuple(stale)
+
+    def _tell_shipped(self, h: Harness, result: Result) -> None:
+        if not self._settings.with_stories:
+            return
+        stories = [story for story in shipped_stories() if story.is_for(h.description.profile)]
+        undeclared: dict[str, int] = {}
+        for number, story in enumerate(stories):
+            self._progress("stories", number, len(stories))
+            for step in story.steps:
+                need = s.NEEDS.get(type(step))
+                if need is not None and need not in h.description.capabilities:
+                    undeclared[need] = undeclared.get(need, 0) + 1
+            self._tell(h, result, story)
+        result.undeclared = undeclared
+
+    def _tell(self, h: Harness, result: Result, story: Story) -> bool:
+        """Tell one story; on a violation record it, shortened, and stop."""
+        result.stories += 1
+        example = h.tell(story)
+        if not example.violations:
+            return False
+        told = story.with_steps(carried_out(example))
+        self._fail(h, result, told, example, example.violations[0])
+        raise _Stop
+
+    def _generate(self, h: Harness, result: Result, start: float) -> None:
+        from reassure_conformance.machine import Budget, generate
+
+        settings = self._settings
+        if not settings.examples:
+            return
+        budget = Budget(
+            examples=settings.examples,
+            steps_per_example=settings.steps_per_example,
+            steps_min=max(0, settings.steps_min - h.steps),
+            shrink_s=settings.shrink_s,
+            deadline=start + settings.seconds_max,
+        )
+        begin = h.examples
+
+        def tick() -> None:
+            self._progress("examples", h.examples - begin, settings.examples)
+
+        clauses = clauses_of_profile(h.description.profile)
+
+        def get_wanted() -> frozenset[str]:
+            return frozenset(c.id for c in clauses if not h.judge.exercised.get(c.id))
+
+        failure = generate(h, settings.seed, budget, get_wanted=get_wanted, progress=tick)
+        if failure is not None:
+            self._fail(h, result, failure.story, failure.example, failure.violation)
+            raise _Stop
+
+    def _fail(
+        self, h: Harness, result: Result, story: Story, example: Example, violation: Violation
+    ) -> None:
+        """Keep the failure, then make its story short and keep that."""
+        clause = violation.clause
+        story = replace(story, name="failure", violates=clause)
+        failure = Failure(story, example, violation, repeats=False)
+        self._keep(failure)
+        self._progress("shrinking", 0, 0)
+        shortest = minimise(story, clause, h.tell, until=time.monotonic() + MINIMISE_S)
+        if shortest is not None:
+            story, example = shortest
+            violation = next(v for v in example.violations if v.clause == clause)
+            failure = Failure(story, example, violation, repeats=True)
+            self._keep(failure)
+        result.failure = failure
+
+    def _keep(self, failure: Failure) -> None:
+        """Write what a person and `replay` need, replacing a longer telling of the same failure."""
+        from reassure_conformance.evidence import write_evidence
+
+        folder = self._directory
+        (folder / f"failure{SUFFIX}").write_text(format_story(failure.story), encoding="utf-8")
+        self._write("failure.json", failure.as_dict())
+        write_evidence(folder, failure.example.chroot, failure.example.transactions)
+
+    def _sum_up(self, h: Harness, result: Result, seconds: float) -> None:
+        violations = result.failure.example.violations if result.failure else ()
+        result.clauses = summarise(h.description.profile, h.judge.exercised, violations)
+        result.examples = h.examples
+        result.steps = h.steps
+        result.refused = h.results["refused"]
+        result.skipped = h.results["skipped"]
+        result.unsettled = h.unsettled
+        result.transactions = h.judge.transactions
+        result.seconds = seconds
+        clock = {name: float(value) for name, value in sorted(h.clock.items())}
+        clock["generation"] = max(0.0, seconds - sum(clock.values()))
+        result.clock = clock
+
+    def _write(self, name: str, value: Mapping[str, Any]) -> None:
+        text = json.dumps(value, indent=2) + "\n"
+        (self._directory / name).write_text(text, encoding="utf-8")
+
+
+def run(settings: Settings, directory: Path, progress: Progress = lambda *_: None) -> Result:
+    """Carry out one run and write its directory; see the module's text for what stands there."""
+    import shutil
+
+    result = Runner(settings, directory, progress).run()
+    if result.failure is None:
+        # Nothing to look up in it; a run that holds should not cost megabytes.
+        shutil.rmtree(directory / "zookeeper", ignore_errors=True)
+    return result
