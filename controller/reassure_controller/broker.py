@@ -46,6 +46,10 @@ IsrOutcome = Literal["ok", "refused", "unknown"]
 """Answer to a change of the in-sync set; `unknown`: the write may or may not have been made."""
 
 
+class IdTaken(RuntimeError):
+    """Another live session is registered with the broker's id."""
+
+
 @dataclass(frozen=True, slots=True)
 class HostedPartition:
     """What a broker keeps of a partition that it has a replica of."""
@@ -90,7 +94,7 @@ class Broker:
     def register(self) -> None:
         """Make the configuration znode if it is absent, then the ephemeral registration.
 
-        Raises RuntimeError when another session has the id, Indefinite when ZooKeeper cannot be
+        Raises IdTaken when another session has the id, Indefinite when ZooKeeper cannot be
         asked.
         """
         ensure_roots(self._client)
@@ -100,7 +104,7 @@ class Broker:
         if not self._create(path, content, ephemeral=True):
             found = gather([self._client.exists_async(path)])[0]
             if found is not None and found.ephemeralOwner != session_id(self._client):
-                raise RuntimeError(
+                raise IdTaken(
                     f"{path}: another session is registered with this id; end that broker, or wait "
                     "until its session has timed out"
                 )

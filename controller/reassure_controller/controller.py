@@ -27,6 +27,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import chain
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -154,7 +155,6 @@ class Controller:
         self._loaded = False
         self._session: int | None = None
         self._unsettled = False
-        self._turns_begun = 0
         self._forget()
         client.add_listener(self._on_connection)
         if not client.connected:
@@ -332,7 +332,6 @@ class Controller:
                     f"controller {self.broker_id} was still busy after {timeout} s: "
                     f"{self._describe()}"
                 )
-            begun = self._turns_begun
             try:
                 if not self._dead:
                     barrier(self._client, left)
@@ -343,7 +342,8 @@ class Controller:
             done += result.effects_done
             if result.held:
                 return replace(result, effects_done=done)
-            if result.idle and begun == self._turns_begun:
+            if result.idle and result.effects_done == 0 and not self._unsettled:
+                # Only our own writes can have set off watches since the barrier.
                 return PumpResult(done, held=False, idle=True)
             if not result.idle:
                 time.sleep(0.002)
@@ -397,7 +397,6 @@ class Controller:
             self._reader.rubbish.clear()
         if not self._begin_work():
             return _Turn.IDLE
-        self._turns_begun += 1
         return _Turn.MORE
 
     def _plan_job(self, job: _Job) -> None:
@@ -615,7 +614,6 @@ class Controller:
             request = decode_request(path, data)
         except BadZnode as bad:
             return plan_bad_request(self.context, path, bad.reason, self.rules)
-        topics = {topic for topic, _ in request.assignments}
+        self._reader.look_for_brokers(chain.from_iterable(request.assignments.values()))
         self._reader.refresh(request.assignments, states=not self._is_blind)
-        self._reader.read_min_insync(topics)
         return plan_request(self.context, path, request, self.rules)

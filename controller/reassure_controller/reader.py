@@ -11,6 +11,7 @@ which the controller deletes.
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -121,17 +122,15 @@ class Reader:
     def read_topics(self, topics: Iterable[str]) -> list[PartitionKey]:
         """Read these topics with a watch each; return the partitions that were not known."""
         topics = sorted(topics)
-        reads: list[Any] = []
-        for topic in topics:
-            reads.append(self._client.get_async(topic_path(topic), watch=self._watch))
-            reads.append(self._client.get_children_async(f"{topic_path(topic)}/partitions"))
-        found = gather(reads)
+        found = gather(
+            [self._client.get_async(topic_path(topic), watch=self._watch) for topic in topics]
+        )
         new: list[PartitionKey] = []
-        for topic, content, numbers in zip(topics, found[::2], found[1::2], strict=True):
-            self._take_directories(topic, numbers)
+        for topic, content in zip(topics, found, strict=True):
             new += self._take_topic(topic, content)
             if content is not None:
                 self.watched.add(topic)
+        self._read_directories({topic for topic, _ in new})
         self.refresh_states(new)
         return new
 
@@ -264,18 +263,19 @@ class Reader:
     def refresh_parents(self, topics: Iterable[str]) -> None:
         """Read again which of the znodes above states and reassignments of these topics exist."""
         topics = sorted(set(topics))
-        found = gather(
-            [self._client.exists_async(f"{REASSIGNMENTS}/{topic}") for topic in topics]
-            + [
-                self._client.get_children_async(f"{topic_path(topic)}/partitions")
-                for topic in topics
-            ]
-        )
-        for topic, parent, numbers in zip(topics, found, found[len(topics) :], strict=False):
+        found = gather([self._client.exists_async(f"{REASSIGNMENTS}/{topic}") for topic in topics])
+        for topic, parent in zip(topics, found, strict=True):
             if parent is None:
                 self._context.parents.discard(topic)
             else:
                 self._context.parents.add(topic)
+        self._read_directories(topics)
+
+    def _read_directories(self, topics: Iterable[str]) -> None:
+        topics = sorted(topics)
+        roots = [f"{topic_path(topic)}/partitions" for topic in topics]
+        found = gather([self._client.get_children_async(root) for root in roots])
+        for topic, numbers in zip(topics, found, strict=True):
             self._take_directories(topic, numbers)
 
     def _take_directories(self, topic: str, numbers: Iterable[str] | None) -> None:
@@ -286,26 +286,34 @@ class Reader:
         self._context.directories = kept
 
     def refresh(self, keys: Iterable[PartitionKey], *, states: bool = True) -> None:
-        """Read everything about these partitions again, their topics included."""
+        """Read everything about these partitions again, the settings of their topics included.
+
+        `states=False` leaves a state that is remembered as it is.
+        """
         keys = sorted(keys)
         topics = sorted({topic for topic, _ in keys})
         known = [key for key in keys if key in self._context.partitions]
-        found = gather(
-            [self._client.get_async(topic_path(topic)) for topic in topics]
-            + [self._client.get_async(state_path(*key)) for key in known]
-            + [self._client.get_async(reassignment_path(*key)) for key in known]
+        found = iter(
+            gather(
+                [self._client.get_async(topic_path(topic)) for topic in topics]
+                + [self._client.get_async(topic_config_path(topic)) for topic in topics]
+                + [self._client.get_async(state_path(*key)) for key in known]
+                + [self._client.get_async(reassignment_path(*key)) for key in known]
+            )
         )
         new: list[PartitionKey] = []
-        for topic, content in zip(topics, found, strict=False):
+        for topic, content in zip(topics, islice(found, len(topics)), strict=True):
             if content is not None or topic in self._context.topic_versions:
                 new += self._take_topic(topic, content)
-        rest = found[len(topics) :]
-        for key, state, child in zip(known, rest, rest[len(known) :], strict=False):
-            if key not in self._context.partitions:
-                continue
-            self._take_child(key, child)
-            if states or self._context.partitions[key].state is None:
-                self._take_state(key, state)
+        for topic, content in zip(topics, islice(found, len(topics)), strict=True):
+            self._context.min_insync[topic] = _min_insync(topic, content)
+        contents = list(found)
+        for key, state, child in zip(known, contents, contents[len(known) :], strict=False):
+            if key in self._context.partitions:
+                self._take_child(key, child)
+                if states or self._context.partitions[key].state is None:
+                    self._take_state(key, state)
+        self._read_directories({topic for topic, _ in new})
         self.refresh_states(new)
         self.refresh_children(new)
 
@@ -323,23 +331,21 @@ class Reader:
         ]
 
     def read_request(self, path: str) -> bytes | None:
-        """Return a request's data, or None when it is gone; who is a broker is read as well."""
-        content, configs, ids = gather(
+        """Return a request's data, or None when it is gone."""
+        content = gather([self._client.get_async(path)])[0]
+        return None if content is None else bytes(content[0])
+
+    def look_for_brokers(self, brokers: Iterable[int]) -> None:
+        """Read again which brokers ever registered, unless these all are known to have."""
+        if set(brokers) <= self._context.known_brokers:
+            return
+        configs, ids = gather(
             [
-                self._client.get_async(path),
                 self._client.get_children_async(BROKER_CONFIGS),
                 self._client.get_children_async(BROKER_IDS),
             ]
         )
         self._remember_known([*(configs or ()), *(ids or ())])
-        return None if content is None else bytes(content[0])
-
-    def read_min_insync(self, topics: Iterable[str]) -> None:
-        """Read min.insync.replicas of these topics; 1 where it is not set or not a number."""
-        topics = sorted(set(topics))
-        found = gather([self._client.get_async(topic_config_path(topic)) for topic in topics])
-        for topic, content in zip(topics, found, strict=True):
-            self._context.min_insync[topic] = _min_insync(topic, content)
 
 
 def _request_order(name: str) -> tuple[int, str]:

@@ -1,0 +1,135 @@
+"""Controllers and brokers as processes.
+
+    python -m reassure_controller controller --zookeeper 127.0.0.1:2181/cluster --id 100
+    python -m reassure_controller broker --zookeeper 127.0.0.1:2181/cluster --id 1
+
+A process logs to stderr, prints one line (`ready …`) when it has started, and ends on SIGTERM or
+SIGINT by closing its session. Exit codes: 0 ended as asked, 64 usage, 69 ZooKeeper unavailable.
+"""
+
+import argparse
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import KazooTimeoutError
+
+from reassure_controller.broker import Broker, IdTaken
+from reassure_controller.controller import Controller
+from reassure_controller.faults import FAULTS, UnknownFault
+from reassure_controller.plan import UnsupportedReading
+from reassure_controller.session import Indefinite, connect, stop
+from reassure_controller.transport import TcpTransport, TransportServer
+from reassure_spec.readings import UnknownReading, get_profile, override_readings
+
+EXIT_USAGE, EXIT_UNAVAILABLE = 64, 69
+
+log = logging.getLogger("reassure_controller")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m reassure_controller", description="Run a controller or a broker."
+    )
+    roles = parser.add_subparsers(dest="role", required=True)
+    controller = roles.add_parser("controller", help="stand for election and reassign")
+    controller.add_argument("--profile", default="kip-236", help="the rules (default: kip-236)")
+    controller.add_argument(
+        "--reading",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="settle one disputed point differently; may be repeated",
+    )
+    controller.add_argument(
+        "--fault",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"plant a mistake; may be repeated ({', '.join(FAULTS)})",
+    )
+    broker = roles.add_parser("broker", help="register and obey")
+    for role in (controller, broker):
+        role.add_argument("--zookeeper", required=True, metavar="HOSTS/CHROOT")
+        role.add_argument("--id", required=True, type=int, help="broker id")
+        role.add_argument("--session-timeout", type=float, default=6.0, metavar="SECONDS")
+        role.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING"))
+    return parser
+
+
+def _say_ready(what: str) -> None:
+    sys.stdout.write(f"ready {what}\n")
+    sys.stdout.flush()
+
+
+def run_controller(
+    client: KazooClient, arguments: argparse.Namespace, until: threading.Event
+) -> None:
+    """Run a controller until the event is set. Raises what `Controller` raises."""
+    changes = dict(pair.split("=", 1) if "=" in pair else (pair, "") for pair in arguments.reading)
+    readings = override_readings(get_profile(arguments.profile), changes)
+    transport = TcpTransport()
+    controller = Controller(client, arguments.id, transport, readings, arguments.fault)
+    _say_ready(f"controller {arguments.id}")
+    try:
+        controller.run_forever(until)
+    finally:
+        controller.kill()
+        transport.close()
+
+
+def run_broker(client: KazooClient, broker_id: int, until: threading.Event) -> None:
+    """Run a broker until the event is set; it registers again whenever its session has expired."""
+    holder: list[Broker] = []
+    server = TransportServer(lambda message: holder[0].handle(message))
+    broker = Broker(client, broker_id, address=server.address)
+    holder.append(broker)
+    try:
+        broker.register()
+        _say_ready(f"broker {broker_id} {server.address[0]}:{server.address[1]}")
+        while not until.wait(0.2):
+            if client.connected and not broker.is_registered:
+                try:
+                    broker.register()
+                except Indefinite as indefinite:
+                    log.info("broker %d is not registered yet: %s", broker_id, indefinite)
+    finally:
+        server.close()
+        broker.stop()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    try:
+        arguments = _parser().parse_args(argv)
+    except SystemExit as ended:
+        return 0 if ended.code in (0, None) else EXIT_USAGE
+    logging.basicConfig(
+        level=arguments.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    logging.getLogger("kazoo").setLevel(logging.ERROR)
+    until = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: until.set())
+    try:
+        client = connect(arguments.zookeeper, timeout_s=arguments.session_timeout)
+    except KazooTimeoutError:
+        log.critical("no ZooKeeper at %s; start one or correct --zookeeper", arguments.zookeeper)
+        return EXIT_UNAVAILABLE
+    try:
+        if arguments.role == "controller":
+            run_controller(client, arguments, until)
+        else:
+            run_broker(client, arguments.id, until)
+    except (UnknownFault, UnknownReading, UnsupportedReading, IdTaken) as error:
+        log.critical("%s", error)
+        stop(client)
+        return EXIT_USAGE
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

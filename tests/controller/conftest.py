@@ -1,0 +1,163 @@
+"""A small cluster on a chroot of its own: brokers on one client, controllers on one each."""
+
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pytest
+from kazoo.client import KazooClient
+
+from reassure_controller.broker import Broker
+from reassure_controller.controller import Controller
+from reassure_controller.session import connect, stop
+from reassure_controller.transport import LocalTransport
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import (
+    REASSIGNMENT_REQUESTS,
+    REASSIGNMENTS,
+    ReassignmentZnode,
+    RequestZnode,
+    StateZnode,
+    decode_reassignment,
+    decode_state,
+    decode_topic,
+    encode_config,
+    encode_request,
+    encode_topic,
+    reassignment_path,
+    state_path,
+    topic_config_path,
+    topic_path,
+)
+
+_numbers = itertools.count()
+
+
+class Cluster:
+    """Brokers, the controllers started so far, and an administrator's hands."""
+
+    def __init__(self, server: Any, brokers: Iterable[int] = (1, 2, 3, 4)) -> None:
+        self.server = server
+        self.hosts = f"{server.hosts}/controller-test-{next(_numbers)}"
+        self.admin: KazooClient = connect(self.hosts)
+        self.transport = LocalTransport()
+        self.brokers = {one: self._broker(one) for one in brokers}
+        self.controllers: list[Controller] = []
+
+    def _broker(self, broker: int) -> Broker:
+        agent = Broker(self.admin, broker, self.transport, owns_client=False)
+        agent.register()
+        return agent
+
+    def controller(
+        self,
+        faults: Iterable[str] = (),
+        readings: Readings | None = None,
+        client: KazooClient | None = None,
+    ) -> Controller:
+        """Return a controller that has stood for election."""
+        used = connect(self.hosts) if client is None else client
+        number = 100 + len(self.controllers)
+        controller = Controller(used, number, self.transport, readings, faults)
+        self.controllers.append(controller)
+        controller.contend()
+        return controller
+
+    def close(self) -> None:
+        """End everything."""
+        for controller in self.controllers:
+            controller.kill()
+        stop(self.admin)
+
+    def die(self, broker: int) -> None:
+        """End a broker."""
+        self.brokers.pop(broker).stop()
+
+    def come(self, broker: int) -> None:
+        """Start a broker."""
+        self.brokers[broker] = self._broker(broker)
+
+    def create_topic(
+        self, topic: str, partitions: dict[int, tuple[int, ...]], **config: str
+    ) -> None:
+        """Create a topic; `min_insync_replicas="2"` and the like set its configuration."""
+        if config:
+            settings = {name.replace("_", "."): value for name, value in config.items()}
+            self.admin.create(topic_config_path(topic), encode_config(settings))
+        self.admin.create(topic_path(topic), encode_topic(partitions))
+
+    def request(
+        self, assignments: dict[tuple[str, int], tuple[int, ...]], *, legacy: bool = False
+    ) -> str:
+        """Ask for a reassignment and return the request's path."""
+        return self.request_raw(encode_request(RequestZnode(assignments, legacy)))
+
+    def request_raw(self, data: bytes) -> str:
+        """Make a request of these bytes and return its path."""
+        return str(self.admin.create(f"{REASSIGNMENT_REQUESTS}/request_", data, sequence=True))
+
+    def join(self, topic: str, partition: int, *replicas: int) -> None:
+        """Let the leader take replicas into the in-sync set."""
+        leader = self.brokers[self.state(topic, partition).leader]
+        for replica in replicas:
+            assert leader.change_isr(topic, partition, add=replica) == "ok"
+
+    def leave(self, topic: str, partition: int, replica: int) -> None:
+        """Let the leader take a replica out of the in-sync set."""
+        leader = self.brokers[self.state(topic, partition).leader]
+        assert leader.change_isr(topic, partition, remove=replica) == "ok"
+
+    def assigned(self, topic: str, partition: int) -> tuple[int, ...]:
+        """Return the assigned replicas."""
+        return decode_topic("", self.admin.get(topic_path(topic))[0])[partition]
+
+    def state(self, topic: str, partition: int) -> StateZnode:
+        """Return leader and in-sync replicas."""
+        return decode_state("", self.admin.get(state_path(topic, partition))[0])
+
+    def child(self, topic: str, partition: int) -> ReassignmentZnode | None:
+        """Return the reassignment in flight."""
+        path = reassignment_path(topic, partition)
+        if self.admin.exists(path) is None:
+            return None
+        return decode_reassignment(path, self.admin.get(path)[0])
+
+    def requests(self) -> list[str]:
+        """Return the names of the pending requests."""
+        return sorted(self.admin.get_children(REASSIGNMENT_REQUESTS))
+
+    def reassigning(self) -> list[str]:
+        """Return the topics that have a znode under /admin/reassignments."""
+        return sorted(self.admin.get_children(REASSIGNMENTS))
+
+    def dump(self, path: str = "") -> dict[str, tuple[int, Any]]:
+        """Return version and content of every znode at and below a path."""
+        data, stat = self.admin.get(path or "/")
+        found = {path or "/": (stat.version, json.loads(data) if data else None)}
+        for child in self.admin.get_children(path or "/"):
+            found |= self.dump(f"{path}/{child}")
+        return found
+
+
+MakeCluster = Callable[..., Cluster]
+
+
+@pytest.fixture
+def make_cluster(zookeeper_server: Any) -> Iterator[MakeCluster]:
+    """Make clusters on the shared server, each on a chroot of its own."""
+    made: list[Cluster] = []
+
+    def make(brokers: Iterable[int] = (1, 2, 3, 4)) -> Cluster:
+        made.append(Cluster(zookeeper_server, brokers))
+        return made[-1]
+
+    yield make
+    for cluster in made:
+        cluster.close()
+
+
+@pytest.fixture
+def cluster(make_cluster: MakeCluster) -> Cluster:
+    """A cluster of brokers 1 to 4, without a controller yet."""
+    return make_cluster()

@@ -1,0 +1,241 @@
+"""Whole reassignments on a real ZooKeeper."""
+
+from typing import Any
+
+from reassure_spec.readings import get_profile
+from reassure_spec.znodes import CONTROLLER_EPOCH, NO_LEADER, ReassignmentZnode, StateZnode
+
+
+def test_first_controller_raises_the_epoch_to_one(cluster: Any) -> None:
+    """The first controller of a fresh cluster has epoch 1, and its znode version 1."""
+    controller = cluster.controller()
+    data, stat = cluster.admin.get(CONTROLLER_EPOCH)
+    assert (controller.is_active, controller.epoch, data, stat.version) == (True, 1, b"1", 1)
+
+
+def test_new_topic_is_brought_online(cluster: Any) -> None:
+    """A new partition is led by its first live replica, all live ones in sync, with epoch 0."""
+    controller = cluster.controller()
+    cluster.die(2)
+    controller.drain()
+    cluster.create_topic("t", {0: (2, 3, 1), 1: (2,)})
+    controller.drain()
+    assert cluster.state("t", 0) == StateZnode(3, 0, 1, (3, 1))
+    assert cluster.admin.exists("/brokers/topics/t/partitions/1") is None
+    cluster.come(2)
+    controller.drain()
+    assert cluster.state("t", 1) == StateZnode(2, 0, 1, (2,))
+
+
+def test_reassignment_moves_a_partition(cluster: Any) -> None:
+    """A move expands the assignment, waits for the target, moves the leader, then completes."""
+    controller = cluster.controller()
+    cluster.create_topic("t", {0: (1, 2), 1: (1,)})
+    controller.drain()
+    cluster.request({("t", 0): (3, 4)})
+    controller.drain()
+    assert cluster.child("t", 0) == ReassignmentZnode(top=2, target=(3, 4))
+    assert cluster.assigned("t", 0) == (1, 2, 3, 4)
+    assert cluster.state("t", 0) == StateZnode(1, 1, 1, (1, 2))
+    cluster.join("t", 0, 3)
+    controller.drain()
+    assert cluster.assigned("t", 0) == (1, 2, 3, 4)
+    cluster.join("t", 0, 4)
+    controller.drain()
+    assert cluster.state("t", 0) == StateZnode(3, 4, 1, (3, 4))
+    assert (cluster.assigned("t", 0), cluster.assigned("t", 1)) == ((3, 4), (1,))
+    assert (cluster.reassigning(), cluster.requests()) == ([], [])
+    assert cluster.brokers[3].leads("t", 0)
+    assert cluster.brokers[1].hosted("t", 0) is None
+
+
+def test_reorder_completes_at_once(cluster: Any) -> None:
+    """A target of the same replicas in another order needs no waiting and keeps the leader."""
+    controller = cluster.controller()
+    cluster.create_topic("t", {0: (1, 2)})
+    cluster.request({("t", 0): (2, 1)})
+    controller.drain()
+    assert cluster.assigned("t", 0) == (2, 1)
+    assert cluster.state("t", 0).leader == 1
+    assert cluster.reassigning() == []
+
+
+def test_change_in_flight_drops_the_surplus(cluster: Any) -> None:
+    """A change drops what the rule ranks below top, and sets the child's data with top kept."""
+    controller = cluster.controller()
+    cluster.create_topic("t", {0: (1, 2)})
+    cluster.request({("t", 0): (2, 3)})
+    controller.drain()
+    before = cluster.admin.exists("/admin/reassignments/t/0")
+    cluster.request({("t", 0): (2, 4)})
+    controller.drain()
+    after = cluster.admin.exists("/admin/reassignments/t/0")
+    assert (after.czxid, after.version) == (before.czxid, before.version + 1)
+    assert cluster.child("t", 0) == ReassignmentZnode(top=2, target=(2, 4))
+    assert cluster.assigned("t", 0) == (1, 2, 4)
+    assert cluster.brokers[3].hosted("t", 0) is None
+
+
+def test_cancel_returns_to_the_old_list(cluster: Any) -> None:
+    """Asking for the old list while a move is in flight restores it and leaves nothing behind."""
+    controller = cluster.controller()
+    cluster.create_topic("t", {0: (1, 2)})
+    cluster.request({("t", 0): (3, 4)})
+    controller.drain()
+    cluster.request({("t", 0): (1, 2)})
+    controller.drain()
+    assert cluster.assigned("t", 0) == (1, 2)
+    assert set(cluster.state("t", 0).isr) == {1, 2}
+    assert (cluster.reassigning(), cluster.requests()) == ([], [])
+
+
+def test_amended_profile_protects_the_target(cluster: Any) -> None:
+    """Under the amended profile a change does not drop an in-sync replica of the new target."""
+    controller = cluster.controller(readings=get_profile("kip-236-amended"))
+    cluster.create_topic("t", {0: (1, 2)})
+    controller.drain()
+    cluster.request({("t", 0): (3, 4)})
+    controller.drain()
+    cluster.join("t", 0, 3)
+    cluster.request({("t", 0): (3, 1)})
+    controller.drain()
+    assert cluster.assigned("t", 0) == (3, 1)
+    assert set(cluster.state("t", 0).isr) == {1, 3}
+
+
+def test_dead_leader_is_replaced_in_assigned_order(cluster: Any) -> None:
+    """When the leader dies the first live in-sync replica of the assignment leads."""
+    controller = cluster.controller()
+    cluster.create_topic("t", {0: (1, 2, 3)})
+    controller.drain()
+    cluster.leave("t", 0, 2)
+    cluster.die(1)
+    controller.drain()
+    assert cluster.state("t", 0) == StateZnode(3, 1, 1, (3,))
+
+
+def test_last_in_sync_replica_stays_in_the_isr(cluster: Any) -> None:
+    """When nobody in sync is left there is no leader, and the in-sync set stays as it was."""
+    controller = cluster.controller()
+    cluster.create_topic("t", {0: (1, 2)})
+    controller.drain()
+    cluster.die(2)
+    controller.drain()
+    cluster.die(1)
+    controller.drain()
+    assert cluster.state("t", 0) == StateZnode(NO_LEADER, 2, 1, (1,))
+    cluster.come(2)
+    controller.drain()
+    assert cluster.state("t", 0).leader == NO_LEADER
+    cluster.come(1)
+    controller.drain()
+    assert cluster.state("t", 0) == StateZnode(1, 3, 1, (1,))
+    cluster.join("t", 0, 2)
+
+
+def test_bounce_between_two_looks_is_noticed(cluster: Any) -> None:
+    """A broker that died and came back before the controller looked is treated as new."""
+    controller = cluster.controller()
+    cluster.create_topic("t", {0: (1, 2)})
+    controller.drain()
+    cluster.die(1)
+    cluster.come(1)
+    controller.drain()
+    assert cluster.state("t", 0) == StateZnode(2, 1, 1, (2,))
+    assert cluster.brokers[1].hosted("t", 0) is not None
+
+
+def test_target_broker_that_is_down_is_waited_for(cluster: Any) -> None:
+    """A dead broker in the target is no reason to refuse; the move goes on when it returns."""
+    controller = cluster.controller()
+    cluster.create_topic("t", {0: (1,)})
+    controller.drain()
+    cluster.die(3)
+    cluster.request({("t", 0): (3,)})
+    controller.drain()
+    assert cluster.assigned("t", 0) == (1, 3)
+    cluster.come(3)
+    controller.drain()
+    cluster.join("t", 0, 3)
+    controller.drain()
+    assert cluster.assigned("t", 0) == (3,)
+
+
+def test_leader_change_by_a_broker_is_not_overwritten(cluster: Any) -> None:
+    """A state written since it was remembered is read again, not written over."""
+    controller = cluster.controller()
+    cluster.create_topic("t", {0: (1, 2)})
+    controller.drain()
+    cluster.request({("t", 0): (1, 3)})
+    assert controller.drain(max_effects=2).next_point == "request.epoch-raised"
+    cluster.leave("t", 0, 2)
+    controller.drain()
+    assert cluster.state("t", 0) == StateZnode(1, 1, 1, (1,))
+    assert cluster.child("t", 0) == ReassignmentZnode(top=2, target=(1, 3))
+
+
+def test_drop_is_decided_again_when_the_isr_changed(cluster: Any) -> None:
+    """A drop is conditional on the in-sync set it was decided from."""
+    controller = cluster.controller()
+    cluster.create_topic("t", {0: (1, 2)})
+    controller.drain()
+    cluster.request({("t", 0): (3, 4)})
+    controller.drain()
+    cluster.request({("t", 0): (4, 3)})
+    held = controller.drain(max_effects=3)
+    assert held.next_point == "change.replicas-dropped"
+    cluster.leave("t", 0, 2)
+    cluster.join("t", 0, 4)
+    controller.drain()
+    assert cluster.assigned("t", 0) == (1, 4, 3)
+    assert cluster.state("t", 0).isr == (1, 4)
+
+
+def test_completion_waits_when_the_target_left_again(cluster: Any) -> None:
+    """Completion stops when a target replica left the in-sync set before the leader moved."""
+    controller = cluster.controller()
+    cluster.create_topic("t", {0: (1,)})
+    controller.drain()
+    cluster.request({("t", 0): (2,)})
+    controller.drain()
+    cluster.join("t", 0, 2)
+    assert controller.drain(max_effects=0).next_point == "completion.leader-moved"
+    cluster.leave("t", 0, 2)
+    controller.drain()
+    assert cluster.assigned("t", 0) == (1, 2)
+    assert cluster.state("t", 0).leader == 1
+    cluster.join("t", 0, 2)
+    controller.drain()
+    assert cluster.assigned("t", 0) == (2,)
+
+
+def test_requests_are_taken_in_sequence_order(cluster: Any) -> None:
+    """Requests that were made while there was no controller are carried out by their numbers."""
+    cluster.create_topic("t", {0: (1,)})
+    targets = [(2,), (3,), (4,), (1, 2), (2, 4), (3, 4), (4, 1), (2, 3), (1, 3), (3, 1), (2, 1)]
+    for target in targets:
+        cluster.request({("t", 0): target})
+    cluster.controller().drain()
+    assert cluster.child("t", 0) == ReassignmentZnode(top=1, target=(2, 1))
+    assert cluster.requests() == []
+
+
+def test_many_reassignments_need_one_watch_on_the_requests(cluster: Any) -> None:
+    """However many reassignments are in flight, the admin paths carry one watch."""
+    controller = cluster.controller()
+    cluster.create_topic("t", dict.fromkeys(range(8), (1, 2)))
+    cluster.request({("t", partition): (3, 4) for partition in range(8)})
+    controller.drain()
+    assert sum(1 for _ in controller.context.in_flight()) == 8
+    watches = cluster.admin.command(b"wchp")
+    chroot = "/" + cluster.hosts.partition("/")[2]
+    paths = [line for line in watches.splitlines() if line.startswith(f"{chroot}/admin")]
+    assert paths == [f"{chroot}/admin/reassignment_requests"]
+
+
+def test_idle_drain_finds_nothing(cluster: Any) -> None:
+    """A drain of a controller that has nothing to do does nothing and says so."""
+    controller = cluster.controller()
+    controller.drain()
+    result = controller.drain()
+    assert (result.effects_done, result.idle, result.held) == (0, True, False)
