@@ -30,7 +30,19 @@ from reassure_proofs.statement import (
     describe_values,
     summarise_verdict,
 )
-from reassure_proofs.symex import Engine, EngineFault, GaveUp, Limits, Path, SBool, Term, concretise
+from reassure_proofs.symex import (
+    Engine,
+    EngineFault,
+    GaveUp,
+    Limits,
+    Path,
+    SBool,
+    Term,
+    concretise,
+    conjunction,
+    disjunction,
+    negation,
+)
 
 
 class ProofFaultError(RuntimeError):
@@ -186,11 +198,9 @@ class _Exploration:
 
     def run(self) -> None:
         for path in self.engine.explore(self.assumed, self._body):
-            condition = z3.And(*path.condition) if path.condition else z3.BoolVal(True)
-            self.paths.append(condition)
+            self.paths.append(path.condition)
             self._replay_witness(path)
-            for goal in self.goals:
-                self._judge(goal, path, condition)
+            self._judge(path)
 
     def _symbols(self, name: str, parameter: Parameter) -> Any:
         if parameter.length is None:
@@ -201,13 +211,22 @@ class _Exploration:
         result = self.function(self.values)
         return result, {goal.name: _formula(goal.claim(self.values, result)) for goal in self.goals}
 
-    def _judge(self, goal: Goal, path: Path[tuple[object, dict[str, Term]]], where: Term) -> None:
-        # Code that raises keeps no promise.
-        claim = path.result[1][goal.name] if path.result is not None else z3.BoolVal(False)
-        broken = z3.Not(claim)
-        self.violations.setdefault(goal.name, []).append(z3.And(where, broken))
-        if self.engine.check(*self.extra[goal.name], broken) is not None:
-            self.suspects.add(goal.name)
+    def _judge(self, path: Path[tuple[object, dict[str, Term]]]) -> None:
+        """Note what would violate each goal on this path, and which goals it does violate."""
+        broken: dict[str, Term] = {}
+        for goal in self.goals:
+            # Code that raises keeps no promise.
+            claim = path.result[1][goal.name] if path.result is not None else z3.BoolVal(False)
+            broken[goal.name] = conjunction(*self.extra[goal.name], negation(claim))
+            violation = conjunction(path.condition, negation(claim))
+            self.violations.setdefault(goal.name, []).append(violation)
+        unsuspected = {name: term for name, term in broken.items() if name not in self.suspects}
+        # One question for all goals: nearly always the answer is that none is violated.
+        if not unsuspected or self.engine.check(disjunction(*unsuspected.values())) is None:
+            return
+        for name, term in unsuspected.items():
+            if self.engine.check(term) is not None:
+                self.suspects.add(name)
 
     def _replay_witness(self, path: Path[tuple[object, dict[str, Term]]]) -> None:
         arguments = _plain(self.values, path.witness)
@@ -227,8 +246,8 @@ class _Exploration:
 
     def certify(self) -> tuple[Certificate, Term]:
         """Ask whether an input that satisfies the hypotheses takes none of the paths."""
-        covered = z3.Or(*self.paths) if self.paths else z3.BoolVal(False)
-        gap = z3.And(*self.assumed, z3.Not(covered))
+        covered = disjunction(*self.paths) if self.paths else z3.BoolVal(False)
+        gap = conjunction(*self.assumed, negation(covered))
         solver = z3.Solver()
         solver.set("timeout", int(self.limits.seconds * 1000))
         solver.add(gap)
@@ -244,7 +263,7 @@ class _Exploration:
         """Return the smallest violation of the goal, after replaying it on the plain code."""
         solver = z3.Solver()
         solver.set("timeout", self.limits.query_milliseconds)
-        solver.add(*self.assumed, *self.extra[goal.name], z3.Or(*self.violations[goal.name]))
+        solver.add(*self.assumed, *self.extra[goal.name], disjunction(*self.violations[goal.name]))
         model = _smallest_model(solver, self.shape, self.values)
         arguments = _plain(self.values, model)
         result, error = _call(self.function, arguments)
@@ -279,7 +298,7 @@ def explore_shape(
         work.run()
         outcome.certificate, outcome.gap = work.certify()
         outcome.obligations = [
-            Obligation(goal.name, (*work.assumed, *work.extra[goal.name]), z3.Or(*violations))
+            Obligation(goal.name, (*work.assumed, *work.extra[goal.name]), disjunction(*violations))
             for goal in goals
             if (violations := work.violations.get(goal.name))
         ]

@@ -40,6 +40,30 @@ Term = Any
 Result = TypeVar("Result")
 
 
+def conjunction(*terms: Term) -> Term:
+    """Return the term that holds if all of these do.
+
+    The solver's own `And` converts and checks every operand, which costs more than all questions.
+    """
+    return _connected(z3.Z3_mk_and, terms)
+
+
+def disjunction(*terms: Term) -> Term:
+    """Return the term that holds if at least one of these does."""
+    return _connected(z3.Z3_mk_or, terms)
+
+
+def negation(term: Term) -> Term:
+    """Return the term that holds if this one does not."""
+    return z3.BoolRef(z3.Z3_mk_not(term.ctx_ref(), term.as_ast()), term.ctx)
+
+
+def _connected(make: Callable[..., Any], terms: Sequence[Term]) -> Term:
+    context = z3.main_ctx()
+    operands = (z3.Ast * len(terms))(*(term.as_ast() for term in terms))
+    return z3.BoolRef(make(context.ref(), len(terms), operands), context)
+
+
 class GaveUp(BaseException):
     """The question cannot be settled: a limit was reached or the code does what is not supported.
 
@@ -72,8 +96,8 @@ class Limits:
 class Path(Generic[Result]):
     """One way through the code under test."""
 
-    condition: tuple[Term, ...]
-    """What was decided, in order; the input takes this path if and only if all of it holds."""
+    condition: Term
+    """All that was decided; an input takes this path if and only if it satisfies that."""
     result: Result | None
     """What the code returned, None if it raised."""
     error: Exception | None
@@ -89,6 +113,8 @@ class _Decision:
     literal: Term
     """The term as answered: itself or its negation."""
     answer: bool
+    path: Term
+    """This literal and all before it; paths share the beginning that they have in common."""
     opposite: Term | None = None
     """The literal of the other answer while that is still to be visited, else None."""
     model: Term | None = None
@@ -165,7 +191,7 @@ class Engine:
         # A question that was answered on this path is recorded again, but not asked again.
         decision = self._known.get(question.id)
         if decision is not None:
-            decision = _Decision(question.id, decision.literal, decision.answer)
+            decision = _Decision(question.id, decision.literal, decision.answer, self._path())
         else:
             decision = self._open(question)
         self._known[question.id] = decision
@@ -188,21 +214,27 @@ class Engine:
             self._running = False
         if self._cursor < len(self._trail):
             raise EngineFault("the code under test asked fewer questions when it was run again")
-        condition = tuple(decision.literal for decision in self._trail)
-        return Path(condition, result, error, self._model)
+        return Path(self._path(), result, error, self._model)
+
+    def _path(self, *literals: Term) -> Term:
+        """Return the condition of the path up to here, and the literals."""
+        before = (self._trail[-1].path,) if self._trail else ()
+        terms = (*before, *literals)
+        return terms[0] if len(terms) == 1 else conjunction(*terms)
 
     def _open(self, question: "SBool") -> _Decision:
         """Answer a question for the first time, as the model at hand does."""
         answer = z3.is_true(self._model.eval(question.term, model_completion=True))
-        literal, opposite = question.term, z3.Not(question.term)
+        literal, opposite = question.term, negation(question.term)
         if not answer:
             literal, opposite = opposite, literal
         model = self.check(opposite)
         if model is None:
-            return _Decision(question.id, literal, answer)
+            return _Decision(question.id, literal, answer, self._path(literal))
         self._solver.push()
         self._solver.add(literal)
-        return _Decision(question.id, literal, answer, opposite, model, branching=True)
+        path = self._path(literal)
+        return _Decision(question.id, literal, answer, path, opposite, model, branching=True)
 
     def _replay(self, question: "SBool") -> bool:
         decision = self._trail[self._cursor]
@@ -222,8 +254,9 @@ class Engine:
                 self._solver.pop()
             if last.opposite is not None:
                 self._model = last.model
+                path = self._path(last.opposite)
                 self._trail.append(
-                    _Decision(last.question, last.opposite, not last.answer, branching=True)
+                    _Decision(last.question, last.opposite, not last.answer, path, branching=True)
                 )
                 self._solver.push()
                 self._solver.add(last.opposite)
@@ -354,8 +387,8 @@ class SBool(_Symbolic):
 
     __slots__ = ()
 
-    __and__ = __rand__ = _operator(z3.And, result="SBool")
-    __or__ = __ror__ = _operator(z3.Or, result="SBool")
+    __and__ = __rand__ = _operator(conjunction, result="SBool")
+    __or__ = __ror__ = _operator(disjunction, result="SBool")
     __xor__ = __rxor__ = __ne__ = _operator(z3.Xor, result="SBool")
     __eq__ = _operator(lambda a, b: a == b, result="SBool")
     __invert__ = _refuse
@@ -370,7 +403,12 @@ class SBool(_Symbolic):
         return self.engine.decide(self)
 
     def _number(self) -> SInt:
-        return SInt(self.engine, z3.If(self.term, z3.IntVal(1), z3.IntVal(0)))
+        made = self.engine.made
+        found: SInt | None = made.get(("number", self.id))
+        if found is None:
+            found = SInt(self.engine, z3.If(self.term, z3.IntVal(1), z3.IntVal(0)))
+            made["number", self.id] = found
+        return found
 
 
 _NAMED_SUBSCRIPT: Final = re.compile(r"(\w+)\[([^\[\]]*)\]")
