@@ -99,6 +99,10 @@ def _why_not_client(step: s.Step, now: Situation) -> str:
         case s.Foreign(kind):
             if kind in now.planted:
                 return "it was planted already"
+            if kind.startswith("child-") and now.acting:
+                # Only a controller that takes over looks through the records; one that acts has
+                # written them all and watches none of them.
+                return "a controller acts, and reads the records only when it takes over"
     return ""
 
 

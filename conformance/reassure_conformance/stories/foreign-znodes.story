@@ -4,9 +4,10 @@ brokers: 1,2,3
 create orders with 1,2
 plant foreign queue-name
 plant foreign queue-short-number
-plant foreign child-of-no-topic
-plant foreign child-of-no-partition
 request orders-0 to 2,3
 kill controller
+plant foreign child-of-no-topic
+plant foreign child-of-no-partition
+plant foreign child-name
 elect
 3 joins orders-0
