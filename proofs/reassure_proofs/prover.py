@@ -310,7 +310,7 @@ def explore_shape(
     except GaveUp as stop:
         outcome.reason = str(stop)
     except EngineFault as fault:
-        raise ProofFaultError(f"the executor is at fault: {fault}") from fault
+        raise ProofFaultError(f"the proof cannot be trusted: {fault}") from fault
     outcome.queries = work.engine.queries if work is not None else 0
     outcome.seconds = time.monotonic() - started
     return outcome

@@ -213,12 +213,12 @@ class _DropsPath(Engine):
 
 
 class _NegatesWrongly(Engine):
-    """Records the question itself where the answer was no."""
+    """Puts the question itself into the path's condition where the answer was no."""
 
     def _open(self, question: Any) -> _Decision:
         decision = super()._open(question)
         if not decision.answer:
-            decision.literal, decision.opposite = question.term, decision.opposite
+            decision.path = self._path(question.term)
         return decision
 
 
@@ -238,7 +238,7 @@ def test_fault_in_the_executor_is_caught(
 ) -> None:
     """An executor with a planted fault proves nothing: it is reported as being at fault."""
     monkeypatch.setattr(prover, "Engine", faulty)
-    with pytest.raises(ProofFaultError, match="at fault"):
+    with pytest.raises(ProofFaultError, match="cannot be trusted"):
         _prove(lambda v: (v["n"] in v["xs"], sorted(v["xs"])), lambda v, r: True)
 
 
