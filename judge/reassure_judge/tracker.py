@@ -115,7 +115,7 @@ class PartitionTracker:
                 return DeleteRequest(sequence)
         return None
 
-    @clause("controller.write.epoch-checked")
+    @clause("controller.write.epoch-checked", "znode.well-formed")
     def _judge(self, seen: Observation, write: Write) -> None:
         outcome = self._accept(seen, write)
         if isinstance(outcome, Accepted) and not isinstance(write, ChangeIsr):
@@ -131,6 +131,7 @@ class PartitionTracker:
         self.partition = outcome.state
         self.tainted = False
         self._owed_reported = None
+        self.exercised["znode.well-formed"] += 1
         for clause_id in outcome.clauses:
             self.exercised[clause_id] += 1
         for invariant in _ALWAYS:
