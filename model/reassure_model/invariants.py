@@ -69,9 +69,14 @@ def find_isr_outside_assigned(partition: Partition) -> str | None:
 
 @clause("top.bounds-assigned")
 def find_too_many_assigned(partition: Partition) -> str | None:
-    """Say so when more replicas are assigned than top and the target allow."""
-    flight = partition.reassignment
+    """Say so when more replicas are assigned than top and the target allow.
+
+    While no leader is in sync a drop that is due waits.
+    """
+    state, flight = partition.state, partition.reassignment
     if flight is None or partition.assigned is None:
+        return None
+    if state is None or state.leader not in state.isr:
         return None
     most = flight.top + len(flight.target)
     if len(partition.assigned) <= most:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from reassure_model.drop import compute_drop
 from reassure_model.outcome import Rejected
 from reassure_model.requests import Change, New, Refusal, decide_request
-from reassure_model.rules import accept_write
+from reassure_model.rules import accept_write, is_drop_held
 from reassure_model.selectors import select_new, select_offline, select_reassigned
 from reassure_model.state import (
     LeaderAndIsr,
@@ -98,8 +98,11 @@ def _find_drop(partition: Partition, readings: Readings) -> ReplicaList:
     flight, state = partition.reassignment, partition.state
     if not partition.drop_due or flight is None or partition.assigned is None:
         return ()
-    leader, isr = (NO_LEADER, ()) if state is None else (state.leader, state.isr)
-    return compute_drop(partition.assigned, leader, isr, flight.top, flight.target, readings)
+    if state is None or state.leader not in state.isr:
+        return ()
+    return compute_drop(
+        partition.assigned, state.leader, state.isr, flight.top, flight.target, readings
+    )
 
 
 @clause("drop.carried-out", "expand.carried-out", "expand.announced")
@@ -107,6 +110,8 @@ def next_for_change(partition: Partition, around: Surroundings, readings: Readin
     """Drop what the change leaves over, add the target, then tell the leader by a new epoch."""
     assigned, state, flight = partition.assigned, partition.state, partition.reassignment
     assert assigned is not None and flight is not None
+    if is_drop_held(partition):
+        return None
     drop = _find_drop(partition, readings)
     if drop:
         if state is not None and any(replica in drop for replica in state.isr):

@@ -44,7 +44,8 @@ def compute_drops(partition: Partition, readings: Readings) -> frozenset[frozens
     """Return every drop set that the rule allows for the change that is due.
 
     The documents rank in-sync before out-of-sync replicas and leave the order inside each group
-    open (reading `drop.order`), so all choices of who comes first in a group are allowed.
+    open (reading `drop.order`), so all choices of who comes first in a group are allowed. Where no
+    leader takes the first place and no more than top replicas are assigned, nothing need go.
     """
     flight, state = partition.reassignment, partition.state
     if flight is None or partition.assigned is None:
@@ -52,7 +53,8 @@ def compute_drops(partition: Partition, readings: Readings) -> frozenset[frozens
     leader = state.leader if state is not None else NO_LEADER
     isr = state.isr if state is not None else ()
     others = tuple(r for r in partition.assigned if r not in isr and r != leader)
-    drops = set()
+    spare = leader not in isr and len(partition.assigned) <= flight.top
+    drops: set[frozenset[int]] = {frozenset()} if spare else set()
     for first_isr in _choices(isr, flight.top):
         for first_others in _choices(others, flight.top):
             drop = compute_drop(
@@ -66,6 +68,20 @@ def compute_drops(partition: Partition, readings: Readings) -> frozenset[frozens
             )
             drops.add(frozenset(drop))
     return frozenset(drops)
+
+
+@clause("drop.offline.skip")
+def is_drop_held(partition: Partition) -> bool:
+    """Whether a drop that is due has to wait until there is a leader in sync.
+
+    The rule keeps enough in-sync replicas only because the leader is one of them and comes first.
+    Without such a leader it can name the last in-sync copy (finding drop-11). So the drop waits,
+    and with it the expansion, which comes after.
+    """
+    assigned, state, flight = partition.assigned, partition.state, partition.reassignment
+    if not partition.drop_due or assigned is None or flight is None:
+        return False
+    return len(assigned) > flight.top and (state is None or state.leader not in state.isr)
 
 
 def _choices(replicas: ReplicaList, top: int) -> list[ReplicaList]:
@@ -301,6 +317,8 @@ def _judge_drop_from_isr(
 ) -> Rejected | None:
     old, flight = partition.state, partition.reassignment
     assert old is not None and flight is not None
+    if readings.offline_drop == "skip" and is_drop_held(partition):
+        return Rejected("drop.offline.skip", f"dropped {sorted(dropped)} without a leader in sync")
     if old.leader in dropped:
         return Rejected("drop.leader-kept", f"leader {old.leader} was dropped")
     if readings.drop_protects == "target" and any(r in flight.target for r in dropped):
@@ -430,6 +448,8 @@ def accept_drop(
         if not is_target_in_sync(partition) and not removed & set(flight.target):
             return Rejected("complete.target-in-sync", _missing(partition, flight))
         return Rejected("assigned.change.only-as-due", f"{sorted(removed)} left; no drop is due")
+    if readings.offline_drop == "skip" and is_drop_held(partition):
+        return Rejected("drop.offline.skip", f"{sorted(removed)} left without a leader in sync")
     if readings.drop_protects == "target" and removed & set(flight.target):
         return Rejected("drop.protect-target", f"dropped {sorted(removed & set(flight.target))}")
     if removed not in compute_drops(partition, readings):
@@ -473,6 +493,8 @@ def accept_expansion(partition: Partition, new: ReplicaList, readings: Readings)
     missing = set(flight.target) - set(new)
     if missing:
         return Rejected("expand.whole-target", f"target replicas left out: {sorted(missing)}")
+    if is_drop_held(partition):
+        return Rejected("drop.before-expansion", "the drop waits for a leader in sync")
     late = readings.drop_evaluated == "after-expansion"
     if partition.drop_due and not late and frozenset() not in compute_drops(partition, readings):
         return Rejected("drop.before-expansion", _describe_drops(partition, frozenset(), readings))
@@ -559,7 +581,10 @@ def accept_update_reassignment(
     if isinstance(clauses, Rejected):
         return clauses
     after = replace(partition, reassignment=wanted, drop_due=True, completing=False)
-    return Accepted(after, (*clauses, "top.once-per-chain", "child.update-in-place"))
+    clauses = (*clauses, "top.once-per-chain", "child.update-in-place")
+    if readings.offline_drop == "skip" and is_drop_held(after):
+        clauses = (*clauses, "drop.offline.skip")
+    return Accepted(after, clauses)
 
 
 @clause("complete.child-last", "child.update-in-place")
@@ -634,4 +659,20 @@ def accept_write(
 def apply_failover(partition: Partition, readings: Readings) -> Partition:
     """Return the partition as the next controller finds it: what was only in memory is gone."""
     again = readings.drop_reevaluated_on_failover == "yes" and partition.reassignment is not None
-    return replace(partition, drop_due=again, completing=False)
+    due = again or is_change_unfinished(partition)
+    return replace(partition, drop_due=due, completing=False)
+
+
+@clause("drop.carried-out", "top.bounds-assigned")
+def is_change_unfinished(partition: Partition) -> bool:
+    """Whether a change of the target was recorded and its drop, as far as can be seen, was not.
+
+    The drop comes before the expansion, so it is still due where more than top replicas are
+    assigned and the target is not among them yet. It is due as well where more replicas are
+    assigned than top and the target allow: no carried out drop leaves so many.
+    """
+    assigned, flight = partition.assigned, partition.reassignment
+    if flight is None or assigned is None or len(assigned) <= flight.top:
+        return False
+    missing = any(replica not in assigned for replica in flight.target)
+    return missing or len(assigned) > flight.top + len(flight.target)
