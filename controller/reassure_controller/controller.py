@@ -470,7 +470,7 @@ class Controller:
         if kind == LOST:
             self._forget()
         elif kind == CONNECTED or path == CONTROLLER:
-            self._unsettled = True
+            self._unsettled = self._candidate
         return True
 
     def _next_event(self) -> tuple[str, str] | None:
@@ -518,7 +518,7 @@ class Controller:
         expired = session_id(self._client) != self._session
         if expired and not self._is_reckless:
             self._forget()
-            self._unsettled = True
+            self._unsettled = self._candidate
             return
         self._reader.forget_watches()
         self._check_still_controller()

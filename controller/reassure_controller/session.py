@@ -60,14 +60,18 @@ def connect(hosts: str, *, timeout_s: float = 10.0) -> KazooClient:
     timeout error when no server answers.
     """
     retry = KazooRetry(max_tries=-1, delay=0.01, backoff=2, max_delay=0.25, max_jitter=0.2)
-    address, slash, chroot = hosts.partition("/")
-    if slash:
-        with_root = KazooClient(hosts=address, timeout=timeout_s, connection_retry=retry)
-        with_root.start()
-        with_root.ensure_path("/" + chroot)
-        stop(with_root)
     client = KazooClient(hosts=hosts, timeout=timeout_s, connection_retry=retry)
-    client.start()
+    client.start_async().wait(timeout_s)
+    if not client.connected:
+        client.stop()
+        client.close()
+        raise KazooTimeoutError(f"no ZooKeeper answered at {hosts} within {timeout_s} s")
+    chroot = client.chroot
+    if chroot:
+        # A client cannot create the chroot it lives in, so it steps out of it for a moment.
+        client.chroot = ""
+        client.ensure_path(chroot)
+        client.chroot = chroot
     return client
 
 
