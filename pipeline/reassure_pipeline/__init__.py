@@ -1,0 +1,8 @@
+"""Archives of history, judged: the local engine, and the same work on Spark.
+
+* `audit`: judge transaction logs, whatever cluster left them; `report` is what that answers.
+* `archive`: which files make one history, and what it begins from.
+* `stages`: the work itself, route and track, as both engines do it.
+* `spark` and `gateway`: the stages spread over Spark, and its Java started.
+* `sample`: histories made to measure, for tests and benchmarks.
+"""

@@ -1,0 +1,122 @@
+"""Judge transaction logs, whatever cluster left them: the local engine, and the way to Spark.
+
+The local engine reads every file once, in order, and judges as it reads; memory is needed for the
+partitions, not for the transactions. Both engines answer the same report.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from reassure_pipeline.archive import (
+    Archive,
+    FileFacts,
+    check_joint,
+    find_archives,
+    load_base,
+)
+from reassure_pipeline.report import (
+    ArchiveReport,
+    AuditReport,
+    join_facts,
+    report_archive,
+    report_audit,
+)
+from reassure_pipeline.stages import Judging, Routing
+from reassure_spec.readings import Readings
+from reassure_zookeeper.transactions import Transaction
+from reassure_zookeeper.txnlog import LogFile
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is going on, how much is done and how much there is."""
+
+
+def audit_local(
+    paths: Sequence[Path],
+    profile: str,
+    readings: Readings,
+    *,
+    at_rest: bool = False,
+    progress: Progress | None = None,
+) -> AuditReport:
+    """Judge the logs that `paths` name, in this process.
+
+    A path is a data directory, its `version-2`, or a log file (`reassure_pipeline.archive`). With
+    `at_rest` the end of each history counts as a rest: what a controller owes by then is judged
+    too. Raises `LogsMissing` where there is no transaction, `DamagedFile` for damage anywhere but
+    at the end of the last log, `ReplayError` for a snapshot that the logs do not fit.
+    """
+    archives = find_archives(paths)
+    total = sum(len(archive.files) for archive in archives)
+    exercised: Counter[str] = Counter()
+    reports: list[ArchiveReport] = []
+    done = 0
+    for archive in archives:
+        audit = _LocalAudit(archive, readings, at_rest=at_rest)
+        for file in archive.files:
+            if progress is not None:
+                progress(f"reading {file.name}", done, total)
+            audit.read(file)
+            done += 1
+        reports.append(audit.report(exercised))
+    return report_audit(profile, exercised, reports)
+
+
+def audit_spark(
+    paths: Sequence[Path],
+    profile: str,
+    readings: Readings,
+    master: str = "local[2]",
+    *,
+    at_rest: bool = False,
+    progress: Progress | None = None,
+) -> AuditReport:
+    """Do the same as `audit_local` on Spark; see `reassure_pipeline.spark`."""
+    from reassure_pipeline.spark import audit_spark as audit
+
+    return audit(paths, profile, readings, master, at_rest=at_rest, progress=progress)
+
+
+class _LocalAudit:
+    """One archive on its way through both stages."""
+
+    def __init__(self, archive: Archive, readings: Readings, *, at_rest: bool) -> None:
+        self._archive = archive
+        base = load_base(archive)
+        self._after = -1 if base is None else base.zxid
+        self._routing = Routing(archive.begins, base, keep_keys=at_rest)
+        self._judging = Judging(readings)
+        self._files: list[FileFacts] = []
+        self._before: FileFacts | None = None
+        for seen in self._routing.begin():
+            self._judging.observe(seen)
+
+    def read(self, path: Path) -> None:
+        """Judge one file, the next in order."""
+        file = LogFile(path)
+        first, judged = -1, 0
+        for batch in file.batches():
+            if first < 0:
+                first = batch[0].zxid
+                check_joint(self._before, path, first)
+            judged += self._judge(batch)
+        facts = FileFacts(path, first, file.last_zxid, judged, file.tail)
+        self._before = join_facts(self._before, facts)
+        self._files.append(facts)
+
+    def _judge(self, batch: list[Transaction]) -> int:
+        after, feed, observe = self._after, self._routing.feed, self._judging.observe
+        if batch[0].zxid <= after:
+            batch = [transaction for transaction in batch if transaction.zxid > after]
+        for transaction in batch:
+            for seen in feed(transaction):
+                observe(seen)
+        return len(batch)
+
+    def report(self, exercised: Counter[str]) -> ArchiveReport:
+        """Finish, and add to the sums of the whole audit how often each clause was exercised."""
+        for rest in self._routing.finish():
+            self._judging.rest(rest)
+        judged = self._judging.sum_up()
+        exercised.update(judged.exercised)
+        return report_archive(self._archive, self._files, self._routing.known, judged)

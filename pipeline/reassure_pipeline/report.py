@@ -1,0 +1,174 @@
+"""What an audit answers: verdicts, findings, and what each archive was worth.
+
+The report is the same, byte for byte, whichever engine made it: everything is sorted, and nothing
+in it tells of time or place of work.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from reassure_judge.verdicts import (
+    HOLDS,
+    NOT_EXERCISED,
+    UNKNOWN,
+    VIOLATED,
+    ClauseVerdict,
+    Violation,
+    summarise,
+)
+from reassure_pipeline.archive import Archive, FileFacts, Hole, check_joint
+from reassure_pipeline.stages import Judged, Known, is_settled
+from reassure_zookeeper.txnlog import TornTail
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveReport:
+    """What one archive came to."""
+
+    archive: Archive
+    transactions: int
+    """Transactions judged, refused ones included; those before a snapshot are not."""
+    partitions: int
+    first_zxid: int
+    """First transaction in the files."""
+    last_zxid: int
+    partial: bool
+    """Whether something that the judge should know is missing: the beginning, or a part amid."""
+    violations: tuple[Violation, ...]
+    unsettled: tuple[Violation, ...]
+    """Findings that may be due to what is missing."""
+    follow_ups: int
+    """Rejected writes that only follow from a finding."""
+    holes: tuple[Hole, ...]
+    torn_tail: TornTail | None
+    """The unfinished last record of the last file; normal where a server was killed."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record that reports print."""
+        tail, snapshot = self.torn_tail, self.archive.snapshot
+        return {
+            "path": self.archive.name,
+            "begins": self.archive.begins,
+            "snapshot": None if snapshot is None else str(snapshot),
+            "partial": self.partial,
+            "first_zxid": self.first_zxid,
+            "last_zxid": self.last_zxid,
+            "transactions": self.transactions,
+            "partitions": self.partitions,
+            "violations": len(self.violations),
+            "unsettled": len(self.unsettled),
+            "follow_ups": self.follow_ups,
+            "holes": [{"after": hole.after, "before": hole.before} for hole in self.holes],
+            "torn_tail": None
+            if tail is None
+            else {"file": str(tail.file), "offset": tail.offset, "reason": tail.reason},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """What an audit came to."""
+
+    profile: str
+    archives: tuple[ArchiveReport, ...]
+    clauses: tuple[ClauseVerdict, ...]
+
+    @property
+    def verdict(self) -> str:
+        """`violated`, `unknown` where findings are unsettled only, else `holds`."""
+        if any(archive.violations for archive in self.archives):
+            return VIOLATED
+        return UNKNOWN if any(archive.unsettled for archive in self.archives) else HOLDS
+
+    @property
+    def violations(self) -> tuple[Violation, ...]:
+        """All violations, archive by archive, by zxid."""
+        return tuple(v for archive in self.archives for v in archive.violations)
+
+    def as_json_dict(self) -> dict[str, Any]:
+        """Return the body of the JSON document.
+
+        `violations` and `unsettled` are alike; each record says which archive it is of.
+        """
+        return {
+            "verdict": self.verdict,
+            "counts": {
+                "transactions": sum(archive.transactions for archive in self.archives),
+                "partitions": sum(archive.partitions for archive in self.archives),
+                "violations": len(self.violations),
+                # A damaged log ends the audit, so a report never has any.
+                "damaged": 0,
+            },
+            "violations": [
+                {**found.as_dict(), "archive": archive.archive.name}
+                for archive in self.archives
+                for found in archive.violations
+            ],
+            "unsettled": [
+                {**found.as_dict(), "archive": archive.archive.name}
+                for archive in self.archives
+                for found in archive.unsettled
+            ],
+            "clauses": [clause.as_dict() for clause in self.clauses],
+            "archives": [archive.as_dict() for archive in self.archives],
+        }
+
+
+def find_holes(files: Iterable[FileFacts]) -> tuple[Hole, ...]:
+    """Return the holes between files in order; raises `DamagedLog` as `check_joint` does."""
+    holes = []
+    before: FileFacts | None = None
+    for facts in files:
+        if facts.first_zxid >= 0:
+            hole = check_joint(before, facts.path, facts.first_zxid)
+            holes += [] if hole is None else [hole]
+        before = join_facts(before, facts)
+    return tuple(holes)
+
+
+def join_facts(before: FileFacts | None, facts: FileFacts) -> FileFacts:
+    """Return what the next file must go on from: a file without transactions changes nothing."""
+    if facts.first_zxid >= 0 or before is None:
+        return facts
+    return replace(before, tail=before.tail or facts.tail)
+
+
+def report_archive(
+    archive: Archive, files: list[FileFacts], known: Known, judged: Judged
+) -> ArchiveReport:
+    """Put together what one archive came to."""
+    holes = find_holes(files)
+    found = sorted(judged.found)
+    settled = [is_settled(violation, known, holes) for violation in found]
+    filled = [facts for facts in files if facts.first_zxid >= 0]
+    return ArchiveReport(
+        archive=archive,
+        transactions=sum(facts.judged for facts in files),
+        partitions=judged.partitions,
+        first_zxid=filled[0].first_zxid,
+        last_zxid=filled[-1].last_zxid,
+        partial=known.unborn or bool(holes),
+        violations=tuple(v for v, is_sure in zip(found, settled, strict=True) if is_sure),
+        unsettled=tuple(v for v, is_sure in zip(found, settled, strict=True) if not is_sure),
+        follow_ups=judged.follow_ups,
+        holes=holes,
+        torn_tail=files[-1].tail,
+    )
+
+
+def report_audit(
+    profile: str, exercised: Counter[str], archives: Iterable[ArchiveReport]
+) -> AuditReport:
+    """Put together what an audit came to."""
+    listed = tuple(archives)
+    violations = [v for archive in listed for v in archive.violations]
+    doubts = Counter(v.clause for archive in listed for v in archive.unsettled)
+    clauses = []
+    for clause in summarise(profile, exercised, violations):
+        count = doubts[clause.id]
+        unknown = count and clause.verdict in (HOLDS, NOT_EXERCISED)
+        verdict = UNKNOWN if unknown else clause.verdict
+        clauses.append(replace(clause, verdict=verdict, exercised=clause.exercised + count))
+    return AuditReport(profile, listed, tuple(clauses))

@@ -1,0 +1,328 @@
+"""Histories made to measure: what a correct cluster writes, transaction by transaction.
+
+A `SampleCluster` keeps the books of a small cluster (versions, epochs, assignments) and appends to
+`transactions` what each actor would have written: brokers register, a controller is elected, topics
+appear, requests are submitted and carried out. Every single write is a method of its own, so that a
+history with one planted fault is the correct one with one call added, left out or changed. Each
+method returns the zxid of what it wrote.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from reassure_spec import znodes
+from reassure_spec.znodes import ReassignmentZnode, ReplicaList, RequestZnode, StateZnode
+from reassure_zookeeper.transactions import (
+    Check,
+    CloseSession,
+    Create,
+    CreateSession,
+    Delete,
+    Op,
+    SetData,
+    Transaction,
+    committed,
+    multi,
+)
+
+CLIENT: Final = 0x1000
+"""Session of the client that creates topics and submits requests."""
+_FIRST_BROKER: Final = 0x2000
+_MS_PER_TRANSACTION: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class SamplePartition:
+    """A partition as the books have it."""
+
+    assigned: ReplicaList
+    state: StateZnode
+    top: int = 0
+
+
+class SampleCluster:
+    """A cluster that writes its own history; brokers 1 to `brokers`, broker 1 is controller."""
+
+    def __init__(
+        self, brokers: int = 8, chroot: str = "", first_zxid: int = 1, time_ms: int = 10**12
+    ) -> None:
+        self.chroot = chroot
+        self.zxid = first_zxid - 1
+        self.time_ms = time_ms
+        self.transactions: list[Transaction] = []
+        self.partitions: dict[tuple[str, int], SamplePartition] = {}
+        self.epoch = 0
+        self.controller = 0
+        self.requests = 0
+        self._versions: dict[str, int] = {}
+        self._begin(brokers)
+
+    # The few ways to write ------------------------------------------------------------------------
+
+    def append(self, *ops: Op, session: int = CLIENT) -> int:
+        """Append one transaction of these ops as they stand; answer its zxid."""
+        self.zxid += 1
+        self.time_ms += _MS_PER_TRANSACTION
+        make = committed if len(ops) == 1 else multi
+        self.transactions.append(
+            make(*ops, zxid=self.zxid, session_id=session, time_ms=self.time_ms)
+        )
+        return self.zxid
+
+    def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> Create:
+        """Return the op that creates a znode."""
+        self._versions[path] = 0
+        return Create(self.chroot + path, data, ephemeral=ephemeral)
+
+    def put(self, path: str, data: bytes) -> SetData:
+        """Return the op that writes a znode."""
+        self._versions[path] = self._versions.get(path, 0) + 1
+        return SetData(self.chroot + path, data, self._versions[path])
+
+    def delete(self, path: str) -> Delete:
+        """Return the op that deletes a znode."""
+        return Delete(self.chroot + path)
+
+    def control(self, *ops: Op, fenced: bool = True) -> int:
+        """Append a controller's transaction, which checks the controller epoch unless told not."""
+        fence = (Check(self.chroot + znodes.CONTROLLER_EPOCH, self.epoch + 1),) if fenced else ()
+        return self.append(*fence, *ops, session=_FIRST_BROKER + self.controller)
+
+    # Brokers and controllers ----------------------------------------------------------------------
+
+    def _begin(self, brokers: int) -> None:
+        self.append(CreateSession(30_000))
+        made = {""}
+        parents = [self.chroot] if self.chroot else []
+        for path in [*parents, *(self.chroot + root for root in znodes.PERSISTENT_ROOTS)]:
+            parts = path.split("/")
+            for depth in range(2, len(parts) + 1):
+                part = "/".join(parts[:depth])
+                if part not in made:
+                    made.add(part)
+                    self.append(Create(part))
+        self.append(self.create(znodes.CONTROLLER_EPOCH, b"0"))
+        for broker in range(1, brokers + 1):
+            self.register(broker)
+        self.elect(1)
+
+    def register(self, broker: int) -> int:
+        """Start a broker: a session, and its registration."""
+        session = _FIRST_BROKER + broker
+        self.append(CreateSession(30_000), session=session)
+        data = znodes.encode_broker("127.0.0.1", 9000 + broker, self.time_ms)
+        return self.append(
+            self.create(znodes.broker_path(broker), data, ephemeral=True), session=session
+        )
+
+    def kill(self, broker: int) -> int:
+        """Expire a broker's session, and with it its registration."""
+        path = self.chroot + znodes.broker_path(broker)
+        return self.append(CloseSession((path,)), session=_FIRST_BROKER + broker)
+
+    def elect(self, broker: int) -> int:
+        """Make a broker the controller, with the next epoch."""
+        self.epoch += 1
+        self.controller = broker
+        return self.append(
+            self.create(
+                znodes.CONTROLLER, znodes.encode_controller(broker, self.time_ms), ephemeral=True
+            ),
+            self.put(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(self.epoch)),
+            session=_FIRST_BROKER + broker,
+        )
+
+    # Topics and partitions ------------------------------------------------------------------------
+
+    def create_topic(self, topic: str, assignment: Mapping[int, ReplicaList]) -> int:
+        """Create a topic, and bring its partitions online."""
+        path = znodes.topic_path(topic)
+        zxid = self.append(self.create(path, znodes.encode_topic(assignment)))
+        self.control(self.create(f"{path}/partitions"))
+        for number, assigned in assignment.items():
+            state = StateZnode(assigned[0], 0, self.epoch, assigned)
+            self.partitions[topic, number] = SamplePartition(assigned, state)
+            self.control(
+                self.create(znodes.partition_path(topic, number)),
+                self.create(znodes.state_path(topic, number), znodes.encode_state(state)),
+            )
+        return zxid
+
+    def write_state(
+        self,
+        topic: str,
+        number: int,
+        leader: int | None = None,
+        isr: ReplicaList | None = None,
+        *,
+        raised: int = 1,
+        fenced: bool = True,
+    ) -> int:
+        """Write leader and in-sync replicas as the controller, raising the leader epoch."""
+        partition = self.partitions[topic, number]
+        before = partition.state
+        state = StateZnode(
+            before.leader if leader is None else leader,
+            before.leader_epoch + raised,
+            self.epoch,
+            before.isr if isr is None else isr,
+        )
+        self.partitions[topic, number] = replace(partition, state=state)
+        data = znodes.encode_state(state)
+        return self.control(self.put(znodes.state_path(topic, number), data), fenced=fenced)
+
+    def write_isr(
+        self, topic: str, number: int, isr: ReplicaList, writer: int | None = None
+    ) -> int:
+        """Write the in-sync replicas as the leader, or as another broker."""
+        partition = self.partitions[topic, number]
+        state = replace(partition.state, isr=isr)
+        self.partitions[topic, number] = replace(partition, state=state)
+        session = _FIRST_BROKER + (state.leader if writer is None else writer)
+        data = znodes.encode_state(state)
+        return self.append(self.put(znodes.state_path(topic, number), data), session=session)
+
+    def join(self, topic: str, number: int, replicas: Iterable[int]) -> int:
+        """Let replicas join the in-sync set, one write each."""
+        zxid = self.zxid
+        for replica in replicas:
+            isr = self.partitions[topic, number].state.isr
+            if replica not in isr:
+                zxid = self.write_isr(topic, number, (*isr, replica))
+        return zxid
+
+    def write_assigned(self, topic: str, number: int, assigned: ReplicaList) -> int:
+        """Write the assigned replicas of one partition."""
+        partition = self.partitions[topic, number]
+        self.partitions[topic, number] = replace(partition, assigned=assigned)
+        whole = {n: p.assigned for (name, n), p in self.partitions.items() if name == topic}
+        return self.control(self.put(znodes.topic_path(topic), znodes.encode_topic(whole)))
+
+    # Requests and reassignments -------------------------------------------------------------------
+
+    def submit(self, topic: str, targets: Mapping[int, ReplicaList]) -> int:
+        """Submit a request; answers its sequence number, not a zxid."""
+        sequence = self.requests
+        self.requests += 1
+        content = RequestZnode({(topic, number): target for number, target in targets.items()})
+        self.append(self.create(znodes.request_path(sequence), znodes.encode_request(content)))
+        return sequence
+
+    def remove_request(self, sequence: int) -> int:
+        """Remove a request."""
+        return self.control(self.delete(znodes.request_path(sequence)))
+
+    def record(self, topic: str, number: int, target: ReplicaList, top: int | None = None) -> int:
+        """Record the reassignment of a partition, or its change."""
+        path = znodes.reassignment_path(topic, number)
+        partition = self.partitions[topic, number]
+        if partition.top:
+            written = partition.top if top is None else top
+            data = znodes.encode_reassignment(ReassignmentZnode(written, target))
+            return self.control(self.put(path, data))
+        written = len(partition.assigned) if top is None else top
+        self.partitions[topic, number] = replace(partition, top=written)
+        data = znodes.encode_reassignment(ReassignmentZnode(written, target))
+        parent = f"{znodes.REASSIGNMENTS}/{topic}"
+        parents = () if parent in self._versions else (self.create(parent),)
+        return self.control(*parents, self.create(path, data))
+
+    def remove_record(self, topic: str, number: int) -> int:
+        """Remove the record of a reassignment."""
+        partition = self.partitions[topic, number]
+        self.partitions[topic, number] = replace(partition, top=0)
+        return self.control(self.delete(znodes.reassignment_path(topic, number)))
+
+    def expand(self, topic: str, number: int, target: ReplicaList) -> int:
+        """Assign the target beside what is assigned, and announce it by a new leader epoch."""
+        assigned = self.partitions[topic, number].assigned
+        added = tuple(replica for replica in target if replica not in assigned)
+        self.write_assigned(topic, number, assigned + added)
+        return self.write_state(topic, number)
+
+    def drop(self, topic: str, number: int, dropped: ReplicaList) -> int:
+        """Carry out a drop: out of the in-sync set first, then out of the assignment."""
+        partition = self.partitions[topic, number]
+        if any(replica in dropped for replica in partition.state.isr):
+            isr = tuple(replica for replica in partition.state.isr if replica not in dropped)
+            self.write_state(topic, number, isr=isr)
+        kept = tuple(replica for replica in partition.assigned if replica not in dropped)
+        return self.write_assigned(topic, number, kept)
+
+    def move_leader(self, topic: str, number: int, target: ReplicaList) -> int:
+        """Elect a leader out of the target where the old one is not in it."""
+        state = self.partitions[topic, number].state
+        if state.leader in target:
+            return self.zxid
+        leader = next(replica for replica in target if replica in state.isr)
+        return self.write_state(topic, number, leader)
+
+    def stop_old(self, topic: str, number: int, target: ReplicaList) -> int:
+        """Take the old replicas out of the in-sync set, one write each."""
+        zxid = self.zxid
+        for replica in self.partitions[topic, number].state.isr:
+            if replica not in target:
+                isr = self.partitions[topic, number].state.isr
+                zxid = self.write_state(topic, number, isr=tuple(r for r in isr if r != replica))
+        return zxid
+
+    def complete(self, topic: str, number: int, target: ReplicaList) -> int:
+        """Complete a reassignment whose target is in sync."""
+        self.move_leader(topic, number, target)
+        self.stop_old(topic, number, target)
+        self.write_assigned(topic, number, target)
+        return self.remove_record(topic, number)
+
+    def begin_reassign(self, topic: str, targets: Mapping[int, ReplicaList]) -> int:
+        """Request, record and expand; answers the zxid of the request's removal."""
+        sequence = self.submit(topic, targets)
+        for number, target in targets.items():
+            self.record(topic, number, target)
+        zxid = self.remove_request(sequence)
+        for number, target in targets.items():
+            self.expand(topic, number, target)
+        return zxid
+
+    def reassign(self, topic: str, targets: Mapping[int, ReplicaList]) -> int:
+        """Carry a reassignment of several partitions of one topic from request to completion."""
+        self.begin_reassign(topic, targets)
+        for number, target in targets.items():
+            self.join(topic, number, target)
+        zxid = self.zxid
+        for number, target in targets.items():
+            zxid = self.complete(topic, number, target)
+        return zxid
+
+    def change_target(
+        self, topic: str, number: int, target: ReplicaList, dropped: ReplicaList
+    ) -> int:
+        """Change the reassignment in flight of one partition, dropping what the rule drops."""
+        sequence = self.submit(topic, {number: target})
+        self.record(topic, number, target)
+        self.remove_request(sequence)
+        self.drop(topic, number, dropped)
+        return self.expand(topic, number, target)
+
+
+def write_sample(topics: int, partitions: int = 10, chroot: str = "") -> list[Transaction]:
+    """Return the history of a cluster whose topics are each reassigned, some with a change between.
+
+    About 15 transactions come of each partition, of `partitions` in each topic.
+    """
+    cluster = SampleCluster(chroot=chroot)
+    first, target, other = (1, 2, 3), (4, 5, 6), (4, 7, 8)
+    for index in range(topics):
+        topic = f"topic-{index:05d}"
+        numbers = range(partitions)
+        cluster.create_topic(topic, dict.fromkeys(numbers, first))
+        cluster.begin_reassign(topic, dict.fromkeys(numbers, target))
+        for number in numbers:
+            aim = target
+            if number % 5 == 4:
+                cluster.join(topic, number, (5,))
+                cluster.change_target(topic, number, other, dropped=target)
+                aim = other
+            cluster.join(topic, number, aim)
+            cluster.complete(topic, number, aim)
+    return cluster.transactions

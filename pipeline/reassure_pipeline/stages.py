@@ -1,0 +1,183 @@
+"""The work of an audit in two stages, the same for both engines.
+
+1. `Routing` takes the transactions of one archive in zxid order and answers observations, each
+   addressed to one partition or to a cluster. It also notes what a verdict must know of the whole
+   archive: which clusters were born in it, and what was under way when it began.
+2. `Judging` takes the observations of some partitions, those of one partition in order.
+
+The stages share nothing but what they hand on, so the second can be spread by partition.
+
+**What is settled.** A rejected write is a violation only if the history before it is known. Where
+it is not, the same finding is *unsettled*, and the clause is unknown rather than violated:
+
+* in an archive that begins in the middle, for every cluster that was not born in it;
+* after a hole;
+* in an archive that begins from a snapshot, while a controller may still act on what happened just
+  before, and for a partition whose reassignment was under way, until that has ended: whether a drop
+  is due is not written anywhere.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from reassure_judge.history import Observation, ReassignmentWritten, Router
+from reassure_judge.judge import Tracking
+from reassure_judge.verdicts import Violation
+from reassure_model.state import Surroundings
+from reassure_pipeline.archive import BEGINNING, GRACE_MS, MIDDLE, SNAPSHOT, Base, Hole
+from reassure_spec import znodes
+from reassure_spec.readings import Readings
+from reassure_zookeeper.transactions import CREATE, Transaction
+
+Key = tuple[str, str, int]
+"""Chroot, topic and partition; topic "" and partition -1 for the cluster itself."""
+
+
+class Rest(NamedTuple):
+    """The history has ended at rest: what a partition (or cluster) must be judged by then."""
+
+    chroot: str
+    topic: str
+    partition: int
+    zxid: int
+    """The last transaction before the rest."""
+    around: Surroundings
+
+
+@dataclass(slots=True)
+class Known:
+    """What routing has learned of an archive as a whole."""
+
+    begins: str
+    born: set[str] = field(default_factory=set)
+    """Chroots of the clusters whose birth was seen; looked for only in the middle of a history."""
+    in_flight: dict[Key, int | None] = field(default_factory=dict)
+    """Reassignments that were under way at the snapshot: when each ended, None if it did not."""
+    calm_zxid: int | None = None
+    """First transaction that no news of before the snapshot can excuse; None if there is none."""
+    unborn: bool = False
+    """Whether there is a cluster that was not born here, in the middle of a history."""
+
+
+def is_settled(violation: Violation, known: Known, holes: tuple[Hole, ...]) -> bool:
+    """Whether the history before a finding is known well enough to call it a violation."""
+    if holes and violation.zxid >= holes[0].before:
+        return False
+    if known.begins == MIDDLE:
+        return violation.chroot in known.born
+    if known.begins == SNAPSHOT:
+        if known.calm_zxid is None or violation.zxid < known.calm_zxid:
+            return False
+        key = (violation.chroot, violation.topic, violation.partition)
+        ended = known.in_flight.get(key, 0)
+        return ended is not None and violation.zxid > ended
+    return True
+
+
+class Routing:
+    """Stage 1 for one archive."""
+
+    def __init__(self, begins: str, base: Base | None, *, keep_keys: bool) -> None:
+        self.known = Known(begins)
+        self.router = Router(GRACE_MS)
+        self._base = base
+        self._keys: set[Key] | None = set() if keep_keys else None
+        self._zxid = 0
+        self._watchful = begins != BEGINNING or keep_keys
+
+    def begin(self) -> list[Observation]:
+        """Return the observations that the base consists of."""
+        if self._base is None:
+            return []
+        self._zxid = self._base.zxid
+        observations = self.router.load(self._base.nodes)
+        for seen in observations:
+            if isinstance(seen.event, ReassignmentWritten):
+                self.known.in_flight[seen.chroot, seen.topic, seen.partition] = None
+        self._note_keys(observations)
+        return observations
+
+    def feed(self, transaction: Transaction) -> list[Observation]:
+        """Return the observations of the next transaction."""
+        observations = self.router.feed(transaction)
+        if self._watchful:
+            self._watch(transaction, observations)
+        return observations
+
+    def _watch(self, transaction: Transaction, observations: list[Observation]) -> None:
+        known = self.known
+        self._zxid = transaction.zxid
+        waits = self._base is not None and known.calm_zxid is None
+        if waits and transaction.time_ms > self._base.calm_ms:
+            known.calm_zxid = transaction.zxid
+        if known.begins == MIDDLE and transaction.error is None:
+            for op in transaction.ops:
+                if op.kind == CREATE and op.path.endswith(znodes.BROKER_IDS):  # type: ignore[union-attr]
+                    known.born.add(op.path.removesuffix(znodes.BROKER_IDS))  # type: ignore[union-attr]
+        if known.in_flight:
+            for seen in observations:
+                key = (seen.chroot, seen.topic, seen.partition)
+                gone = isinstance(seen.event, ReassignmentWritten) and seen.event[0] is None
+                if gone and known.in_flight.get(key, 0) is None:
+                    known.in_flight[key] = seen.zxid
+        self._note_keys(observations)
+
+    def _note_keys(self, observations: list[Observation]) -> None:
+        if self._keys is not None:
+            self._keys.update((seen.chroot, seen.topic, seen.partition) for seen in observations)
+
+    def finish(self) -> Iterator[Rest]:
+        """Yield a rest for every partition and cluster met, where the keys were kept."""
+        self.known.unborn = self.known.begins == MIDDLE and not (
+            self.known.born.issuperset(self.router.clusters)
+        )
+        for chroot, topic, number in sorted(self._keys or ()):
+            around = self.router.get_cluster(chroot).get_surroundings(topic)
+            yield Rest(chroot, topic, number, self._zxid, around)
+
+
+@dataclass(slots=True)
+class Judged:
+    """What judging some partitions of one archive came to; sums of these are the same again."""
+
+    exercised: Counter[str] = field(default_factory=Counter)
+    found: list[Violation] = field(default_factory=list)
+    partitions: int = 0
+    follow_ups: int = 0
+
+    def add(self, other: "Judged") -> None:
+        """Take in what judging other partitions came to."""
+        self.exercised.update(other.exercised)
+        self.found.extend(other.found)
+        self.partitions += other.partitions
+        self.follow_ups += other.follow_ups
+
+
+class Judging:
+    """Stage 2 for some partitions of one archive."""
+
+    def __init__(self, readings: Readings) -> None:
+        self._tracking = Tracking(readings)
+        self.observe = self._tracking.observe
+
+    def rest(self, rest: Rest) -> None:
+        """Judge what must be true at the end."""
+        if rest.partition < 0:
+            cluster = self._tracking.clusters.get(rest.chroot)
+            if cluster is not None:
+                cluster.rest(rest.chroot, rest.zxid)
+            return
+        tracker = self._tracking.partitions[rest.chroot, rest.topic, rest.partition]
+        tracker.rest(rest.chroot, rest.topic, rest.partition, rest.zxid, rest.around)
+
+    def sum_up(self) -> Judged:
+        """Return what judging came to."""
+        tracking = self._tracking
+        return Judged(
+            tracking.exercised,
+            tracking.violations,
+            len(tracking.partitions),
+            tracking.count_follow_ups(),
+        )
