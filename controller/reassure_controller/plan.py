@@ -337,8 +337,22 @@ def plan_change(context: Context, keys: Iterable[PartitionKey], rules: Rules) ->
     return tuple(plan.steps)
 
 
+def _is_drop_held(content: PartitionContext) -> bool:
+    """Whether the drop of a change waits, and the expansion with it, for a leader in sync.
+
+    The drop rule keeps enough in-sync replicas only because the leader is one of them and comes
+    first; without it the rule can name the last in-sync copy.
+    """
+    child, state = content.child, content.state
+    if child is None or len(content.assigned) <= child.top:
+        return False
+    return state is None or state.leader not in state.isr
+
+
 def _advance(plan: _Plan, key: PartitionKey) -> None:
     if plan.partition(key).phase is Phase.DROP:
+        if _is_drop_held(plan.partition(key)):
+            return
         late = (
             plan.readings.drop_evaluated == "after-expansion"
             or "drop-after-expansion" in plan.faults
@@ -364,17 +378,18 @@ def _drop(plan: _Plan, key: PartitionKey) -> None:
     content = plan.partition(key)
     child, state = content.child, content.state
     assert child is not None
+    if state is None or state.leader not in state.isr:
+        return
     readings = plan.readings
     if "drop-slice-exclusive" in plan.faults:
         readings = replace(readings, drop_slice="exclusive")
-    leader = NO_LEADER if state is None else state.leader
-    isr = () if state is None else state.isr
+    leader, isr = state.leader, state.isr
     drop = choose_drop(content.assigned, leader, isr, child.top, child.target, readings)
     if not drop or "drop-skipped" in plan.faults:
         return
     rest = tuple(replica for replica in content.assigned if replica not in drop)
     plan.stop(key, "change.replicas-stopped", drop, delete=False)
-    # Without a leader the rule can drop every in-sync replica; the set is never written empty.
+    # With the exclusive slice the rule can drop every replica; the set is never written empty.
     kept = tuple(replica for replica in isr if replica not in drop) or isr
     if kept != isr:
         plan.write_state(key, "change.isr-shrunk", leader=leader, isr=kept)
@@ -591,12 +606,26 @@ def _resume(plan: _Plan, key: PartitionKey) -> None:
             )
         )
         plan.enter(key, Phase.EXPAND)
-    if plan.readings.drop_reevaluated_on_failover == "yes":
+    again = plan.readings.drop_reevaluated_on_failover == "yes"
+    if again or _is_change_unfinished(content):
         plan.enter(key, Phase.DROP)
     elif _is_in_sync(content) and set(child.target) <= set(content.assigned):
         # Everything up to E4 was done before: the target could not be in sync otherwise.
         plan.enter(key, Phase.WAIT)
     _advance(plan, key)
+
+
+def _is_change_unfinished(content: PartitionContext) -> bool:
+    """Whether the last controller recorded a change and did not come to its drop.
+
+    The drop comes before the expansion. It is also due where more replicas are assigned than any
+    drop that was carried out would have left.
+    """
+    child = content.child
+    if child is None or len(content.assigned) <= child.top:
+        return False
+    missing = not set(child.target) <= set(content.assigned)
+    return missing or len(content.assigned) > child.top + len(child.target)
 
 
 def _repair(plan: _Plan, key: PartitionKey) -> bool:
