@@ -1,0 +1,1 @@
+"""The gate: adapters, stories, generation, faults, reports and the command line."""

@@ -4,9 +4,9 @@ An adapter is a Python object that runs the controllers and brokers of one imple
 chroot that the gate gives it. The gate itself plays the client (topics, requests) and reads what
 happened from ZooKeeper's transaction log; an adapter is never asked what happened.
 
-Replies are `OK`, `REFUSED` (definitely not done) or `UNKNOWN` (may have been done: a lost connection
-is always this). An adapter raises only when it cannot go on; that ends the run as `adapter-died`,
-which is neither a violation nor a pass. docs/adapter.md has an example.
+Replies are `OK`, `REFUSED` (definitely not done) or `UNKNOWN` (may have been done: a lost
+connection is always this). An adapter raises only when it cannot go on; that ends the run as
+`adapter-died`, which is neither a violation nor a pass. docs/adapter.md has an example.
 """
 
 import importlib

@@ -17,6 +17,7 @@ from typing import Final
 
 from kazoo.client import KazooClient
 from kazoo.retry import KazooRetry
+
 from reassure_conformance.adapter import Description, Reply
 from reassure_conformance.report import get_version
 from reassure_conformance.steps import CAPABILITIES
@@ -110,7 +111,7 @@ class Bundled:
         self.elect()
 
     def stop(self) -> None:
-        """Delete the registrations and `/controller`; keep every client that still has a session."""
+        """Delete the registrations and `/controller`; keep the clients for the next example."""
         for broker in self._brokers.values():
             broker.stop()
         self._brokers = {}
@@ -261,8 +262,6 @@ class Bundled:
 
     def _connect(self) -> KazooClient:
         retry = KazooRetry(max_tries=-1, delay=0.01, backoff=2, max_delay=0.25, max_jitter=0.2)
-        client = KazooClient(
-            hosts=self._hosts, timeout=SESSION_TIMEOUT_S, connection_retry=retry
-        )
+        client = KazooClient(hosts=self._hosts, timeout=SESSION_TIMEOUT_S, connection_retry=retry)
         client.start()
         return client

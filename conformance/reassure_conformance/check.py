@@ -6,13 +6,14 @@ are shared, so neither waits for the other.
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from reassure_conformance.report import VACUOUS, worst
-from reassure_conformance.run import Progress, Result, Settings, run
+from reassure_conformance.report import HOLDS, VACUOUS, worst
+from reassure_conformance.run import PROOF_ONLY, Progress, Result, Settings, run
+from reassure_judge.verdicts import ClauseVerdict
 
 QUICK: Final[Mapping[str, int]] = {"examples": 60, "steps_min": 500}
 """What `--quick` asks of a run."""
@@ -76,17 +77,31 @@ class CheckResult:
 
     def verdict(self) -> str:
         """Return the verdict on the whole."""
-        return worst((self.run.verdict(), self.proofs.verdict))
+        unproved = VACUOUS if self.unproved() else HOLDS
+        return worst((self.run.verdict(), self.proofs.verdict, unproved))
+
+    def unproved(self) -> tuple[str, ...]:
+        """Return the required clauses that only a proof can settle and that no theorem states."""
+        proofs = self.proofs.by_clause()
+        return tuple(c.id for c in self._proof_only() if c.id not in proofs)
+
+    def _proof_only(self) -> tuple[ClauseVerdict, ...]:
+        return tuple(c for c in self.run.clauses if c.id in PROOF_ONLY and c.level == "MUST")
 
     def counts(self) -> dict[str, int]:
         """Return the numbers of the run and of the proofs."""
-        return {**self.run.counts(), **self.proofs.counts}
+        counts = self.run.counts()
+        extra = len(self._proof_only())
+        counts["clauses_required"] += extra
+        counts["clauses_exercised"] += extra - len(self.unproved())
+        return {**counts, **self.proofs.counts}
 
     def as_body(self) -> dict[str, Any]:
         """Return what the report says beyond the common head."""
         proofs = self.proofs.by_clause()
         body = self.run.as_body()
         body["clauses"] = [{**c, "proof": proofs.get(c["id"])} for c in body["clauses"]]
+        body["not_exercised"] += self.unproved()
         body["theorems"] = self.proofs.theorems
         return body
 
@@ -113,8 +128,3 @@ def check(
 def make_quick(settings: Settings) -> Settings:
     """Return the settings with the smaller budget of `--quick`."""
     return replace(settings, examples=QUICK["examples"], steps_min=QUICK["steps_min"])
-
-
-def missing_text(missing: Sequence[str]) -> str:
-    """Return the line that names the clauses which nothing put to the test."""
-    return "Not exercised, though required: " + ", ".join(missing)

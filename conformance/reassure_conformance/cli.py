@@ -179,10 +179,11 @@ def _render_run(document: Document, form: str, directory: Path, *, proofs: bool)
     columns = ["clause", "level", "verdict", "exercised", *(["proof"] if proofs else [])]
     rows = display.clause_rows(report["clauses"], said)
     parts = [display.render_table("Clauses", columns, rows, form)]
-    parts += display.describe_violation(report, directory, _diagram(report, directory))
+    if report["violations"]:
+        parts += display.describe_violation(report, directory, _diagram(report, directory))
     if report["died"]:
         parts.append(f"adapter-died: {report['died']}")
-    missing = [c["id"] for c in report["clauses"] if c["level"] == "MUST" and not c["exercised"]]
+    missing = report["not_exercised"]
     if missing:
         parts.append("Not exercised, though required: " + ", ".join(missing))
     if report["stale"]:
@@ -340,9 +341,15 @@ def faults(
     def render() -> str:
         columns = ["fault", "outcome", "by clause", "expected", "steps", "seconds"]
         rows = [
-            [k.fault, k.outcome, k.clause, "yes" if k.expected else "no", len(k.story)]
-            + [round(k.seconds, 1)]
-            for k in kills
+            [
+                kill.fault,
+                kill.outcome,
+                kill.clause,
+                "yes" if kill.expected else "no",
+                len(kill.story),
+                round(kill.seconds, 1),
+            ]
+            for kill in kills
         ]
         table = display.render_table("Kill matrix", columns, rows, form)
         counts = ", ".join(f"{name} {value}" for name, value in document.counts.items())
@@ -403,7 +410,11 @@ def prove(names: tuple[str, ...], replication_factor: int, timeout_s: float, for
 
 @cli.command()
 @click.argument(
-    "paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path), metavar="PATH..."
+    "paths",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, path_type=Path),
+    metavar="PATH...",
 )
 @click.option(
     "--spark", is_flag=False, flag_value="local[*]", metavar="[MASTER]", help="Judge on Spark."

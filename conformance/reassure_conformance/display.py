@@ -1,7 +1,7 @@
 """How results look to people: tables by clause, violations with their story and their evidence.
 
-Text is made here as plain lines or as rich tables; nothing here decides anything. Colours are rich's
-business and are off without a terminal or with NO_COLOR.
+Text is made here as plain lines or as rich tables; nothing here decides anything. Colours are
+rich's business and are off without a terminal or with NO_COLOR.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +51,8 @@ def _render_rich(title: str, columns: Sequence[str], rows: Sequence[Row]) -> str
         table.add_column(column, justify="right" if number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(str(value), style=STYLES.get(str(value), "")) for value in row))
-    console = Console()
+    # Without a terminal nobody's width is known, and clause ids should not be torn apart.
+    console = Console() if Console().is_terminal else Console(width=120)
     with console.capture() as capture:
         console.print(table)
     return capture.get()

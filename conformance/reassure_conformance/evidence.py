@@ -1,8 +1,8 @@
 """Evidence: the transactions of a failing story, kept for people and for the judge.
 
-`transactions.jsonl` is for reading; `log/log.N` is a valid transaction log of the same transactions,
-which `reassure audit` reads like any other and which `judge_again` judges without carrying anything
-out.
+`transactions.jsonl` is for reading; `log/log.N` is a valid transaction log of the same
+transactions, which `reassure audit` reads like any other and which `judge_again` judges without
+carrying anything out.
 """
 
 import json
@@ -14,6 +14,7 @@ from typing import Any, Final
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import Violation
 from reassure_spec.readings import get_profile, override_readings
+from reassure_spec.znodes import PERSISTENT_ROOTS
 from reassure_zookeeper.transactions import (
     Check,
     CloseSession,
@@ -138,11 +139,8 @@ def judge_again(folder: Path, profile: str, readings: Mapping[str, str]) -> list
 
 # -- the space-time diagram
 
-_COLUMN: Final = 24
-
-
-def _actor(transaction: Transaction, sessions: Mapping[int, str]) -> str:
-    return sessions.get(transaction.session_id, "client")
+_SET_UP: Final = ("/brokers", "/config", "/admin", "/controller_epoch")
+"""What every cluster begins with; a diagram leaves the writing of it out."""
 
 
 def _name_sessions(transactions: Iterable[Transaction]) -> dict[int, str]:
@@ -208,31 +206,56 @@ def _gist(data: bytes) -> str:
     return ""
 
 
+def _is_set_up(op: Op, chroot: str) -> bool:
+    """Whether an op only makes a path that every cluster has, before anything happens."""
+    path = getattr(op, "path", "").removeprefix(chroot)
+    roots = (*PERSISTENT_ROOTS, *_SET_UP, "")
+    return isinstance(op, Create) and (path in roots or path.startswith("/config/brokers/"))
+
+
+def _lanes(transactions: Iterable[Transaction], names: Mapping[int, str]) -> list[str]:
+    """Return the actors that wrote anything, in the order of the columns."""
+    seen = {names.get(t.session_id, "client") for t in transactions} | {"client"}
+    order = {"client": 0, "controller": 1, "broker": 2}
+    return sorted(seen, key=lambda name: (order.get(name.split()[0], 3), name))
+
+
+def _rows(transactions: Iterable[Transaction], chroot: str) -> Iterator[tuple[Transaction, str]]:
+    for transaction in transactions:
+        shown = [
+            text
+            for op in transaction.ops
+            if not _is_set_up(op, chroot) and (text := _short(op, chroot))
+        ]
+        if shown:
+            yield transaction, "; ".join(shown)
+
+
 def draw_diagram(
     steps: Sequence[Mapping[str, Any]], transactions: Sequence[Transaction], chroot: str
 ) -> Iterator[str]:
-    """Yield the lines of a space-time diagram: time runs down, one column for each actor.
+    """Yield the lines of a space-time diagram: time runs down, one lane for each actor.
 
-    `steps` are those of failure.json. A transaction stands in the column of whoever wrote it and
-    beside its zxid; the step that came before it stands above.
+    `steps` are those of failure.json. A row is a transaction: its zxid, a mark in the lane of
+    whoever wrote it, and what it wrote. A step stands above the first transaction after it.
     """
     kept = [t for t in transactions if _touches(t, chroot)]
     names = _name_sessions(kept)
-    actors = ["client", *sorted(n for n in set(names.values()) if n.startswith("controller"))]
-    actors += sorted(n for n in set(names.values()) if n.startswith("broker"))
-    yield "zxid".rjust(8) + "  " + "".join(actor.ljust(_COLUMN) for actor in actors)
-    starts = {step["first_zxid"]: step["step"] for step in steps if step["first_zxid"]}
-    silent = [step for step in steps if not step["first_zxid"]]
-    told = 0
-    for transaction in kept:
-        if transaction.zxid in starts:
-            told += 1
-            yield f"{'':8}  >> {starts[transaction.zxid]}"
-        shown = "; ".join(filter(None, (_short(op, chroot) for op in transaction.ops)))
-        if not shown:
-            continue
-        actor = _actor(transaction, names)
-        place = actors.index(actor) if actor in actors else 0
-        yield f"{transaction.zxid:8d}  " + " " * (_COLUMN * place // 2) + f"{actor}: {shown}"
-    if silent:
-        yield f"{'':8}  (no transaction: " + "; ".join(step["step"] for step in silent) + ")"
+    rows = list(_rows(kept, chroot))
+    lanes = _lanes((t for t, _ in rows), names)
+    short = [lane.replace("controller ", "ctl ").replace("broker ", "brk ") for lane in lanes]
+    width = max(len(lane) for lane in short) + 2
+    yield f"{'zxid':>8}  " + "".join(lane.ljust(width) for lane in short) + "ZooKeeper"
+    waiting = list(steps)
+    for transaction, text in rows:
+        while waiting and waiting[0]["after_zxid"] < transaction.zxid:
+            yield f"{'':8}  > {_show_step(waiting.pop(0))}"
+        place = lanes.index(names.get(transaction.session_id, "client"))
+        marks = "".join(("*" if i == place else "|").ljust(width) for i in range(len(lanes)))
+        yield f"{transaction.zxid:8d}  {marks}{text}"
+    for step in waiting:
+        yield f"{'':8}  > {_show_step(step)}"
+
+
+def _show_step(step: Mapping[str, Any]) -> str:
+    return str(step["step"]) + ("" if step["result"] == "ok" else f"  ({step['result']})")

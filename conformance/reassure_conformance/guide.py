@@ -5,8 +5,9 @@ the kind that is drawn. It knows nothing of where numbers come from: `draw(n)` g
 n - 1, by Hypothesis in a run and by anything else in a test. Zero is always the plainest choice,
 so that what shrinks towards zero shrinks towards a plain story.
 
-Everything here is a function of the situation and of `wanted` (the clauses that nothing has put to
-the test yet), which stays the same within one batch of examples: the same draws make the same story.
+Everything here is a function of the situation and of `wanted` (the clauses that nothing has put
+to the test yet), which stays the same within one batch of examples: the same draws make the same
+story.
 """
 
 from collections.abc import Callable, Iterator
@@ -74,6 +75,10 @@ def _make_request(now: Situation, draw: Draw, keys: tuple[PartitionKey, ...]) ->
     return s.Request(targets, legacy=draw(20) == 19)
 
 
+def _make_change(now: Situation, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Step:
+    return s.Change(keys[draw(len(keys))], _pick_target(now, draw))
+
+
 def _make_burst(now: Situation, draw: Draw) -> s.Step:
     keys = now.existing()
     key = keys[draw(len(keys))]
@@ -119,7 +124,7 @@ def _make_of(steps: tuple[s.Step, ...]) -> Callable[[Draw], s.Step]:
 
 
 def _in_flight_joins(now: Situation) -> tuple[s.Step, ...]:
-    """The joins that bring a reassignment nearer to its end."""
+    """Return the joins that bring a reassignment nearer to its end."""
     found = []
     for broker, key in now.joinable():
         reassignment = now.view.partitions[key].reassignment
@@ -141,10 +146,10 @@ def _client_choices(now: Situation) -> Iterator[Choice]:
         flying = now.in_flight()
         yield Choice("request", 6 if flying else 20, lambda d: _make_request(now, d, keys))
         if flying:
-            yield Choice(
-                "change", 8, lambda d: s.Change(flying[d(len(flying))], _pick_target(now, d))
-            )
-            yield Choice("cancel", 4, _make_of(tuple(s.Cancel(key) for key in flying)))
+            changeable = tuple(key for key in flying if not why_not(s.Cancel(key), now))
+            if changeable:
+                yield Choice("change", 8, lambda d: _make_change(now, d, changeable))
+                yield Choice("cancel", 4, _make_of(tuple(map(s.Cancel, changeable))))
         yield Choice("burst", 2, lambda d: _make_burst(now, d))
         yield Choice("many", 1, lambda d: _make_many(now, d))
         yield Choice("bad-target", 3, lambda d: _make_bad_target(now, d))

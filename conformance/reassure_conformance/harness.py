@@ -65,8 +65,8 @@ class Done:
     """Why it was skipped, "" where it was not."""
     transactions: int
     """How many transactions of this cluster the log shows since the step before."""
-    first_zxid: int
-    """The first of them, 0 where there is none."""
+    after_zxid: int
+    """The last transaction before the step, 0 where there was none."""
 
 
 @dataclass(slots=True)
@@ -141,7 +141,7 @@ class Harness:
         """End the adapter and the client; the server stays. Never raises AdapterDied."""
         try:
             self.adapter.close()
-        except Exception:  # noqa: BLE001 - the run is over, and its result must not depend on this
+        except Exception:
             self.results["close failed"] += 1
         self._client.stop()
         self._client.close()
@@ -178,6 +178,7 @@ class Harness:
             view=self.judge.view(chroot),
             capabilities=self.description.capabilities,
             up=set(brokers),
+            readings=self.readings,
         )
         example = Example(Story(name, (), brokers), chroot, now)
         self._settle_and_judge(example)
@@ -188,13 +189,14 @@ class Harness:
         example.story = example.story.with_steps((*example.story.steps, step))
         reason = why_not(step, example.now)
         before = len(example.transactions)
+        last = example.transactions[-1].zxid if example.transactions else 0
         if reason:
             result = SKIPPED
         else:
             result = self._carry_out(example, step).value
             self._settle_and_judge(example)
-        fresh = example.transactions[before:]
-        done = Done(step, result, reason, len(fresh), fresh[0].zxid if fresh else 0)
+        count = len(example.transactions) - before
+        done = Done(step, result, reason, count, last)
         example.done.append(done)
         self.results[result] += 1
         self.steps += result in ("ok", "unknown")
@@ -288,9 +290,8 @@ class Harness:
                 request = RequestZnode(dict(targets), legacy)
                 return self._ask(example.chroot, [encode_request(request)])
             case s.Burst(requests):
-                return self._ask(
-                    example.chroot, [encode_request(RequestZnode(dict(r.targets))) for r in requests]
-                )
+                contents = [encode_request(RequestZnode(dict(r.targets))) for r in requests]
+                return self._ask(example.chroot, contents)
             case s.Change(key, target):
                 return self._ask(example.chroot, [encode_request(RequestZnode({key: target}))])
             case s.Cancel(key):

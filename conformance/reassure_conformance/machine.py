@@ -5,8 +5,8 @@ went wrong are the guide's, the harness's and the judge's. After each failure th
 record of the story (not Hypothesis's) is what is kept, so that a failure that does not repeat
 exactly is still a failure with a story.
 
-Examples come in batches. Within a batch the set of wanted clauses does not change, so the same draws
-always make the same story; between batches it shrinks as clauses are put to the test.
+Examples come in batches. Within a batch the set of wanted clauses does not change, so the same
+draws always make the same story; between batches it shrinks as clauses are put to the test.
 """
 
 import time
@@ -123,9 +123,11 @@ def _make_machine(batch: _Batch) -> type[RuleBasedStateMachine]:
             example = self.example
             if example is None or self.over:
                 return
-            step = next_step(
-                example.now, batch.wanted, lambda n: data.draw(st.integers(0, n - 1)) if n > 1 else 0
-            )
+
+            def draw(n: int) -> int:
+                return data.draw(st.integers(0, n - 1)) if n > 1 else 0
+
+            step = next_step(example.now, batch.wanted, draw)
             self._guarded(lambda: harness.perform(example, step))
             self._check()
 

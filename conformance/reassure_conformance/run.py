@@ -8,12 +8,16 @@ A run has a directory, made before anything is judged:
     failure.story       the shortest story of the violation
     failure.json        its evidence: violations, steps and what became of them, quiet points
     transactions.jsonl  the transactions of that story, one a line, for people
-    log/log.1           the same as a valid transaction log, for `audit` and `replay`
+    implementation.log  what the implementation and its ZooKeeper client warned of
+    log/log.N           the same as a valid transaction log, for `audit` and `replay`
 """
 
 import json
+import logging
+import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,6 +42,17 @@ from reassure_zookeeper.server import Server
 BUNDLED: Final = "direct:reassure_conformance.bundled:Bundled"
 DEFAULT_PROFILE: Final = "kip-236"
 MINIMISE_S: Final = 15.0
+
+PROOF_ONLY: Final = frozenset(
+    {
+        "isr.pseudo.by-lag",
+        "hw.minimum-of-pseudo-isr",
+        "hw.never-decreases",
+        "hw.at-most-leader-end",
+        "isr.member.at-or-above-hw",
+    }
+)
+"""Clauses about offsets and lags, which ZooKeeper never sees: they are proved, not judged."""
 
 Progress = Callable[[str, int, int], None]
 """Told what is going on, how much of it is done, and how much there is."""
@@ -93,7 +108,7 @@ class Failure:
                     "result": done.result,
                     "why": done.why,
                     "transactions": done.transactions,
-                    "first_zxid": done.first_zxid,
+                    "after_zxid": done.after_zxid,
                 }
                 for done in self.example.done
             ],
@@ -130,8 +145,12 @@ class Result:
     directory: Path | None = None
 
     def missing(self) -> tuple[str, ...]:
-        """Return the MUST clauses of the profile that nothing put to the test."""
-        return tuple(c.id for c in self.clauses if c.level == "MUST" and not c.exercised)
+        """Return the MUST clauses that a log can show and that nothing put to the test."""
+        return tuple(c.id for c in self.required() if not c.exercised)
+
+    def required(self) -> tuple[ClauseVerdict, ...]:
+        """Return the verdicts on the clauses that a run has to put to the test."""
+        return tuple(c for c in self.clauses if c.level == "MUST" and c.id not in PROOF_ONLY)
 
     def verdict(self) -> str:
         """Return the verdict on the whole run."""
@@ -145,7 +164,7 @@ class Result:
 
     def counts(self) -> dict[str, int]:
         """Return the numbers that every report of a run begins with."""
-        required = [c for c in self.clauses if c.level == "MUST"]
+        required = self.required()
         return {
             "clauses_required": len(required),
             "clauses_exercised": sum(1 for c in required if c.exercised),
@@ -168,6 +187,8 @@ class Result:
             "violations": [v.as_dict() for v in failure.example.violations] if failure else [],
             "story": [s.format_step(step) for step in failure.story.steps] if failure else [],
             "repeats": failure.repeats if failure else None,
+            "clause": failure.violation.clause if failure else None,
+            "not_exercised": list(self.missing()),
             "died": self.died,
             "stale": list(self.stale),
             "undeclared": dict(self.undeclared),
@@ -238,11 +259,8 @@ class Runner:
     def _tell_saved(self, h: Harness, result: Result) -> None:
         if not self._settings.failures:
             return
-        stale = []
-        for story in read_folder(Path(self._settings.failures)):
-            if not self._tell(h, result, story):
-                stale.append(story.name)
-        result.stale = tuple(stale)
+        saved = read_folder(Path(self._settings.failures))
+        result.stale = tuple(story.name for story in saved if not self._tell(h, result, story))
 
     def _tell_shipped(self, h: Harness, result: Result) -> None:
         if not self._settings.with_stories:
@@ -341,11 +359,25 @@ class Runner:
         (self._directory / name).write_text(text, encoding="utf-8")
 
 
+@contextmanager
+def _logging_to(path: Path) -> Iterator[None]:
+    """Send the warnings of this process to a file; there are hundreds, and many are wanted."""
+    handler = logging.FileHandler(path, encoding="utf-8", delay=True)
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.close()
+
+
 def run(settings: Settings, directory: Path, progress: Progress = lambda *_: None) -> Result:
     """Carry out one run and write its directory; see the module's text for what stands there."""
-    import shutil
-
-    result = Runner(settings, directory, progress).run()
+    with _logging_to(directory / "implementation.log"):
+        result = Runner(settings, directory, progress).run()
     if result.failure is None:
         # Nothing to look up in it; a run that holds should not cost megabytes.
         shutil.rmtree(directory / "zookeeper", ignore_errors=True)

@@ -7,8 +7,8 @@ A step has a one-line text form, so that a story is a text file that reads like 
     request orders-0 to 2,3
     kill controller
 
-`format_step` and `parse_step` are each other's inverse. Steps say what is *asked for*; whether it is
-possible at that moment is the harness's business (`reassure_conformance.harness`).
+`format_step` and `parse_step` are each other's inverse. Steps say what is *asked for*; whether it
+is possible at that moment is the harness's business (`reassure_conformance.harness`).
 
 Steps of a client (topics, requests, malformed and foreign znodes) are written to ZooKeeper by the
 harness itself. The others need the implementation and its adapter; `NEEDS` says which capability.

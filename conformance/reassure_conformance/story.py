@@ -73,7 +73,9 @@ def _header(line: str) -> tuple[str, str] | None:
     return (name, value.strip()) if colon and name.isalpha() else None
 
 
-def _parse_header(name: str, value: str) -> dict[str, object]:
+def _parse_header(name: str, value: str, *, too_late: bool) -> dict[str, object]:
+    if too_late:
+        raise BadStep(f"header {name!r} stands after the first step")
     if name == "brokers":
         brokers = parse_replicas(value)
         if not brokers or len(set(brokers)) != len(brokers) or min(brokers) < 0:
@@ -106,9 +108,7 @@ def parse_story(text: str, origin: str) -> Story:
             if line.startswith("#"):
                 why.append(line[1:].strip())
             elif (found := _header(line)) is not None:
-                if steps:
-                    raise BadStep(f"header {found[0]!r} stands after the first step")
-                header.update(_parse_header(*found))
+                header.update(_parse_header(*found, too_late=bool(steps)))
             else:
                 steps.append(parse_step(line))
         except BadStep as error:
