@@ -31,7 +31,7 @@ from reassure_model.invariants import INVARIANTS
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.owed import Owed, next_write
 from reassure_model.requests import NothingToDo, Refusal, decide_request
-from reassure_model.rules import accept_write, apply_failover
+from reassure_model.rules import accept_write, apply_failover, is_drop_held
 from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Surroundings
 from reassure_model.writes import (
     ChangeIsr,
@@ -68,6 +68,8 @@ class PartitionTracker:
         self._epoch: int | None = None
         self._seen: dict[int, str] = {}
         self._owed_reported: Owed | None = None
+        self._recorded_for: int | None = None
+        """The request for which the record in flight was written last."""
 
     def feed(self, seen: Observation) -> None:
         """Judge one observation and take it over."""
@@ -128,6 +130,7 @@ class PartitionTracker:
             self._violate(seen, outcome, _describe(write))
             self._adopt(seen)
             return
+        self._note_same_target(write)
         self.partition = outcome.state
         self.tainted = False
         self._owed_reported = None
@@ -138,6 +141,17 @@ class PartitionTracker:
             broken = invariant.find(self.partition)
             if broken is not None:
                 self._violate(seen, Rejected(invariant.clause, broken), _describe(write))
+
+    @clause("request.same-target.no-change")
+    def _note_same_target(self, write: Write) -> None:
+        """Count a request that goes though the target it asks for was recorded for another one."""
+        requests, flight = self.partition.requests, self.partition.reassignment
+        if isinstance(write, CreateReassignment | UpdateReassignment) and requests:
+            self._recorded_for = requests[0].sequence
+        elif isinstance(write, DeleteRequest) and requests and flight is not None:
+            same = flight.target == requests[0].target
+            if same and self._recorded_for != requests[0].sequence:
+                self.exercised["request.same-target.no-change"] += 1
 
     def _accept(self, seen: Observation, write: Write) -> Accepted[Partition] | Rejected:
         outcome = accept_write(self.partition, write, seen.around, self.readings)
@@ -217,6 +231,10 @@ class PartitionTracker:
         if self.tainted:
             return
         owed = next_write(self.partition, around, self.readings)
+        if owed is None and not is_drop_held(self.partition):
+            # The change was dealt with: there was nothing to drop when the controller looked, and
+            # what the in-sync set becomes later makes nothing due.
+            self.partition = replace(self.partition, drop_due=False)
         broken = None if owed is None else Rejected(owed.clause, "the controller rests and owes it")
         for invariant in INVARIANTS:
             reason = invariant.find(self.partition)
