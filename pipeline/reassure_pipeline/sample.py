@@ -121,9 +121,9 @@ class SampleCluster:
         path = self.chroot + znodes.broker_path(broker)
         return self.append(CloseSession((path,)), session=_FIRST_BROKER + broker)
 
-    def elect(self, broker: int) -> int:
+    def elect(self, broker: int, *, raised: int = 1) -> int:
         """Make a broker the controller, with the next epoch."""
-        self.epoch += 1
+        self.epoch += raised
         self.controller = broker
         return self.append(
             self.create(
@@ -192,12 +192,15 @@ class SampleCluster:
                 zxid = self.write_isr(topic, number, (*isr, replica))
         return zxid
 
-    def write_assigned(self, topic: str, number: int, assigned: ReplicaList) -> int:
+    def write_assigned(
+        self, topic: str, number: int, assigned: ReplicaList, *, fenced: bool = True
+    ) -> int:
         """Write the assigned replicas of one partition."""
         partition = self.partitions[topic, number]
         self.partitions[topic, number] = replace(partition, assigned=assigned)
         whole = {n: p.assigned for (name, n), p in self.partitions.items() if name == topic}
-        return self.control(self.put(znodes.topic_path(topic), znodes.encode_topic(whole)))
+        data = znodes.encode_topic(whole)
+        return self.control(self.put(znodes.topic_path(topic), data), fenced=fenced)
 
     # Requests and reassignments -------------------------------------------------------------------
 

@@ -83,6 +83,7 @@ class Routing:
         self.known = Known(begins)
         self.router = Router(GRACE_MS)
         self._base = base
+        self._calm_ms = 0 if base is None else base.calm_ms
         self._keys: set[Key] | None = set() if keep_keys else None
         self._zxid = 0
         self._watchful = begins != BEGINNING or keep_keys
@@ -109,8 +110,7 @@ class Routing:
     def _watch(self, transaction: Transaction, observations: list[Observation]) -> None:
         known = self.known
         self._zxid = transaction.zxid
-        waits = self._base is not None and known.calm_zxid is None
-        if waits and transaction.time_ms > self._base.calm_ms:
+        if known.calm_zxid is None and transaction.time_ms > self._calm_ms:
             known.calm_zxid = transaction.zxid
         if known.begins == MIDDLE and transaction.error is None:
             for op in transaction.ops:

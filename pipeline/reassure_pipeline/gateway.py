@@ -1,0 +1,230 @@
+"""Spark's Java, started directly, and a context on it.
+
+PySpark's own launcher insists on a Java module that small Java runtimes, such as the packaged one,
+do not have, and starts one Java more than is needed. Here the one Java that is needed is started
+with Spark's main class, is told where to leave port and secret, and PySpark connects to that.
+
+Everything that Spark writes goes into a temporary directory, and what it logs goes into a file
+there, of which the end is shown when Spark does not come up. With a local master all addresses are
+loopback, and there is no web interface.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from reassure_zookeeper.java import SPARK_NEEDS, find_java
+
+_START_LIMIT_S: Final = 120.0
+_STOP_LIMIT_S: Final = 10.0
+_SHIPPED: Final = (
+    "reassure_spec",
+    "reassure_zookeeper",
+    "reassure_model",
+    "reassure_judge",
+    "reassure_pipeline",
+)
+_OPENED: Final = (
+    "java.base/java.io",
+    "java.base/java.lang",
+    "java.base/java.lang.invoke",
+    "java.base/java.lang.reflect",
+    "java.base/java.net",
+    "java.base/java.nio",
+    "java.base/java.util",
+    "java.base/java.util.concurrent",
+    "java.base/java.util.concurrent.atomic",
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+    "java.base/sun.nio.cs",
+    "java.base/sun.security.action",
+    "java.base/sun.util.calendar",
+)
+_LOGGING: Final = """\
+status = error
+appender.err.type = Console
+appender.err.name = err
+appender.err.target = SYSTEM_ERR
+appender.err.layout.type = PatternLayout
+appender.err.layout.pattern = %p %c{1}: %m%n%ex
+rootLogger.level = error
+rootLogger.appenderRef.err.ref = err
+"""
+
+
+class SparkUnavailable(Exception):
+    """Spark is not installed or does not come up."""
+
+
+@contextmanager
+def open_spark(master: str) -> Iterator[Any]:
+    """Start Spark and yield its `SparkContext`; stop everything at the end.
+
+    Raises `SparkUnavailable`, and `JavaError` where there is no Java of the version that Spark
+    needs.
+    """
+    try:
+        from pyspark import SparkConf, SparkContext
+    except ImportError as problem:
+        raise SparkUnavailable(
+            f"PySpark cannot be imported ({problem}); install the package pyspark, or audit "
+            "without Spark"
+        ) from problem
+    if SparkContext._active_spark_context is not None:  # noqa: SLF001  (no public way to ask)
+        raise SparkUnavailable("this process has a Spark context already; stop it first")
+    with tempfile.TemporaryDirectory(prefix="reassure-spark-") as scratch:
+        folder = Path(scratch)
+        with _java_running(master, folder) as gateway:
+            conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm)
+            conf.setAll(list(_settings(master, folder).items()))
+            with _environment({"PYSPARK_PYTHON": sys.executable}):
+                context = SparkContext(conf=conf, gateway=gateway)
+            try:
+                yield context
+            finally:
+                context.stop()
+
+
+def find_roots() -> list[str]:
+    """Return the folders that workers must have on their path to import the project."""
+    found = [Path(str(import_module(name).__file__)).resolve().parent.parent for name in _SHIPPED]
+    return [str(folder) for folder in dict.fromkeys(found)]
+
+
+def _settings(master: str, folder: Path) -> Mapping[str, str]:
+    settings = {
+        "spark.app.name": "reassure audit",
+        "spark.master": master,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(find_roots()),
+    }
+    if master.startswith("local"):
+        settings |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.local.dir": str(folder),
+        }
+    return settings
+
+
+@contextmanager
+def _java_running(master: str, folder: Path) -> Iterator[Any]:
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    log = folder / "spark.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            _make_command(master, folder),
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            cwd=folder,
+            env=_make_environment(folder),
+            start_new_session=True,  # an interrupt at the terminal is ours to handle
+        )
+    gateway: Any = None
+    try:
+        port, secret = _await_gateway(process, folder / "connection", log)
+        with _environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
+            gateway = launch_gateway()  # type: ignore[no-untyped-call]
+        yield gateway
+    finally:
+        if gateway is not None:
+            gateway.shutdown()
+        # PySpark keeps the gateway for the next context of this process, and this one is gone.
+        SparkContext._gateway = None  # noqa: SLF001
+        SparkContext._jvm = None  # noqa: SLF001
+        _stop(process)
+
+
+def _make_command(master: str, folder: Path) -> list[str]:
+    import pyspark
+
+    java = find_java(minimum=SPARK_NEEDS)
+    logging = folder / "log4j2.properties"
+    logging.write_text(_LOGGING, encoding="utf-8")
+    configured = (os.environ.get(name) for name in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR"))
+    class_path = [*filter(None, configured), str(Path(pyspark.__file__).parent / "jars" / "*")]
+    return [
+        str(java.path),
+        *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
+        "-Dio.netty.tryReflectionSetAccessible=true",
+        "-Djava.net.preferIPv4Stack=true",
+        f"-Dlog4j2.configurationFile={logging}",
+        f"-Xmx{os.environ.get('SPARK_DRIVER_MEMORY', '1g')}",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        os.pathsep.join(class_path),
+        "org.apache.spark.deploy.SparkSubmit",
+        "--master",
+        master,
+        "pyspark-shell",
+    ]
+
+
+def _make_environment(folder: Path) -> dict[str, str]:
+    import pyspark
+
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    paths = [*find_roots(), *(str(Path(entry).absolute()) for entry in given if entry)]
+    return {
+        **os.environ,
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_CONNECT_MODE": "0",
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(folder / "connection"),
+    }
+
+
+def _await_gateway(process: subprocess.Popen[bytes], file: Path, log: Path) -> tuple[int, str]:
+    """Wait for Java to leave port and secret in a file, which it renames into place."""
+    until = time.monotonic() + _START_LIMIT_S
+    while not file.is_file():
+        if process.poll() is not None or time.monotonic() > until:
+            said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
+            ended = "did not come up" if process.returncode is None else "ended at its start"
+            raise SparkUnavailable(
+                f"Spark {ended} and said: {' | '.join(said) or 'nothing'}; audit without Spark, or "
+                "see that its Java can run"
+            )
+        time.sleep(0.02)
+    content = file.read_bytes()
+    length = int.from_bytes(content[4:8], "big")
+    return int.from_bytes(content[:4], "big"), content[8 : 8 + length].decode()
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Let Java end, which it does when its input ends; then make it."""
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        process.wait(_STOP_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def _environment(changes: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for a moment, where PySpark takes them from nowhere else."""
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
