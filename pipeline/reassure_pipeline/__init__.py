@@ -4,5 +4,5 @@
 * `archive`: which files make one history, and what it begins from.
 * `stages`: the work itself, route and track, as both engines do it.
 * `spark` and `gateway`: the stages spread over Spark, and its Java started.
-* `sample`: histories made to measure, for tests and benchmarks.
+* `sample` and `planted`: histories made to measure, correct ones and such with known faults.
 """

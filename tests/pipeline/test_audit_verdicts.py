@@ -1,0 +1,116 @@
+"""What an audit finds in histories that are correct, and in such with planted faults."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from reassure_pipeline.planted import NEW, OLD, Planted, plant_all
+from reassure_pipeline.report import AuditReport
+from reassure_pipeline.sample import SampleCluster, write_sample
+from reassure_spec import znodes
+from reassure_zookeeper.transactions import Create
+
+Server = Callable[..., Path]
+Audit = Callable[..., AuditReport]
+
+
+def _places(report: AuditReport) -> list[Planted]:
+    return [Planted(v.clause, v.topic, v.partition, v.zxid) for v in report.violations]
+
+
+def test_correct_history_holds(server: Server, audit: Audit) -> None:
+    """A correct history has no violation, at its end neither, and puts many clauses to the test."""
+    history = write_sample(topics=2)
+    report = audit(server("one", history), at_rest=True)
+    assert report.verdict == "holds"
+    assert report.violations == ()
+    body = report.as_json_dict()
+    assert body["counts"] == {
+        "transactions": len(history),
+        "partitions": 20,
+        "violations": 0,
+        "damaged": 0,
+    }
+    assert sum(clause["verdict"] == "holds" for clause in body["clauses"]) >= 30
+    assert body["archives"][0]["begins"] == "beginning"
+    assert body["archives"][0]["partial"] is False
+
+
+def test_planted_faults_are_found_exactly(server: Server, audit: Audit) -> None:
+    """Every planted fault is found under its clause and zxid, and nothing else is."""
+    cluster = SampleCluster()
+    planted = plant_all(cluster)
+    report = audit(server("one", cluster.transactions))
+    assert _places(report) == sorted(planted, key=lambda place: place.zxid)
+    assert len({place.clause for place in planted}) >= 8
+    assert report.verdict == "violated"
+
+
+def test_faults_in_a_chroot_are_found_under_its_path(server: Server, audit: Audit) -> None:
+    """Clusters that share one log are judged apart, and the path of a finding has the chroot."""
+    good, bad = SampleCluster(chroot="/good"), SampleCluster(chroot="/bad")
+    bad.zxid = bad.transactions[-1].zxid
+    good.create_topic("events", {0: OLD})
+    good.reassign("events", {0: NEW})
+    bad.time_ms += 60_000
+    bad.create_topic("events", {0: OLD})
+    zxid = bad.write_state("events", 0, isr=(1, 2))
+    last = good.transactions[-1].zxid
+    for transaction in bad.transactions:
+        transaction.zxid += last  # type: ignore[misc]
+    report = audit(server("one", good.transactions, bad.transactions))
+    assert [(v.zxid, v.chroot) for v in report.violations] == [(zxid + last, "/bad")]
+    found = report.as_json_dict()["violations"][0]
+    assert found["path"] == "/bad" + znodes.state_path("events", 0)
+
+
+def test_what_is_owed_counts_only_at_rest(server: Server, audit: Audit) -> None:
+    """A history that ends with work undone is blamed for it only where its end is a rest."""
+    cluster = SampleCluster()
+    cluster.create_topic("events", {0: OLD})
+    cluster.begin_reassign("events", {0: NEW})
+    cluster.join("events", 0, NEW)
+    folder = server("one", cluster.transactions)
+    assert audit(folder).verdict == "holds"
+    found = audit(folder, at_rest=True).violations
+    assert [(v.clause, v.zxid, v.session) for v in found] == [
+        ("complete.carried-out", cluster.zxid, 0)
+    ]
+
+
+def test_archives_are_judged_apart(server: Server, audit: Audit) -> None:
+    """Two servers' histories do not mix, and the report says which one a violation is in."""
+    clean, broken = SampleCluster(), SampleCluster()
+    clean.create_topic("events", {0: OLD})
+    broken.time_ms += 60_000
+    broken.create_topic("events", {0: OLD})
+    zxid = broken.write_state("events", 0, isr=(1, 2))
+    paths = [server("a", clean.transactions), server("b", broken.transactions)]
+    body = audit(*paths).as_json_dict()
+    assert [(found["archive"], found["zxid"]) for found in body["violations"]] == [
+        (str(paths[1]), zxid)
+    ]
+    assert [row["violations"] for row in body["archives"]] == [0, 1]
+    assert body["counts"]["partitions"] == 2
+    assert body["counts"]["transactions"] == len(clean.transactions) + len(broken.transactions)
+
+
+def test_report_repeats_byte_for_byte(server: Server, audit: Audit) -> None:
+    """Two audits of the same logs print the same bytes."""
+    cluster = SampleCluster()
+    plant_all(cluster)
+    folder = server("one", cluster.transactions)
+    first, second = (json.dumps(audit(folder).as_json_dict()) for _ in range(2))
+    assert first == second
+
+
+def test_foreign_znodes_are_passed_over(server: Server, audit: Audit) -> None:
+    """Writes that are none of Kafka's change nothing but the count of transactions."""
+    history = write_sample(topics=1, partitions=2)
+    plain = audit(server("plain", history))
+    cluster = SampleCluster(brokers=1)
+    cluster.append(Create("/locks"), Create("/locks/a"))
+    mixed = audit(server("mixed", cluster.transactions))
+    assert mixed.verdict == "holds"
+    assert plain.archives[0].partitions == 2
+    assert mixed.archives[0].transactions == len(cluster.transactions)
