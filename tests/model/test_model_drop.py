@@ -1,0 +1,124 @@
+"""The drop rule in each reading: the documents' examples and the instances of the findings."""
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reassure_model.drop import compute_drop, compute_existing, compute_kept
+from reassure_model.insync import compute_high_watermark, compute_isr, compute_pseudo_isr
+from reassure_spec.readings import Readings
+
+WRITTEN = Readings()
+EXCLUSIVE = Readings(drop_slice="exclusive")
+PROTECTING = Readings(drop_protects="target")
+SKIPPING = Readings(offline_drop="skip")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One call of the rule and what it drops."""
+
+    name: str
+    assigned: tuple[int, ...]
+    leader: int
+    isr: tuple[int, ...]
+    top: int
+    target: tuple[int, ...]
+    drop: tuple[int, ...]
+    readings: Readings = WRITTEN
+
+
+CASES = (
+    Case("nothing at the first request", (1, 2), 1, (1, 2), 2, (1, 3), ()),
+    Case("out of sync goes first", (1, 2, 3), 1, (1, 2), 2, (2, 4), (3,)),
+    Case("newest leader is kept", (1, 2, 3), 3, (3, 1, 2), 2, (2, 4), (2,)),
+    Case("drop-1: the only replica", (1,), 1, (1,), 1, (1,), (1,), EXCLUSIVE),
+    Case("drop-1: below the minimum", (1, 2), 1, (1, 2), 2, (1, 2), (2,), EXCLUSIVE),
+    Case("drop-3: after the union", (1, 2, 3), 1, (1, 2), 2, (1, 3), (3,)),
+    Case("drop-4: in-sync target replica", (1, 2, 3), 1, (1, 2, 3), 2, (4, 3), (3,)),
+    Case("drop-4: protected", (1, 2, 3), 1, (1, 2, 3), 2, (4, 3), (), PROTECTING),
+    Case("drop-6: a cancel keeps the new one", (1, 2, 3), 1, (1, 3), 2, (1, 2), (2,)),
+    Case("drop-8: the factor grew", (1, 2, 3, 4), 1, (1, 2, 3), 1, (5,), (2, 3, 4)),
+    Case("drop-11: last copy without a leader", (1, 2), -1, (2,), 1, (3,), (1, 2)),
+    Case("drop-11: skipped", (1, 2), -1, (2,), 1, (3,), (), SKIPPING),
+    Case("skipped where the leader is out of sync", (1, 2), 1, (2,), 1, (3,), (), SKIPPING),
+    Case("drop-14: top of nothing", (1, 2, 3), 1, (1,), 0, (4,), (1, 2, 3)),
+    Case("drop-14: and with the exclusive slice", (1, 2, 3), 1, (1,), 0, (4,), (3,), EXCLUSIVE),
+    Case("drop-15: order 1,3,2", (1, 2, 3), 1, (1, 3, 2), 2, (4,), (2,)),
+    Case("drop-15: order 1,2,3", (1, 2, 3), 1, (1, 2, 3), 2, (4,), (3,)),
+    Case("in sync and not assigned", (1, 2, 3), 1, (1, 5, 2), 2, (4,), (2, 3)),
+)
+
+
+@pytest.mark.clause("drop.rank.leader-isr-rest")
+@pytest.mark.clause("drop.keep-top")
+@pytest.mark.clause("drop.slice.inclusive")
+@pytest.mark.clause("drop.protect-target")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_drop_matches_instance(case: Case) -> None:
+    """The rule drops what the document's sentence says in this reading, right or wrong."""
+    found = compute_drop(case.assigned, case.leader, case.isr, case.top, case.target, case.readings)
+    assert found == case.drop
+
+
+def test_others_are_ranked_as_told() -> None:
+    """Replicas out of sync are kept in the order that is given, as a lag would give it."""
+    drop = compute_drop((3, 1, 2), 3, (3,), 2, (4,), WRITTEN, others=(2, 1))
+    assert drop == (1,)
+    assert compute_drop((3, 1, 2), 3, (3,), 2, (4,), WRITTEN) == (2,)
+
+
+def test_ranking_keeps_first_place_of_each() -> None:
+    """A replica stands once in the ranking, at its best place."""
+    assert compute_existing((1, 2, 3), 2, (1, 2)) == (2, 1, 3)
+
+
+def test_slices_differ_by_one() -> None:
+    """The exclusive slice keeps one replica fewer than the inclusive one."""
+    assert compute_kept((1, 2, 3), 2, WRITTEN) == (1, 2)
+    assert compute_kept((1, 2, 3), 2, EXCLUSIVE) == (1,)
+
+
+replica_lists = st.lists(st.integers(0, 5), min_size=1, max_size=5, unique=True).map(tuple)
+
+
+@pytest.mark.clause("drop.leader-kept")
+@pytest.mark.clause("drop.isr-at-least-min")
+@given(data=st.data(), assigned=replica_lists, target=replica_lists)
+def test_notes_hold_with_leader_in_sync(
+    data: st.DataObject, assigned: tuple[int, ...], target: tuple[int, ...]
+) -> None:
+    """With a leader in sync the rule keeps the leader and as many in sync as top asks for."""
+    isr = data.draw(st.permutations(assigned).flatmap(_prefixes))
+    leader = data.draw(st.sampled_from(isr))
+    top = data.draw(st.integers(1, len(assigned) + 1))
+    drop = compute_drop(assigned, leader, isr, top, target, WRITTEN)
+    assert leader not in drop
+    assert len([r for r in isr if r not in drop]) >= min(top, len(isr))
+    assert len(assigned) - len(drop) == min(top, len(assigned))
+
+
+def _prefixes(replicas: list[int]) -> st.SearchStrategy[tuple[int, ...]]:
+    return st.integers(1, len(replicas)).map(lambda n: tuple(replicas[:n]))
+
+
+@pytest.mark.clause("isr.pseudo.by-lag")
+@pytest.mark.clause("isr.member.at-or-above-hw")
+def test_in_sync_set_follows_lag_and_high_watermark() -> None:
+    """A replica at the limit of the lag is still in, one below the high watermark is not."""
+    pseudo = compute_pseudo_isr((1, 2, 3), (0, 10, 11), 10)
+    assert pseudo == (1, 2)
+    assert compute_isr((1, 2, 3), (9, 8, 9), pseudo, 8) == (1, 2)
+    assert compute_isr((1, 2, 3), (9, 7, 9), pseudo, 8) == (1,)
+
+
+@pytest.mark.clause("hw.never-decreases")
+@pytest.mark.clause("hw.minimum-of-pseudo-isr")
+@pytest.mark.clause("hw.at-most-leader-end")
+def test_high_watermark_is_smallest_end_and_never_back() -> None:
+    """The high watermark goes up to the smallest pseudo-in-sync end and never comes down."""
+    assert compute_high_watermark(4, (1, 2, 3), (9, 7, 5), (1, 2)) == 7
+    assert compute_high_watermark(8, (1, 2, 3), (9, 7, 5), (1, 2)) == 8
+    assert compute_high_watermark(0, (1, 2), (3, 9), (1, 2)) == 3

@@ -1,0 +1,457 @@
+"""Each rule on writes: one write that it accepts and one that it rejects, clause by clause."""
+
+import inspect
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import pytest
+from _pytest.mark import ParameterSet
+
+from reassure_model import rules
+from reassure_model.controllers import Controllership, accept_election
+from reassure_model.outcome import Accepted, Rejected
+from reassure_model.rules import accept_write, apply_failover, is_change_unfinished
+from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Request, Surroundings
+from reassure_model.writes import (
+    ChangeIsr,
+    CreateReassignment,
+    CreateState,
+    DeleteReassignment,
+    DeleteRequest,
+    UpdateReassignment,
+    Write,
+    WriteAssigned,
+    WriteState,
+)
+from reassure_spec.readings import Readings, get_profile
+
+ALL = frozenset({1, 2, 3, 4})
+AROUND = Surroundings(ALL, ALL, controller_epoch=2)
+WRITTEN = get_profile("kip-236")
+AMENDED = get_profile("kip-236-amended")
+
+
+def state(leader: int, *isr: int, epoch: int = 5, controller: int = 2) -> LeaderAndIsr:
+    """Return a leader and its in-sync set."""
+    return LeaderAndIsr(leader, epoch, controller, isr)
+
+
+def flight(*target: int, top: int = 2, legacy: bool = False) -> Reassignment:
+    """Return a reassignment in flight."""
+    return Reassignment(target, top, legacy)
+
+
+def around(*live: int, least: int = 1) -> Surroundings:
+    """Return surroundings with these brokers alive."""
+    return replace(AROUND, live=frozenset(live), min_insync_replicas=least)
+
+
+NEW = Partition((2, 1))
+CALM = Partition((1, 2), state(1, 1, 2))
+LEADERLESS = Partition((1, 2), state(-1, 1))
+ASKED = replace(CALM, requests=(Request(7, (1, 3)),))
+TWICE = replace(CALM, requests=(Request(7, (1, 3)), Request(8, (1, 4))))
+RECORDED = replace(ASKED, reassignment=flight(1, 3))
+WAITING = Partition((1, 2, 3), state(1, 1, 2), flight(1, 3))
+SYNCED = Partition((1, 2, 3), state(1, 1, 2, 3), flight(3, 1))
+LEAVING = Partition((1, 2, 3), state(2, 1, 2, 3), flight(3, 1))
+SHRUNK = Partition((1, 2, 3), state(1, 1, 3), flight(3, 1))
+DONE = Partition((3, 1), state(1, 1, 3), flight(3, 1))
+CHANGED = Partition((1, 2, 3), state(1, 1, 2), flight(1, 4), drop_due=True)
+FULL = Partition((1, 2, 3), state(1, 1, 2, 3), flight(1, 4), drop_due=True)
+SHARED = Partition((1, 2, 3), state(1, 1, 2, 3), flight(4, 3), drop_due=True)
+OFFLINE = Partition((1, 2, 3), state(-1, 2), flight(1, 4), drop_due=True)
+CHANGING = replace(WAITING, requests=(Request(7, (1, 4)),))
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A clause, a partition, a write that keeps the clause and one that breaks it."""
+
+    clause: str
+    before: Partition
+    good: Write | None
+    bad: Write
+    around: Surroundings = AROUND
+    readings: Readings = WRITTEN
+    good_before: Partition | None = None
+    """The partition for the good write where it is another one."""
+    good_around: Surroundings | None = None
+    """The surroundings of the good write where they are others."""
+
+
+CASES = (
+    # The leader's write
+    Case(
+        "isr.change.keeps-leader",
+        CALM,
+        ChangeIsr(state(1, 1), 1),
+        ChangeIsr(state(1, 1, epoch=6), 1),
+    ),
+    Case("isr.change.by-leader", CALM, ChangeIsr(state(1, 1), 1), ChangeIsr(state(1, 1), 2)),
+    Case("isr.change.leader-kept", CALM, ChangeIsr(state(1, 1), 1), ChangeIsr(state(1, 2), 1)),
+    Case(
+        "isr.change.assigned-only",
+        WAITING,
+        ChangeIsr(state(1, 1, 2, 3), 1),
+        ChangeIsr(state(1, 1, 2, 4), 1),
+    ),
+    Case(
+        "isr.change.live-only",
+        WAITING,
+        ChangeIsr(state(1, 1, 2, 3), 1),
+        ChangeIsr(state(1, 1, 2, 3), 1),
+        around(1, 2),
+        good_around=around(1, 2, 3),
+    ),
+    Case("isr.no-duplicates", CALM, None, ChangeIsr(state(1, 1, 1), 1)),
+    # New partitions
+    Case(
+        "partition.new.leader-first-live",
+        NEW,
+        CreateState(state(1, 1, epoch=0)),
+        CreateState(state(2, 1, epoch=0)),
+        around(1),
+    ),
+    Case(
+        "partition.new.isr-all-live",
+        NEW,
+        CreateState(state(2, 1, 2, epoch=0)),
+        CreateState(state(2, 2, epoch=0)),
+    ),
+    Case(
+        "partition.new.epoch-zero",
+        NEW,
+        CreateState(state(2, 2, 1, epoch=0)),
+        CreateState(state(2, 2, 1, epoch=1)),
+    ),
+    # Epochs and the in-sync set
+    Case(
+        "leader-epoch.raised-by-one",
+        WAITING,
+        WriteState(state(1, 1, 2, epoch=6)),
+        WriteState(state(1, 1, 2)),
+    ),
+    Case(
+        "state.controller-epoch-stamped",
+        WAITING,
+        WriteState(state(1, 1, 2, epoch=6)),
+        WriteState(state(1, 1, 2, epoch=6, controller=1)),
+    ),
+    Case(
+        "isr.never-empty",
+        CALM,
+        WriteState(state(-1, 1, 2, epoch=6)),
+        WriteState(state(-1, epoch=6)),
+        around(3),
+    ),
+    Case(
+        "isr.no-duplicates",
+        WAITING,
+        WriteState(state(1, 1, 2, epoch=6)),
+        WriteState(state(1, 1, 2, 2, epoch=6)),
+    ),
+    Case(
+        "state.write-conditional",
+        WAITING,
+        WriteState(state(1, 1, 2, epoch=6)),
+        WriteState(state(1, 1, 2, 3, epoch=6)),
+    ),
+    Case(
+        "leader.in-isr",
+        CALM,
+        WriteState(state(2, 2, epoch=6)),
+        WriteState(state(2, 1, epoch=6)),
+        around(2),
+    ),
+    # Elections
+    Case(
+        "leader.none-only-without-candidate",
+        CALM,
+        WriteState(state(-1, 1, 2, epoch=6)),
+        WriteState(state(-1, 1, epoch=6)),
+        around(2),
+        good_around=around(3),
+    ),
+    Case(
+        "election.clean",
+        Partition((1, 2, 3), state(1, 1, 3)),
+        WriteState(state(3, 3, epoch=6)),
+        WriteState(state(2, 2, epoch=6)),
+        around(2, 3),
+    ),
+    Case(
+        "election.live",
+        CALM,
+        WriteState(state(2, 2, epoch=6)),
+        WriteState(state(2, 2, epoch=6)),
+        around(3),
+        good_around=around(2, 3),
+    ),
+    Case("election.only-when-due", CALM, None, WriteState(state(2, 1, 2, epoch=6)), around(1, 2)),
+    Case(
+        "election.assignment-order",
+        Partition((1, 2, 3), state(1, 3, 2, 1)),
+        WriteState(state(2, 3, 2, epoch=6)),
+        WriteState(state(3, 3, 2, epoch=6)),
+        around(2, 3),
+    ),
+    Case(
+        "isr.remove.only-when-due",
+        CALM,
+        WriteState(state(1, 1, epoch=6)),
+        WriteState(state(1, 1, epoch=6)),
+        good_around=around(1),
+    ),
+    # Completion
+    Case(
+        "complete.leader-first-in-sync-target",
+        LEAVING,
+        WriteState(state(3, 1, 2, 3, epoch=6)),
+        WriteState(state(1, 1, 2, 3, epoch=6)),
+    ),
+    Case(
+        "complete.target-in-sync",
+        WAITING,
+        WriteState(state(1, 1, 3, epoch=6)),
+        WriteState(state(1, 1, epoch=6)),
+        good_before=SYNCED,
+    ),
+    Case(
+        "complete.leader-in-target",
+        Partition((1, 2, 3, 4), state(2, 1, 2, 3, 4), flight(3, 1)),
+        WriteState(state(1, 1, 3, epoch=6)),
+        WriteState(state(2, 1, 2, 3, epoch=6)),
+        good_before=SYNCED,
+    ),
+    Case(
+        "complete.isr-before-assigned",
+        SYNCED,
+        WriteAssigned((3, 1)),
+        WriteAssigned((3, 1)),
+        good_before=SHRUNK,
+    ),
+    Case("complete.target-order", SHRUNK, WriteAssigned((3, 1)), WriteAssigned((1, 3))),
+    Case(
+        "complete.child-last", SHRUNK, DeleteReassignment(), DeleteReassignment(), good_before=DONE
+    ),
+    # Assignment
+    Case(
+        "assigned.no-duplicates",
+        RECORDED,
+        WriteAssigned((1, 2, 3)),
+        WriteAssigned((1, 2, 3, 3)),
+    ),
+    Case(
+        "assigned.change.only-as-due",
+        CALM,
+        WriteAssigned((1, 2, 3)),
+        WriteAssigned((2, 1)),
+        good_before=RECORDED,
+    ),
+    Case(
+        "child.before-effects",
+        ASKED,
+        WriteAssigned((1, 2, 3)),
+        WriteAssigned((1, 2, 3)),
+        good_before=RECORDED,
+    ),
+    Case("expand.target-only", RECORDED, WriteAssigned((1, 2, 3)), WriteAssigned((1, 2, 3, 4))),
+    Case(
+        "expand.whole-target",
+        replace(RECORDED, reassignment=flight(3, 4)),
+        WriteAssigned((1, 2, 3, 4)),
+        WriteAssigned((1, 2, 3)),
+    ),
+    # Drop
+    Case("drop.before-expansion", CHANGED, WriteAssigned((1, 2)), WriteAssigned((1, 2, 3, 4))),
+    Case("drop.leader-kept", CHANGED, WriteAssigned((1, 2)), WriteAssigned((2, 3))),
+    Case("drop.keep-top", CHANGED, WriteAssigned((1, 2)), WriteAssigned((1, 3))),
+    Case(
+        "drop.isr-first",
+        FULL,
+        WriteAssigned((1, 2)),
+        WriteAssigned((1, 2)),
+        good_before=replace(FULL, state=state(1, 1, 2)),
+    ),
+    Case(
+        "drop.protect-target",
+        SHARED,
+        WriteAssigned((1, 3)),
+        WriteAssigned((1, 2)),
+        readings=AMENDED,
+        good_before=replace(SHARED, state=state(1, 1, 3)),
+    ),
+    Case(
+        "drop.isr-at-least-min",
+        Partition((1, 2, 3), state(1, 1, 2), flight(1, 4, top=1), drop_due=True),
+        WriteState(state(1, 1, 2, epoch=6)),
+        WriteState(state(1, 1, epoch=6)),
+        around(1, 2, 3, least=2),
+        good_before=FULL,
+        good_around=AROUND,
+    ),
+    Case(
+        "drop.offline.skip",
+        OFFLINE,
+        UpdateReassignment(flight(1, 4)),
+        WriteAssigned((1, 2)),
+        around(1, 3, 4),
+        AMENDED,
+        replace(CHANGING, state=state(-1, 2)),
+    ),
+    # Requests and records
+    Case(
+        "child.from-request",
+        ASKED,
+        CreateReassignment(flight(1, 3)),
+        CreateReassignment(flight(3, 1)),
+    ),
+    Case(
+        "request.order.sequence",
+        TWICE,
+        CreateReassignment(flight(1, 3)),
+        CreateReassignment(flight(1, 4)),
+    ),
+    Case("request.order.sequence", TWICE, None, DeleteRequest(8)),
+    Case(
+        "top.original-length",
+        ASKED,
+        CreateReassignment(flight(1, 3)),
+        CreateReassignment(flight(1, 3, top=3)),
+    ),
+    Case(
+        "top.at-least-min-isr",
+        ASKED,
+        CreateReassignment(flight(1, 3)),
+        CreateReassignment(flight(1, 3)),
+        around(1, 2, 3, least=3),
+        good_around=AROUND,
+    ),
+    Case(
+        "top.once-per-chain",
+        CHANGING,
+        UpdateReassignment(flight(1, 4)),
+        UpdateReassignment(flight(1, 4, top=3)),
+    ),
+    Case("child.update-in-place", CHANGING, UpdateReassignment(flight(1, 4)), DeleteReassignment()),
+    Case(
+        "request.same-target.no-change",
+        replace(WAITING, requests=(Request(7, (1, 3)),)),
+        None,
+        UpdateReassignment(flight(1, 3)),
+    ),
+    Case(
+        "request.no-op.nothing-started",
+        replace(CALM, requests=(Request(7, (1, 2)),)),
+        DeleteRequest(7),
+        CreateReassignment(flight(1, 2)),
+    ),
+    Case(
+        "request.delete.child-first",
+        ASKED,
+        DeleteRequest(7),
+        DeleteRequest(7),
+        good_before=RECORDED,
+    ),
+    Case(
+        "request.refuse.duplicate-replica",
+        replace(CALM, requests=(Request(7, (3, 3)),)),
+        DeleteRequest(7),
+        CreateReassignment(flight(3, 3)),
+    ),
+    Case(
+        "request.refuse.unknown-broker",
+        replace(CALM, requests=(Request(7, (1, 9)),)),
+        DeleteRequest(7),
+        CreateReassignment(flight(1, 9)),
+    ),
+    Case(
+        "target.at-least-min-isr",
+        replace(CALM, requests=(Request(7, (1,)),)),
+        DeleteRequest(7),
+        CreateReassignment(flight(1)),
+        around(1, 2, least=2),
+        AMENDED,
+    ),
+)
+
+
+def case_name(case: Case) -> str:
+    """Return a readable test id."""
+    return f"{case.clause}-{type(case.bad).__name__}"
+
+
+def marked(cases: Iterable[Case]) -> list[ParameterSet]:
+    """Return the cases as parameters, each with the mark of its clause."""
+    return [
+        pytest.param(case, id=case_name(case), marks=pytest.mark.clause(case.clause))
+        for case in cases
+    ]
+
+
+def test_every_rejection_of_rules_has_case() -> None:
+    """No clause that a rule can reject by is without a write that it rejects."""
+    named = set(re.findall(r'Rejected\(\s*"([a-z.-]+)"', inspect.getsource(rules)))
+    assert named - {case.clause for case in CASES} == set()
+
+
+@pytest.mark.parametrize("case", marked(CASES))
+def test_broken_rule_names_clause(case: Case) -> None:
+    """A write that breaks one clause is rejected by that clause and no other."""
+    outcome = accept_write(case.before, case.bad, case.around, case.readings)
+    assert isinstance(outcome, Rejected), outcome
+    assert outcome.clause == case.clause, outcome.reason
+    assert outcome.reason
+
+
+@pytest.mark.parametrize("case", marked(case for case in CASES if case.good is not None))
+def test_kept_rule_accepts_and_counts_clause(case: Case) -> None:
+    """A write that keeps the clause is accepted, and the clause is counted as put to the test."""
+    assert case.good is not None
+    before, surroundings = case.good_before or case.before, case.good_around or case.around
+    outcome = accept_write(before, case.good, surroundings, case.readings)
+    assert isinstance(outcome, Accepted), outcome
+    assert case.clause in outcome.clauses
+
+
+def test_failover_forgets_what_was_in_memory() -> None:
+    """The next controller does not know that the last one had begun to complete."""
+    after = apply_failover(replace(SYNCED, completing=True), WRITTEN)
+    assert after == SYNCED
+
+
+@pytest.mark.clause("drop.carried-out")
+def test_failover_finds_unfinished_change() -> None:
+    """A change that was recorded and not carried out is due again, one carried out is not."""
+    assert apply_failover(CHANGED, WRITTEN).drop_due
+    assert not apply_failover(replace(WAITING, drop_due=True), WRITTEN).drop_due
+    assert not apply_failover(replace(RECORDED, drop_due=True), WRITTEN).drop_due
+    assert not is_change_unfinished(replace(CHANGED, reassignment=None))
+    assert apply_failover(WAITING, Readings(drop_reevaluated_on_failover="yes")).drop_due
+
+
+@pytest.mark.clause("top.bounds-assigned")
+def test_failover_finds_more_replicas_than_any_drop_leaves() -> None:
+    """A change to fewer replicas that are all assigned is due again while too many are left."""
+    many = Partition((1, 2, 3), state(1, 1), flight(2, top=1))
+    assert apply_failover(many, WRITTEN).drop_due
+
+
+@pytest.mark.clause("controller.election.atomic")
+@pytest.mark.clause("controller.epoch.raised-by-one")
+def test_election_needs_broker_and_next_epoch() -> None:
+    """An election names a broker and raises the epoch by one, in one transaction."""
+    before = Controllership(1, 4)
+    good = accept_election(before, 2, 5)
+    assert isinstance(good, Accepted)
+    assert good.state == Controllership(2, 5)
+    for broker, epoch, clause in (
+        (None, 5, "controller.election.atomic"),
+        (2, 4, "controller.election.atomic"),
+        (2, 6, "controller.epoch.raised-by-one"),
+    ):
+        outcome = accept_election(before, broker, epoch)
+        assert isinstance(outcome, Rejected)
+        assert outcome.clause == clause
