@@ -12,3 +12,12 @@ def zookeeper_server() -> Iterator[object]:
 
     with Server.start() as server:
         yield server
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the flag that makes scenario files expect what the model answers."""
+    parser.addoption(
+        "--rewrite-scenarios",
+        action="store_true",
+        help="write what the model answers into the scenario files",
+    )
