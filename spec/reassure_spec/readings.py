@@ -52,6 +52,14 @@ class Readings:
     move_recheck_before_stop: str = "no"
     isr_members: str = "stored"
     hw_scope: str = "per-leader-term"
+    hw_over_stored_isr: str = "no"
+    hw_served_from: str = "at-once"
+    isr_entry: str = "high-watermark"
+    follower_truncation: str = "own-high-watermark"
+    lag_credit: str = "two-cases"
+    lag_initial: str = "now"
+    lag_initial_leader_end: str = "zero"
+    lag_clock_read: str = "before-end"
 
     def as_dict(self) -> dict[str, str]:
         """Return the choice keyed by dotted reading name, in the register's order."""
@@ -161,6 +169,54 @@ READINGS: Final[tuple[Reading, ...]] = (
         "as written the high watermark can go back when the leader changes",
         "KAFKA-4485, guarantee 3",
     ),
+    Reading(
+        "hw.over-stored-isr",
+        ("no", "yes"),
+        "the text takes the smallest end of the pseudo-ISR alone; stored members stay electable",
+        "KAFKA-4485, definition of the high watermark",
+    ),
+    Reading(
+        "hw.served-from",
+        ("at-once", "end-at-election"),
+        "the text is silent; a new leader's mark may be older than what was shown before it",
+        "KAFKA-4485, guarantee 3 (silent)",
+    ),
+    Reading(
+        "isr.entry",
+        ("high-watermark", "end-at-election"),
+        "the text compares with the high watermark, and a new leader's may be too old",
+        "KAFKA-4485, definition of the ISR set",
+    ),
+    Reading(
+        "follower.truncation",
+        ("own-high-watermark", "leader-end", "common-prefix"),
+        "the text is silent; brokers of its time cut their logs at their own high watermark",
+        "KAFKA-4485 (silent)",
+    ),
+    Reading(
+        "lag.credit",
+        ("two-cases", "last-fetch"),
+        "the mail has two versions; the later one tells the two cases apart",
+        "KAFKA-4485, implementation, item 2",
+    ),
+    Reading(
+        "lag.initial",
+        ("now", "now-if-in-sync"),
+        "the text names no first value; now is the simplest",
+        "KAFKA-4485, implementation, item 1 (silent)",
+    ),
+    Reading(
+        "lag.initial-leader-end",
+        ("zero", "leader-end"),
+        "the text names no first value; zero is the simplest",
+        "KAFKA-4485, implementation, item 1 (silent)",
+    ),
+    Reading(
+        "lag.clock-read",
+        ("before-end", "after-end"),
+        "the text names no order; only the clock before the log end is sound",
+        "KAFKA-4485, implementation, item 1 (silent)",
+    ),
 )
 """Every reading, in the order in which reports list them."""
 
@@ -179,6 +235,12 @@ _AMENDED: Final = Readings(
     target_size="at-least-min-isr",
     offline_drop="skip",
     move_recheck_before_stop="yes",
+    hw_over_stored_isr="yes",
+    hw_served_from="end-at-election",
+    isr_entry="end-at-election",
+    follower_truncation="common-prefix",
+    lag_initial="now-if-in-sync",
+    lag_initial_leader_end="leader-end",
 )
 
 PROFILES: Final[Mapping[str, Readings]] = MappingProxyType(
@@ -188,6 +250,7 @@ PROFILES: Final[Mapping[str, Readings]] = MappingProxyType(
         ),
         "kip-236": Readings(),
         "kip-236-amended": _AMENDED,
+        "kafka-4485": Readings(),
     }
 )
 """The profiles by name. A profile is nothing but its readings and the clauses that list it."""
