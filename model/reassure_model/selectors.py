@@ -83,3 +83,25 @@ def select_new(assigned: ReplicaList, live: frozenset[int]) -> Elected | None:
     """
     isr = tuple(replica for replica in assigned if replica in live)
     return Elected(isr[0], isr) if isr else None
+
+
+@clause("election.controlled-shutdown")
+def select_controlled_shutdown(
+    assigned: ReplicaList,
+    isr: ReplicaList,
+    live: frozenset[int],
+    shutting_down: frozenset[int],
+) -> Elected | None:
+    """Select who takes over from a broker that is about to stop.
+
+    The first assigned in-sync replica that is alive and not itself shutting down. All brokers that
+    shut down leave the in-sync set. A broker that is shutting down is still registered, so `live`
+    may or may not list it.
+
+    >>> select_controlled_shutdown((1, 2), (1, 2), frozenset({1, 2}), frozenset({1}))
+    Elected(leader=2, isr=(2,))
+    """
+    leader = _first(assigned, live - shutting_down, frozenset(isr))
+    if leader is None:
+        return None
+    return Elected(leader, tuple(replica for replica in isr if replica not in shutting_down))

@@ -50,6 +50,15 @@ class Readings:
     offline_drop: str = "as-written"
     move_expand_first: str = "yes"
     move_recheck_before_stop: str = "no"
+    move_cut_isr: str = "yes"
+    move_refuses_partition: str = "missing"
+    move_same_replicas: str = "as-list"
+    election_unclean: str = "no"
+    heal_redundancy: str = "assigned-live"
+    heal_stale_task: str = "execute"
+    heal_regenerate: str = "from-assignment"
+    legacy_rewrite: str = "ignored"
+    legacy_original_replicas: str = "client"
     isr_members: str = "stored"
     hw_scope: str = "per-leader-term"
     hw_over_stored_isr: str = "no"
@@ -158,6 +167,60 @@ READINGS: Final[tuple[Reading, ...]] = (
         "KAFKA-42, section 2, step 5",
     ),
     Reading(
+        "move.cut-isr",
+        ("yes", "no"),
+        "a stopped replica that stays in the in-sync set can be elected; the first text is silent",
+        "KAFKA-42, section 2, step 5 (silent)",
+    ),
+    Reading(
+        "move.refuses-partition",
+        ("missing", "existing"),
+        "the text refuses partitions that exist; its own fourth test case refuses those that do not",
+        "KAFKA-42, section 4, condition 1",
+    ),
+    Reading(
+        "move.same-replicas",
+        ("as-list", "as-set"),
+        "a new order of the same replicas changes the preferred leader and is worth a reassignment",
+        "KAFKA-42, section 4, condition 2",
+    ),
+    Reading(
+        "election.unclean",
+        ("no", "last-resort"),
+        "a replica out of sync lacks committed records; the first text takes one where no other is",
+        "KAFKA-42, section 5, offline leader selector",
+    ),
+    Reading(
+        "heal.redundancy",
+        ("assigned-live", "isr-full"),
+        "a broker that is back and catching up already makes a task pointless, says the text",
+        "KIP-46, cancelling tasks (desired number of replicas)",
+    ),
+    Reading(
+        "heal.stale-task",
+        ("execute", "skip"),
+        "the text looks at the number of replicas only, not at which of them the task would remove",
+        "KIP-46, cancelling tasks (silent)",
+    ),
+    Reading(
+        "heal.regenerate",
+        ("from-assignment", "from-plan"),
+        "the second option of the text schedules the same tasks again and skips what is satisfied",
+        "KIP-46, deletion of the failure record, options 1 and 2",
+    ),
+    Reading(
+        "legacy.rewrite",
+        ("ignored", "taken-up"),
+        "the protocol begins with the creation of the znode; controllers since 1.1 react to no more",
+        "KIP-236, legacy znode protocol, steps 1 and 2",
+    ),
+    Reading(
+        "legacy.original-replicas",
+        ("client", "controller"),
+        "the text adds the field, puts off who fills it, and says the controller remembers nothing",
+        "KIP-236, public interfaces (deferred)",
+    ),
+    Reading(
         "isr.members",
         ("stored", "memoryless"),
         "brokers store the set and change it by conditional write; the text defines it afresh",
@@ -246,8 +309,14 @@ _AMENDED: Final = Readings(
 PROFILES: Final[Mapping[str, Readings]] = MappingProxyType(
     {
         "kafka-42": Readings(
-            target_dead_replica="refuse", target_unknown_broker="wait", move_expand_first="no"
+            target_dead_replica="refuse",
+            target_unknown_broker="wait",
+            move_expand_first="no",
+            move_cut_isr="no",
+            election_unclean="last-resort",
         ),
+        "kip-46": Readings(),
+        "kip-236-legacy": Readings(),
         "kip-236": Readings(),
         "kip-236-amended": _AMENDED,
         "kafka-4485": Readings(),
