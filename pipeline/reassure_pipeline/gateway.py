@@ -86,10 +86,10 @@ def open_spark(master: str) -> Iterator[Any]:
             conf.setAll(list(_settings(master, folder).items()))
             with _environment({"PYSPARK_PYTHON": sys.executable}):
                 context = SparkContext(conf=conf, gateway=gateway)
-            try:
-                yield context
-            finally:
-                context.stop()
+                try:
+                    yield context
+                finally:
+                    context.stop()
 
 
 def find_roots() -> list[str]:
@@ -192,7 +192,9 @@ def _await_gateway(process: subprocess.Popen[bytes], file: Path, log: Path) -> t
     until = time.monotonic() + _START_LIMIT_S
     while not file.is_file():
         if process.poll() is not None or time.monotonic() > until:
-            said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
+            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+            # What is indented is where in Spark's own code it happened.
+            said = [line for line in lines if line.strip() and not line[0].isspace()][:5]
             ended = "did not come up" if process.returncode is None else "ended at its start"
             raise SparkUnavailable(
                 f"Spark {ended} and said: {' | '.join(said) or 'nothing'}; audit without Spark, or "
@@ -217,14 +219,12 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def _environment(changes: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables for a moment, where PySpark takes them from nowhere else."""
-    before = {name: os.environ.get(name) for name in changes}
+    """Set environment variables for a while; whatever PySpark sets meanwhile goes as well."""
+    before = dict(os.environ)
     os.environ.update(changes)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)

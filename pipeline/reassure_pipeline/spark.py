@@ -92,7 +92,7 @@ def audit_spark(
     with open_spark(master) as context:
         report("decoding", 1, 3)
         decoded = _decode_all(context, archives, bases)
-        files = _collect_facts(decoded, archives)
+        files = collect_facts(decoded.filter(_is_result).values().collect(), archives)
         report("judging", 2, 3)
         results = _judge_all(context, decoded, archives, bases, readings, at_rest)
     exercised: Counter[str] = Counter()
@@ -156,12 +156,13 @@ def _is_result(row: tuple[Any, Any]) -> bool:
     return isinstance(row[1], FileResult)
 
 
-def _collect_facts(decoded: Any, archives: Sequence[Archive]) -> list[list[FileFacts]]:
+def collect_facts(
+    results: Iterable[FileResult], archives: Sequence[Archive]
+) -> list[list[FileFacts]]:
     """Return what the files are worth, by archive; raises `DamagedLog` for the first damage."""
-    results: list[FileResult] = sorted(row[1] for row in decoded.filter(_is_result).collect())
     facts: list[list[FileFacts]] = []
     before: FileFacts | None = None
-    for result in results:
+    for result in sorted(results):
         if result.file == 0:
             facts.append([])
             before = None

@@ -1,0 +1,232 @@
+"""Where histories begin and end: files, snapshots, torn tails, damage and holes."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reassure_pipeline.archive import find_archives
+from reassure_pipeline.planted import NEW, OLD, plant_all
+from reassure_pipeline.report import AuditReport
+from reassure_pipeline.sample import SampleCluster, write_sample
+from reassure_zookeeper.errors import DamagedLog, DamagedSnapshot, LogsMissing
+from reassure_zookeeper.transactions import Transaction
+
+Server = Callable[..., Path]
+Audit = Callable[..., AuditReport]
+Snapshot = Callable[[Path, list[Transaction], int], Path]
+
+
+def _two_brokers_in_flight() -> SampleCluster:
+    """Return a cluster a minute old, with one topic complete and one in flight."""
+    cluster = SampleCluster()
+    cluster.time_ms += 60_000
+    cluster.create_topic("calm", {0: OLD})
+    cluster.create_topic("moving", {0: OLD})
+    cluster.begin_reassign("moving", {0: NEW})
+    return cluster
+
+
+def _cut(cluster: SampleCluster, at: int) -> tuple[list[Transaction], list[Transaction]]:
+    """Split a history after the zxid `at`."""
+    return cluster.transactions[:at], cluster.transactions[at:]
+
+
+def test_log_files_of_one_folder_are_one_archive(server: Server, audit: Audit) -> None:
+    """Naming every file of a folder is naming the folder, in whatever order they come."""
+    history = write_sample(topics=1, partitions=2)
+    folder = server("one", history[:50], history[50:])
+    files = sorted((folder / "version-2").iterdir(), reverse=True)
+    whole, one_by_one = audit(folder), audit(*files)
+    assert len(one_by_one.archives) == 1
+    assert one_by_one.archives[0].transactions == whole.archives[0].transactions == len(history)
+    assert one_by_one.archives[0].partial is False
+
+
+def test_same_folder_named_twice_is_judged_once(server: Server, audit: Audit) -> None:
+    """A data directory and its version-2 are the same archive."""
+    folder = server("one", write_sample(topics=1, partitions=2))
+    assert len(find_archives([folder, folder])) == 1
+
+
+def test_folder_without_logs_is_refused(tmp_path: Path, audit: Audit) -> None:
+    """A directory without logs is an error that names it and says what to name instead."""
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(LogsMissing, match=r"empty has no transaction; name a ZooKeeper data"):
+        audit(tmp_path / "empty")
+
+
+def test_torn_tail_is_reported_not_judged(server: Server, audit: Audit) -> None:
+    """A last record cut short is told with its file and place, and costs only itself."""
+    history = write_sample(topics=1, partitions=2)
+    folder = server("one", history)
+    log = next((folder / "version-2").iterdir())
+    size = log.stat().st_size
+    log.write_bytes(log.read_bytes()[:-5])
+    report = audit(folder)
+    assert report.verdict == "holds"
+    assert report.archives[0].transactions == len(history) - 1
+    tail = report.as_json_dict()["archives"][0]["torn_tail"]
+    assert tail["file"] == str(log)
+    assert 0 < tail["offset"] < size
+    assert report.as_json_dict()["counts"]["damaged"] == 0
+
+
+def test_damage_ends_the_audit(server: Server, audit: Audit) -> None:
+    """A flipped byte in the middle is an error with file and offset, not half a report."""
+    folder = server("one", write_sample(topics=1, partitions=2))
+    log = next((folder / "version-2").iterdir())
+    content = bytearray(log.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    log.write_bytes(content)
+    with pytest.raises(DamagedLog, match="checksum") as caught:
+        audit(folder)
+    assert caught.value.file == log
+    assert 0 < caught.value.offset < len(content)
+
+
+def test_torn_record_amid_the_files_is_damage(server: Server, audit: Audit) -> None:
+    """A record cut short that another file does not make good for is damage."""
+    history = write_sample(topics=1, partitions=2)
+    folder = server("one", history[:50], history[50:])
+    first = folder / "version-2" / "log.1"
+    first.write_bytes(first.read_bytes()[:-5])
+    with pytest.raises(DamagedLog, match="instead of 0x32"):
+        audit(folder)
+
+
+def test_files_out_of_order_are_damage(server: Server, audit: Audit) -> None:
+    """A file that goes back behind the one before it is an error."""
+    history = write_sample(topics=1, partitions=2)
+    folder = server("one", history[:50], history[40:])
+    (folder / "version-2" / "log.29").rename(folder / "version-2" / "log.99")
+    with pytest.raises(DamagedLog, match="zxid 0x29 comes after 0x32"):
+        audit(folder)
+
+
+def test_history_from_a_snapshot_is_judged_as_if_whole(
+    server: Server, audit: Audit, snapshot: Snapshot
+) -> None:
+    """What comes after the snapshot is judged with the same result as in the whole history."""
+    cluster = SampleCluster()
+    cluster.create_topic("before", {0: OLD})
+    cut = cluster.zxid
+    planted = plant_all(cluster)
+    before, after = _cut(cluster, cut)
+    folder = server("late", after)
+    snapshot(folder, before, cut)
+    whole, late = audit(server("whole", cluster.transactions)), audit(folder)
+    assert late.archives[0].archive.begins == "snapshot"
+    assert late.archives[0].partial is False
+    assert late.violations == whole.violations
+    assert len(late.violations) == len(planted)
+    assert late.archives[0].transactions == len(after)
+
+
+def test_fuzzy_snapshot_accuses_nobody(server: Server, audit: Audit, snapshot: Snapshot) -> None:
+    """A snapshot that shows more than its name says is brought up to date, not judged against."""
+    cluster = _two_brokers_in_flight()
+    named = cluster.zxid - 4
+    shown = list(cluster.transactions)
+    cluster.time_ms += 60_000
+    cluster.join("moving", 0, NEW)
+    cluster.complete("moving", 0, NEW)
+    cluster.reassign("calm", {0: NEW})
+    zxid = cluster.write_state("calm", 0, isr=NEW[:2])
+    folder = server("fuzzy", cluster.transactions[named:])
+    snapshot(folder, shown, named)
+    report = audit(folder)
+    assert report.archives[0].transactions == cluster.zxid - len(shown)
+    assert [v.zxid for v in report.violations] == [zxid]
+    assert report.archives[0].unsettled == ()
+
+
+def test_oldest_snapshot_that_the_logs_follow_is_taken(
+    server: Server, audit: Audit, snapshot: Snapshot
+) -> None:
+    """Of several snapshots the oldest without a hole behind it leaves most to judge."""
+    cluster = _two_brokers_in_flight()
+    end = cluster.zxid
+    folder = server("one", cluster.transactions[end - 10 :])
+    for zxid in (end - 20, end - 10, end - 5):
+        snapshot(folder, cluster.transactions[:zxid], zxid)
+    report = audit(folder)
+    taken = report.archives[0].archive.snapshot
+    assert taken is not None
+    assert taken.name == f"snapshot.{end - 10:x}"
+    assert report.archives[0].transactions == 10
+
+
+def test_reassignment_under_way_at_a_snapshot_is_unsettled(
+    server: Server, audit: Audit, snapshot: Snapshot
+) -> None:
+    """Until a reassignment that a snapshot shows has ended, a finding on it is not certain."""
+    cluster = _two_brokers_in_flight()
+    cut = cluster.zxid
+    cluster.time_ms += 60_000
+    unsettled = cluster.write_assigned("moving", 0, NEW)
+    settled = cluster.write_state("calm", 0, isr=(1, 2))
+    before, after = _cut(cluster, cut)
+    folder = server("late", after)
+    snapshot(folder, before, cut)
+    report = audit(folder)
+    assert [v.zxid for v in report.archives[0].unsettled] == [unsettled]
+    assert [v.zxid for v in report.violations] == [settled]
+
+
+def test_broken_snapshot_is_an_error(server: Server, audit: Audit, snapshot: Snapshot) -> None:
+    """A snapshot that does not match its checksum is told, not passed over."""
+    cluster = _two_brokers_in_flight()
+    before, after = _cut(cluster, cluster.zxid - 5)
+    folder = server("late", after)
+    path = snapshot(folder, before, cluster.zxid - 5)
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(DamagedSnapshot):
+        audit(folder)
+
+
+def test_history_from_the_middle_is_partial_and_unsettled(server: Server, audit: Audit) -> None:
+    """Without a beginning the same finding makes a clause unknown, not violated."""
+    cluster = _two_brokers_in_flight()
+    cut = cluster.zxid
+    cluster.change_target("moving", 0, (4, 7, 8), dropped=NEW)
+    cluster.remove_record("moving", 0)
+    body = audit(server("late", _cut(cluster, cut)[1])).as_json_dict()
+    assert body["verdict"] == "unknown"
+    assert body["violations"] == []
+    assert body["unsettled"] != []
+    assert body["archives"][0]["begins"] == "middle"
+    assert body["archives"][0]["partial"] is True
+    found = {row["clause"] for row in body["unsettled"]}
+    verdicts = {row["id"]: row["verdict"] for row in body["clauses"]}
+    assert {verdicts[clause] for clause in found} == {"unknown"}
+
+
+def test_cluster_born_in_the_middle_is_judged_fully(server: Server, audit: Audit) -> None:
+    """A cluster whose birth a log shows is fully known, whatever came before in the log."""
+    cluster = SampleCluster(chroot="/young", first_zxid=5000)
+    cluster.time_ms += 60_000
+    cluster.create_topic("events", {0: OLD})
+    zxid = cluster.write_state("events", 0, isr=(1, 2))
+    report = audit(server("late", cluster.transactions))
+    assert [v.zxid for v in report.violations] == [zxid]
+    assert report.archives[0].archive.begins == "middle"
+    assert report.archives[0].partial is False
+
+
+def test_findings_after_a_hole_are_unsettled(server: Server, audit: Audit) -> None:
+    """A file that is missing amid the others is told, and what follows it is not certain."""
+    cluster = _two_brokers_in_flight()
+    settled = cluster.write_state("calm", 0, isr=(1, 2))
+    gap = cluster.zxid
+    cluster.join("moving", 0, NEW)
+    cluster.complete("moving", 0, NEW)
+    resumed = cluster.zxid
+    cluster.reassign("moving", {0: OLD})
+    folder = server("one", cluster.transactions[:gap], cluster.transactions[resumed:])
+    report = audit(folder)
+    hole = report.archives[0].as_dict()["holes"]
+    assert hole == [{"after": gap, "before": resumed + 1}]
+    assert report.archives[0].partial is True
+    assert [v.zxid for v in report.violations] == [settled]
+    assert report.archives[0].unsettled != ()
