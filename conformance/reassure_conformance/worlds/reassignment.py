@@ -174,14 +174,27 @@ class ReassignmentWorld:
         return "\n".join(self._describe_all())
 
     def _create(self, arguments: Arguments) -> str:
-        check_arguments(arguments, ("assigned",), ("partition",))
+        """Make a partition: new, `online`, or with the leader, in-sync set and record given."""
+        optional = ("online", "isr", "leader", "target", "top", "partition")
+        check_arguments(arguments, ("assigned",), optional)
         name, system = self._get(arguments)
         if system.partition.assigned is not None:
             raise ScenarioError(f"partition {name} exists already")
-        assigned = parse_replicas("assigned", arguments["assigned"])
-        partition = replace(system.partition, assigned=assigned)
+        partition = self._parse_partition(system, arguments)
         self._systems[name] = replace(system, partition=partition)
         return "\n".join(self._describe(name))
+
+    def _parse_partition(self, system: System, arguments: Arguments) -> Partition:
+        assigned = parse_replicas("assigned", arguments["assigned"])
+        state = flight = None
+        if {"online", "isr", "leader"} & arguments.keys():
+            isr = parse_replicas("isr", arguments.get("isr", arguments["assigned"]))
+            leader = parse_number("leader", arguments.get("leader", str(isr[0])))
+            state = LeaderAndIsr(leader, 0, system.controller_epoch, isr)
+        if "target" in arguments:
+            top = parse_number("top", arguments.get("top", str(len(assigned))))
+            flight = Reassignment(parse_replicas("target", arguments["target"]), top)
+        return replace(system.partition, assigned=assigned, state=state, reassignment=flight)
 
     # -- what clients and brokers do
 
