@@ -136,17 +136,23 @@ time.sleep(60)
 
 
 @pytest.mark.parametrize("end", ["SIGKILL", "SIGTERM", "SIGINT", "crash", "leave"])
-def test_server_ends_with_its_owner_however_that_ends(end: str) -> None:
+def test_server_ends_with_its_owner_however_that_ends(end: str, tmp_path: Path) -> None:
     """Started by a thread that is gone, with a forked child alive, the server ends all the same."""
-    with subprocess.Popen(
-        [sys.executable, "-c", OWNER, end],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
-    ) as owner:
+    complaints = tmp_path / "stderr"
+    with (
+        complaints.open("wb") as stderr,
+        subprocess.Popen(
+            [sys.executable, "-c", OWNER, end],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
+        ) as owner,
+    ):
         assert owner.stdout is not None
-        pid, child, data_dir, running = owner.stdout.readline().split()
+        answer = owner.stdout.readline()
+        assert answer, complaints.read_text()
+        pid, child, data_dir, running = answer.split()
         assert running == "True"  # the end of the thread that started it did not end it
         try:
             if end.startswith("SIG"):

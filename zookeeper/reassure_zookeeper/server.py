@@ -343,8 +343,9 @@ def _lock_directory(directory: Path) -> int:
 
 def _hold_port() -> socket.socket:
     holder = socket.socket()
-    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Reuse is allowed only after binding: before, the system may choose a port held like this one.
     holder.bind((HOST, 0))
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     return holder
 
 
