@@ -343,8 +343,8 @@ def _lock_directory(directory: Path) -> int:
 
 def _hold_port() -> socket.socket:
     holder = socket.socket()
-    # Reuse is allowed only after binding: before, the system may choose a port held like this one.
     holder.bind((HOST, 0))
+    # Lets the server listen on the port, too; holding it needs no reuse, so that comes after.
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     return holder
 
