@@ -175,7 +175,7 @@ READINGS: Final[tuple[Reading, ...]] = (
     Reading(
         "move.refuses-partition",
         ("missing", "existing"),
-        "the text refuses partitions that exist; its own fourth test case refuses those that do not",
+        "the text refuses partitions that exist; its own fourth test case those that do not",
         "KAFKA-42, section 4, condition 1",
     ),
     Reading(
@@ -211,7 +211,7 @@ READINGS: Final[tuple[Reading, ...]] = (
     Reading(
         "legacy.rewrite",
         ("ignored", "taken-up"),
-        "the protocol begins with the creation of the znode; controllers since 1.1 react to no more",
+        "the protocol begins with the creation of the znode; later controllers react to no more",
         "KIP-236, legacy znode protocol, steps 1 and 2",
     ),
     Reading(

@@ -1,0 +1,519 @@
+"""KAFKA-42: one reassignment at a time, in seven steps, from a single znode.
+
+An admin command writes the target under `/admin/reassign_partitions`, waits until the controller
+has removed it and then compares. The controller goes through seven steps: listen for changes of the
+in-sync set (1), start the new replicas (2), wait until the target is in sync (3), move the leader
+(4), stop the old replicas (5), write the assignment (6), remove the path (7). What step it has
+reached is in the controller's memory only; the next controller begins again from what ZooKeeper
+holds.
+
+`next_effect` is the whole controller: the one effect that is due, for a system as it stands. A
+crash can fall between any two effects. Data is kept as small as it can be: `holding` are the
+replicas whose log has every committed record, `running` those that were started and not stopped.
+
+As written the text loses data in several ways (`PROBLEMS`). Four readings repair it:
+`move.expand-first`, `move.cut-isr`, `move.recheck-before-stop` and `election.unclean`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+from reassure_model.outcome import Accepted, Rejected
+from reassure_model.selectors import select_offline, select_reassigned
+from reassure_model.system import Controller, Die, Failover, Join, NotPossible, Return
+from reassure_model.tables import ReplicaState, move_replica
+from reassure_spec.clauses import clause
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import NO_LEADER, ReplicaList
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What the acting controller remembers of the reassignment it is carrying out."""
+
+    target: ReplicaList
+    step: int = 2
+    """Number of the step it is at, 2 to 7; step 1 is what makes the task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One partition, its brokers, the admin path and who waits for it."""
+
+    assigned: ReplicaList
+    """Empty where the partition does not exist."""
+    leader: int
+    isr: ReplicaList
+    live: frozenset[int]
+    running: frozenset[int]
+    """Replicas that were started and not stopped, on live brokers or dead ones."""
+    holding: frozenset[int]
+    """Replicas whose log has every committed record."""
+    leader_epoch: int = 0
+    path: ReplicaList | None = None
+    """The target under the admin path, None where the path does not exist."""
+    task: Task | None = None
+    wanted: ReplicaList | None = None
+    """The target whose end an admin command waits for."""
+
+
+# Effects of the controller ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLeader:
+    """Write leader and in-sync set with the next leader epoch, and tell the replicas."""
+
+    leader: int
+    isr: ReplicaList
+    step: int = 0
+    """The step that this completes, 0 where a broker's death asks for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Remove the path without a reassignment, and say why."""
+
+    clause: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Step 1: take the target into memory and listen for changes of the in-sync set."""
+
+    target: ReplicaList
+
+
+@dataclass(frozen=True, slots=True)
+class StartReplica:
+    """Step 2: start one replica as a follower."""
+
+    replica: int
+
+
+@dataclass(frozen=True, slots=True)
+class MarkOnline:
+    """Step 3 has ended: the target is in sync and its replicas are online."""
+
+    target: ReplicaList
+
+
+@dataclass(frozen=True, slots=True)
+class StopReplica:
+    """Step 5: stop one old replica and delete its log."""
+
+    replica: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteAssigned:
+    """Write the assigned replicas: the target in step 6, the union where it comes first."""
+
+    assigned: ReplicaList
+    step: int = 6
+
+
+@dataclass(frozen=True, slots=True)
+class RemovePath:
+    """Step 7: remove the path, whatever it holds by now."""
+
+
+Effect = (
+    WriteLeader
+    | Refuse
+    | Listen
+    | StartReplica
+    | MarkOnline
+    | StopReplica
+    | WriteAssigned
+    | RemovePath
+)
+
+
+# Actions that are not the controller's ----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """An admin command creates the path and waits."""
+
+    target: ReplicaList
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """The admin command is interrupted: it compares, and removes the path where not complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observe:
+    """The admin command sees that the path is gone, compares and reports."""
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """A record is appended and committed by every in-sync replica."""
+
+
+Action = Command | Interrupt | Observe | Append | Join | Die | Return | Failover | Controller
+Outcome = Accepted[Move] | Rejected
+
+
+def make_move(assigned: ReplicaList, brokers: frozenset[int]) -> Move:
+    """Return a healthy partition led by its first replica, on these brokers."""
+    members = frozenset(assigned)
+    leader = assigned[0] if assigned else NO_LEADER
+    return Move(assigned, leader, assigned, brokers, members, members)
+
+
+# The controller ---------------------------------------------------------------------------------
+
+
+def _is_led(move: Move) -> bool:
+    return move.leader != NO_LEADER and move.leader in move.live
+
+
+def _is_in_sync(move: Move, target: ReplicaList) -> bool:
+    return all(replica in move.isr for replica in target)
+
+
+@clause("move.listener.refuse-missing", "move.listener.refuse-same", "move.listener.refuse-dead")
+def find_refusal(move: Move, target: ReplicaList, readings: Readings) -> Refuse | None:
+    """Return why the listener refuses this target, None where it starts the reassignment."""
+    exists = len(move.assigned) > 0
+    if exists and readings.move_refuses_partition == "existing":
+        return Refuse("move.listener.refuse-missing", "the partition exists")
+    if not exists and readings.move_refuses_partition == "missing":
+        return Refuse("move.listener.refuse-missing", "the partition does not exist")
+    same = move.assigned == target
+    if readings.move_same_replicas == "as-set":
+        same = set(move.assigned) == set(target)
+    # Where the target is added first, a growth looks complete before anything was copied.
+    if same and (readings.move_expand_first == "no" or _is_in_sync(move, target)):
+        return Refuse("move.listener.refuse-same", "the target is assigned already")
+    dead = [replica for replica in target if replica not in move.live]
+    if dead and readings.target_dead_replica == "refuse":
+        return Refuse("move.listener.refuse-dead", f"broker {dead[0]} is not alive")
+    return None
+
+
+@clause("move.selector.offline")
+def next_for_deaths(move: Move, readings: Readings) -> Effect | None:
+    """Elect where no live replica leads, then take the dead out of the in-sync set."""
+    if not move.assigned:
+        return None
+    if not _is_led(move):
+        # During a move as written the in-sync set reaches beyond the assignment.
+        outside = tuple(replica for replica in move.isr if replica not in move.assigned)
+        unclean = readings.election_unclean == "last-resort"
+        candidates = (*move.assigned, *outside)
+        elected = select_offline(candidates, move.isr, move.live, unclean=unclean)
+        if elected is not None:
+            return WriteLeader(elected.leader, elected.isr)
+        return None if move.leader == NO_LEADER else WriteLeader(NO_LEADER, move.isr)
+    left = tuple(replica for replica in move.isr if replica in move.live)
+    return WriteLeader(move.leader, left) if left and left != move.isr else None
+
+
+@clause("move.step.listen", "move.failover.resumes")
+@clause("move.listener.ignore-in-flight")
+def next_effect(move: Move, readings: Readings) -> Effect | None:
+    """Return the effect that the controller owes next, None while it waits or has nothing to do.
+
+    A path that appears while a reassignment is in memory is not looked at.
+    """
+    due = next_for_deaths(move, readings)
+    if due is not None:
+        return due
+    if move.task is not None:
+        return next_for_task(move, move.task, readings)
+    if move.path is None:
+        return None
+    return find_refusal(move, move.path, readings) or Listen(move.path)
+
+
+@clause("move.failover.no-needless-election")
+def next_for_task(move: Move, task: Task, readings: Readings) -> Effect | None:
+    """Return the effect that is due at the step which the controller has reached."""
+    step = find_step(move, task, readings)
+    if step == 2:
+        return next_to_start(move, task.target, readings)
+    if step == 4 and not (_is_led(move) and move.leader in task.target):
+        return next_to_elect(move, task.target)
+    if step in (4, 5):
+        return next_to_stop(move, task.target, readings)
+    return RemovePath()
+
+
+@clause("move.stop.recheck")
+def find_step(move: Move, task: Task, readings: Readings) -> int:
+    """Return the step the controller is at; where it looks again, deaths take it back."""
+    if readings.move_recheck_before_stop == "no" or task.step not in (4, 5):
+        return task.step
+    if not _is_in_sync(move, task.target):
+        return 2
+    return 5 if _is_led(move) and move.leader in task.target else 4
+
+
+@clause("move.step.start-new", "move.step.wait-in-sync", "move.start.expand-first")
+@clause("move.failure.never-in-sync")
+def next_to_start(move: Move, target: ReplicaList, readings: Readings) -> Effect | None:
+    """Steps 2 and 3: start the new replicas and wait until the whole target is in sync."""
+    if readings.move_expand_first == "yes":
+        added = tuple(replica for replica in target if replica not in move.assigned)
+        if added:
+            return WriteAssigned(move.assigned + added, step=2)
+    for replica in target:
+        if replica not in move.running and replica in move.live:
+            return StartReplica(replica)
+    return MarkOnline(target) if _is_in_sync(move, target) else None
+
+
+@clause("move.step.elect", "move.selector.reassigned", "move.partition.self-transition")
+def next_to_elect(move: Move, target: ReplicaList) -> Effect | None:
+    """Step 4: elect from the target, or wait until one of it is alive and in sync."""
+    elected = select_reassigned(target, move.isr, move.live)
+    return None if elected is None else WriteLeader(elected.leader, elected.isr, step=4)
+
+
+@clause("move.step.stop-old", "move.stop.cut-isr", "move.step.write-assigned")
+def next_to_stop(move: Move, target: ReplicaList, readings: Readings) -> Effect | None:
+    """Steps 5 and 6: stop the old replicas, then write the target as the assignment."""
+    for replica in move.assigned:
+        if replica in target:
+            continue
+        if readings.move_cut_isr == "yes" and replica in move.isr and len(move.isr) > 1:
+            left = tuple(member for member in move.isr if member != replica)
+            return WriteLeader(move.leader, left, step=5)
+        if replica in move.running:
+            return StopReplica(replica)
+    return WriteAssigned(target)
+
+
+@clause("move.step.remove-path", "move.listener.removes-path")
+def apply_effect(move: Move, effect: Effect) -> Move:
+    """Return the system after an effect of the controller."""
+    match effect:
+        case WriteLeader(leader, isr, step):
+            after = replace(move, leader=leader, isr=isr, leader_epoch=move.leader_epoch + 1)
+            return _remember(after, 5 if step else 0)
+        case Refuse():
+            return replace(move, path=None)
+        case Listen(target):
+            return replace(move, task=Task(target))
+        case StartReplica(replica):
+            return replace(move, running=move.running | {replica})
+        case MarkOnline():
+            return _remember(move, 4)
+        case StopReplica(replica):
+            # The log on a dead broker's disk stays; nobody is there to delete it.
+            gone = frozenset({replica}) & move.live
+            after = replace(move, running=move.running - {replica}, holding=move.holding - gone)
+            return _remember(after, 5)
+        case WriteAssigned(assigned, step):
+            return _remember(replace(move, assigned=assigned), 7 if step == 6 else 0)
+        case RemovePath():
+            return replace(move, path=None, task=None)
+
+
+def _remember(move: Move, step: int) -> Move:
+    if step == 0 or move.task is None:
+        return move
+    return replace(move, task=replace(move.task, step=step))
+
+
+# The world around it ----------------------------------------------------------------------------
+
+
+def can_join(move: Move, replica: int) -> bool:
+    """Whether the replica can catch up and be taken into the in-sync set, assigned or not."""
+    served = _is_led(move) and move.leader in move.running and move.leader in move.isr
+    return served and replica in (move.running & move.live) and replica not in move.isr
+
+
+def can_append(move: Move) -> bool:
+    """Whether a record can be committed: a leader serves and every in-sync replica follows."""
+    following = all(replica in move.live and replica in move.running for replica in move.isr)
+    return _is_led(move) and move.leader in move.isr and following
+
+
+def enabled(move: Move, readings: Readings) -> tuple[Action, ...]:
+    """Return every action that is possible except further commands."""
+    actions: list[Action] = [Controller()] if next_effect(move, readings) is not None else []
+    actions += [Join(r) for r in sorted(move.running) if can_join(move, r)]
+    actions += [Append()] if can_append(move) else []
+    actions += [Die(broker) for broker in sorted(move.live)]
+    known = move.live | move.running | move.holding
+    actions += [Return(broker) for broker in sorted(known - move.live)]
+    if move.wanted is not None:
+        actions.append(Observe() if move.path is None else Interrupt())
+    return (*actions, Failover())
+
+
+def is_complete(move: Move) -> bool:
+    """Whether what the admin command waits for is the assignment, order included."""
+    return move.wanted is not None and move.assigned == move.wanted
+
+
+@clause("move.tool.creates-path", "move.tool.one-at-a-time", "move.tool.interrupt")
+@clause("move.tool.reports")
+def step(move: Move, action: Action, readings: Readings) -> Outcome:
+    """Take one action.
+
+    Rejected is the answer to a command while another is under way. Raises NotPossible for an
+    action that has nothing to act upon.
+    """
+    match action:
+        case Command(target):
+            if move.path is not None or move.wanted is not None:
+                return Rejected("move.tool.one-at-a-time", "a reassignment is under way")
+            after = replace(move, path=target, wanted=target)
+            return Accepted(after, ("move.tool.creates-path",))
+        case Interrupt() if move.wanted is not None:
+            path = move.path if is_complete(move) else None
+            return Accepted(replace(move, wanted=None, path=path), ("move.tool.interrupt",))
+        case Observe() if move.wanted is not None and move.path is None:
+            return Accepted(replace(move, wanted=None), ("move.tool.reports",))
+        case Controller():
+            effect = next_effect(move, readings)
+            if effect is not None:
+                return Accepted(apply_effect(move, effect))
+        case _:
+            after = _happen(move, action)
+            if after is not move:
+                return Accepted(after)
+    raise NotPossible(f"{action} is not possible in {move}")
+
+
+def _happen(move: Move, action: Action) -> Move:
+    """Return the system after something that is nobody's decision, itself where it cannot be."""
+    match action:
+        case Join(replica) if can_join(move, replica):
+            held = move.holding - {replica}
+            if move.leader in move.holding:
+                held = held | {replica}
+            return replace(move, isr=(*move.isr, replica), holding=held)
+        case Append() if can_append(move):
+            return replace(move, holding=move.holding & frozenset(move.isr))
+        case Die(broker) if broker in move.live:
+            return replace(move, live=move.live - {broker})
+        case Return(broker) if broker not in move.live:
+            started = frozenset({broker}) & frozenset(move.assigned)
+            return replace(move, live=move.live | {broker}, running=move.running | started)
+        case Failover():
+            # A controller that takes office starts every live assigned replica.
+            started = frozenset(move.assigned) & move.live
+            return replace(move, task=None, running=move.running | started)
+    return move
+
+
+# What goes wrong --------------------------------------------------------------------------------
+
+
+def is_at_rest(move: Move) -> bool:
+    """Whether no reassignment is asked for or being carried out."""
+    return move.path is None and move.task is None
+
+
+@clause("move.isr.without-deleted")
+def find_deleted_in_sync(move: Move) -> str | None:
+    """Say so when an in-sync replica lacks committed records (findings move-1, move-4)."""
+    lacking = [replica for replica in move.isr if replica not in move.holding]
+    return f"in sync without the committed records: {lacking}" if lacking else None
+
+
+@clause("move.leader.holds-committed")
+def find_empty_leader(move: Move) -> str | None:
+    """Say so when a live leader lacks committed records (findings move-2, move-4)."""
+    if not _is_led(move) or move.leader in move.holding:
+        return None
+    return f"leader {move.leader} lacks committed records"
+
+
+@clause("move.leader.not-stopped")
+def find_stopped_leader(move: Move) -> str | None:
+    """Say so when the recorded leader is alive and was stopped (finding move-3)."""
+    if not _is_led(move) or move.leader in move.running:
+        return None
+    return f"leader {move.leader} was stopped"
+
+
+@clause("move.isr.within-assigned")
+def find_outside_assigned(move: Move) -> str | None:
+    """Say so when leader or in-sync set lie outside the assignment (findings move-5, move-6)."""
+    outside = [replica for replica in move.isr if replica not in move.assigned]
+    return f"in sync and not assigned: {outside}" if outside else None
+
+
+@clause("move.assigned.holds-committed")
+def find_emptied_assignment(move: Move) -> str | None:
+    """Say so when, at rest, no assigned replica has the records (findings move-6, move-8)."""
+    if not is_at_rest(move) or any(replica in move.holding for replica in move.assigned):
+        return None
+    return f"no replica of {list(move.assigned)} has the committed records"
+
+
+@clause("move.cancel.no-strays")
+def find_stray(move: Move) -> str | None:
+    """Say so when, at rest, a replica runs that is not assigned (finding move-7)."""
+    strays = sorted(move.running - frozenset(move.assigned))
+    return f"running and not assigned: {strays}" if strays and is_at_rest(move) else None
+
+
+PROBLEMS: Final[Mapping[str, Callable[[Move], str | None]]] = MappingProxyType(
+    {
+        "deleted-in-sync": find_deleted_in_sync,
+        "empty-leader": find_empty_leader,
+        "stopped-leader": find_stopped_leader,
+        "outside-assigned": find_outside_assigned,
+        "emptied-assignment": find_emptied_assignment,
+        "stray": find_stray,
+    }
+)
+"""What must never be, by name. As written each of them is reachable; repaired none is."""
+
+
+# Replica states in the controller's memory ------------------------------------------------------
+
+ReplicaStates = tuple[tuple[int, ReplicaState], ...]
+"""State by replica, in order of replica; one that is missing does not exist."""
+
+
+@clause("move.replica.states")
+def start_replica_states(move: Move) -> ReplicaStates:
+    """Return what a controller that takes office assumes: assigned replicas, online or offline."""
+    online, offline = ReplicaState.ONLINE, ReplicaState.OFFLINE
+    return tuple((r, online if r in move.live else offline) for r in sorted(move.assigned))
+
+
+@clause("move.replica.states")
+def move_replica_states(
+    states: ReplicaStates, effect: Effect | Die
+) -> tuple[ReplicaStates, tuple[str, ...]]:
+    """Return the states after an effect or a death, and every transition the table refuses.
+
+    A refused transition is skipped and the others proceed.
+    """
+    offline, gone = ReplicaState.OFFLINE, ReplicaState.NON_EXISTENT
+    match effect:
+        case StartReplica(replica):
+            wanted = [(replica, ReplicaState.NEW)]
+        case MarkOnline(target):
+            wanted = [(replica, ReplicaState.ONLINE) for replica in target]
+        case StopReplica(replica):
+            wanted = [(replica, offline), (replica, gone)]
+        case Die(broker):
+            wanted = [(broker, offline)] if broker in dict(states) else []
+        case _:
+            wanted = []
+    table, refused = dict(states), []
+    for replica, state in wanted:
+        outcome = move_replica(table.get(replica, gone), state, "kafka-42")
+        if isinstance(outcome, Rejected):
+            refused.append(f"replica {replica}: {outcome.reason}")
+        else:
+            table[replica] = outcome.state
+    return tuple(sorted((r, s) for r, s in table.items() if s is not gone)), tuple(refused)

@@ -1,0 +1,69 @@
+"""Breadth-first search: the shortest story that leads from one state to another.
+
+States must be hashable and compare by value. Only as much of the world is looked at as the caller's
+`successors` allow; what is not found is not reachable within them.
+"""
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import TypeVar
+
+S = TypeVar("S", bound=Hashable)
+A = TypeVar("A")
+
+
+class SearchLimit(RuntimeError):
+    """More states are reachable than the search may look at."""
+
+
+def find_shortest(
+    start: S,
+    successors: Callable[[S], Iterable[tuple[A, S]]],
+    found: Callable[[S], bool],
+    limit: int = 200_000,
+) -> tuple[A, ...] | None:
+    """Return the actions of a shortest way from `start` to a state that is `found`, or None.
+
+    Ties go to the successor listed first. Raises SearchLimit when more than `limit` states are
+    reachable and none of those looked at is found.
+    """
+    if found(start):
+        return ()
+    parents: dict[S, tuple[S, A] | None] = {start: None}
+    frontier = [start]
+    while frontier:
+        reached: list[S] = []
+        for state in frontier:
+            for action, after in successors(state):
+                if after in parents:
+                    continue
+                parents[after] = (state, action)
+                if found(after):
+                    return _trace(parents, after)
+                reached.append(after)
+        if len(parents) > limit:
+            raise SearchLimit(f"more than {limit} states are reachable")
+        frontier = reached
+    return None
+
+
+def count_reachable(
+    start: S, successors: Callable[[S], Iterable[tuple[A, S]]], limit: int = 200_000
+) -> int:
+    """Return how many states are reachable, the start included. Raises SearchLimit."""
+    seen = 0
+
+    def look(_: S) -> bool:
+        nonlocal seen
+        seen += 1
+        return False
+
+    find_shortest(start, successors, look, limit)
+    return seen
+
+
+def _trace(parents: dict[S, tuple[S, A] | None], state: S) -> tuple[A, ...]:
+    actions: list[A] = []
+    while (entry := parents[state]) is not None:
+        state, action = entry
+        actions.append(action)
+    return tuple(reversed(actions))
