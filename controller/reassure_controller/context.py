@@ -137,11 +137,11 @@ def apply_step(context: Context, step: Step, version: int | None = None) -> None
     `version` is the version that ZooKeeper gave the written znode; None predicts it.
     """
     match step:
-        case DeleteRequest(path=path):
+        case DeleteRequest(path=path) | KeepRequest(path=path):
+            if isinstance(step, KeepRequest):
+                context.kept.add(path)
             name = path.rpartition("/")[2]
             context.requests = [other for other in context.requests if other != name]
-        case KeepRequest(path=path):
-            context.kept.add(path)
         case (
             CreateReassignment()
             | UpdateReassignment()

@@ -292,8 +292,14 @@ class Controller:
         Connection trouble is not raised: the result is then not idle, and a later call goes on.
         Raises StuckError when a piece of work cannot be got through.
         """
+        return self._pump(max_effects, None)
+
+    def _pump(self, max_effects: int | None, deadline: float | None) -> PumpResult:
+        """Pump; past the deadline (of the monotonic clock) stop where the next turn would begin."""
         done = 0
         while not self._dead:
+            if deadline is not None and time.monotonic() > deadline:
+                return PumpResult(done, held=False, idle=False)
             engine = self._engine
             before = engine.effects_run
             turn = _Turn.MORE
@@ -338,7 +344,7 @@ class Controller:
             except Indefinite:
                 time.sleep(0.002)  # the client is reconnecting
                 continue
-            result = self.pump(None if max_effects is None else max_effects - done)
+            result = self._pump(None if max_effects is None else max_effects - done, deadline)
             done += result.effects_done
             if result.held:
                 return replace(result, effects_done=done)

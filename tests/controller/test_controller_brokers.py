@@ -1,0 +1,201 @@
+"""Brokers: what they obey, and what a leader may do to its in-sync set."""
+
+from typing import Any
+
+import pytest
+
+from reassure_controller.broker import Broker, IdTaken
+from reassure_controller.context import LiveBroker
+from reassure_controller.messages import (
+    BadMessage,
+    ChangeIsr,
+    LeaderAndIsr,
+    Reply,
+    StopReplica,
+    decode,
+    encode,
+)
+from reassure_controller.session import Indefinite, connect
+from reassure_controller.transport import TcpTransport, TransportServer
+from reassure_spec.znodes import StateZnode, encode_state, state_path
+
+TOLD = LeaderAndIsr(
+    controller=100,
+    controller_epoch=5,
+    topic="t",
+    partition=0,
+    leader=1,
+    leader_epoch=3,
+    isr=(1, 2),
+    state_controller_epoch=4,
+    state_version=0,
+    replicas=(1, 2, 3),
+    is_new=False,
+)
+
+
+def told(**changes: Any) -> LeaderAndIsr:
+    """Return the usual message with some fields changed."""
+    return LeaderAndIsr(**{name: getattr(TOLD, name) for name in TOLD.__slots__} | changes)
+
+
+@pytest.fixture
+def leader(cluster: Any) -> tuple[Any, Broker]:
+    """Broker 1, which leads t-0 in epoch 3, and its cluster; there is no controller."""
+    path = state_path("t", 0)
+    cluster.admin.create(path, encode_state(StateZnode(1, 3, 4, (1, 2))), makepath=True)
+    broker = cluster.brokers[1]
+    assert broker.handle(TOLD) == Reply("ok")
+    return cluster, broker
+
+
+@pytest.mark.parametrize(
+    ("message", "reply"),
+    [
+        (told(leader_epoch=4, leader=2), "ok"),
+        (told(leader_epoch=3, leader=2), "ignored"),
+        (told(leader_epoch=2, leader=2), "ignored"),
+        (told(leader_epoch=9, leader=2, controller_epoch=4), "stale-controller-epoch"),
+        (told(leader_epoch=9, leader=2, replicas=(2, 3)), "not-a-replica"),
+        (StopReplica(100, 4, "t", 0, delete=True), "stale-controller-epoch"),
+    ],
+)
+def test_message_is_obeyed_only_when_it_is_news(leader: Any, message: Any, reply: str) -> None:
+    """Old controllers and leader epochs that are not newer change nothing."""
+    _, broker = leader
+    assert broker.handle(message) == Reply(reply)
+    assert broker.leads("t", 0) == (reply != "ok")
+
+
+def test_stopped_replica_is_forgotten(leader: Any) -> None:
+    """A broker that was told to stop a replica neither has it nor leads it."""
+    _, broker = leader
+    assert broker.handle(StopReplica(100, 5, "t", 0, delete=False)) == Reply("ok")
+    assert broker.hosted("t", 0) is None
+    assert broker.change_isr("t", 0, add=3) == "refused"
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome", "isr"),
+    [
+        ({"add": 3}, "ok", (1, 2, 3)),
+        ({"add": 2}, "ok", (1, 2)),
+        ({"remove": 2}, "ok", (1,)),
+        ({"remove": 1}, "refused", (1, 2)),
+        ({"add": 4}, "refused", (1, 2)),
+        ({"remove": 4}, "ok", (1, 2)),
+    ],
+)
+def test_leader_changes_the_isr_within_its_rights(
+    leader: Any, change: dict[str, int], outcome: str, isr: tuple[int, ...]
+) -> None:
+    """A leader takes in assigned replicas only, and never takes itself out; epochs stay."""
+    cluster, broker = leader
+    assert broker.change_isr("t", 0, **change) == outcome
+    assert cluster.state("t", 0) == StateZnode(1, 3, 4, isr)
+
+
+def test_dead_replica_is_not_taken_in(leader: Any) -> None:
+    """A replica whose broker is not registered cannot join the in-sync set."""
+    cluster, broker = leader
+    cluster.die(3)
+    assert broker.change_isr("t", 0, add=3) == "refused"
+    assert cluster.state("t", 0).isr == (1, 2)
+
+
+def test_follower_changes_nothing(leader: Any) -> None:
+    """A broker that does not lead refuses."""
+    cluster, _ = leader
+    cluster.brokers[2].handle(TOLD)
+    assert cluster.brokers[2].change_isr("t", 0, add=3) == "refused"
+
+
+@pytest.mark.parametrize(
+    ("stored", "outcome", "isr"),
+    [
+        (StateZnode(1, 3, 4, (1,)), "ok", (1, 3)),
+        (StateZnode(1, 4, 4, (1, 2)), "refused", (1, 2)),
+        (StateZnode(2, 3, 4, (1, 2)), "refused", (1, 2)),
+    ],
+    ids=["same term", "newer epoch", "other leader"],
+)
+def test_version_conflict_is_read_before_it_is_decided(
+    leader: Any, stored: StateZnode, outcome: str, isr: tuple[int, ...]
+) -> None:
+    """On a conflict the leader goes on from what is stored, as long as its term is."""
+    cluster, broker = leader
+    cluster.admin.set(state_path("t", 0), encode_state(stored))
+    assert broker.change_isr("t", 0, add=3) == outcome
+    assert cluster.state("t", 0).isr == isr
+
+
+def test_lost_answer_is_unknown(leader: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write whose answer was lost is neither ok nor refused, and the next one finds its way."""
+    from reassure_controller import broker as module
+
+    cluster, broker = leader
+    commit = module.commit
+
+    def lose(client: Any, operations: Any) -> Any:
+        commit(client, operations)
+        raise Indefinite("the answer was lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "commit", lose)
+        assert broker.change_isr("t", 0, add=3) == "unknown"
+    assert broker.change_isr("t", 0, remove=2) == "ok"
+    assert cluster.state("t", 0).isr == (1, 3)
+
+
+def test_second_session_cannot_take_the_id(cluster: Any) -> None:
+    """A broker id that a live session has registered is refused with advice."""
+    with pytest.raises(IdTaken, match="/brokers/ids/1: another session is registered"):
+        Broker(connect(cluster.hosts), 1).register()
+
+
+def test_registration_follows_the_configuration(cluster: Any) -> None:
+    """A broker's configuration znode exists before its registration and outlives it."""
+    config = cluster.admin.exists("/config/brokers/1")
+    registration = cluster.admin.exists("/brokers/ids/1")
+    assert config.czxid < registration.czxid
+    assert registration.ephemeralOwner != 0
+    cluster.die(1)
+    assert cluster.admin.exists("/brokers/ids/1") is None
+    assert cluster.admin.get("/config/brokers/1")[0] == b'{"version":1,"config":{}}'
+
+
+@pytest.mark.parametrize(
+    "message",
+    [TOLD, StopReplica(1, 2, "t", 3, delete=True), ChangeIsr("t", 0, add=3), Reply("ok")],
+)
+def test_message_survives_its_line(message: Any) -> None:
+    """Encoding and decoding give the same message back, on one line."""
+    line = encode(message)
+    assert line.count(b"\n") == 1
+    assert decode(line) == message
+
+
+@pytest.mark.parametrize("line", [b"", b"{", b"[]", b'{"type":"Nope"}', b'{"type":"Reply"}'])
+def test_line_that_is_no_message_is_refused(line: bytes) -> None:
+    """A line that is not a message raises, and the error shows it."""
+    with pytest.raises(BadMessage, match="not a message"):
+        decode(line)
+
+
+def test_tcp_delivers_and_drops() -> None:
+    """Over TCP a message is answered; once the server is gone it is dropped without an error."""
+    seen: list[object] = []
+
+    def obey(message: object) -> Reply:
+        seen.append(message)
+        return Reply("ok")
+
+    server = TransportServer(obey)
+    transport = TcpTransport()
+    broker = LiveBroker(1, 0, *server.address)
+    assert transport.send(broker, TOLD) == Reply("ok")
+    assert transport.send(broker, TOLD) == Reply("ok")
+    assert seen == [TOLD, TOLD]
+    transport.close()
+    server.close()
+    assert transport.send(broker, TOLD) is None

@@ -1,0 +1,279 @@
+"""Planning as pure functions: from memory to steps."""
+
+from dataclasses import replace
+
+import pytest
+
+from reassure_controller.context import Context, LiveBroker, PartitionContext, apply_step
+from reassure_controller.drop import choose_drop
+from reassure_controller.effects import (
+    CreateReassignment,
+    EnterPhase,
+    KeepRequest,
+    Phase,
+    SendLeaderAndIsr,
+    SendStopReplica,
+    Step,
+    Warn,
+    WriteAssigned,
+    WriteState,
+)
+from reassure_controller.faults import FAULTS, UnknownFault, check_faults
+from reassure_controller.plan import (
+    Rules,
+    UnsupportedReading,
+    plan_broker_failure,
+    plan_change,
+    plan_completion,
+    plan_failover,
+    plan_new_partitions,
+    plan_request,
+)
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import (
+    NO_LEADER,
+    ReassignmentZnode,
+    ReplicaList,
+    RequestZnode,
+    StateZnode,
+    request_path,
+)
+
+KEY = ("t", 0)
+PATH = request_path(0)
+
+
+def context(
+    assigned: ReplicaList,
+    *,
+    leader: int | None = None,
+    isr: ReplicaList | None = None,
+    child: ReassignmentZnode | None = None,
+    phase: Phase | None = None,
+    live: tuple[int, ...] = (1, 2, 3, 4, 5),
+) -> Context:
+    """Return the memory of a controller in epoch 7 of one partition."""
+    used = assigned if isr is None else isr
+    state = StateZnode(assigned[0] if leader is None else leader, 10, 6, used)
+    return Context(
+        epoch=7,
+        epoch_version=9,
+        brokers={one: LiveBroker(one, 0, "127.0.0.1", 1) for one in live},
+        known_brokers={1, 2, 3, 4, 5, 6},
+        topic_versions={"t": 20},
+        partitions={KEY: PartitionContext(assigned, state, 30, child, 40, phase)},
+        directories={"/brokers/topics/t/partitions", "/brokers/topics/t/partitions/0"},
+    )
+
+
+def points(steps: tuple[Step, ...]) -> list[str]:
+    """Return the points of the effects among the steps."""
+    return [step.point for step in steps if not isinstance(step, EnterPhase | Warn | KeepRequest)]
+
+
+def end(start: Context, steps: tuple[Step, ...]) -> PartitionContext:
+    """Return the partition after the steps."""
+    for step in steps:
+        apply_step(start, step)
+    return start.partitions[KEY]
+
+
+def test_new_request_is_planned_in_order() -> None:
+    """The child comes first, then the expansion, the epoch and the message, then the deletion."""
+    steps = plan_request(context((1, 2)), PATH, RequestZnode({KEY: (2, 3)}), Rules())
+    assert points(steps) == [
+        "request.child-written",
+        "request.assigned-expanded",
+        "request.epoch-raised",
+        "request.replicas-started",
+        "request.deleted",
+    ]
+    assert steps[0] == CreateReassignment(
+        point="request.child-written",
+        topic="t",
+        partition=0,
+        reassignment=ReassignmentZnode(2, (2, 3)),
+        with_parent=True,
+    )
+    sent = [step for step in steps if isinstance(step, SendLeaderAndIsr)]
+    assert (sent[0].to, sent[0].new) == ((1, 2, 3), frozenset({3}))
+
+
+def test_planning_leaves_the_context_alone() -> None:
+    """A plan is made on a fork: the memory it was made from is unchanged."""
+    before = context((1, 2))
+    plan_request(before, PATH, RequestZnode({KEY: (2, 1)}), Rules())
+    assert before == context((1, 2))
+
+
+def test_versions_are_those_each_write_will_find() -> None:
+    """Within one plan each write is conditional on the version that the one before it leaves."""
+    steps = plan_request(context((1, 2, 3)), PATH, RequestZnode({KEY: (3,)}), Rules())
+    states = [step for step in steps if isinstance(step, WriteState)]
+    assert [step.version for step in states] == [30, 31, 32, 33]
+    assert [step.state.leader_epoch for step in states] == [11, 12, 13, 14]
+    assert {step.state.controller_epoch for step in states} == {7}
+    assert [step.version for step in steps if isinstance(step, WriteAssigned)] == [20]
+
+
+def test_two_partitions_of_a_topic_share_its_version() -> None:
+    """Two expansions in one plan are conditional on consecutive versions of the topic's znode."""
+    start = context((1, 2))
+    start.partitions["t", 1] = PartitionContext((1,), StateZnode(1, 0, 1, (1,)), 0)
+    steps = plan_request(start, PATH, RequestZnode({("t", 1): (2,), KEY: (3,)}), Rules())
+    writes = [step for step in steps if isinstance(step, WriteAssigned)]
+    assert [(step.partition, step.version) for step in writes] == [(0, 20), (1, 21)]
+    children = [step for step in steps if isinstance(step, CreateReassignment)]
+    assert [step.with_parent for step in children] == [True, False]
+
+
+def test_completion_moves_stops_and_finishes_in_order() -> None:
+    """Leader first, then each old replica, then deletion, assignment and child."""
+    child = ReassignmentZnode(2, (4, 3))
+    start = context((1, 2, 4, 3), isr=(1, 2, 3, 4), child=child, phase=Phase.WAIT)
+    steps = plan_completion(start, KEY, Rules())
+    assert points(steps) == [
+        "completion.leader-moved",
+        "completion.leader-sent",
+        "completion.replica-stopped",
+        "completion.isr-shrunk",
+        "completion.isr-sent",
+        "completion.replica-stopped",
+        "completion.isr-shrunk",
+        "completion.isr-sent",
+        "completion.replicas-deleted",
+        "completion.target-assigned",
+        "completion.child-deleted",
+    ]
+    final = end(start, steps)
+    assert final.state == StateZnode(4, 13, 7, (3, 4))
+    assert (final.assigned, final.child, final.phase) == ((4, 3), None, None)
+
+
+@pytest.mark.parametrize(
+    ("isr", "leader", "live"),
+    [((1, 3), 1, (1, 3, 4)), ((1, 3, 4), 1, (1,)), ((1, 3, 4), 3, (1,))],
+    ids=["not in sync", "target dead, old leader", "target dead, its leader too"],
+)
+def test_completion_waits(isr: ReplicaList, leader: int, live: tuple[int, ...]) -> None:
+    """Nothing is done before the target is in sync and can be led by a live replica of it."""
+    child = ReassignmentZnode(1, (3, 4))
+    start = context((1, 3, 4), isr=isr, leader=leader, live=live, child=child, phase=Phase.WAIT)
+    assert plan_completion(start, KEY, Rules()) == ()
+
+
+def test_completion_is_taken_up_after_any_prefix() -> None:
+    """Planned again after any prefix of itself, a completion ends in the same partition."""
+    child = ReassignmentZnode(2, (4, 3))
+    start = context((1, 2, 4, 3), isr=(1, 2, 3, 4), child=child, phase=Phase.WAIT)
+    whole = plan_completion(start, KEY, Rules())
+    for cut in range(len(whole)):
+        again = context((1, 2, 4, 3), isr=(1, 2, 3, 4), child=child, phase=Phase.WAIT)
+        for step in whole[:cut]:
+            apply_step(again, step)
+        again.partitions[KEY] = replace(again.partitions[KEY], phase=Phase.EXPAND)
+        final = end(again, plan_failover(again, Rules()))
+        assert (final.assigned, final.child) == ((4, 3), None), f"cut at {cut}"
+        assert final.state is not None
+        assert (final.state.leader, set(final.state.isr)) == (4, {3, 4})
+
+
+def test_change_drops_before_it_expands() -> None:
+    """A change stops, shrinks, tells, deletes and unassigns the surplus, and only then expands."""
+    child = ReassignmentZnode(2, (2, 5))
+    start = context((1, 2, 3, 4), isr=(1, 2, 3), child=child, phase=Phase.DROP)
+    steps = plan_change(start, [KEY], Rules())
+    assert points(steps) == [
+        "change.replicas-stopped",
+        "change.isr-shrunk",
+        "change.isr-sent",
+        "change.replicas-deleted",
+        "change.replicas-dropped",
+        "request.assigned-expanded",
+        "request.epoch-raised",
+        "request.replicas-started",
+    ]
+    (dropped, *_) = [step for step in steps if isinstance(step, WriteAssigned)]
+    assert (dropped.assigned, dropped.state_version) == ((1, 2), 31)
+    stops = [step for step in steps if isinstance(step, SendStopReplica)]
+    assert [(step.to, step.delete) for step in stops] == [((3, 4), False), ((3, 4), True)]
+
+
+def test_offline_drop_never_empties_the_isr() -> None:
+    """A drop without a leader, which can name every in-sync replica, leaves the ISR as stored."""
+    child = ReassignmentZnode(1, (3,))
+    start = context((1, 2), leader=NO_LEADER, isr=(2,), child=child, phase=Phase.DROP, live=(1,))
+    steps = plan_change(start, [KEY], Rules())
+    assert all(step.state.isr for step in steps if isinstance(step, WriteState))
+
+
+@pytest.mark.parametrize(
+    ("assigned", "leader", "isr", "dead", "expected"),
+    [
+        ((1, 2, 3), 1, (3, 2, 1), {1}, [(2, (3, 2))]),
+        ((1, 2, 3), 1, (1, 2, 3), {2, 3}, [(1, (1, 3)), (1, (1,))]),
+        ((1, 2), 1, (1,), {1}, [(NO_LEADER, (1,))]),
+        ((1, 2), NO_LEADER, (1,), {1}, []),
+        ((1, 2), 1, (1,), {2}, []),
+    ],
+)
+def test_dead_brokers_are_replaced_and_removed(
+    assigned: ReplicaList,
+    leader: int,
+    isr: ReplicaList,
+    dead: set[int],
+    expected: list[tuple[int, ReplicaList]],
+) -> None:
+    """Elections go by assigned order; followers leave one at a time; the last one stays."""
+    live = tuple({1, 2, 3} - dead)
+    start = context(assigned, leader=leader, isr=isr, live=live)
+    steps = plan_broker_failure(start, [KEY], Rules())
+    writes = [step for step in steps if isinstance(step, WriteState)]
+    assert [(step.state.leader, step.state.isr) for step in writes] == expected
+
+
+def test_new_partition_waits_for_a_live_replica() -> None:
+    """Without a live replica a partition stays new."""
+    start = context((4, 5), live=(1,))
+    start.partitions[KEY] = PartitionContext((4, 5))
+    assert plan_new_partitions(start, [KEY], Rules()) == ()
+
+
+@pytest.mark.parametrize(
+    ("readings", "assigned", "leader", "isr", "top", "target", "expected"),
+    [
+        (Readings(), (1, 2, 3), 1, (1, 2), 2, (4,), (3,)),
+        (Readings(), (1, 2, 3), 3, (1, 2), 2, (4,), (2,)),
+        (Readings(), (1, 2, 3), 1, (3, 1), 2, (2, 4), (2,)),
+        (Readings(), (1, 2), 1, (1, 2), 2, (4,), ()),
+        (Readings(), (1, 2), NO_LEADER, (2,), 1, (3,), (1, 2)),
+        (Readings(offline_drop="skip"), (1, 2), NO_LEADER, (2,), 1, (3,), ()),
+        (Readings(offline_drop="skip"), (1, 2), 1, (2,), 1, (3,), ()),
+        (Readings(drop_slice="exclusive"), (1, 2), 1, (1, 2), 2, (4,), (2,)),
+        (Readings(drop_protects="target"), (1, 2, 3), 1, (1, 2), 2, (3, 4), ()),
+    ],
+)
+def test_drop_rule_keeps_the_best_top(
+    readings: Readings,
+    assigned: ReplicaList,
+    leader: int,
+    isr: ReplicaList,
+    top: int,
+    target: ReplicaList,
+    expected: ReplicaList,
+) -> None:
+    """The leader ranks first, then the in-sync replicas, then the others; readings change it."""
+    assert choose_drop(assigned, leader, isr, top, target, readings) == expected
+
+
+def test_unknown_fault_is_refused_by_name() -> None:
+    """A fault that does not exist is an error that lists those that do."""
+    with pytest.raises(UnknownFault, match="no such fault: typo; the faults are: drop-slice"):
+        check_faults(["typo"])
+    assert check_faults(FAULTS) == set(FAULTS)
+
+
+def test_unsupported_reading_is_refused() -> None:
+    """A reading that would silently be carried out as another one is an error that names it."""
+    with pytest.raises(UnsupportedReading, match=r"move\.expand-first=no is not"):
+        Rules(Readings(move_expand_first="no"))

@@ -1,0 +1,118 @@
+"""Controllers and brokers as processes of their own."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from reassure_controller.__main__ import main
+from reassure_controller.context import LiveBroker
+from reassure_controller.messages import ChangeIsr, Reply
+from reassure_controller.transport import TcpTransport
+from reassure_spec.znodes import broker_path, decode_broker
+
+
+class Processes:
+    """Processes that end with the test."""
+
+    def __init__(self, hosts: str) -> None:
+        self._hosts = hosts
+        self._started: list[subprocess.Popen[str]] = []
+
+    def start(self, role: str, number: int) -> subprocess.Popen[str]:
+        """Start a controller or a broker and return once it is ready."""
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "reassure_controller", role),
+                *("--zookeeper", self._hosts, "--id", str(number), "--log-level", "WARNING"),
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._started.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(f"ready {role} {number}")
+        return process
+
+    def end(self) -> None:
+        """End them all."""
+        for process in self._started:
+            process.kill()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+
+
+@pytest.fixture
+def processes(make_cluster: Any) -> Iterator[tuple[Any, Processes]]:
+    """A cluster without brokers of its own, and a way to start processes in it."""
+    cluster = make_cluster(())
+    started = Processes(cluster.hosts)
+    yield cluster, started
+    started.end()
+
+
+def wait_for(condition: Callable[[], bool], timeout: float = 10.0) -> None:
+    """Wait until the condition holds."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.01)
+
+
+def test_processes_carry_out_a_reassignment(processes: Any) -> None:
+    """Three processes move a partition, and a second controller takes over when the first ends."""
+    cluster, started = processes
+    first = started.start("controller", 100)
+    started.start("broker", 1)
+    started.start("broker", 2)
+    cluster.create_topic("t", {0: (1,)})
+    wait_for(lambda: cluster.admin.exists("/brokers/topics/t/partitions/0/state") is not None)
+    cluster.request({("t", 0): (2,)})
+    wait_for(lambda: cluster.assigned("t", 0) == (1, 2))
+    started.start("controller", 101)
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(10) == 0
+    host, port = decode_broker("", cluster.admin.get(broker_path(1))[0])
+    leader, transport = LiveBroker(1, 0, host, port), TcpTransport()
+    wait_for(lambda: transport.send(leader, ChangeIsr("t", 0, add=2)) == Reply("ok"))
+    wait_for(lambda: cluster.assigned("t", 0) == (2,) and cluster.reassigning() == [])
+    transport.close()
+    assert cluster.state("t", 0).leader == 2
+    assert cluster.admin.get("/controller_epoch")[0] == b"2"
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["controller", "--id", "1"],
+        ["controller", "--id", "x", "--zookeeper", "127.0.0.1:1"],
+        ["juggler", "--id", "1", "--zookeeper", "127.0.0.1:1"],
+    ],
+)
+def test_wrong_usage_is_64(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A command line that makes no sense ends with 64 and says why."""
+    assert main(argv) == 64
+    assert "usage" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [["--fault", "typo"], ["--profile", "typo"], ["--reading", "drop.slice=typo"]],
+)
+def test_unknown_names_are_64(extra: list[str], cluster: Any) -> None:
+    """A fault, profile or reading that does not exist ends with 64 before anything is done."""
+    assert main(["controller", "--id", "1", "--zookeeper", cluster.hosts, *extra]) == 64
+    assert cluster.admin.exists("/controller") is None
+
+
+def test_absent_zookeeper_is_69(caplog: pytest.LogCaptureFixture) -> None:
+    """Without a ZooKeeper the process ends with 69 and says what to do."""
+    argv = ["controller", "--id", "1", "--zookeeper", "127.0.0.1:1", "--session-timeout", "1"]
+    assert main(argv) == 69
+    assert "correct --zookeeper" in caplog.text
