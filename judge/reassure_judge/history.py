@@ -38,7 +38,9 @@ _PATH: Final = re.compile(
     r"/admin/reassignments/(?P<flight_topic>[^/]+)/(?P<flight_partition>[^/]+)"
     r")$"
 )
+_WRITES: Final = (SET_DATA, CREATE)
 _CACHE_LIMIT: Final = 200_000
+_NONE: Final[frozenset[str]] = frozenset()
 
 
 class TransactionLike(Protocol):
@@ -234,10 +236,10 @@ class Router:
         self._now = (transaction.zxid, transaction.time_ms, transaction.session_id)
         self._given = False
         ops = transaction.ops
-        self._fenced = self._find_fences(ops) if len(ops) > 1 else frozenset()
+        self._fenced = self._find_fences(ops) if len(ops) > 1 else _NONE
         for op in ops:
             kind = op.kind  # type: ignore[attr-defined]
-            if kind in (CREATE, SET_DATA):
+            if kind in _WRITES:
                 self._on_write(op.path, op.data)  # type: ignore[attr-defined]
             elif kind == DELETE:
                 self._on_write(op.path, None)  # type: ignore[attr-defined]
@@ -278,13 +280,11 @@ class Router:
         return out
 
     def _find_fences(self, ops: tuple[object, ...]) -> frozenset[str]:
-        fences = [
-            op.path.removesuffix(znodes.CONTROLLER_EPOCH)  # type: ignore[attr-defined]
-            for op in ops
-            if op.kind == CHECK  # type: ignore[attr-defined]
-            and op.path.endswith(znodes.CONTROLLER_EPOCH)  # type: ignore[attr-defined]
-        ]
-        return frozenset(fences)
+        fences = _NONE
+        for op in ops:
+            if op.kind == CHECK and op.path.endswith(znodes.CONTROLLER_EPOCH):  # type: ignore[attr-defined]
+                fences |= {op.path.removesuffix(znodes.CONTROLLER_EPOCH)}  # type: ignore[attr-defined]
+        return fences
 
     def _parse(self, path: str) -> tuple[str, str, str, str] | None:
         """Return (kind, chroot, first part, second part) of a path that matters."""
