@@ -112,8 +112,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     logging.getLogger("kazoo").setLevel(logging.ERROR)
     until = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: until.set())
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, lambda *_: until.set()) for number in numbers]
+    try:
+        return _run(arguments, until)
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _run(arguments: argparse.Namespace, until: threading.Event) -> int:
     try:
         client = connect(arguments.zookeeper, timeout_s=arguments.session_timeout)
     except KazooTimeoutError:

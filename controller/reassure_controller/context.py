@@ -7,7 +7,7 @@ so that a plan of many writes is made of the values and versions each write will
 """
 
 from collections import ChainMap
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass, field, replace
 
 from reassure_controller.effects import (
@@ -74,6 +74,11 @@ class Context:
     """Brokers that are or ever were registered."""
     topic_versions: MutableMapping[str, int] = field(default_factory=dict)
     partitions: MutableMapping[PartitionKey, PartitionContext] = field(default_factory=dict)
+    """Changed by `put` and `drop` only, which keep the two indexes that follow."""
+    numbers: dict[str, set[int]] = field(default_factory=dict)
+    """The partition numbers of each topic."""
+    flying: set[PartitionKey] = field(default_factory=set)
+    """Partitions whose reassignment is to be carried on."""
     min_insync: dict[str, int] = field(default_factory=dict)
     """min.insync.replicas of the topics that set it, as read for the last request."""
     parents: set[str] = field(default_factory=set)
@@ -93,6 +98,7 @@ class Context:
             self,
             topic_versions=ChainMap({}, self.topic_versions),
             partitions=ChainMap({}, self.partitions),
+            flying=set(self.flying),
             parents=set(self.parents),
             directories=set(self.directories),
             requests=list(self.requests),
@@ -103,17 +109,37 @@ class Context:
         """Whether the broker is registered."""
         return broker in self.brokers
 
-    def in_flight(self) -> Iterator[PartitionKey]:
-        """Yield the partitions whose reassignment is to be carried on, in order."""
-        for key in sorted(self.partitions):
-            if self.partitions[key].phase is not None:
-                yield key
+    def put(self, key: PartitionKey, content: PartitionContext) -> None:
+        """Remember this of a partition."""
+        self.partitions[key] = content
+        self.numbers.setdefault(key[0], set()).add(key[1])
+        if content.phase is None:
+            self.flying.discard(key)
+        else:
+            self.flying.add(key)
+
+    def drop(self, key: PartitionKey) -> PartitionContext:
+        """Forget a partition and return what was remembered of it."""
+        self.flying.discard(key)
+        self.numbers[key[0]].discard(key[1])
+        if not self.numbers[key[0]]:
+            del self.numbers[key[0]]
+        return self.partitions.pop(key)
+
+    def keys_of(self, topics: Iterable[str]) -> list[PartitionKey]:
+        """Return the partitions of these topics, in order."""
+        return sorted(
+            (topic, number) for topic in set(topics) for number in self.numbers.get(topic, ())
+        )
+
+    def in_flight(self) -> list[PartitionKey]:
+        """Return the partitions whose reassignment is to be carried on, in order."""
+        return sorted(self.flying)
 
     def topic_content(self, key: PartitionKey, assigned: ReplicaList) -> bytes:
         """Return the content of the topic's znode with this partition's assignment replaced."""
-        topic, partition = key
-        content = {p: c.assigned for (t, p), c in self.partitions.items() if t == topic}
-        content[partition] = assigned
+        content = {other[1]: self.partitions[other].assigned for other in self.keys_of([key[0]])}
+        content[key[1]] = assigned
         return encode_topic(content)
 
     def missing_directories(self, key: PartitionKey) -> tuple[str, ...]:
@@ -126,8 +152,8 @@ class Context:
         if key[0] in self.crowded:
             return True
         return any(
-            other != key and other[0] == key[0] and content.child is not None
-            for other, content in self.partitions.items()
+            other != key and self.partitions[other].child is not None
+            for other in self.keys_of([key[0]])
         )
 
 
@@ -198,4 +224,4 @@ def _apply_to_partition(context: Context, step: _PartitionStep, version: int | N
             after = replace(before, state=state, state_version=0)
         case EnterPhase(phase=phase):
             after = replace(before, phase=phase)
-    context.partitions[key] = after
+    context.put(key, after)

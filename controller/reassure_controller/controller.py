@@ -34,7 +34,7 @@ from kazoo.client import KazooClient
 from kazoo.protocol.states import EventType, KazooState
 
 from reassure_controller.context import Context, LiveBroker
-from reassure_controller.effects import DeleteRequest, DeleteZnode, Step, Write
+from reassure_controller.effects import DeleteRequest, DeleteZnode, Recheck, Step, Write
 from reassure_controller.engine import Conflict, ControllerMoved, Engine, Uncertain
 from reassure_controller.faults import check_faults
 from reassure_controller.plan import (
@@ -170,7 +170,7 @@ class Controller:
         self._jobs: deque[_Job] = deque()
         self._job: _Job | None = None
         self._unplanned = False
-        self._stale: Write | None = None
+        self._stale: Write | Recheck | None = None
         self._active = False
         self._loaded = False
 
@@ -412,7 +412,7 @@ class Controller:
         steps = job.make()
         self._engine.load(plan_rubbish(self._reader.rubbish) + steps)
 
-    def _read_again(self, effect: Write) -> None:
+    def _read_again(self, effect: Write | Recheck) -> None:
         """Read everything the effect was planned from."""
         if not isinstance(effect, DeleteRequest | DeleteZnode):
             self._reader.refresh_parents([effect.topic])
@@ -566,11 +566,10 @@ class Controller:
 
     def _bring_online(self, topics: Iterable[str]) -> None:
         """Queue the first election of partitions that never had one."""
-        wanted = set(topics)
         keys = [
             key
-            for key, content in self.context.partitions.items()
-            if key[0] in wanted and content.state is None
+            for key in self.context.keys_of(topics)
+            if self.context.partitions[key].state is None
         ]
         if keys:
             self._jobs.append(

@@ -156,7 +156,20 @@ class KeepRequest:
     path: str
 
 
-StateEffect = WriteState | CreatePartitionState
+@dataclass(frozen=True, slots=True)
+class Recheck:
+    """Mark: plan again if the partition's state no longer has this version."""
+
+    topic: str
+    partition: int
+    version: int
+
+    @property
+    def key(self) -> PartitionKey:
+        """The partition the mark is about."""
+        return self.topic, self.partition
+
+
 Write = (
     CreateReassignment
     | UpdateReassignment
@@ -169,5 +182,5 @@ Write = (
 )
 Send = SendLeaderAndIsr | SendStopReplica
 Effect = Write | Send
-Mark = EnterPhase | Warn | KeepRequest
+Mark = EnterPhase | Warn | KeepRequest | Recheck
 Step = Effect | Mark

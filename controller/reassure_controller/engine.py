@@ -27,6 +27,8 @@ from reassure_controller.effects import (
     Effect,
     EnterPhase,
     KeepRequest,
+    Mark,
+    Recheck,
     SendLeaderAndIsr,
     SendStopReplica,
     Step,
@@ -68,8 +70,8 @@ class ControllerMoved(Exception):
 class Conflict(Exception):
     """A znode was not as planned, so nothing was written."""
 
-    def __init__(self, effect: Write, reason: str) -> None:
-        super().__init__(f"{effect.point}: {reason}")
+    def __init__(self, effect: Write | Recheck, reason: str) -> None:
+        super().__init__(f"{effect}: {reason}")
         self.effect = effect
 
 
@@ -77,7 +79,7 @@ class Uncertain(Indefinite):
     """It is not known whether a write was carried out."""
 
     def __init__(self, effect: Write, reason: str) -> None:
-        super().__init__(f"{effect.point}: {reason}")
+        super().__init__(f"{effect}: {reason}")
         self.effect = effect
 
 
@@ -109,7 +111,7 @@ class Engine:
     def next_effect(self) -> Effect | None:
         """The effect that comes next, or None when the plan is done."""
         for step in self._plan:
-            if not isinstance(step, EnterPhase | Warn | KeepRequest):
+            if not isinstance(step, Mark):
                 return step
         return None
 
@@ -122,18 +124,23 @@ class Engine:
         last = None if budget is None else self.effects_run + budget
         while self._plan:
             step = self._plan[0]
-            if isinstance(step, EnterPhase | Warn | KeepRequest):
+            spent = last is not None and self.effects_run >= last
+            if spent and not isinstance(step, EnterPhase | Warn | KeepRequest):
+                break  # a recheck belongs to the effect behind it, so it waits as well
+            if isinstance(step, Mark):
                 self._mark(step)
-            elif last is not None and self.effects_run >= last:
-                break
             else:
                 self._carry_out(step)
                 self.effects_run += 1
             self._plan.popleft()
 
-    def _mark(self, step: EnterPhase | Warn | KeepRequest) -> None:
+    def _mark(self, step: Mark) -> None:
         if isinstance(step, Warn):
             log.warning("%s: %s", step.path, step.reason)
+        elif isinstance(step, Recheck):
+            found = gather([self._client.exists_async(state_path(*step.key))])[0]
+            if found is None or found.version != step.version:
+                raise Conflict(step, "the state was changed")
         apply_step(self._context, step)
 
     def _carry_out(self, effect: Effect) -> None:

@@ -45,6 +45,7 @@ from reassure_controller.effects import (
     EnterPhase,
     KeepRequest,
     Phase,
+    Recheck,
     SendLeaderAndIsr,
     SendStopReplica,
     Step,
@@ -158,6 +159,12 @@ class _Plan:
                 state_version=content.state_version if guarded else None,
             )
         )
+
+    def recheck(self, key: PartitionKey) -> None:
+        """Where the reading asks for it, look at the in-sync set again before a stop."""
+        asked = self.readings.move_recheck_before_stop == "yes"
+        if asked and "unconditional-state-write" not in self.faults:
+            self.add(Recheck(*key, self.partition(key).state_version))
 
     def send(
         self,
@@ -484,6 +491,7 @@ def _stop_old(
     present = dict.fromkeys((*content.assigned, *content.state.isr))
     old = tuple(replica for replica in present if replica not in target)
     for replica in old:
+        plan.recheck(key)
         plan.stop(key, "completion.replica-stopped", (replica,), delete=False)
         state = plan.partition(key).state
         assert state is not None
@@ -492,6 +500,7 @@ def _stop_old(
         _shrink(plan, key, replica, "completion.isr-shrunk")
         plan.send(key, "completion.isr-sent", target, replicas=target)
     if old:
+        plan.recheck(key)
         plan.stop(key, "completion.replicas-deleted", old, delete=True)
 
 

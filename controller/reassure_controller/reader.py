@@ -79,7 +79,7 @@ class Reader:
         )
         self._context.brokers = self._read_brokers(brokers or ())
         self._remember_known(configs or ())
-        for topic in {name for name, _ in self._context.partitions} - set(topics or ()):
+        for topic in self._context.numbers.keys() - set(topics or ()):
             self.forget_topic(topic)
         self.read_topics(topics or ())
         self._read_children(parents or ())
@@ -134,10 +134,6 @@ class Reader:
         self.refresh_states(new)
         return new
 
-    def _keys(self, topics: Iterable[str]) -> list[PartitionKey]:
-        wanted = set(topics)
-        return sorted(key for key in self._context.partitions if key[0] in wanted)
-
     def _take_topic(self, topic: str, content: Any) -> list[PartitionKey]:
         """Take over a topic's content as read; return the partitions that were not known."""
         if content is None:
@@ -152,16 +148,16 @@ class Reader:
             return []
         partitions = self._context.partitions
         self._context.topic_versions[topic] = stat.version
-        for key in self._keys([topic]):
+        for key in self._context.keys_of([topic]):
             if key[1] not in assignment:
                 self._forget_partition(key, "there is no such partition")
         new: list[PartitionKey] = []
         for number, assigned in assignment.items():
             key = (topic, number)
             if key in partitions:
-                partitions[key] = replace(partitions[key], assigned=assigned)
+                self._context.put(key, replace(partitions[key], assigned=assigned))
             else:
-                partitions[key] = PartitionContext(assigned)
+                self._context.put(key, PartitionContext(assigned))
                 new.append(key)
         return new
 
@@ -169,12 +165,12 @@ class Reader:
         """Forget a topic that is gone; its reassignments have become rubbish."""
         self.watched.discard(topic)
         self._context.topic_versions.pop(topic, None)
-        for key in self._keys([topic]):
+        for key in self._context.keys_of([topic]):
             self._forget_partition(key, "there is no such topic")
         self._take_directories(topic, None)
 
     def _forget_partition(self, key: PartitionKey, reason: str) -> None:
-        if self._context.partitions.pop(key).child is not None:
+        if self._context.drop(key).child is not None:
             self.rubbish.append((reassignment_path(*key), reason))
 
     def refresh_states(self, keys: Iterable[PartitionKey], *, arm: bool = False) -> None:
@@ -190,17 +186,17 @@ class Reader:
     def _take_state(self, key: PartitionKey, content: Any) -> None:
         before = self._context.partitions[key]
         if content is None:
-            self._context.partitions[key] = replace(before, state=None, state_version=-1)
+            self._context.put(key, replace(before, state=None, state_version=-1))
             return
         data, stat = content
         try:
             state = decode_state(state_path(*key), data)
         except BadZnode as bad:
             log.warning("%s: %s; the partition is left alone", bad.path, bad.reason)
-            del self._context.partitions[key]
+            self._context.drop(key)
             return
         self._context.directories.update((f"{topic_path(key[0])}/partitions", partition_path(*key)))
-        self._context.partitions[key] = replace(before, state=state, state_version=stat.version)
+        self._context.put(key, replace(before, state=state, state_version=stat.version))
 
     # Reassignments in flight
 
@@ -208,11 +204,10 @@ class Reader:
         """Read the reassignments in flight under these topics, foreign znodes included."""
         self._context.parents = set(topics)
         self._context.crowded.clear()
-        known = {topic for topic, _ in self._context.partitions}
         listed = gather([self._client.get_children_async(f"{REASSIGNMENTS}/{t}") for t in topics])
         found: set[PartitionKey] = set()
         for topic, names in zip(topics, listed, strict=True):
-            if topic not in known:
+            if topic not in self._context.numbers:
                 self.rubbish.append((f"{REASSIGNMENTS}/{topic}", "there is no such topic"))
                 continue
             for name in names or ():
@@ -256,7 +251,7 @@ class Reader:
                     # A change of ours of which we never learnt that it was carried out.
                     phase = Phase.DROP
                 after = replace(before, child=child, child_version=stat.version, phase=phase)
-        self._context.partitions[key] = after
+        self._context.put(key, after)
 
     # Partitions as a whole, and requests
 

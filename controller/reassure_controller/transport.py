@@ -120,7 +120,9 @@ class TransportServer:
             ("127.0.0.1", 0), _Connection, bind_and_activate=True
         )
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.05,), daemon=True
+        )
         self._thread.start()
 
     @property

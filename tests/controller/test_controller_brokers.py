@@ -149,8 +149,11 @@ def test_lost_answer_is_unknown(leader: Any, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_second_session_cannot_take_the_id(cluster: Any) -> None:
     """A broker id that a live session has registered is refused with advice."""
+    other = Broker(connect(cluster.hosts), 1)
     with pytest.raises(IdTaken, match="/brokers/ids/1: another session is registered"):
-        Broker(connect(cluster.hosts), 1).register()
+        other.register()
+    other.stop()
+    assert cluster.brokers[1].is_registered
 
 
 def test_registration_follows_the_configuration(cluster: Any) -> None:

@@ -28,7 +28,9 @@ STORY: tuple[Act, ...] = (
 """New topic, move, completion, change in flight, cancel, death and return of a broker."""
 
 
-def run_story(cluster: Any, die_after: int | None, kill: Callable[[Any, Controller], Controller]):
+def run_story(
+    cluster: Any, die_after: int | None, kill: Callable[[Any, Controller], Controller]
+) -> int:
     """Run the story, ending the controller after that many effects; return how many there were."""
     controller = cluster.controller()
     done = 0

@@ -55,15 +55,16 @@ def context(
     """Return the memory of a controller in epoch 7 of one partition."""
     used = assigned if isr is None else isr
     state = StateZnode(assigned[0] if leader is None else leader, 10, 6, used)
-    return Context(
+    memory = Context(
         epoch=7,
         epoch_version=9,
         brokers={one: LiveBroker(one, 0, "127.0.0.1", 1) for one in live},
         known_brokers={1, 2, 3, 4, 5, 6},
         topic_versions={"t": 20},
-        partitions={KEY: PartitionContext(assigned, state, 30, child, 40, phase)},
         directories={"/brokers/topics/t/partitions", "/brokers/topics/t/partitions/0"},
     )
+    memory.put(KEY, PartitionContext(assigned, state, 30, child, 40, phase))
+    return memory
 
 
 def points(steps: tuple[Step, ...]) -> list[str]:
@@ -119,7 +120,7 @@ def test_versions_are_those_each_write_will_find() -> None:
 def test_two_partitions_of_a_topic_share_its_version() -> None:
     """Two expansions in one plan are conditional on consecutive versions of the topic's znode."""
     start = context((1, 2))
-    start.partitions["t", 1] = PartitionContext((1,), StateZnode(1, 0, 1, (1,)), 0)
+    start.put(("t", 1), PartitionContext((1,), StateZnode(1, 0, 1, (1,)), 0))
     steps = plan_request(start, PATH, RequestZnode({("t", 1): (2,), KEY: (3,)}), Rules())
     writes = [step for step in steps if isinstance(step, WriteAssigned)]
     assert [(step.partition, step.version) for step in writes] == [(0, 20), (1, 21)]
@@ -171,7 +172,7 @@ def test_completion_is_taken_up_after_any_prefix() -> None:
         again = context((1, 2, 4, 3), isr=(1, 2, 3, 4), child=child, phase=Phase.WAIT)
         for step in whole[:cut]:
             apply_step(again, step)
-        again.partitions[KEY] = replace(again.partitions[KEY], phase=Phase.EXPAND)
+        again.put(KEY, replace(again.partitions[KEY], phase=Phase.EXPAND))
         final = end(again, plan_failover(again, Rules()))
         assert (final.assigned, final.child) == ((4, 3), None), f"cut at {cut}"
         assert final.state is not None
@@ -235,7 +236,7 @@ def test_dead_brokers_are_replaced_and_removed(
 def test_new_partition_waits_for_a_live_replica() -> None:
     """Without a live replica a partition stays new."""
     start = context((4, 5), live=(1,))
-    start.partitions[KEY] = PartitionContext((4, 5))
+    start.put(KEY, PartitionContext((4, 5)))
     assert plan_new_partitions(start, [KEY], Rules()) == ()
 
 

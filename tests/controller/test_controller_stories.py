@@ -209,6 +209,24 @@ def test_completion_waits_when_the_target_left_again(cluster: Any) -> None:
     assert cluster.assigned("t", 0) == (2,)
 
 
+def test_amended_completion_looks_again_before_it_stops(cluster: Any) -> None:
+    """Under the amended profile no old replica is stopped when a target replica left the ISR."""
+    controller = cluster.controller(readings=get_profile("kip-236-amended"))
+    cluster.create_topic("t", {0: (1, 2)})
+    controller.drain()
+    cluster.request({("t", 0): (2, 3)})
+    controller.drain()
+    cluster.join("t", 0, 3)
+    assert controller.drain(max_effects=2).next_point == "completion.replica-stopped"
+    cluster.leave("t", 0, 3)
+    controller.drain()
+    assert cluster.brokers[1].hosted("t", 0) is not None
+    assert cluster.assigned("t", 0) == (1, 2, 3)
+    cluster.join("t", 0, 3)
+    controller.drain()
+    assert cluster.assigned("t", 0) == (2, 3)
+
+
 def test_requests_are_taken_in_sequence_order(cluster: Any) -> None:
     """Requests that were made while there was no controller are carried out by their numbers."""
     cluster.create_topic("t", {0: (1,)})
@@ -226,7 +244,7 @@ def test_many_reassignments_need_one_watch_on_the_requests(cluster: Any) -> None
     cluster.create_topic("t", dict.fromkeys(range(8), (1, 2)))
     cluster.request({("t", partition): (3, 4) for partition in range(8)})
     controller.drain()
-    assert sum(1 for _ in controller.context.in_flight()) == 8
+    assert len(controller.context.in_flight()) == 8
     client = controller._client
     watched = [*client._child_watchers.items(), *client._data_watchers.items()]
     admin = f"{client.chroot}/admin"
