@@ -15,9 +15,10 @@ Where the time goes is counted in `clock`, by section.
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from kazoo.client import KazooClient
@@ -93,18 +94,20 @@ class Example:
 class Harness:
     """One run's connection of server, implementation and judge. A context manager.
 
-    `hosts` is "host:port", `log_dir` the directory of the server's transaction logs. Raises
+    `hosts` is "host:port", `log_dir` the directory of the server's transaction logs; `alive` is
+    called before each look at what happened. Raises
     AdapterDied whenever the adapter raises, ServerGone when ZooKeeper does not answer.
     """
 
     def __init__(
         self,
         hosts: str,
-        log_dir: object,
+        log_dir: Path,
         adapter: Adapter,
         *,
         settle_timeout_s: float = SETTLE_TIMEOUT_S,
         chroot_prefix: str = "/example",
+        alive: Callable[[], None] = lambda: None,
     ) -> None:
         self.clock: Counter[str] = Counter()
         self.hosts = hosts
@@ -122,7 +125,8 @@ class Harness:
         self.unsettled = 0
         self._settle_timeout_s = settle_timeout_s
         self._prefix = chroot_prefix
-        self._follower = LogFollower(log_dir)  # type: ignore[arg-type]
+        self._alive = alive
+        self._follower = LogFollower(log_dir)
         self._follower.read_new()
         self._client = KazooClient(hosts=hosts, timeout=30.0)
         try:
@@ -331,10 +335,10 @@ class Harness:
 
         return self._write(make)
 
-    def _write(self, write: object) -> Reply:
+    def _write(self, write: Callable[[], object]) -> Reply:
         """Make a client's write; an answer that never came is UNKNOWN, a refusal REFUSED."""
         try:
-            write()  # type: ignore[operator]
+            write()
         except NodeExistsError:
             return Reply.REFUSED
         except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
@@ -346,6 +350,7 @@ class Harness:
         return Reply.OK
 
     def _settle_and_judge(self, example: Example) -> None:
+        self._alive()
         now = example.now
         quiescent = False
         if now.acting or now.sleeper:

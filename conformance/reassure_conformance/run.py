@@ -12,9 +12,13 @@ A run has a directory, made before anything is judged:
     log/log.N           the same as a valid transaction log, for `audit` and `replay`
 """
 
+import faulthandler
 import json
 import logging
+import os
 import shutil
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,7 +31,14 @@ from reassure_conformance import steps as s
 from reassure_conformance.adapter import AdapterDied, open_adapter
 from reassure_conformance.harness import Example, Harness, ServerGone
 from reassure_conformance.minimise import carried_out, minimise
-from reassure_conformance.report import HOLDS, UNKNOWN, VACUOUS, VIOLATED, get_version
+from reassure_conformance.report import (
+    EXIT_UNAVAILABLE,
+    HOLDS,
+    UNKNOWN,
+    VACUOUS,
+    VIOLATED,
+    get_version,
+)
 from reassure_conformance.story import (
     SUFFIX,
     Story,
@@ -42,6 +53,8 @@ from reassure_zookeeper.server import Server
 BUNDLED: Final = "direct:reassure_conformance.bundled:Bundled"
 DEFAULT_PROFILE: Final = "kip-236"
 MINIMISE_S: Final = 15.0
+HANG_S: Final = 120.0
+"""How long one step may take before the implementation counts as dead."""
 
 PROOF_ONLY: Final = frozenset(
     {
@@ -197,6 +210,42 @@ class Result:
         }
 
 
+class Watchdog:
+    """Ends the process when nothing was heard for too long; a context manager.
+
+    An implementation that never returns from a call cannot be interrupted, and a gate that hangs
+    says nothing. The exit code is that of an implementation that is not available.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._heard = time.monotonic()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> "Watchdog":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def pat(self) -> None:
+        """Say that all is well."""
+        self._heard = time.monotonic()
+
+    def _watch(self) -> None:
+        while not self._over.wait(self._seconds / 20):
+            if time.monotonic() - self._heard > self._seconds:
+                print(  # noqa: T201 - the last words of the process
+                    f"reassure: adapter-died: no step ended for {self._seconds:g} s; its threads:",
+                    file=sys.stderr,
+                )
+                faulthandler.dump_traceback(all_threads=True)
+                os._exit(EXIT_UNAVAILABLE)
+
+
 class _Stop(Exception):
     """A violation was found; nothing more is tried."""
 
@@ -237,7 +286,11 @@ class Runner:
             faults=settings.faults,
         )
         data_dir = self._directory / "zookeeper"
-        with Server.start(data_dir) as server, Harness(server.hosts, server.log_dir, adapter) as h:
+        with (
+            Server.start(data_dir) as server,
+            Watchdog(HANG_S) as dog,
+            Harness(server.hosts, server.log_dir, adapter, alive=dog.pat) as h,
+        ):
             result = Result(
                 settings,
                 h.description.as_dict(),

@@ -1,7 +1,7 @@
 """World `kafka-42`: the first reassignment, effect by effect.
 
-`world kafka-42 assigned=1,2 brokers=1,2,3` is a healthy partition. `command` starts an admin command
-that waits; `step` lets the controller carry out effects one by one and `run` as many as it can.
+`world kafka-42 assigned=1,2 brokers=1,2,3` is a healthy partition. `command` starts an admin
+command that waits; `step` lets the controller carry out effects one by one and `run` all it can.
 Everything else (`join`, `append`, `die`, `return`, `fail-over`, `interrupt`, `observe`) can come
 between any two effects. `problems` names what must never be and is, and `shortest` searches for the
 shortest story to such a problem within a number of deaths, failovers and interruptions.
@@ -234,14 +234,12 @@ class Kafka42World:
         move = self._move
         who = "nobody" if move.leader == NO_LEADER else f"{move.leader}"
         path = "" if move.path is None else f" path {format_replicas(move.path)}"
-        return "\n".join(
-            (
-                f"assigned {format_replicas(move.assigned)} leader {who} epoch {move.leader_epoch}"
-                f" isr {format_replicas(move.isr)}{path}",
-                f"running {format_replicas(tuple(sorted(move.running)))}"
-                f" with all records {format_replicas(tuple(sorted(move.holding)))}"
-                f" alive {format_replicas(tuple(sorted(move.live)))}",
-            )
+        assigned, isr = format_replicas(move.assigned), format_replicas(move.isr)
+        sets = (move.running, move.holding, move.live)
+        running, holding, live = (format_replicas(tuple(sorted(members))) for members in sets)
+        return (
+            f"assigned {assigned} leader {who} epoch {move.leader_epoch} isr {isr}{path}\n"
+            f"running {running} with all records {holding} alive {live}"
         )
 
     def _show_states(self, arguments: Arguments) -> str:
