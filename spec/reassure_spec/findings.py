@@ -1,0 +1,935 @@
+"""The findings: where a document contradicts itself, is silent or loses data.
+
+A finding is about a document, not about a program. Each names the smallest instance that shows it,
+the clauses it concerns and the reading that settles it, if there is one. `shown_by` says what in
+this repository reproduces it today: a theorem (`theorem NAME`), a scenario (`scenario AREA/NAME`)
+or a test (`test FILE::FUNCTION`); it is empty where nothing does, and then the finding is a claim.
+
+Ids are never reused. A number that is missing was taken back.
+
+Words in instances: A assigned replicas, I in-sync replicas in stored order, L leader, T target,
+m min.insync.replicas, X the limit of the lag. `[1,2] -> [1,3]` asks to move from one list to the
+other.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Final
+
+KAFKA_42: Final = "KAFKA-42"
+KAFKA_4485: Final = "KAFKA-4485"
+KIP_236: Final = "KIP-236"
+KIP_46: Final = "KIP-46"
+
+_KAFKA_42: Final = ("kafka-42",)
+_KAFKA_4485: Final = ("kafka-4485",)
+_KIP_236: Final = ("kip-236",)
+_BOTH: Final = ("kip-236", "kip-236-amended")
+_KIP_46: Final = ("kip-46",)
+_LEGACY: Final = ("kip-236-legacy",)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One place where a document does not hold."""
+
+    id: str
+    """Area and number, as in drop-4."""
+    title: str
+    """What is wrong, in a few words."""
+    document: str
+    """The document it is about."""
+    clauses: tuple[str, ...]
+    """The clauses concerned."""
+    readings: tuple[str, ...]
+    """The readings that settle it or depend on it."""
+    profiles: tuple[str, ...]
+    """The profiles in which it can be met."""
+    instance: str
+    """The smallest instance."""
+    statement: str
+    """What the finding says, in full."""
+    shown_by: str = ""
+    """What reproduces it here, "" where nothing does yet."""
+
+
+class UnknownFinding(KeyError):
+    """An id that no finding has."""
+
+
+_DROP: Final = (
+    Finding(
+        "drop-1",
+        "The exclusive slice contradicts the notes",
+        KIP_236,
+        ("drop.slice.inclusive", "drop.leader-kept", "drop.isr-at-least-min"),
+        ("drop.slice",),
+        _KIP_236,
+        "A=[1] I=[1] L=1 top=1 m=1: drop {1}; A=[1,2] I=[1,2] L=1 top=2 m=2: one in sync is left",
+        "Read as excluding element top, the slice drops the leader of a single replica and takes "
+        "the in-sync set below the minimum. The text's two notes say that neither can happen.",
+        "theorem drop-exclusive-leader-kept",
+    ),
+    Finding(
+        "drop-2",
+        "The exclusive slice drops a healthy replica at every new request",
+        KIP_236,
+        ("drop.slice.inclusive",),
+        ("drop.slice",),
+        _KIP_236,
+        "A=[1,2] I=[1,2] L=1 T=[2,3]: drop {2}, which is in the old and in the new assignment",
+        "The text evaluates the rule initially as well, where nothing is left over yet. Only the "
+        "inclusive slice drops nothing then.",
+        "scenario drop/slice-drops-a-healthy-replica-initially",
+    ),
+    Finding(
+        "drop-3",
+        "After the target was added the rule drops the target",
+        KIP_236,
+        ("drop.before-expansion",),
+        ("drop.evaluated",),
+        _KIP_236,
+        "A=[1,2] I=[1,2] top=2 T=[1,3]; A becomes [1,2,3]: drop {3}, and so for ever",
+        "The text does not say whether the assigned replicas are taken before or after the target "
+        "joins them. Taken after, every target replica that still copies is dropped.",
+        "scenario drop/after-the-expansion",
+    ),
+    Finding(
+        "drop-4",
+        "A change drops in-sync replicas of its own target",
+        KIP_236,
+        ("drop.protect-target",),
+        ("drop.protects",),
+        _KIP_236,
+        "[1,2] -> [1,3], 3 joins the in-sync set, change to [4,3]: drop {3}",
+        "The rule looks at the leader and the in-sync set, not at what is asked for. A finished "
+        "copy that the new target wants is deleted and made again.",
+        "theorem drop-target-in-sync-kept",
+    ),
+    Finding(
+        "drop-5",
+        "Evaluated again, the rule throws finished copies away without end",
+        KIP_236,
+        ("drop.carried-out",),
+        ("drop.reevaluated-on-failover", "request.same-target"),
+        _KIP_236,
+        "[1,2] -> [1,3], 3 joins, the controller restarts the reassignment: 3 is deleted",
+        "With more than top replicas assigned each evaluation drops some. If a failover "
+        "or a repeated request counts as a change, the state repeats exactly and nothing completes.",
+        "scenario drop/every-evaluation-drops",
+    ),
+    Finding(
+        "drop-6",
+        "A cancel can delete an original replica",
+        KIP_236,
+        ("drop.keep-top",),
+        ("drop.protects",),
+        _KIP_236,
+        "[1,2] -> [1,3]; 2 leaves the in-sync set and 3 joins; cancel to [1,2]: drop {2}, keep {3}",
+        "The rule does not know which replicas are original. While the in-sync set does not shrink "
+        "and nobody is elected, an original in-sync replica is safe; otherwise it is not.",
+        "scenario drop/cancel-deletes-an-original-replica",
+    ),
+    Finding(
+        "drop-7",
+        "An intermediate leader stays",
+        KIP_236,
+        ("drop.leader-kept",),
+        (),
+        _BOTH,
+        "[1,2] -> [1,3]; 3 joins and is elected; cancel to [1,2]: 3 leads on",
+        "The stated motive is to be rid of intermediate replicas that become the leader, but the "
+        "first note keeps whoever leads.",
+        "scenario drop/an-intermediate-leader-stays",
+    ),
+    Finding(
+        "drop-8",
+        "Redundancy collapses when the number of replicas was to grow",
+        KIP_236,
+        ("drop.keep-top",),
+        ("drop.protects",),
+        _KIP_236,
+        "[1] -> [1,2,3,4]; 2 and 3 join; any change: the in-sync set goes from [1,2,3] to [1]",
+        "Top is the length of the old assignment. Where the target is longer, a change falls back "
+        "to the old number of copies, which the notes allow when m=1.",
+        "scenario drop/redundancy-collapses",
+    ),
+    Finding(
+        "drop-10",
+        "The length of the target is never checked",
+        KIP_236,
+        ("target.at-least-min-isr",),
+        ("target.size",),
+        _KIP_236,
+        "A=[1,2] m=2 T=[1]: once complete one replica is in sync and nobody can write",
+        "Only the original length is compared with min.insync.replicas, though it is the target "
+        "that is left in the end.",
+        "scenario requests/small-target",
+    ),
+    Finding(
+        "drop-11",
+        "Without a leader the rule deletes the last in-sync copy",
+        KIP_236,
+        ("drop.offline.skip", "isr.never-empty"),
+        ("offline.drop",),
+        _KIP_236,
+        "A=[1,2] I=[2] L=-1 top=1: drop {1,2}",
+        "The notes hold because the leader is in sync and ranked first. Where nobody leads, the "
+        "number that says so takes the leader's place in the ranking.",
+        "theorem drop-offline-in-sync-copy-kept",
+    ),
+    Finding(
+        "drop-12",
+        "The original assignment means two things after a change",
+        KIP_236,
+        ("top.once-per-chain", "top.bounds-assigned"),
+        ("top.recorded",),
+        _KIP_236,
+        "[1,2] -> [1,3] -> [4,5] with top taken anew: A=[1,2,3,4,5]",
+        "Computed from what is assigned at each change, top is never smaller than the assignment, "
+        "nothing is ever dropped and replicas pile up. Stored once, they are bounded by top and "
+        "the length of the target.",
+        "scenario drop/top-computed-again",
+    ),
+    Finding(
+        "drop-13",
+        "The controller both remembers and forgets the original replicas",
+        KIP_236,
+        ("top.original-length",),
+        ("legacy.original-replicas",),
+        _BOTH,
+        "a field original_replicas is added for rolling back; the rollback section says that the "
+        "controller does not remember the old replicas",
+        "The later draft takes a field over from another proposal, puts off who fills it in, and "
+        "keeps the sentence that it makes untrue.",
+        "scenario drop/the-controller-forgets-the-original",
+    ),
+    Finding(
+        "drop-14",
+        "A top of zero is excluded only indirectly",
+        KIP_236,
+        ("top.at-least-min-isr",),
+        ("drop.slice",),
+        _KIP_236,
+        "A=[1,2,3] top=0: the inclusive slice drops all; the exclusive one keeps all but the last",
+        "The notes rely on top being positive. Only the check against min.insync.replicas says so, "
+        "and only where that is at least 1.",
+        "scenario drop/top-of-zero",
+    ),
+    Finding(
+        "drop-15",
+        "The result depends on the order of the in-sync set",
+        KIP_236,
+        ("drop.rank.leader-isr-rest", "drop.keep-top"),
+        ("drop.order",),
+        _BOTH,
+        "A=[1,2,3] L=1 top=2: I=[1,3,2] keeps 3, I=[1,2,3] keeps 2",
+        "The in-sync set is stored in no particular order, and the rule ranks by it. Any choice "
+        "inside a rank has to be accepted.",
+        "scenario drop/order-of-the-in-sync-set",
+    ),
+    Finding(
+        "drop-16",
+        "A failover between the record of a change and its drop loses the drop",
+        KIP_236,
+        ("drop.carried-out", "top.bounds-assigned"),
+        ("drop.reevaluated-on-failover",),
+        _BOTH,
+        "[1] -> [2,3], A=[1,2,3]; change to [2] is recorded, the controller dies: 3 replicas are "
+        "left, and top and target allow 2",
+        "The rule is evaluated when the reassignment changes, which the next controller does not "
+        "see. It can tell from the record where the target is not assigned yet or more replicas "
+        "are than any drop leaves; otherwise they stay until completion.",
+        "test tests/model/test_model_search.py::"
+        "test_crash_between_writes_changes_nothing_in_the_end",
+    ),
+    Finding(
+        "drop-17",
+        "Sorting by lag can drop a replica that is wanted",
+        KIP_236,
+        ("drop.keep-top",),
+        ("drop.order",),
+        _KIP_236,
+        "A=[1,2,3] I=[1], cancel to [1,2], lag of 2 is 50, of 3 is 10: sorted drops 2, unsorted 3",
+        "The first draft ranks the replicas out of sync by their lag, the later one does not. It "
+        "matters exactly where fewer than top replicas are in sync and more than top are assigned, "
+        "and neither draft looks at the target.",
+        "scenario drop/by-lag-and-unordered",
+    ),
+)
+
+_HYPOTHESES: Final = (
+    Finding(
+        "hypothesis-1",
+        "The leader has to be in sync",
+        KIP_236,
+        ("drop.isr-at-least-min", "leader.in-isr"),
+        (),
+        _KIP_236,
+        "A=[1,2] I=[2] L=1 top=1 m=1: drop {2}, nobody is left in sync",
+        "Silent in the text. Without it the leader takes a place among the kept that no in-sync "
+        "replica has.",
+    ),
+    Finding(
+        "hypothesis-2",
+        "The in-sync set has to be within the assignment",
+        KIP_236,
+        ("isr.within-assigned",),
+        ("move.expand-first",),
+        _KIP_236,
+        "A=[1,2,3] I=[1,5,2] L=1 top=2: drop {2,3}, one assigned replica is left in sync",
+        "Silent in the text. An in-sync replica that is not assigned takes a place among the kept, "
+        "and the first reassignment (KAFKA-42) makes such replicas.",
+        "scenario drop/the-in-sync-set-must-be-assigned",
+    ),
+    Finding(
+        "hypothesis-3",
+        "The in-sync set has to be free of duplicates",
+        KIP_236,
+        ("isr.no-duplicates",),
+        (),
+        _KIP_236,
+        "I=[1,1] m=2: two entries, one copy",
+        "Silent in the text. The minimum counts entries.",
+    ),
+    Finding(
+        "hypothesis-4",
+        "Top has to reach the minimum at the drop, not only at creation",
+        KIP_236,
+        ("top.at-least-min-isr", "drop.isr-at-least-min"),
+        (),
+        _BOTH,
+        "I=[1,2,3] top=2, the minimum is raised from 2 to 3 after the check: two are left in sync",
+        "Silent in the text, which compares once. A topic's minimum can be raised at any time.",
+        "scenario drop/the-minimum-raised-later",
+    ),
+    Finding(
+        "hypothesis-5",
+        "The in-sync set has to be the same when the drop is written",
+        KIP_236,
+        ("state.write-conditional",),
+        (),
+        _BOTH,
+        "drop {3} is computed from I=[1,2,3]; 2 leaves meanwhile: one is left in sync, m=2",
+        "Silent in the text. The write has to be conditional on the version that was read.",
+        "scenario drop/the-set-changed-in-between",
+    ),
+    Finding(
+        "hypothesis-6",
+        "The minimum has to be met before",
+        KIP_236,
+        ("drop.isr-at-least-min",),
+        (),
+        _BOTH,
+        "A=[1,2] I=[1] top=2 m=2: below the minimum before and after",
+        "Stated in the text: the second note assumes that the in-sync set was sufficient. So the "
+        "clause forbids only to take it below.",
+    ),
+)
+
+_PROTOCOL: Final = (
+    Finding(
+        "protocol-1",
+        "The order of the text loses top in a crash",
+        KIP_236,
+        ("child.before-effects", "top.original-length"),
+        ("request.persist",),
+        _BOTH,
+        "[1,2] -> [1,3]: A is written as [1,2,3], the controller dies before the record is made; "
+        "the next one computes top=3",
+        "The text starts the reassignment, then records it, then removes the request. Started "
+        "first, it changes what top is computed from. The record has to come first.",
+    ),
+    Finding(
+        "protocol-2",
+        "The format of a request is a fragment",
+        KIP_236,
+        ("request.refuse.malformed",),
+        (),
+        _BOTH,
+        "the example has no braces and no version, and its legacy flag is only mentioned",
+        "No content that could be written is shown. The formats here are those of the prototype "
+        "that was published with the proposal.",
+    ),
+    Finding(
+        "protocol-3",
+        "What a new controller does with requests is left out",
+        KIP_236,
+        ("request.consumed", "top.once-per-chain"),
+        (),
+        _BOTH,
+        "a request for the target in flight, found at failover: is it removed, is top kept?",
+        "The list for failover says which reassignments go on. That requests are to be removed, "
+        "records written and top kept has to be inferred.",
+    ),
+    Finding(
+        "protocol-4",
+        "Whether one bad partition spoils a request is open",
+        KIP_236,
+        ("request.consumed",),
+        ("request.conflict",),
+        _BOTH,
+        "a request for two partitions, one of them unknown",
+        "Conflicting requests are ignored, says the text; it does not say whether that means the "
+        "whole request or the partition. Partitions are taken one by one.",
+    ),
+    Finding(
+        "protocol-5",
+        "Children of a znode have no order",
+        KIP_236,
+        ("request.order.sequence",),
+        (),
+        _BOTH,
+        "request_7 asks for [2,3] and request_8 for [2,4]: carried out in the order of the list "
+        "that ZooKeeper gives, either can win",
+        "The text relies on the sequence numbers without saying that they are to be sorted.",
+    ),
+    Finding(
+        "protocol-6",
+        "Two znodes are not removed at the same time",
+        KIP_236,
+        ("complete.child-last",),
+        (),
+        _LEGACY,
+        "the record and the entry in /admin/reassign_partitions; the controller dies in between",
+        "The text removes both at the same time. That holds only in one transaction.",
+    ),
+    Finding(
+        "protocol-7",
+        "The same target again: a change or not",
+        KIP_236,
+        ("request.same-target.no-change",),
+        ("request.same-target",),
+        _BOTH,
+        "[1,2] -> [1,3], then [1,3] again",
+        "The text does not say whether it counts as a change, and with it whether something is "
+        "dropped. Asking again changes nothing here.",
+        "scenario requests/the-same-target-again",
+    ),
+    Finding(
+        "protocol-8",
+        "An ignored request is not said to be removed",
+        KIP_236,
+        ("request.consumed",),
+        (),
+        _BOTH,
+        "a request with top below the minimum stays in the queue and is warned about for ever",
+        "The text warns and ignores. Unless it is removed as well, the request is read again by "
+        "every controller.",
+    ),
+    Finding(
+        "protocol-9",
+        "Compatibility with the older znode is not as close as claimed",
+        KIP_236,
+        ("request.conflict.legacy-flag",),
+        ("legacy.rewrite",),
+        _LEGACY,
+        "an entry is added to /admin/reassign_partitions while others are in flight",
+        "The text promises no more than a little latency. Changes to the znode in flight and "
+        "conflicts of the two routes behave differently than before.",
+    ),
+    Finding(
+        "protocol-10",
+        "A rejected legacy entry is never cleaned up",
+        KIP_236,
+        ("request.conflict.legacy-flag",),
+        (),
+        _LEGACY,
+        "a request is in flight, /admin/reassign_partitions names the same partition",
+        "The conflict makes the controller ignore the entry, and nothing says who removes it.",
+    ),
+)
+
+_MOVE: Final = (
+    Finding(
+        "move-1",
+        "Stopped replicas stay in the in-sync set",
+        KAFKA_42,
+        ("move.stop.cut-isr", "complete.isr-before-assigned"),
+        ("move.cut-isr",),
+        _KAFKA_42,
+        "[1] -> [2]: after step 5 I=[1,2] and 1 is stopped",
+        "Step 5 stops the old replicas without taking them out of the in-sync set, so that they "
+        "can still be elected.",
+        "scenario kafka-42/stopped-replica-stays-in-sync",
+    ),
+    Finding(
+        "move-2",
+        "A death then elects a stopped replica",
+        KAFKA_42,
+        ("move.stop.cut-isr", "election.live"),
+        ("move.cut-isr",),
+        _KAFKA_42,
+        "[1,2] -> [2,3], 2 leads: it dies after step 5, and 1 is elected without its records",
+        "In the window of move-1 the selector takes a replica whose records are deleted, while a "
+        "live one has them.",
+        "scenario kafka-42/stopped-replica-is-elected",
+    ),
+    Finding(
+        "move-3",
+        "The new leader can die between its election and the stop",
+        KAFKA_42,
+        ("move.stop.recheck", "complete.leader-in-target"),
+        ("move.recheck-before-stop",),
+        ("kafka-42", "kip-236"),
+        "[1,2] -> [3,4]: 3 is elected and dies, 1 is elected, step 5 stops 1",
+        "Step 5 looks neither at the leader nor at the in-sync set again, even where the stopped "
+        "are taken out of it.",
+        "scenario kafka-42/leader-is-stopped",
+    ),
+    Finding(
+        "move-4",
+        "An unclean election after the stop finds an empty replica",
+        KAFKA_42,
+        ("move.selector.offline", "election.clean"),
+        ("election.unclean",),
+        _KAFKA_42,
+        "[1] -> [2]: after step 5 broker 2 dies, 1 is assigned and alive and leads empty",
+        "The last resort is any live assigned replica, and the assignment still names those that "
+        "were stopped.",
+        "scenario kafka-42/any-assigned-replica-leads",
+    ),
+    Finding(
+        "move-5",
+        "Leader and in-sync set lie outside the assignment meanwhile",
+        KAFKA_42,
+        ("move.start.expand-first", "leader.assigned", "isr.within-assigned"),
+        ("move.expand-first",),
+        _KAFKA_42,
+        "[1] -> [2] after step 4: 2 leads and A=[1]",
+        "The assignment is written only at the end. The drop rule of KIP-236 needs the in-sync set "
+        "within the assignment (hypothesis-2).",
+        "scenario kafka-42/leader-outside-assignment",
+    ),
+    Finding(
+        "move-6",
+        "Refusing a dead replica gives a half-done reassignment up",
+        KAFKA_42,
+        ("move.listener.refuse-dead", "move.isr.within-assigned"),
+        ("target.dead-replica",),
+        _KAFKA_42,
+        "[1,2] -> [3,4]: step 5, 3 dies, failover: the path is removed, A=[1,2] are stopped",
+        "After a failover the listener's third condition also meets reassignments that have begun. "
+        "What was done is neither finished nor taken back.",
+        "scenario kafka-42/failover-gives-up-half-way",
+    ),
+    Finding(
+        "move-7",
+        "New replicas of a reassignment that is given up run on",
+        KAFKA_42,
+        ("move.cancel.no-strays",),
+        ("move.expand-first",),
+        _KAFKA_42,
+        "[1,2] -> [3,4]: step 2, 3 dies, failover: 4 goes on copying, and is assigned nowhere",
+        "Nothing stops what was started.",
+        "scenario kafka-42/cancelled-replica-runs-on",
+    ),
+    Finding(
+        "move-8",
+        "Killing the command after the stop loses the records",
+        KAFKA_42,
+        ("move.tool.interrupt", "move.assigned.holds-committed"),
+        (),
+        _KAFKA_42,
+        "[1] -> [2]: step 5, the command is killed and removes the path, failover: A=[1], empty",
+        "The command may take the path away while the controller is between stop and assignment. "
+        "Without the failover it reports failure of what then completes.",
+        "scenario kafka-42/kill-command-then-failover",
+    ),
+    Finding(
+        "move-10",
+        "One replica may be left in sync where two were asked for",
+        KAFKA_42,
+        ("move.step.stop-old",),
+        ("target.size",),
+        _KAFKA_42,
+        "[1,2] -> [3,4]: step 5, 3 dies: I=[4]",
+        "No minimum is looked at before the old replicas are stopped.",
+        "scenario kafka-42/one-in-sync-after-stop",
+    ),
+    Finding(
+        "move-11",
+        "A condition of the listener is the wrong way round",
+        KAFKA_42,
+        ("move.listener.refuse-missing", "request.refuse.unknown-partition"),
+        ("move.refuses-partition",),
+        _KAFKA_42,
+        "unless the partition existed before: taken to the letter nothing ever starts",
+        "Its own fourth test case refuses partitions that do not exist.",
+        "scenario kafka-42/literal-listener-starts-nothing",
+    ),
+    Finding(
+        "move-12",
+        "No transition stops a live replica",
+        KAFKA_42,
+        ("move.replica.states", "replica.transition.valid-previous"),
+        (),
+        _KAFKA_42,
+        "a replica is gone only from offline, and offline only when its broker is down",
+        "Step 5 stops replicas of brokers that are up. The states of the text have no way for it.",
+        "scenario tables/replica-stop-of-a-live-one-of-four-states",
+    ),
+    Finding(
+        "move-13",
+        "Equal as lists or as sets",
+        KAFKA_42,
+        ("move.listener.refuse-same", "request.no-op.nothing-started"),
+        ("move.same-replicas",),
+        _KAFKA_42,
+        "[1,2] -> [2,1]",
+        "A request for the same replicas is refused. Compared as sets, the preferred leader can "
+        "never be changed.",
+        "scenario kafka-42/reorder-as-set",
+    ),
+    Finding(
+        "move-14",
+        "The steps do not add the target to the assignment before it is copied",
+        KAFKA_42,
+        ("expand.carried-out", "move.start.expand-first"),
+        ("move.expand-first",),
+        _KAFKA_42,
+        "[1] -> [2]: 2 is started while A=[1]; a leader that counts assigned replicas only never "
+        "lets it in",
+        "The later code writes the union first (KAFKA-1097).",
+    ),
+    Finding(
+        "move-15",
+        "Offline again from offline is forbidden",
+        KAFKA_42,
+        ("replica.transition.valid-previous",),
+        (),
+        _KAFKA_42,
+        "a replica that was stopped and whose broker dies afterwards",
+        "The valid previous states of an offline replica are new and online. So the death of a "
+        "broker after a failed attempt is illegal. Later tables allow it.",
+        "scenario tables/replica-offline-twice-of-four-states",
+    ),
+    Finding(
+        "move-16",
+        "Two new states are four",
+        KAFKA_42,
+        ("move.replica.states",),
+        (),
+        _KAFKA_42,
+        "section 6 announces two states and lists four",
+        "A slip of the text that leaves open which states are meant to be new.",
+    ),
+    Finding(
+        "move-17",
+        "The failure cases count other steps than the list",
+        KAFKA_42,
+        ("move.failover.resumes",),
+        (),
+        _KAFKA_42,
+        "between steps 4 and 5, between steps 6 and 7",
+        "The cases refer to the seven steps. Later documents speak of the same code by twelve, so "
+        "that a number alone does not name a moment.",
+    ),
+)
+
+_WATERMARK: Final = (
+    Finding(
+        "watermark-1",
+        "A caught-up follower that does not fetch leaves the pseudo-ISR",
+        KAFKA_4485,
+        ("isr.pseudo.close-follower",),
+        ("lag.credit",),
+        _KAFKA_4485,
+        "X=1: append and fetch at ms 1, no fetch at ms 2: true lag 0, estimated lag 2",
+        "The first guarantee is false: the estimate grows with the time since the last fetch, even "
+        "where there is nothing to fetch.",
+    ),
+    Finding(
+        "watermark-2",
+        "Partial responses make a close follower look distant",
+        KAFKA_4485,
+        ("isr.pseudo.close-follower",),
+        ("lag.credit",),
+        _KAFKA_4485,
+        "X=2: appends of 2, 2, 0 records, 1, 1, 0 taken: true lag 2, estimated lag 3",
+        "The first guarantee is false with a fetch in every millisecond as well.",
+    ),
+    Finding(
+        "watermark-3",
+        "A follower at a constant small distance is never credited",
+        KAFKA_4485,
+        ("isr.pseudo.close-follower",),
+        ("lag.credit",),
+        _KAFKA_4485,
+        "1 record and 1 fetch per ms, constant lag of 2 ms: estimated lag 10000 ms after 10 s",
+        "Where the lag is larger than the gap between fetches the error has no bound. It is the "
+        "second of the two problems that the change set out to solve.",
+    ),
+    Finding(
+        "watermark-4",
+        "Flapping moves from the ISR to the pseudo-ISR",
+        KAFKA_4485,
+        ("isr.pseudo.close-follower", "hw.stall-bounded"),
+        ("lag.credit",),
+        _KAFKA_4485,
+        "X=2, 1 record per ms, fetches at ms 1, 3, 5: twice in the pseudo-ISR, never in the ISR",
+        "With a gap between fetches of more than half the limit a follower enters the pseudo-ISR "
+        "again and again, and each time the high watermark waits for it.",
+    ),
+    Finding(
+        "watermark-5",
+        "One stall is enough",
+        KAFKA_4485,
+        ("hw.stall-bounded",),
+        (),
+        _KAFKA_4485,
+        "X=2, 1 record at each of three ms, fetches at ms 1 and 3",
+        "The smallest case in which the high watermark stands still for a follower that keeps up.",
+    ),
+    Finding(
+        "watermark-6",
+        "The order of reading clock and log end is open",
+        KAFKA_4485,
+        ("lag.clock-before-end", "lag.estimate-never-short"),
+        ("lag.clock-read",),
+        _KAFKA_4485,
+        "log end read at ms -1, clock at ms 0, an append in between",
+        "Reading the clock first is sound. Reading the log end first counts a record as held that "
+        "is not.",
+    ),
+    Finding(
+        "watermark-7",
+        "Equal timestamps make a lag short by a millisecond",
+        KAFKA_4485,
+        ("lag.estimate-never-short",),
+        (),
+        _KAFKA_4485,
+        "a fetch at the log end in ms t, an append later in ms t",
+        "A lag that is just above the limit is then estimated as just within.",
+    ),
+    Finding(
+        "watermark-8",
+        "The definition of lag is neither total nor unique",
+        KAFKA_4485,
+        ("lag.definition",),
+        (),
+        _KAFKA_4485,
+        "log ends 0, 2: a replica at 1 matches no time; an idle partition matches every time",
+        "Ending where the leader ended X ms ago can be true of no X and of many.",
+    ),
+    Finding(
+        "watermark-9",
+        "First values are not given",
+        KAFKA_4485,
+        ("lag.credit.caught-up", "lag.credit.last-fetch"),
+        ("lag.initial", "lag.initial-leader-end"),
+        _KAFKA_4485,
+        "a new follower at 0, high watermark 10, log end 11",
+        "Starting as caught up now stops the high watermark for an empty follower. Starting from a "
+        "log end of 0 counts every first fetch as caught up.",
+    ),
+    Finding(
+        "watermark-10",
+        "A follower may go back",
+        KAFKA_4485,
+        ("isr.member.at-or-above-hw",),
+        (),
+        _KAFKA_4485,
+        "a member of the ISR at 1 with high watermark 1 is wiped and fetches from 0",
+        "The fourth guarantee holds when lags are evaluated, not between evaluations.",
+    ),
+    Finding(
+        "watermark-11",
+        "Nothing happens when a follower stops fetching",
+        KAFKA_4485,
+        ("lag.evaluated-in-time", "isr.lagging-leaves"),
+        (),
+        _KAFKA_4485,
+        "a follower falls silent, no request arrives",
+        "Lags are evaluated at requests. Without a timer the second guarantee holds only up to the "
+        "limit and the time between evaluations.",
+    ),
+    Finding(
+        "watermark-12",
+        "Guarantee 3 does not survive a change of leader",
+        KAFKA_4485,
+        ("hw.consumer.monotone", "log.committed-kept"),
+        ("hw.scope", "hw.over-stored-isr", "hw.served-from", "isr.entry", "follower.truncation"),
+        _KAFKA_4485,
+        "see election-1",
+        "The high watermark of a partition never decreases, says the text. It does when the leader "
+        "changes, and records that consumers have read are lost. Four amendments mend it, and each "
+        "of them is needed.",
+    ),
+    Finding(
+        "watermark-13",
+        "Truncating to the leader's end keeps foreign records",
+        KAFKA_4485,
+        ("follower.truncation.common-prefix",),
+        ("follower.truncation",),
+        _KAFKA_4485,
+        "two replicas wrote different records at one offset in different epochs",
+        "Offsets alone do not tell whether two logs agree. What a follower shares with the new "
+        "leader has to be kept, and nothing else.",
+    ),
+    Finding(
+        "watermark-14",
+        "The defined in-sync set has no memory, the stored one has",
+        KAFKA_4485,
+        ("isr.write.conditional",),
+        ("isr.members",),
+        _KAFKA_4485,
+        "a member lags: by the definition it is out at once, as stored when the write succeeds",
+        "Definition and implementation speak of different sets. The stored one has to refine the "
+        "other.",
+    ),
+    Finding(
+        "watermark-15",
+        "The leader is not said to be in its own pseudo-ISR",
+        KAFKA_4485,
+        ("lag.leader-none", "hw.at-most-leader-end"),
+        (),
+        _KAFKA_4485,
+        "one follower ahead of nobody: the smallest end of the others can pass the leader's",
+        "Without the leader among the replicas that count, the high watermark can pass its end.",
+    ),
+    Finding(
+        "watermark-16",
+        "Two versions of one step",
+        KAFKA_4485,
+        ("lag.noted-after-serving",),
+        (),
+        _KAFKA_4485,
+        "the second item of the implementation stands twice; one of them sets a lag to a time",
+        "The mail shows an edit with both texts.",
+    ),
+)
+
+_ELECTION: Final = (
+    Finding(
+        "election-1",
+        "Records that were shown are lost",
+        KAFKA_4485,
+        ("hw.over-stored-isr", "log.committed-kept"),
+        ("hw.over-stored-isr",),
+        _KAFKA_4485,
+        "n=2: a follower leaves the pseudo-ISR in memory, append, the high watermark is shown as "
+        "1, the leader dies before the write, the follower leads with end 0",
+        "The high watermark is taken over those that are close, while the stored members remain "
+        "electable.",
+    ),
+    Finding(
+        "election-2",
+        "A new leader shows an older high watermark",
+        KAFKA_4485,
+        ("hw.served-from-end-at-election",),
+        ("hw.served-from",),
+        _KAFKA_4485,
+        "append, fetch, the high watermark is shown as 1, its response is on the way, election: 0",
+        "Nothing is lost, but consumers see the high watermark go back.",
+    ),
+    Finding(
+        "election-3",
+        "A replica is let in at a stale high watermark",
+        KAFKA_4485,
+        ("isr.entry.end-at-election",),
+        ("isr.entry",),
+        _KAFKA_4485,
+        "n=3, 8 steps: a replica with end 0 is let in where the new leader's high watermark is 0",
+        "A new leader does not know how much was shown before it. Its own end at the election is "
+        "the only safe mark.",
+    ),
+    Finding(
+        "election-4",
+        "Truncation to the own high watermark empties a member",
+        KAFKA_4485,
+        ("follower.truncation.common-prefix", "isr.stored.holds-committed"),
+        ("follower.truncation",),
+        _KAFKA_4485,
+        "n=3, 7 steps",
+        "A follower that cuts its log at its own, older high watermark drops committed records "
+        "while it is in the in-sync set.",
+    ),
+)
+
+_HEALING: Final = (
+    Finding(
+        "healing-1",
+        "One path has three names",
+        KIP_46,
+        (),
+        (),
+        _KIP_46,
+        "failed_nodes, failed_brokers and /failed_brokers",
+        "The record of a failed broker is named differently in each part of the text.",
+    ),
+    Finding(
+        "healing-2",
+        "The desired number of replicas is not defined",
+        KIP_46,
+        (),
+        ("heal.redundancy",),
+        _KIP_46,
+        "three assigned and alive, one of them still copying",
+        "It decides whether a task is cancelled. It may count assigned, live or in-sync replicas.",
+    ),
+    Finding(
+        "healing-3",
+        "A task that has become stale removes the wrong replica",
+        KIP_46,
+        (),
+        ("heal.stale-task",),
+        _KIP_46,
+        "a task replaces a failed broker, which returns while another fails",
+        "The text looks at the number of replicas, not at which of them a task takes away.",
+    ),
+    Finding(
+        "healing-4",
+        "A failover between making tasks and removing the record makes them twice",
+        KIP_46,
+        (),
+        ("heal.regenerate",),
+        _KIP_46,
+        "tasks are made, the controller dies before the record is removed",
+        "Of the two options of the text the second schedules again and skips what is satisfied.",
+    ),
+    Finding(
+        "healing-5",
+        "What becomes of the running task is not said",
+        KIP_46,
+        (),
+        (),
+        _KIP_46,
+        "the broker returns while a task for it is carried out",
+        "Only waiting tasks are cancelled. How healing meets reassignment in flight, the drop rule "
+        "and deletion is not specified.",
+    ),
+)
+
+FINDINGS: Final = (
+    *_DROP,
+    *_HYPOTHESES,
+    *_PROTOCOL,
+    *_MOVE,
+    *_WATERMARK,
+    *_ELECTION,
+    *_HEALING,
+)
+"""Every finding, by area and number."""
+
+
+@cache
+def _by_id() -> Mapping[str, Finding]:
+    return MappingProxyType({finding.id: finding for finding in FINDINGS})
+
+
+def get_finding(finding_id: str) -> Finding:
+    """Return the finding with this id. Raises UnknownFinding when there is none."""
+    try:
+        return _by_id()[finding_id]
+    except KeyError:
+        raise UnknownFinding(
+            f"there is no finding {finding_id!r}; `reassure spec findings` lists them"
+        ) from None
+
+
+def findings_of_clause(clause_id: str) -> tuple[Finding, ...]:
+    """Return the findings that concern this clause."""
+    return tuple(finding for finding in FINDINGS if clause_id in finding.clauses)

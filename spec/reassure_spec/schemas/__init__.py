@@ -1,0 +1,37 @@
+"""JSON Schemas (2020-12) of the znode contents, for programs in any language.
+
+They describe the shape that `reassure_spec.znodes` decodes. What a schema cannot say: that no key
+of a request may stand twice, that a request has at most 1 MiB, and that 1.0 is not an integer.
+`/controller_epoch` is plain digits and has no schema.
+"""
+
+import json
+from importlib.resources import files
+from typing import Any, Final
+
+SCHEMAS: Final = (
+    "broker",
+    "config",
+    "config_change",
+    "controller",
+    "failed_broker",
+    "isr_change",
+    "log_dir_event",
+    "preferred_replica_election",
+    "reassign_partitions",
+    "reassignment",
+    "reassignment_task",
+    "request",
+    "state",
+    "topic",
+)
+"""The names of the schemas."""
+
+
+def load_schema(name: str) -> dict[str, Any]:
+    """Return the named schema. Raises KeyError when there is none; the message lists those."""
+    if name not in SCHEMAS:
+        raise KeyError(f"there is no schema {name!r}; the schemas are: {', '.join(SCHEMAS)}")
+    text = (files("reassure_spec.schemas") / f"{name}.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema

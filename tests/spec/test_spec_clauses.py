@@ -1,0 +1,124 @@
+"""The clause format, the clauses themselves and the register of who carries them out."""
+
+import re
+
+import pytest
+
+from reassure_spec.clauses import (
+    LEVELS,
+    BadClause,
+    clause,
+    clauses_of_profile,
+    get_clause,
+    get_places,
+    load_clauses,
+    parse_clauses,
+)
+from reassure_spec.readings import PROFILES, READINGS
+
+GOOD = """# Things
+
+## First things
+
+Some introduction that is no clause.
+
+r[thing.first.rule]
+A thing MUST be
+first.
+Level: MUST
+Source: nowhere, section 1
+Profiles: kip-236, kip-236-amended
+Why: it would be
+second otherwise.
+"""
+
+
+def test_clause_is_read_field_by_field() -> None:
+    """A block gives id, sentence, level, source, profiles, reason and chapter, lines joined."""
+    (found,) = parse_clauses(GOOD, "things.md")
+    assert found.id == "thing.first.rule"
+    assert found.sentence == "A thing MUST be first."
+    assert found.level == "MUST"
+    assert found.source == "nowhere, section 1"
+    assert found.profiles == ("kip-236", "kip-236-amended")
+    assert found.why == "it would be second otherwise."
+    assert found.chapter == "First things"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("r[thing.first.rule]", "r[Thing]", "not a clause id"),
+        ("r[thing.first.rule]", "r[thing..rule]", "not a clause id"),
+        ("Level: MUST", "Level: OUGHT", "level 'OUGHT'"),
+        ("Level: MUST\n", "", "lacks Level"),
+        ("Source: nowhere, section 1\n", "", "lacks Source"),
+        ("Profiles: kip-236, kip-236-amended\n", "", "lacks Profiles"),
+        ("Why: it would be\nsecond otherwise.\n", "", "lacks Why"),
+        ("A thing MUST be\nfirst.\n", "", "lacks a sentence"),
+    ],
+)
+def test_bad_block_names_file_and_fault(old: str, new: str, complaint: str) -> None:
+    """A block that does not keep the format is refused with the file and what is wrong."""
+    with pytest.raises(BadClause, match=r"things\.md") as caught:
+        parse_clauses(GOOD.replace(old, new), "things.md")
+    assert complaint in str(caught.value)
+
+
+def test_id_that_stands_twice_refused() -> None:
+    """Two clauses with one id are refused by that id."""
+    with pytest.raises(BadClause, match=r"things.md.*thing\.first\.rule"):
+        parse_clauses(GOOD + "\n" + GOOD, "things.md")
+
+
+def test_every_clause_keeps_house_rules() -> None:
+    """Each clause has a known level and profile, a capital, a full stop, and its keyword in it."""
+    for found in load_clauses().values():
+        assert found.level in LEVELS, found.id
+        assert set(found.profiles) <= set(PROFILES), found.id
+        assert re.search(r"\b(MUST|SHOULD|MAY)\b", found.sentence), found.id
+        assert found.sentence[0].isupper(), found.id
+        assert found.sentence.endswith("."), found.id
+        assert found.why.endswith((".", ".)")), found.id
+        assert found.chapter, found.id
+
+
+def test_readings_and_findings_in_clauses_exist() -> None:
+    """A reading or finding that a clause refers to is one of the registers."""
+    from reassure_spec.findings import FINDINGS
+
+    readings = {reading.name for reading in READINGS}
+    findings = {finding.id for finding in FINDINGS}
+    for found in load_clauses().values():
+        named = re.search(r"readings? ([a-z.-]+)(?: and ([a-z.-]+))?", found.source)
+        if named is not None:
+            assert {name for name in named.groups() if name} <= readings, found.id
+        assert set(re.findall(r"finding ([a-z]+-\d+)", found.why)) <= findings, found.id
+
+
+def test_each_profile_has_clauses_in_order_of_text() -> None:
+    """The clauses of a profile are those that list it, in the order of the files."""
+    for profile in PROFILES:
+        found = clauses_of_profile(profile)
+        order = list(load_clauses())
+        assert [order.index(c.id) for c in found] == sorted(order.index(c.id) for c in found)
+    assert len(clauses_of_profile("kip-236-amended")) > len(clauses_of_profile("kip-236")) > 0
+    assert clauses_of_profile("nonsense") == ()
+
+
+def test_unknown_clause_says_where_to_look() -> None:
+    """Asking for a clause that does not exist names the command that lists them."""
+    assert get_clause("drop.leader-kept").level == "MUST"
+    with pytest.raises(BadClause, match="reassure spec list"):
+        get_clause("no.such.clause")
+
+
+def test_registering_leaves_function_as_it_is() -> None:
+    """The decorator records the place and gives back the very function."""
+
+    def carry_out() -> None:
+        """Do nothing."""
+
+    assert clause("drop.leader-kept")(carry_out) is carry_out
+    places = get_places()["drop.leader-kept"]
+    assert any(place.endswith("carry_out") for place in places)

@@ -1,0 +1,82 @@
+"""The register of findings."""
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from reassure_spec.clauses import load_clauses
+from reassure_spec.findings import (
+    FINDINGS,
+    Finding,
+    UnknownFinding,
+    findings_of_clause,
+    get_finding,
+)
+from reassure_spec.readings import PROFILES, READINGS
+
+ROOT = Path(__file__).parents[2]
+EACH = pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.id)
+
+
+def test_ids_are_unique_and_in_order() -> None:
+    """Each id stands once, and the numbers of an area rise."""
+    assert len({finding.id for finding in FINDINGS}) == len(FINDINGS)
+    areas: dict[str, list[int]] = {}
+    for finding in FINDINGS:
+        match = re.fullmatch(r"([a-z]+)-(\d+)", finding.id)
+        assert match is not None, finding.id
+        areas.setdefault(match[1], []).append(int(match[2]))
+    for numbers in areas.values():
+        assert numbers == sorted(numbers)
+
+
+@EACH
+def test_finding_refers_to_what_exists(finding: Finding) -> None:
+    """Clauses, readings and profiles of a finding are those of the spec."""
+    assert set(finding.clauses) <= set(load_clauses())
+    assert set(finding.readings) <= {reading.name for reading in READINGS}
+    assert finding.profiles
+    assert set(finding.profiles) <= set(PROFILES)
+    assert finding.instance
+    assert finding.statement.endswith(".")
+
+
+def find_missing(shown_by: str) -> str:
+    """Return what is wrong with a reference, "" where nothing is."""
+    kind, _, name = shown_by.partition(" ")
+    if kind == "theorem":
+        from reassure_proofs.theorems import get_theorems
+
+        return "" if name in {theorem.name for theorem in get_theorems(None)} else "no theorem"
+    if kind == "scenario":
+        entry = files("reassure_spec") / "scenarios" / f"{name}.txt"
+        return "" if entry.is_file() else "no scenario"
+    if kind == "test":
+        path, _, function = name.partition("::")
+        text = (ROOT / path).read_text(encoding="utf-8") if (ROOT / path).is_file() else ""
+        return "" if f"def {function}(" in text else "no test"
+    return "neither theorem, scenario nor test"
+
+
+@EACH
+def test_what_shows_finding_exists(finding: Finding) -> None:
+    """What a finding claims to be reproduced by is there."""
+    if finding.shown_by:
+        assert find_missing(finding.shown_by) == ""
+
+
+def test_dangling_reference_noticed() -> None:
+    """References to nothing are told apart by their kind."""
+    assert find_missing("theorem nothing") == "no theorem"
+    assert find_missing("scenario drop/nothing") == "no scenario"
+    assert find_missing("test tests/spec/nothing.py::test_it") == "no test"
+    assert find_missing("hope") == "neither theorem, scenario nor test"
+
+
+def test_findings_are_looked_up_by_id_and_clause() -> None:
+    """A finding is found by its id and under each clause it concerns; others are refused."""
+    assert get_finding("drop-1") in findings_of_clause("drop.slice.inclusive")
+    with pytest.raises(UnknownFinding, match="reassure spec findings"):
+        get_finding("drop-9")

@@ -1,0 +1,142 @@
+"""Encoding and decoding of znode contents and names."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reassure_spec import znodes
+from reassure_spec.znodes import BadZnode, ReassignmentZnode, RequestZnode, StateZnode
+
+broker_ids = st.integers(-1, 2**31 - 1)
+replicas = st.lists(broker_ids, max_size=4).map(tuple)
+epochs = st.integers(0, 2**31 - 1)
+topics = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
+numbers = st.integers(0, 9999)
+
+
+@given(st.dictionaries(numbers, replicas, max_size=4))
+def test_topic_comes_back(partitions: dict[int, tuple[int, ...]]) -> None:
+    """An assignment that was encoded is decoded as it was."""
+    assert znodes.decode_topic("/t", znodes.encode_topic(partitions)) == partitions
+
+
+@given(st.builds(StateZnode, broker_ids, epochs, epochs, replicas))
+def test_state_comes_back(state: StateZnode) -> None:
+    """A state that was encoded is decoded as it was."""
+    assert znodes.decode_state("/s", znodes.encode_state(state)) == state
+
+
+@given(
+    st.builds(
+        RequestZnode,
+        st.dictionaries(st.tuples(topics, numbers), replicas, max_size=4),
+        st.booleans(),
+    )
+)
+def test_request_comes_back(request: RequestZnode) -> None:
+    """A request that was encoded is decoded as it was."""
+    assert znodes.decode_request("/r", znodes.encode_request(request)) == request
+
+
+@given(st.builds(ReassignmentZnode, epochs, replicas, st.booleans()))
+def test_reassignment_comes_back(reassignment: ReassignmentZnode) -> None:
+    """A reassignment that was encoded is decoded as it was."""
+    data = znodes.encode_reassignment(reassignment)
+    assert znodes.decode_reassignment("/a", data) == reassignment
+
+
+@given(broker_ids, epochs, st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3))
+def test_small_contents_come_back(broker: int, epoch: int, config: dict[str, str]) -> None:
+    """Controller, epoch, broker and settings are decoded as they were encoded."""
+    assert znodes.decode_controller("/c", znodes.encode_controller(broker, 17)) == broker
+    data = znodes.encode_controller_epoch(epoch)
+    assert znodes.decode_controller_epoch("/e", data) == epoch
+    assert znodes.decode_broker("/b", znodes.encode_broker("h", 9092, 17)) == ("h", 9092)
+    assert znodes.decode_config("/k", znodes.encode_config(config)) == config
+
+
+def find_error(decode: Callable[[str, bytes], object], data: bytes) -> BadZnode | None:
+    """Return what a decoder complains of, None where it does not."""
+    try:
+        decode("/some/where", data)
+    except BadZnode as error:
+        return error
+    return None
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_decode_or_name_path(data: bytes) -> None:
+    """Whatever the bytes, a decoder answers or raises BadZnode with the path in it."""
+    decoders = (
+        znodes.decode_topic,
+        znodes.decode_state,
+        znodes.decode_request,
+        znodes.decode_reassignment,
+        znodes.decode_controller,
+        znodes.decode_controller_epoch,
+        znodes.decode_broker,
+        znodes.decode_config,
+    )
+    for decode in decoders:
+        error = find_error(decode, data)
+        if error is not None:
+            assert error.path == "/some/where"
+            assert str(error).startswith("/some/where: ")
+
+
+@pytest.mark.clause("request.refuse.malformed")
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "not JSON"),
+        (b"\xff\xfe\xfa", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b"[]", "expected a JSON object, found list"),
+        (b'{"version":2,"assignments":{}}', "expected version 1, found 2"),
+        (b'{"version":true,"assignments":{}}', "expected version 1, found True"),
+        (b'{"version":1,"assignments":{},"extra":1,"more":2}', "unknown keys: extra, more"),
+        (b'{"version":1,"assignments":{"t":{"0":[1],"0":[2]}}}', "key '0' stands twice"),
+        (b'{"version":1,"assignments":{"t":{"00":[1]}}}', "expected a partition number"),
+        (b'{"version":1,"assignments":{"t":[1]}}', "expected an object of partitions"),
+        (b'{"version":1,"assignments":{"t":{"0":["1"]}}}', "t-0: expected an integer, found '1'"),
+        (b'{"version":1,"assignments":{"t":{"0":[1.0]}}}', "expected an integer, found 1.0"),
+        (b'{"version":1,"assignments":{},"legacy":0}', "legacy: expected true or false"),
+    ],
+)
+def test_malformed_request_says_what_is_wrong(content: bytes, reason: str) -> None:
+    """Each way to get a request wrong is named in the error."""
+    with pytest.raises(BadZnode) as caught:
+        znodes.decode_request("/r", content)
+    assert reason in caught.value.reason
+
+
+@pytest.mark.clause("request.refuse.too-large")
+def test_too_large_request_refused_at_its_limit() -> None:
+    """A request of exactly 1 MiB is read, one byte more is refused without being parsed."""
+    small = znodes.encode_request(RequestZnode({("t", 0): (1,)}))
+    exact = small + b" " * (znodes.MAX_ZNODE_BYTES - len(small))
+    assert znodes.decode_request("/r", exact).assignments == {("t", 0): (1,)}
+    with pytest.raises(BadZnode, match="1048577 bytes"):
+        znodes.decode_request("/r", exact + b" ")
+
+
+@pytest.mark.clause("request.foreign-removed")
+def test_only_request_names_are_requests() -> None:
+    """A name is a request's only with the prefix and exactly ten digits."""
+    assert znodes.parse_request_name("request_0000000012") == 12
+    for name in ("request_12", "request_00000000012", "note", "request_000000000x", ""):
+        assert znodes.parse_request_name(name) is None
+
+
+def test_paths_are_kafkas() -> None:
+    """Paths are spelled as Kafka spells them."""
+    assert znodes.topic_path("t") == "/brokers/topics/t"
+    assert znodes.partition_path("t", 3) == "/brokers/topics/t/partitions/3"
+    assert znodes.state_path("t", 3) == "/brokers/topics/t/partitions/3/state"
+    assert znodes.reassignment_path("t", 3) == "/admin/reassignments/t/3"
+    assert znodes.request_path(3) == "/admin/reassignment_requests/request_0000000003"
+    assert znodes.broker_path(1) == "/brokers/ids/1"
+    assert znodes.broker_config_path(1) == "/config/brokers/1"
+    assert znodes.topic_config_path("t") == "/config/topics/t"
