@@ -84,7 +84,7 @@ class Settings:
     """Planted faults to switch on in the bundled implementation."""
     examples: int = 300
     steps_min: int = 3000
-    steps_per_example: int = 14
+    steps_per_example: int = 11
     shrink_s: float = 8.0
     seconds_max: float = 600.0
     """When generation ends whatever else was asked for."""

@@ -2,7 +2,7 @@
 brokers: 1,2,3
 
 create orders with 1,2,3
-hold after 2
+hold after 1
 request orders-0 to 1,2
 3 leaves orders-0
 2 leaves orders-0

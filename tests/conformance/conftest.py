@@ -1,0 +1,47 @@
+"""Fixtures of the gate's tests: a harness on the shared server, one chroot prefix for each."""
+
+import logging
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import pytest
+from reassure_conformance.adapter import Adapter
+from reassure_conformance.bundled import Bundled
+from reassure_conformance.harness import Harness
+from reassure_zookeeper.server import Server
+
+_NUMBERS = count(1)
+
+MakeHarness = Callable[[Adapter], Harness]
+
+
+@pytest.fixture(autouse=True)
+def _quiet_log() -> Iterator[None]:
+    """Keep what the implementation warns of out of the test report."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.fixture(scope="session")
+def make_harness(zookeeper_server: Server) -> Iterator[MakeHarness]:
+    """Make harnesses on the shared server; they are closed at the end."""
+    made: list[Harness] = []
+
+    def make(adapter: Adapter) -> Harness:
+        prefix = f"/gate-{next(_NUMBERS)}"
+        harness = Harness(
+            zookeeper_server.hosts, zookeeper_server.log_dir, adapter, chroot_prefix=prefix
+        )
+        made.append(harness)
+        return harness
+
+    yield make
+    for harness in made:
+        harness.close()
+
+
+@pytest.fixture(scope="session")
+def harness(make_harness: MakeHarness) -> Harness:
+    """A harness over the bundled controller in the default profile."""
+    return make_harness(Bundled())
