@@ -23,6 +23,7 @@ from reassure_controller.session import (
     ensure_roots,
     gather,
     session_id,
+    start,
     stop,
 )
 from reassure_controller.transport import LocalTransport
@@ -86,8 +87,7 @@ class Broker:
         self._session: int | None = None
         self._controller_epoch = 0
         self._hosted: dict[PartitionKey, HostedPartition] = {}
-        if not client.connected:
-            client.start()
+        start(client)
 
     # Registration
 
@@ -97,8 +97,12 @@ class Broker:
         Raises IdTaken when another session has the id, Indefinite when ZooKeeper cannot be
         asked.
         """
-        ensure_roots(self._client)
-        self._create(broker_config_path(self.broker_id), encode_config({}), ephemeral=False)
+        config = broker_config_path(self.broker_id)
+        try:
+            self._create(config, encode_config({}), ephemeral=False)
+        except Refused:  # the cluster is new: nobody has made the paths above it
+            ensure_roots(self._client)
+            self._create(config, encode_config({}), ephemeral=False)
         content = encode_broker(*self._address, self._clock_ms())
         path = broker_path(self.broker_id)
         if not self._create(path, content, ephemeral=True):

@@ -58,6 +58,7 @@ from reassure_controller.session import (
     ensure_roots,
     gather,
     session_id,
+    start,
     stop,
 )
 from reassure_controller.transport import Transport
@@ -157,8 +158,7 @@ class Controller:
         self._unsettled = False
         self._forget()
         client.add_listener(self._on_connection)
-        if not client.connected:
-            client.start()
+        start(client)
 
     def _forget(self) -> None:
         """Drop all memory of the cluster."""
@@ -267,7 +267,10 @@ class Controller:
         return True
 
     def resign(self) -> None:
-        """Give the term up: forget everything and delete `/controller` if it is ours."""
+        """Give the term up: forget everything and delete `/controller` if it is ours.
+
+        Raises Indefinite when ZooKeeper cannot be asked; the term has ended here all the same.
+        """
         self._candidate = self._unsettled = False
         self._forget()
         held = gather([self._client.get_async(CONTROLLER)])[0]

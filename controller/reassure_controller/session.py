@@ -22,7 +22,7 @@ from kazoo.exceptions import (
     SessionExpiredError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
-from kazoo.protocol.states import Callback, ZnodeStat
+from kazoo.protocol.states import Callback, KeeperState
 from kazoo.retry import KazooRetry
 
 from reassure_spec.znodes import PERSISTENT_ROOTS
@@ -75,6 +75,12 @@ def connect(hosts: str, *, timeout_s: float = 10.0) -> KazooClient:
     return client
 
 
+def start(client: KazooClient) -> None:
+    """Start the client unless it was started before; one that is reconnecting is left alone."""
+    if client.client_state == KeeperState.CLOSED:
+        client.start()
+
+
 def stop(client: KazooClient) -> None:
     """End the client and its session at once.
 
@@ -83,7 +89,7 @@ def stop(client: KazooClient) -> None:
     """
     deadline = threading.Event()
     for _ in range(200):
-        if client.connected or client.client_state in ("CLOSED", "AUTH_FAILED"):
+        if client.connected or client.client_state in (KeeperState.CLOSED, KeeperState.AUTH_FAILED):
             break
         deadline.wait(0.01)
     client.stop()
@@ -170,21 +176,3 @@ def session_id(client: KazooClient) -> int | None:
     """Return the id of the client's session, or None while it has none."""
     identity = client.client_id
     return None if identity is None else int(identity[0])
-
-
-__all__ = [
-    "Indefinite",
-    "Operation",
-    "Refused",
-    "SessionLost",
-    "Watch",
-    "ZnodeStat",
-    "barrier",
-    "commit",
-    "connect",
-    "ensure_roots",
-    "gather",
-    "list_subtree",
-    "session_id",
-    "stop",
-]
