@@ -4,8 +4,8 @@
     world replication brokers=3                   brokers 0 to 2, led by broker 0; lag is an action
 
 Of one leader the true log of every replica is known beside what the leader has noted, so that both
-stand next to each other: `2: end 1 known 0 lag 0 estimated 2`. On several brokers every answer is
-the whole state and the invariants that are broken in it.
+stand next to each other: `2: end 1 known 0 lag 0 estimated 2`. On several brokers an answer is the
+lines of the state that changed, and the invariants that are broken now; `show` gives all lines.
 """
 
 from collections.abc import Mapping
@@ -136,23 +136,25 @@ class _OneLeader:
         self._logs[leader.replicas[0]].append((self._now, self._leader.end))
 
     def _fetch(self, arguments: Arguments) -> str:
-        """A follower fetches; it takes `take` records of the response, all without it."""
+        """Let a follower fetch; it takes `take` records of the response, all without it."""
         check_arguments(arguments, ("replica",), ("take", "read"))
-        replica = self._pick(arguments)
-        offset = self._end(replica)
-        now, end = self._now, self._leader.end
+        replica, now, end = self._pick(arguments), self._now, self._leader.end
         if "read" in arguments:
             first, second = parse_replicas("read", arguments["read"])
             history = tuple(self._logs[self._leader.replicas[0]])
             now, end = read_clock_and_end(history, first, second, self._readings)
+        self._note(replica, now, end, _number(arguments, "take", end - self._end(replica)))
+        return self._line(replica)
+
+    def _note(self, replica: int, now: int, end: int, take: int) -> None:
+        """Note a fetch at the time and with the leader's end as they were read."""
+        offset = self._end(replica)
         noting = replace(self._leader, end=end)
         noted = fetch(noting, replica, offset, now, self._readings, self._rule)
         self._leader = replace(noted, end=self._leader.end)
         if self._rule == "before":
             self._leader = enter_before(self._leader, replica)
-        taken = _number(arguments, "take", self._leader.end - offset)
-        self._logs[replica].append((self._now, offset + taken))
-        return self._line(replica)
+        self._logs[replica].append((self._now, offset + take))
 
     def _truncate(self, arguments: Arguments) -> str:
         check_arguments(arguments, ("replica", "end"))
@@ -206,10 +208,13 @@ class _OneLeader:
         return "literally true of " + (", ".join(map(str, found)) or "no lag at all")
 
     def _run(self, arguments: Arguments) -> str:
-        """Let many milliseconds pass: write `append` each, fetch every `gap`, `behind` ms behind."""
+        """Let time pass: write `append` each ms and fetch every `gap` ms.
+
+        With `behind` each fetch begins where the leader ended that many ms before it.
+        """
         check_arguments(arguments, ("ms", "gap"), ("append", "behind"))
         replica, gap = self._followers()[0], parse_number("gap", arguments["gap"])
-        behind = _number(arguments, "behind", 0)
+        behind = _number(arguments, "behind", gap)
         inside = entries = stalled = 0
         length = parse_number("ms", arguments["ms"])
         for passed in range(1, length + 1):
@@ -217,8 +222,8 @@ class _OneLeader:
             self._write(_number(arguments, "append", 1))
             if passed % gap == 0:
                 recent = tuple(self._logs[self._leader.replicas[0]][-behind - 2 :])
-                take = end_at(recent, self._now - behind) - self._end(replica)
-                self._fetch({"replica": str(replica), "take": str(max(take, 0))})
+                take = end_at(recent, self._now + gap - behind) - self._end(replica)
+                self._note(replica, self._now, self._leader.end, max(take, 0))
             before = self._leader.pseudo_isr
             self._evaluate({})
             inside += replica in self._leader.isr
@@ -264,24 +269,28 @@ class _Brokers:
             return "not possible"
         if isinstance(outcome, Rejected):
             return f"rejected by {outcome.clause}: {outcome.reason}"
-        self._state = outcome.state
-        return _format_state(self._state)
+        before, self._state = _format_state(self._state), outcome.state
+        changed = [line for line in _format_state(self._state) if line not in before]
+        return "\n".join([*changed, *_format_broken(self._state)]) or "nothing changed"
 
     def _show(self, arguments: Arguments) -> str:
         check_arguments(arguments)
-        return _format_state(self._state)
+        return "\n".join([*_format_state(self._state), *_format_broken(self._state)])
 
 
-def _format_state(state: Replication) -> str:
+def _format_state(state: Replication) -> list[str]:
     shown = "nothing" if state.shown is None else state.shown
     stored, pseudo = (format_replicas(tuple(sorted(s))) for s in (state.isr, state.term.pseudo_isr))
     lines = [_format_replica(state, broker) for broker in range(len(state.replicas))]
-    lines.append(f"isr {stored} version {state.version} pseudo {pseudo} shown {shown}")
-    for clause_id, find in INVARIANTS.items():
-        reason = find(state)
-        if reason is not None:
-            lines.append(f"broken {clause_id}: {reason}")
-    return "\n".join(lines)
+    stale = state.term.version != state.version
+    known = f" (leader knows {state.term.version})" if stale else ""
+    lines.append(f"isr {stored} version {state.version}{known} pseudo {pseudo} shown {shown}")
+    return lines
+
+
+def _format_broken(state: Replication) -> list[str]:
+    reasons = {clause_id: find(state) for clause_id, find in INVARIANTS.items()}
+    return [f"broken {clause_id}: {text}" for clause_id, text in reasons.items() if text]
 
 
 def _format_replica(state: Replication, broker: int) -> str:
