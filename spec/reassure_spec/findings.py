@@ -116,8 +116,8 @@ _DROP: Final = (
         ("drop.reevaluated-on-failover", "request.same-target"),
         _KIP_236,
         "[1,2] -> [1,3], 3 joins, the controller restarts the reassignment: 3 is deleted",
-        "With more than top replicas assigned each evaluation drops some. If a failover "
-        "or a repeated request counts as a change, the state repeats exactly and nothing completes.",
+        "With more than top replicas assigned each evaluation drops some. If a failover or a "
+        "repeated request counts as a change, the state repeats exactly and nothing completes.",
         "scenario drop/every-evaluation-drops",
     ),
     Finding(

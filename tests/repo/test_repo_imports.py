@@ -1,0 +1,57 @@
+"""Who imports whom, and what an import costs."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_imports_point_one_way() -> None:
+    """The contracts on the direction of imports are kept."""
+    lint = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run(
+        [str(lint), "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def load_modules(code: str) -> set[str]:
+    """Return the top-level modules that a fresh interpreter holds after running the code."""
+    report = f"import sys, json\n{code}\nprint('\\n' + json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", report], capture_output=True, text=True, check=True, timeout=60
+    )
+    return {name.partition(".")[0] for name in json.loads(done.stdout.splitlines()[-1])}
+
+
+def test_model_needs_spec_and_standard_library_only() -> None:
+    """Importing every module of the model loads nothing but the spec and the standard library."""
+    names = [path.stem for path in (ROOT / "model/reassure_model").glob("*.py")]
+    code = "\n".join(f"import reassure_model.{name}" for name in names if name != "__init__")
+    before, after = load_modules(""), load_modules(code)
+    foreign = {name for name in after - before if name not in sys.stdlib_module_names}
+    assert foreign == {"reassure_model", "reassure_spec"}
+
+
+@pytest.mark.parametrize(
+    "room", ["spec", "zookeeper", "model", "proofs", "judge", "controller", "pipeline"]
+)
+def test_import_of_room_is_light(room: str) -> None:
+    """Importing a room loads none of the heavy libraries; they are loaded where they are used."""
+    heavy = {"z3", "pyspark", "pyarrow", "hypothesis", "rich", "jsonschema", "pandas", "numpy"}
+    assert load_modules(f"import reassure_{room}") & heavy == set()
+
+
+def test_help_loads_no_heavy_library() -> None:
+    """Asking the command for help needs neither solver nor Spark nor Hypothesis."""
+    code = (
+        "from reassure_conformance.cli import main\n"
+        "sys.argv = ['reassure', '--help']\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code"
+    )
+    heavy = {"z3", "pyspark", "pyarrow", "hypothesis", "kazoo"}
+    assert load_modules(code) & heavy == set()

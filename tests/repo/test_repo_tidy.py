@@ -1,0 +1,151 @@
+"""House rules that no other tool checks."""
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("spec", "zookeeper", "model", "proofs", "judge", "controller", "pipeline", "conformance")
+MOST_LINES = 60
+PURE = {"os", "time", "random", "threading", "logging", "socket", "datetime", "subprocess"}
+TEXT = {".py", ".md", ".txt", ".story", ".toml", ".json", ".yml", ".yaml", ".cfg", ".lock", ""}
+
+
+@cache
+def tracked_files() -> tuple[Path, ...]:
+    """Return every file that belongs to the project: tracked, or new and not ignored."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    paths = (ROOT / name for name in listed.stdout.splitlines())
+    return tuple(path for path in paths if path.is_file())
+
+
+def python_files(*folders: str) -> Iterator[tuple[Path, ast.Module]]:
+    """Yield the Python files below these folders, parsed."""
+    for path in tracked_files():
+        if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in folders:
+            yield path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Yield every function of a module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def count_lines(function: ast.AST) -> int:
+    """Return the lines of a function without those of functions and classes inside it."""
+    inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    lines = (getattr(function, "end_lineno", 0) or 0) - getattr(function, "lineno", 0) + 1
+    children = list(ast.iter_child_nodes(function))
+    for node in children:
+        if isinstance(node, inner):
+            lines -= (node.end_lineno or 0) - node.lineno + 1
+        else:
+            children.extend(ast.iter_child_nodes(node))
+    return lines
+
+
+def test_no_function_is_too_long() -> None:
+    """No function has more than 60 lines, decorators and functions inside it aside."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+        for path, tree in python_files(*ROOMS)
+        for node in functions(tree)
+        if count_lines(node) > MOST_LINES
+    ]
+    assert found == []
+
+
+def test_no_ambiguous_acronym_is_a_name() -> None:
+    """The acronym with three meanings and its kin are nowhere names in the code."""
+    banned = re.compile(
+        r"^(?:o|r)?ar$|^(?:oar|rar|trs|ors)_|_(?:ar|oar|rar|trs|ors)$", re.IGNORECASE
+    )
+    found = []
+    for path, tree in python_files(*ROOMS):
+        for node in ast.walk(tree):
+            name = getattr(node, "id", None) or getattr(node, "arg", None)
+            name = name or getattr(node, "attr", None) or getattr(node, "name", None)
+            if isinstance(name, str) and banned.search(name):
+                found.append(f"{path.relative_to(ROOT)}: {name}")
+    assert found == []
+
+
+def test_modules_and_tests_say_what_they_are() -> None:
+    """Each module with code and each test has a docstring, a test's in one sentence."""
+    found = [
+        str(path.relative_to(ROOT))
+        for path, tree in python_files(*ROOMS, "tests", "benchmarks")
+        if tree.body and ast.get_docstring(tree) is None
+    ]
+    for path, tree in python_files("tests"):
+        for node in functions(tree):
+            if not node.name.startswith("test_") or not path.name.startswith("test_"):
+                continue
+            docstring = ast.get_docstring(node)
+            if docstring is None or not docstring.partition("\n\n")[0].endswith("."):
+                found.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
+    assert found == []
+
+
+def test_model_is_pure() -> None:
+    """No module of the model imports a clock, randomness, threads, sockets or logging."""
+    found = [
+        f"{path.name}: {name}"
+        for path, tree in python_files("model")
+        for node in ast.walk(tree)
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+        if name.partition(".")[0] in PURE
+    ]
+    assert found == []
+
+
+def test_no_path_of_one_machine_and_no_loose_end() -> None:
+    """No file names a folder of one machine or leaves a note of something still to be done."""
+    loose = re.compile(r"(?<![\w.$])/(?:work|root|home/\w+|opt/wheels)/|\b(?:TODO|FIXME|XXX)\b")
+    found = []
+    for path in tracked_files():
+        if path.suffix in TEXT:
+            for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), 1):
+                if loose.search(line):
+                    found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]}")
+    assert found == []
+
+
+@pytest.mark.parametrize("suffix", [".py", ".md", ".txt", ".story", ".toml"])
+def test_text_is_clean(suffix: str) -> None:
+    """Text ends with one newline and has no trailing blanks, tabs or carriage returns."""
+    found = []
+    for path in tracked_files():
+        if path.suffix != suffix:
+            continue
+        text = path.read_text(encoding="utf-8")
+        if text and (not text.endswith("\n") or text.endswith("\n\n")):
+            found.append(f"{path.relative_to(ROOT)}: end of file")
+        if re.search(r"[ \t]+$|\t|\r", text, flags=re.MULTILINE):
+            found.append(f"{path.relative_to(ROOT)}: blanks")
+    assert found == []
+
+
+def test_test_files_have_names_of_their_own() -> None:
+    """No two test files have the same name, whatever their room."""
+    names = [path.name for path in tracked_files() if path.name.startswith("test_")]
+    assert sorted(names) == sorted(set(names))
