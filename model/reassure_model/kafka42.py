@@ -261,7 +261,7 @@ def find_step(move: Move, task: Task, readings: Readings) -> int:
 @clause("move.step.start-new", "move.step.wait-in-sync", "move.start.expand-first")
 @clause("move.failure.never-in-sync")
 def next_to_start(move: Move, target: ReplicaList, readings: Readings) -> Effect | None:
-    """Steps 2 and 3: start the new replicas and wait until the whole target is in sync."""
+    """Start the new replicas and wait until the whole target is in sync (steps 2 and 3)."""
     if readings.move_expand_first == "yes":
         added = tuple(replica for replica in target if replica not in move.assigned)
         if added:
@@ -274,14 +274,14 @@ def next_to_start(move: Move, target: ReplicaList, readings: Readings) -> Effect
 
 @clause("move.step.elect", "move.selector.reassigned", "move.partition.self-transition")
 def next_to_elect(move: Move, target: ReplicaList) -> Effect | None:
-    """Step 4: elect from the target, or wait until one of it is alive and in sync."""
+    """Elect from the target, or wait until one of it is alive and in sync (step 4)."""
     elected = select_reassigned(target, move.isr, move.live)
     return None if elected is None else WriteLeader(elected.leader, elected.isr, step=4)
 
 
 @clause("move.step.stop-old", "move.stop.cut-isr", "move.step.write-assigned")
 def next_to_stop(move: Move, target: ReplicaList, readings: Readings) -> Effect | None:
-    """Steps 5 and 6: stop the old replicas, then write the target as the assignment."""
+    """Stop the old replicas, then write the target as the assignment (steps 5 and 6)."""
     for replica in move.assigned:
         if replica in target:
             continue

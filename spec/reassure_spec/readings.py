@@ -57,6 +57,7 @@ class Readings:
     heal_redundancy: str = "assigned-live"
     heal_stale_task: str = "execute"
     heal_regenerate: str = "from-assignment"
+    heal_replaces: str = "one-broker"
     legacy_rewrite: str = "ignored"
     legacy_original_replicas: str = "client"
     isr_members: str = "stored"
@@ -207,6 +208,12 @@ READINGS: Final[tuple[Reading, ...]] = (
         ("from-assignment", "from-plan"),
         "the second option of the text schedules the same tasks again and skips what is satisfied",
         "KIP-46, deletion of the failure record, options 1 and 2",
+    ),
+    Reading(
+        "heal.replaces",
+        ("one-broker", "all-due"),
+        "tasks are generated for the broker whose interval has passed; others are not looked at",
+        "KIP-46, generating tasks (silent)",
     ),
     Reading(
         "legacy.rewrite",

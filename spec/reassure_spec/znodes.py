@@ -8,7 +8,7 @@ twice) is a rule, and rules are the model's and the controller's own business.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -31,7 +31,10 @@ BROKER_CONFIGS: Final = "/config/brokers"
 REASSIGNMENT_REQUESTS: Final = "/admin/reassignment_requests"
 REASSIGNMENTS: Final = "/admin/reassignments"
 REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
+FAILED_BROKERS: Final = "/admin/failed_brokers"
+REASSIGNMENT_TASKS: Final = "/admin/reassignment_tasks"
 REQUEST_PREFIX: Final = "request_"
+TASK_PREFIX: Final = "task_"
 
 PERSISTENT_ROOTS: Final = (
     BROKER_IDS,
@@ -79,6 +82,25 @@ class RequestZnode:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskZnode:
+    """`/admin/reassignment_tasks/task_N`: a task that waits for its turn or runs."""
+
+    assignments: Mapping[PartitionKey, ReplicaList]
+    automatic: bool
+    """Whether the controller generated it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyEntry:
+    """One partition in `/admin/reassign_partitions`."""
+
+    key: PartitionKey
+    target: ReplicaList
+    original: ReplicaList | None = None
+    """Assigned replicas before the reassignment, for rollback; None where nobody wrote them."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReassignmentZnode:
     """`/admin/reassignments/T/P`: a reassignment in flight."""
 
@@ -115,6 +137,20 @@ def request_path(sequence: int) -> str:
     '/admin/reassignment_requests/request_0000000007'
     """
     return f"{REASSIGNMENT_REQUESTS}/{REQUEST_PREFIX}{sequence:010d}"
+
+
+def failed_broker_path(broker: int) -> str:
+    """Return the path of the record of a broker's failure."""
+    return f"{FAILED_BROKERS}/{broker}"
+
+
+def task_path(number: int) -> str:
+    """Return the path of the task with this number.
+
+    >>> task_path(7)
+    '/admin/reassignment_tasks/task_0000000007'
+    """
+    return f"{REASSIGNMENT_TASKS}/{TASK_PREFIX}{number:010d}"
 
 
 def broker_path(broker: int) -> str:
@@ -200,6 +236,28 @@ def _partition_number(path: str, key: str) -> int:
     return int(key)
 
 
+def _assignments(path: str, topics: Any) -> dict[PartitionKey, ReplicaList]:
+    if not isinstance(topics, dict):
+        raise BadZnode(path, "expected an object of topics under 'assignments'")
+    assignments: dict[PartitionKey, ReplicaList] = {}
+    for topic, partitions in topics.items():
+        if not isinstance(partitions, dict):
+            raise BadZnode(path, f"topic {topic!r}: expected an object of partitions")
+        for key, replicas in partitions.items():
+            number = _partition_number(path, key)
+            assignments[topic, number] = _replicas(path, replicas, f"{topic}-{key}")
+    return assignments
+
+
+def _by_topic(
+    assignments: Mapping[PartitionKey, ReplicaList],
+) -> dict[str, dict[str, list[int]]]:
+    topics: dict[str, dict[str, list[int]]] = {}
+    for (topic, partition), replicas in assignments.items():
+        topics.setdefault(topic, {})[str(partition)] = list(replicas)
+    return topics
+
+
 def _dump(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
@@ -268,20 +326,10 @@ def decode_request(path: str, data: bytes) -> RequestZnode:
     unknown = sorted(set(value) - {"version", "assignments", "legacy"})
     if unknown:
         raise BadZnode(path, f"unknown keys: {', '.join(unknown)}")
-    topics = value.get("assignments")
-    if not isinstance(topics, dict):
-        raise BadZnode(path, "expected an object of topics under 'assignments'")
     legacy = value.get("legacy", False)
     if not isinstance(legacy, bool):
         raise BadZnode(path, f"legacy: expected true or false, found {legacy!r}")
-    assignments: dict[PartitionKey, ReplicaList] = {}
-    for topic, partitions in topics.items():
-        if not isinstance(partitions, dict):
-            raise BadZnode(path, f"topic {topic!r}: expected an object of partitions")
-        for key, replicas in partitions.items():
-            number = _partition_number(path, key)
-            assignments[topic, number] = _replicas(path, replicas, f"{topic}-{key}")
-    return RequestZnode(assignments, legacy)
+    return RequestZnode(_assignments(path, value.get("assignments")), legacy)
 
 
 def encode_request(request: RequestZnode) -> bytes:
@@ -290,10 +338,7 @@ def encode_request(request: RequestZnode) -> bytes:
     >>> encode_request(RequestZnode({("orders", 0): (1, 3)}))
     b'{"version":1,"assignments":{"orders":{"0":[1,3]}}}'
     """
-    topics: dict[str, dict[str, list[int]]] = {}
-    for (topic, partition), replicas in request.assignments.items():
-        topics.setdefault(topic, {})[str(partition)] = list(replicas)
-    value: dict[str, Any] = {"version": 1, "assignments": topics}
+    value: dict[str, Any] = {"version": 1, "assignments": _by_topic(request.assignments)}
     if request.legacy:
         value["legacy"] = True
     return _dump(value)
@@ -323,6 +368,101 @@ def encode_reassignment(reassignment: ReassignmentZnode) -> bytes:
             "legacy": reassignment.legacy,
         }
     )
+
+
+def decode_failed_broker(path: str, data: bytes) -> int:
+    """Decode the record of a broker's failure: the time it was missed first, in ms.
+
+    Raises BadZnode when the content is not of the format.
+    """
+    value = _load(path, data)
+    return _integer(path, value.get("failure_timestamp"), "failure_timestamp")
+
+
+def encode_failed_broker(failure_timestamp: int) -> bytes:
+    """Encode the record of a broker's failure.
+
+    >>> encode_failed_broker(1700000000000)
+    b'{"failure_timestamp":1700000000000}'
+    """
+    return _dump({"failure_timestamp": failure_timestamp})
+
+
+def decode_task(path: str, data: bytes) -> TaskZnode:
+    """Decode a task. A task that does not say who made it is an operator's, and never cancelled.
+
+    Raises BadZnode when the content is not of the format.
+    """
+    value = _load(path, data, unique=True)
+    _check_version(path, value, (1,))
+    automatic = value.get("isAutoGenerated", False)
+    if not isinstance(automatic, bool):
+        raise BadZnode(path, f"isAutoGenerated: expected true or false, found {automatic!r}")
+    return TaskZnode(_assignments(path, value.get("assignments")), automatic)
+
+
+def encode_task(task: TaskZnode) -> bytes:
+    """Encode a task.
+
+    >>> encode_task(TaskZnode({("t", 0): (1, 2)}, automatic=True))
+    b'{"version":1,"isAutoGenerated":true,"assignments":{"t":{"0":[1,2]}}}'
+    """
+    return _dump(
+        {
+            "version": 1,
+            "isAutoGenerated": task.automatic,
+            "assignments": _by_topic(task.assignments),
+        }
+    )
+
+
+def decode_reassign_partitions(path: str, data: bytes) -> tuple[LegacyEntry, ...]:
+    """Decode `/admin/reassign_partitions`: one entry for each partition, in the client's order.
+
+    Only the shape is checked, as for a request. Raises BadZnode for anything else, a partition that
+    stands twice included.
+    """
+    value = _load(path, data)
+    _check_version(path, value, (1,))
+    partitions = value.get("partitions")
+    if not isinstance(partitions, list):
+        raise BadZnode(path, "expected a list under 'partitions'")
+    entries: list[LegacyEntry] = []
+    for item in partitions:
+        if not isinstance(item, dict) or not isinstance(item.get("topic"), str):
+            raise BadZnode(path, f"expected an object that names a topic, found {item!r}")
+        key = (item["topic"], _integer(path, item.get("partition"), "partition"))
+        if any(entry.key == key for entry in entries):
+            raise BadZnode(path, f"{key[0]}-{key[1]} stands twice")
+        what = f"{key[0]}-{key[1]}"
+        original = item.get("original_replicas")
+        entries.append(
+            LegacyEntry(
+                key,
+                _replicas(path, item.get("replicas"), what),
+                None if original is None else _replicas(path, original, f"{what}, original"),
+            )
+        )
+    return tuple(entries)
+
+
+def encode_reassign_partitions(entries: Sequence[LegacyEntry]) -> bytes:
+    """Encode `/admin/reassign_partitions`.
+
+    >>> encode_reassign_partitions([LegacyEntry(("t", 0), (2, 3), (1, 2))])[13:]
+    b'"partitions":[{"topic":"t","partition":0,"replicas":[2,3],"original_replicas":[1,2]}]}'
+    """
+    partitions: list[dict[str, Any]] = []
+    for entry in entries:
+        item: dict[str, Any] = {
+            "topic": entry.key[0],
+            "partition": entry.key[1],
+            "replicas": list(entry.target),
+        }
+        if entry.original is not None:
+            item["original_replicas"] = list(entry.original)
+        partitions.append(item)
+    return _dump({"version": 1, "partitions": partitions})
 
 
 def decode_controller(path: str, data: bytes) -> int:
