@@ -4,9 +4,12 @@ The local engine reads every file once, in order, and judges as it reads; memory
 partitions, not for the transactions. Both engines answer the same report.
 """
 
+import gc
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from reassure_pipeline.archive import (
     Archive,
@@ -26,6 +29,8 @@ from reassure_pipeline.stages import Judging, Routing
 from reassure_spec.readings import Readings
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import LogFile
+
+_ALLOCATIONS: Final = 200_000
 
 Progress = Callable[[str, int, int], None]
 """Called with what is going on, how much is done and how much there is."""
@@ -51,14 +56,15 @@ def audit_local(
     exercised: Counter[str] = Counter()
     reports: list[ArchiveReport] = []
     done = 0
-    for archive in archives:
-        audit = _LocalAudit(archive, readings, at_rest=at_rest)
-        for file in archive.files:
-            if progress is not None:
-                progress(f"reading {file.name}", done, total)
-            audit.read(file)
-            done += 1
-        reports.append(audit.report(exercised))
+    with _rare_collections():
+        for archive in archives:
+            audit = _LocalAudit(archive, readings, at_rest=at_rest)
+            for file in archive.files:
+                if progress is not None:
+                    progress(f"reading {file.name}", done, total)
+                audit.read(file)
+                done += 1
+            reports.append(audit.report(exercised))
     return report_audit(profile, exercised, reports)
 
 
@@ -75,6 +81,17 @@ def audit_spark(
     from reassure_pipeline.spark import audit_spark as audit
 
     return audit(paths, profile, readings, master, at_rest=at_rest, progress=progress)
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Let Python look for cycles rarely: what judging leaves behind forms none, and is much."""
+    before = gc.get_threshold()
+    gc.set_threshold(_ALLOCATIONS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 class _LocalAudit:

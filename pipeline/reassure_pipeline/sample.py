@@ -309,23 +309,28 @@ class SampleCluster:
 
 
 def write_sample(topics: int, partitions: int = 10, chroot: str = "") -> list[Transaction]:
-    """Return the history of a cluster whose topics are each reassigned, some with a change between.
+    """Return the history of a cluster whose topics are each reassigned, one in five changed midway.
 
-    About 15 transactions come of each partition, of `partitions` in each topic.
+    About 15 transactions come of each partition, of `partitions` in each topic. Which brokers a
+    partition goes through differs from partition to partition.
     """
-    cluster = SampleCluster(chroot=chroot)
-    first, target, other = (1, 2, 3), (4, 5, 6), (4, 7, 8)
+    brokers = 24
+    cluster = SampleCluster(brokers, chroot)
+
+    def choose(number: int, *places: int) -> ReplicaList:
+        return tuple(1 + (number * 7 + place) % brokers for place in places)
+
     for index in range(topics):
-        topic = f"topic-{index:05d}"
+        topic, shift = f"topic-{index:05d}", index * 5
         numbers = range(partitions)
-        cluster.create_topic(topic, dict.fromkeys(numbers, first))
-        cluster.begin_reassign(topic, dict.fromkeys(numbers, target))
+        cluster.create_topic(topic, {n: choose(n + shift, 0, 1, 2) for n in numbers})
+        cluster.begin_reassign(topic, {n: choose(n + shift, 3, 4, 5) for n in numbers})
         for number in numbers:
-            aim = target
+            target = choose(number + shift, 3, 4, 5)
             if number % 5 == 4:
-                cluster.join(topic, number, (5,))
-                cluster.change_target(topic, number, other, dropped=target)
-                aim = other
-            cluster.join(topic, number, aim)
-            cluster.complete(topic, number, aim)
+                cluster.join(topic, number, target[1:2])
+                dropped, target = target, choose(number + shift, 3, 6, 7)
+                cluster.change_target(topic, number, target, dropped)
+            cluster.join(topic, number, target)
+            cluster.complete(topic, number, target)
     return cluster.transactions
