@@ -26,6 +26,10 @@ and, once every replica of the target is in sync:
     C4 write the target as the assignment
     C5 delete the child znode
 
+A change waits before D1 while the partition has no leader in sync, because the drop rule could then
+name the last copy that is. A failover carries a drop out only where the last controller recorded a
+change and cannot have come to its drop; otherwise it resumes at E2.
+
 The child is written before anything else, because it alone records `top`; it is deleted last,
 because it alone says that there is work left; the request is deleted after all its children are
 written. The sequence C1 to C5 may be cut and begun again at any point.

@@ -200,12 +200,26 @@ def test_change_drops_before_it_expands() -> None:
     assert [(step.to, step.delete) for step in stops] == [((3, 4), False), ((3, 4), True)]
 
 
-def test_offline_drop_never_empties_the_isr() -> None:
-    """A drop without a leader, which can name every in-sync replica, leaves the ISR as stored."""
+@pytest.mark.parametrize(("leader", "isr"), [(NO_LEADER, (2,)), (1, (2,))])
+def test_change_waits_for_a_leader_in_sync(leader: int, isr: ReplicaList) -> None:
+    """Without a leader in sync the drop, which could name the last copy in sync, waits."""
     child = ReassignmentZnode(1, (3,))
-    start = context((1, 2), leader=NO_LEADER, isr=(2,), child=child, phase=Phase.DROP, live=(1,))
-    steps = plan_change(start, [KEY], Rules())
-    assert all(step.state.isr for step in steps if isinstance(step, WriteState))
+    start = context((1, 2), leader=leader, isr=isr, child=child, phase=Phase.DROP)
+    assert plan_change(start, [KEY], Rules()) == ()
+
+
+def test_failover_finishes_a_change_that_was_cut_short() -> None:
+    """A change whose target is not assigned yet was not dropped for either; a successor does so."""
+    child = ReassignmentZnode(2, (1, 4))
+    start = context((1, 2, 3), isr=(1, 2), child=child, phase=Phase.EXPAND)
+    assert end(start, plan_failover(start, Rules())).assigned == (1, 2, 4)
+
+
+def test_failover_drops_nothing_once_a_change_is_expanded() -> None:
+    """A reassignment that was expanded before the failover keeps every replica."""
+    child = ReassignmentZnode(2, (3, 4))
+    start = context((1, 2, 3, 4), isr=(1, 2), child=child, phase=Phase.EXPAND)
+    assert end(start, plan_failover(start, Rules())).assigned == (1, 2, 3, 4)
 
 
 @pytest.mark.parametrize(
