@@ -522,6 +522,49 @@ def spec_matrix(form: str) -> int:
     return _spec_verb("matrix", "Matrix", list(COLUMNS), rows, form, clauses=len(rows))
 
 
+@spec.command("coverage")
+@click.option(
+    "--seeds",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of the documents; without it, REASSURE_SEEDS or ../shared/seeds.",
+)
+@_format_option
+def spec_coverage(seeds: Path | None, form: str) -> int:
+    """Show which clauses say what each paragraph of the documents says."""
+    from reassure_conformance.catalogue import coverage_document, render_coverage
+
+    document = coverage_document(seeds)
+    return _emit(document, form, lambda: render_coverage(document, form))
+
+
+@spec.command("diff")
+@click.argument("first", metavar="PROFILE")
+@click.argument("second", metavar="PROFILE")
+@_format_option
+def spec_diff(first: str, second: str, form: str) -> int:
+    """Show in which readings and clauses two profiles differ."""
+    from reassure_conformance.catalogue import diff_document, render_diff
+
+    document = diff_document(first, second)
+    return _emit(document, form, lambda: render_diff(document, form))
+
+
+@cli.command()
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory to write scenarios.jsonl and manifest.json into.",
+)
+@_format_option
+def vectors(out: Path, form: str) -> int:
+    """Export the scenarios as JSON lines for other implementations."""
+    from reassure_conformance.catalogue import render_vectors, vectors_document
+
+    document = vectors_document(out)
+    return _emit(document, form, lambda: render_vectors(document, form))
+
+
 # -- the way in and out
 
 
@@ -543,6 +586,8 @@ def _exit_code_of(error: BaseException) -> int | None:
         "UnknownTheoremError": EXIT_USAGE,
         "UnknownReading": EXIT_USAGE,
         "UnknownFault": EXIT_USAGE,
+        "BadCoverage": EXIT_DATA,
+        "ScenarioError": EXIT_DATA,
     }
     if isinstance(error, AdapterDied | ServerGone):
         return EXIT_UNAVAILABLE
