@@ -164,7 +164,8 @@ def accept_create_state(
     if new.controller_epoch != around.controller_epoch:
         return _bad_controller_epoch(new, around)
     return Accepted(
-        replace(partition, state=new),
+        # Whoever is told of a new partition is told all of its replicas: no epoch is owed for them.
+        replace(partition, state=new, announce_due=False),
         (
             "partition.new.leader-first-live",
             "partition.new.isr-all-live",
