@@ -419,27 +419,6 @@ _PROTOCOL: Final = (
         "The text warns and ignores. Unless it is removed as well, the request is read again by "
         "every controller.",
     ),
-    Finding(
-        "protocol-9",
-        "Compatibility with the older znode is not as close as claimed",
-        KIP_236,
-        ("request.conflict.legacy-flag",),
-        ("legacy.rewrite",),
-        _LEGACY,
-        "an entry is added to /admin/reassign_partitions while others are in flight",
-        "The text promises no more than a little latency. Changes to the znode in flight and "
-        "conflicts of the two routes behave differently than before.",
-    ),
-    Finding(
-        "protocol-10",
-        "A rejected legacy entry is never cleaned up",
-        KIP_236,
-        ("request.conflict.legacy-flag",),
-        (),
-        _LEGACY,
-        "a request is in flight, /admin/reassign_partitions names the same partition",
-        "The conflict makes the controller ignore the entry, and nothing says who removes it.",
-    ),
 )
 
 _MOVE: Final = (
@@ -849,57 +828,110 @@ _ELECTION: Final = (
     ),
 )
 
+_LEGACY_ZNODE: Final = (
+    Finding(
+        "legacy-1",
+        "A refused entry of the old znode is never cleaned up",
+        KIP_236,
+        ("legacy.entry.refused-removed", "legacy.conflict.both-ways"),
+        (),
+        _LEGACY,
+        "a request is in flight, /admin/reassign_partitions names the same partition",
+        "The conflict makes the controller ignore the entry, and nothing says who removes it. Its "
+        "client waits for ever.",
+        "scenario legacy/legacy-during-new-move",
+    ),
+    Finding(
+        "legacy-2",
+        "A move of one route cannot be cancelled by the other",
+        KIP_236,
+        ("legacy.conflict.both-ways",),
+        (),
+        _LEGACY,
+        "[1,2] -> [3,4] by the old znode, then a request for [1,2]: refused",
+        "The routes must not mix. So the new protocol, which can cancel, cannot cancel what an old "
+        "client has started.",
+        "scenario legacy/cancel-by-the-other-route",
+    ),
+    Finding(
+        "legacy-3",
+        "What a client adds to the old znode waits unseen",
+        KIP_236,
+        ("legacy.rewrite.taken-up",),
+        ("legacy.rewrite",),
+        _LEGACY,
+        "an entry is added to /admin/reassign_partitions while others are in flight",
+        "The protocol begins with the creation of the znode. A client that writes to one that is "
+        "there is not noticed before the next creation or the next controller, though the text "
+        "promises no more than a little latency.",
+        "scenario legacy/rewrite-is-ignored",
+    ),
+)
+
 _HEALING: Final = (
     Finding(
-        "healing-1",
+        "heal-1",
+        "A task that has become stale removes a live replica",
+        KIP_46,
+        ("heal.task.no-live-replica-removed", "heal.task.stale"),
+        ("heal.stale-task",),
+        _KIP_46,
+        "a task replaces a failed broker, which returns while another one dies",
+        "The text looks at the number of replicas, not at which of them a task takes away.",
+        "scenario healing/stale-task-removes-a-live-replica",
+    ),
+    Finding(
+        "heal-2",
+        "A running task whose target dies stops the queue",
+        KIP_46,
+        ("heal.cancel.never-running", "heal.task.one-at-a-time"),
+        (),
+        _KIP_46,
+        "the broker that a task copies to dies, other tasks wait behind it",
+        "Only waiting tasks are cancelled and one runs at a time, so all wait for that broker.",
+        "scenario healing/dead-target-stops-the-queue",
+    ),
+    Finding(
+        "heal-3",
+        "Two brokers away keep each other in the targets",
+        KIP_46,
+        ("heal.target.live", "heal.generate.replaces-failed"),
+        ("heal.regenerate",),
+        _KIP_46,
+        "A=[1,2,3], 1 and 2 fail: the task for 1 keeps 2, the one for 2 keeps 1",
+        "A task is made for one failed broker at a time. Its target names the other, which is "
+        "dead, and is never reached.",
+        "scenario healing/two-brokers-away",
+    ),
+    Finding(
+        "heal-4",
         "One path has three names",
         KIP_46,
-        (),
+        ("heal.record.format",),
         (),
         _KIP_46,
         "failed_nodes, failed_brokers and /failed_brokers",
         "The record of a failed broker is named differently in each part of the text.",
     ),
     Finding(
-        "healing-2",
+        "heal-5",
         "The desired number of replicas is not defined",
         KIP_46,
-        (),
+        ("heal.cancel.enough-replicas",),
         ("heal.redundancy",),
         _KIP_46,
         "three assigned and alive, one of them still copying",
         "It decides whether a task is cancelled. It may count assigned, live or in-sync replicas.",
     ),
     Finding(
-        "healing-3",
-        "A task that has become stale removes the wrong replica",
-        KIP_46,
-        (),
-        ("heal.stale-task",),
-        _KIP_46,
-        "a task replaces a failed broker, which returns while another fails",
-        "The text looks at the number of replicas, not at which of them a task takes away.",
-    ),
-    Finding(
-        "healing-4",
+        "heal-6",
         "A failover between making tasks and removing the record makes them twice",
         KIP_46,
-        (),
+        ("heal.failover.generated-again", "heal.task.satisfied-skipped"),
         ("heal.regenerate",),
         _KIP_46,
         "tasks are made, the controller dies before the record is removed",
         "Of the two options of the text the second schedules again and skips what is satisfied.",
-    ),
-    Finding(
-        "healing-5",
-        "What becomes of the running task is not said",
-        KIP_46,
-        (),
-        (),
-        _KIP_46,
-        "the broker returns while a task for it is carried out",
-        "Only waiting tasks are cancelled. How healing meets reassignment in flight, the drop rule "
-        "and deletion is not specified.",
     ),
 )
 
@@ -910,6 +942,7 @@ FINDINGS: Final = (
     *_MOVE,
     *_WATERMARK,
     *_ELECTION,
+    *_LEGACY_ZNODE,
     *_HEALING,
 )
 """Every finding, by area and number."""

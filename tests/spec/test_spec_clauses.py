@@ -90,9 +90,10 @@ def test_readings_and_findings_in_clauses_exist() -> None:
     readings = {reading.name for reading in READINGS}
     findings = {finding.id for finding in FINDINGS}
     for found in load_clauses().values():
-        named = re.search(r"readings? ([a-z.-]+)(?: and ([a-z.-]+))?", found.source)
+        name = r"([a-z-]+\.[a-z.-]*[a-z])"
+        named = re.search(rf"readings? {name}(?: and {name})?", found.source)
         if named is not None:
-            assert {name for name in named.groups() if name} <= readings, found.id
+            assert {group for group in named.groups() if group} <= readings, found.id
         assert set(re.findall(r"finding ([a-z]+-\d+)", found.why)) <= findings, found.id
 
 
