@@ -15,7 +15,6 @@ def audit_document(
     Raises the log reader's own errors for damaged or missing logs.
     """
     from reassure_pipeline.audit import audit_local, audit_spark
-
     from reassure_spec.readings import get_profile, override_readings
 
     start = time.monotonic()

@@ -10,6 +10,7 @@ effects was given to it; it sleeps when that budget is spent with an effect wait
 """
 
 import contextlib
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from reassure_controller.transport import LocalTransport
 from reassure_spec.readings import get_profile, override_readings
 from reassure_zookeeper.errors import FaultError
 from reassure_zookeeper.faults import cut_connection, expire_session
+
+log = logging.getLogger(__name__)
 
 FIRST_CONTROLLER: Final = 1001
 """Id of the first controller process of an example; they are not brokers."""
@@ -144,7 +147,8 @@ class Bundled:
                 try:
                     left = max(0.05, deadline - time.monotonic())
                     result = process.controller.drain(left, process.budget)
-                except NotQuiet:
+                except NotQuiet as busy:
+                    log.warning("%s", busy)
                     return False
                 if process.budget is not None:
                     process.budget -= result.effects_done

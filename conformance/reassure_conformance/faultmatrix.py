@@ -7,52 +7,15 @@ are made for which fault; a kill by another clause counts, but is shown as unexp
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from reassure_conformance import steps as s
+from reassure_conformance.expected import EXPECTED
 from reassure_conformance.report import HOLDS, UNKNOWN, VIOLATED
 from reassure_conformance.run import BUNDLED, Result, Settings, run
-
-EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "drop-slice-exclusive": ("drop.keep-top", "drop.leader-kept", "drop.slice.inclusive"),
-        "drop-after-expansion": ("drop.before-expansion", "drop.keep-top"),
-        "drop-skipped": ("drop.carried-out", "drop.before-expansion"),
-        "stop-before-in-sync": (
-            "complete.target-in-sync",
-            "leader.none-only-without-candidate",
-        ),
-        "leader-outside-target": ("complete.leader-in-target", "leader.in-isr"),
-        "delete-request-before-child": ("request.delete.child-first", "child.from-request"),
-        "requests-unsorted": ("request.order.sequence",),
-        "top-recomputed-on-failover": ("top.once-per-chain", "request.same-target.no-change"),
-        "no-epoch-check": ("controller.write.epoch-checked",),
-        "unconditional-state-write": ("state.write-conditional",),
-        "child-recreated": ("child.update-in-place",),
-        "unknown-partition-kept": ("request.consumed", "request.refuse.unknown-partition"),
-        "isr-keeps-removed": ("complete.isr-before-assigned",),
-        "top-below-min-accepted": ("top.at-least-min-isr",),
-        "duplicate-target-accepted": ("request.refuse.duplicate-replica",),
-        "expand-skipped-order": ("complete.isr-before-assigned",),
-        "completion-keeps-child": ("complete.carried-out",),
-        "election-any-assigned": ("election.clean",),
-        "no-epoch-bump-on-election": ("leader-epoch.raised-by-one",),
-        "resume-skipped": ("complete.carried-out", "expand.carried-out", "expand.announced"),
-        "malformed-request-kept": (
-            "request.refuse.malformed",
-            "request.foreign-removed",
-            "request.consumed",
-        ),
-        "dead-replica-kept": ("isr.remove.dead",),
-        "target-reordered": ("complete.target-order",),
-        "update-resets-top": ("top.once-per-chain",),
-    }
-)
-"""The clauses that are made for each fault."""
 
 KILLED: Final = "killed"
 SURVIVED: Final = "survived"

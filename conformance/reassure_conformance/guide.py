@@ -160,7 +160,7 @@ def _client_choices(now: Situation) -> Iterator[Choice]:
 
 
 def _broker_choices(now: Situation) -> Iterator[Choice]:
-    wanted_joins = _in_flight_joins(now)
+    wanted_joins = _possible(now, iter(_in_flight_joins(now)))
     joins = _possible(now, (s.Join(*pair) for pair in now.joinable()))
     leaves = _possible(now, (s.Leave(*pair) for pair in now.leavable()))
     deaths = _possible(now, (s.Die(broker) for broker in now.brokers))

@@ -122,7 +122,8 @@ class Harness:
         self.examples = 0
         self.steps = 0
         self.results: Counter[str] = Counter()
-        self.unsettled = 0
+        self.unsettled: list[Story] = []
+        """What had been done whenever a cluster did not come to rest though nothing was held."""
         self._settle_timeout_s = settle_timeout_s
         self._prefix = chroot_prefix
         self._alive = alive
@@ -360,7 +361,7 @@ class Harness:
             now.acting = True
         elif now.acting and not now.held and not now.sleeper:
             example.unsettled += 1
-            self.unsettled += 1
+            self.unsettled.append(example.story)
         self.read_log(example)
         with self._section("judge"):
             if quiescent:

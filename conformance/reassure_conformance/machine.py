@@ -29,7 +29,9 @@ from reassure_judge.verdicts import Violation
 Value = TypeVar("Value")
 
 CLUSTERS: Final = ((1, 2, 3), (1, 2, 3, 4), (1, 2, 3, 4, 5))
-BATCH: Final = 40
+UNSETTLED_MAX: Final = 5
+"""After so many times that a cluster did not come to rest nothing more is generated."""
+BATCH: Final = 75
 """Examples in a batch."""
 
 
@@ -97,6 +99,11 @@ class _Batch:
             raise Broken(f"{violation.clause}: {violation.reason}")
 
 
+def _is_over(harness: Harness, budget: Budget) -> bool:
+    """Whether going on is pointless: the time is up, or the cluster never comes to rest."""
+    return time.monotonic() > budget.deadline or len(harness.unsettled) >= UNSETTLED_MAX
+
+
 def _make_machine(batch: _Batch) -> type[RuleBasedStateMachine]:
     harness = batch.harness
 
@@ -112,7 +119,7 @@ def _make_machine(batch: _Batch) -> type[RuleBasedStateMachine]:
         def begin(self, size: int) -> None:
             if self.over:
                 return
-            if not batch.failures and time.monotonic() > batch.budget.deadline:
+            if not batch.failures and _is_over(harness, batch.budget):
                 raise _OutOfTime
             self.example = self._guarded(lambda: harness.begin(CLUSTERS[size]))
             if self.example is not None:
@@ -183,12 +190,10 @@ def _run_batch(batch: _Batch, examples: int, seed_value: int) -> None:
             # depends on that.
             warnings.filterwarnings("ignore", "Do not use the `random` module")
             run_state_machine_as_test(machine, settings=chosen)
-    except (Broken, Flaky, FlakyFailure):
-        # The record of the failure is in the batch. Flaky only says that Hypothesis could not
-        # repeat it in its own terms; whether the story repeats is tried by the minimiser.
-        if not batch.failures:
-            raise
-    except (_OutOfTime, StopTest):
+    except (Broken, Flaky, FlakyFailure, _OutOfTime, StopTest):
+        # A failure is recorded in the batch. Flaky says only that Hypothesis could not repeat an
+        # example in its own terms, which real processes do not promise; whether a failing story
+        # repeats is tried by the minimiser, and without a failure the next batch goes on.
         pass
     if batch.died is not None:
         raise batch.died
@@ -211,7 +216,7 @@ def generate(
     number = 0
     begin_steps = harness.steps
     while made < budget.examples or harness.steps - begin_steps < budget.steps_min:
-        if time.monotonic() > budget.deadline:
+        if _is_over(harness, budget):
             return None
         count = min(BATCH, budget.examples - made) if made < budget.examples else BATCH // 4
         batch = _Batch(harness, get_wanted(), budget, progress)

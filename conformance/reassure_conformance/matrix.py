@@ -9,7 +9,7 @@ import pkgutil
 from collections.abc import Mapping
 from typing import Any, Final
 
-from reassure_conformance.faultmatrix import EXPECTED
+from reassure_conformance.expected import EXPECTED
 from reassure_spec.clauses import get_places, load_clauses
 
 COLUMNS: Final = ("clause", "level", "model", "judge", "proof", "fault")

@@ -9,6 +9,7 @@ A run has a directory, made before anything is judged:
     failure.json        its evidence: violations, steps and what became of them, quiet points
     transactions.jsonl  the transactions of that story, one a line, for people
     implementation.log  what the implementation and its ZooKeeper client warned of
+    unsettled-N.story   what had been done when the cluster did not come to rest in time
     log/log.N           the same as a valid transaction log, for `audit` and `replay`
 """
 
@@ -53,6 +54,8 @@ from reassure_zookeeper.server import Server
 BUNDLED: Final = "direct:reassure_conformance.bundled:Bundled"
 DEFAULT_PROFILE: Final = "kip-236"
 MINIMISE_S: Final = 15.0
+UNSETTLED_KEPT: Final = 5
+"""How many stories are kept of clusters that did not come to rest."""
 HANG_S: Final = 120.0
 """How long one step may take before the implementation counts as dead."""
 
@@ -400,7 +403,10 @@ class Runner:
         result.steps = h.steps
         result.refused = h.results["refused"]
         result.skipped = h.results["skipped"]
-        result.unsettled = h.unsettled
+        result.unsettled = len(h.unsettled)
+        for number, story in enumerate(h.unsettled[:UNSETTLED_KEPT], start=1):
+            path = self._directory / f"unsettled-{number}{SUFFIX}"
+            path.write_text(format_story(story), encoding="utf-8")
         result.transactions = h.judge.transactions
         result.seconds = seconds
         clock = {name: float(value) for name, value in sorted(h.clock.items())}

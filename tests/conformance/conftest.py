@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 import pytest
+
 from reassure_conformance.adapter import Adapter
 from reassure_conformance.bundled import Bundled
 from reassure_conformance.harness import Harness

@@ -1,10 +1,11 @@
-"""Steps and stories: their text says all that is in them, and bad text is refused with its place."""
+"""Steps and stories: their text says all that is in them; bad text is refused with its place."""
 
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from reassure_conformance import steps as s
 from reassure_conformance.story import (
     BadStory,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+
 from reassure_conformance.adapter import Adapter
 from reassure_conformance.bundled import Bundled
 from reassure_conformance.harness import Harness

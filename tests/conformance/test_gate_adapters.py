@@ -1,0 +1,255 @@
+"""Adapters: what they must be, and what becomes of a run whose adapter does not behave."""
+
+# ruff: noqa: D102 - the methods of an adapter are described where the interface is
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from reassure_conformance import steps as s
+from reassure_conformance.adapter import (
+    Adapter,
+    AdapterDied,
+    BadConnectable,
+    Description,
+    Reply,
+    open_adapter,
+)
+from reassure_conformance.bundled import Bundled
+from reassure_conformance.harness import Harness
+from reassure_conformance.run import Settings, run
+
+
+class Idle:
+    """An implementation that does nothing at all, in a module of its own for connectables."""
+
+    def __init__(self, *, profile: str, readings: Mapping[str, str], dies_in: str = "") -> None:
+        self._profile = profile
+        self._readings = readings
+        self._dies_in = dies_in
+        self.closed = False
+
+    def _do(self, verb: str) -> Reply:
+        if verb == self._dies_in:
+            raise RuntimeError("out of order")
+        return Reply.OK
+
+    def describe(self) -> Description:
+        self._do("describe")
+        return Description("idle", "1", "Python", self._profile, self._readings)
+
+    def start(self, hosts: str, chroot: str, brokers: tuple[int, ...]) -> None:
+        self._do("start")
+
+    def settle(self, timeout_s: float) -> bool:
+        self._do("settle")
+        return False
+
+    def stop(self) -> None:
+        self._do("stop")
+
+    def close(self) -> None:
+        self.closed = True
+        self._do("close")
+
+    def start_broker(self, broker: int) -> Reply:
+        return self._do("start_broker")
+
+    def stop_broker(self, broker: int) -> Reply:
+        return self._do("stop_broker")
+
+    def change_isr(self, broker: int, topic: str, partition: int, *, joins: bool) -> Reply:
+        return self._do("change_isr")
+
+    def hold(self, effects: int) -> Reply:
+        return self._do("hold")
+
+    def resume(self) -> Reply:
+        return self._do("resume")
+
+    def kill_controller(self) -> Reply:
+        return self._do("kill_controller")
+
+    def elect(self) -> Reply:
+        return self._do("elect")
+
+    def expire_session(self) -> Reply:
+        return self._do("expire_session")
+
+    def cut_connection(self) -> Reply:
+        return self._do("cut_connection")
+
+
+class Foreign(Idle):
+    """An adapter that declares a capability there is not."""
+
+    def describe(self) -> Description:
+        return Description("foreign", "1", "?", "kip-236", {}, frozenset({"teleport"}))
+
+
+class Newer(Idle):
+    """An adapter of a later version of the interface."""
+
+    def describe(self) -> Description:
+        return Description("newer", "1", "?", "kip-236", adapter_version=2)
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of an importable module that holds the adapters of this file."""
+    made = ModuleType("adapters_for_tests")
+    for one in (Idle, Foreign, Newer):
+        setattr(made, one.__name__, one)
+    made.Nothing = int  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, made.__name__, made)
+    return made.__name__
+
+
+def _open(connectable: str) -> Adapter:
+    return open_adapter(connectable, profile="kip-236", readings={})
+
+
+def test_query_becomes_arguments(module: str) -> None:
+    """What stands in a connectable after the question mark is given to the class."""
+    adapter = _open(f"direct:{module}:Idle?dies_in=describe")
+    with pytest.raises(RuntimeError):
+        adapter.describe()
+
+
+@pytest.mark.parametrize(
+    ("connectable", "complaint"),
+    [
+        ("kafka", "is not an implementation"),
+        ("direct:module-only", "is not an implementation"),
+        ("direct:no.such.module:Thing", "cannot be loaded"),
+        ("direct:{module}:Absent", "cannot be loaded"),
+        ("direct:{module}:Idle?colour=red", "refuses its settings"),
+        ("direct:{module}:Nothing", "refuses its settings"),
+    ],
+)
+def test_bad_connectable_is_refused(module: str, connectable: str, complaint: str) -> None:
+    """A connectable that names no adapter is refused with the reason."""
+    with pytest.raises(BadConnectable, match=complaint):
+        _open(connectable.format(module=module))
+
+
+@pytest.mark.parametrize(("name", "complaint"), [("Foreign", "teleport"), ("Newer", "version 2")])
+def test_description_is_checked(
+    module: str, name: str, complaint: str, make_harness: Callable[[Adapter], Harness]
+) -> None:
+    """An unknown capability or another interface version is refused before anything starts."""
+    adapter = _open(f"direct:{module}:{name}")
+    with pytest.raises(BadConnectable, match=complaint):
+        make_harness(adapter)
+
+
+@pytest.mark.parametrize("verb", ["describe", "start", "settle", "stop"])
+def test_adapter_that_dies_is_no_violation(module: str, verb: str, tmp_path: Path) -> None:
+    """An adapter that raises ends the run as its own class of result, whatever the verb."""
+    settings = Settings(1, connectable=f"direct:{module}:Idle?dies_in={verb}", examples=2)
+    if verb == "describe":
+        with pytest.raises(AdapterDied, match="out of order"):
+            run(settings, tmp_path)
+        return
+    result = run(settings, tmp_path)
+    assert f"died in {verb}" in result.died
+    assert (result.verdict(), result.failure) == ("unknown", None)
+
+
+def test_undeclared_capabilities_are_counted(module: str, tmp_path: Path) -> None:
+    """Steps that an implementation does not declare are skipped, counted and reported."""
+    settings = Settings(1, connectable=f"direct:{module}:Idle", examples=0)
+    monkey = run(settings, tmp_path)
+    assert monkey.undeclared["kill"] > 5
+    assert monkey.undeclared["isr"] > 20
+    assert monkey.skipped >= sum(monkey.undeclared.values())
+
+
+def test_implementation_that_never_rests_is_unknown(module: str, tmp_path: Path) -> None:
+    """A cluster that does not come to rest proves nothing: the verdict is unknown."""
+    settings = Settings(1, connectable=f"direct:{module}:Idle", examples=9, with_stories=False)
+    result = run(settings, tmp_path)
+    assert result.unsettled > 0
+    assert result.verdict() == "unknown"
+    assert (tmp_path / "unsettled-1.story").exists()
+
+
+# -- the bundled adapter
+
+
+def _perform(harness: Harness, *lines: str) -> list[tuple[str, ...]]:
+    """Carry out the lines, and after each return what ZooKeeper held of orders-0."""
+    example = harness.begin((1, 2, 3))
+    seen = []
+    for line in lines:
+        done = harness.perform(example, s.parse_step(line))
+        partition = example.now.view.partitions.get(("orders", 0))
+        flight = partition.reassignment if partition else None
+        seen.append((done.result, str(partition and partition.assigned), str(flight is not None)))
+    harness.heal(example)
+    harness.end(example)
+    assert example.violations == []
+    return seen
+
+
+def test_hold_stops_between_two_effects(harness: Harness) -> None:
+    """A controller that is held after one effect has written the record and nothing else."""
+    seen = _perform(
+        harness, "create orders with 1,2", "hold after 1", "request orders-0 to 2,3", "resume"
+    )
+    assert seen[2:] == [("ok", "(1, 2)", "True"), ("ok", "(1, 2, 3)", "True")]
+
+
+def test_hold_after_none_stops_before_the_first_effect(harness: Harness) -> None:
+    """A controller that is held after no effect leaves a request where it is."""
+    seen = _perform(
+        harness, "create orders with 1,2", "hold after 0", "request orders-0 to 2,3", "resume"
+    )
+    assert seen[2:] == [("ok", "(1, 2)", "False"), ("ok", "(1, 2, 3)", "True")]
+
+
+def test_killed_controller_does_nothing_until_another_is_elected(harness: Harness) -> None:
+    """Without a controller a request waits; the next controller takes it."""
+    seen = _perform(
+        harness, "create orders with 1,2", "kill controller", "request orders-0 to 2,3", "elect"
+    )
+    assert seen[2:] == [("ok", "(1, 2)", "False"), ("ok", "(1, 2, 3)", "True")]
+
+
+def test_zombie_writes_nothing(harness: Harness) -> None:
+    """A controller that slept through its session's end is fenced when it wakes up."""
+    example = harness.begin((1, 2, 3))
+    for line in (
+        "create orders with 1,2",
+        "hold after 1",
+        "request orders-0 to 2,3",
+        "expire session",
+        "elect",
+        "resume",
+    ):
+        assert harness.perform(example, s.parse_step(line)).result == "ok"
+    refused = [t for t in example.transactions if t.error is not None and t.attempted]
+    harness.end(example)
+    assert refused, "the zombie's write was expected in the log, refused"
+    assert example.violations == []
+
+
+def test_steps_that_are_not_possible_are_skipped_with_a_reason(harness: Harness) -> None:
+    """A step that makes no sense now is skipped, and the reason is kept."""
+    example = harness.begin((1, 2))
+    reasons = [
+        harness.perform(example, s.parse_step(line)).why
+        for line in ("elect", "resume", "cancel orders-0", "3 joins orders-0", "broker 9 dies")
+    ]
+    harness.end(example)
+    assert "" not in reasons
+    assert example.effective_steps() == 0
+
+
+def test_unknown_fault_is_refused() -> None:
+    """A fault that does not exist is refused with the names of those that do."""
+    with pytest.raises(ValueError, match="drop-slice-exclusive"):
+        Bundled(faults=("no-such-fault",))

@@ -1,0 +1,189 @@
+"""Generation: what is drawn is possible, seeds repeat, and stories get short."""
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from reassure_conformance import steps as s
+from reassure_conformance.adapter import Adapter
+from reassure_conformance.bundled import Bundled
+from reassure_conformance.expected import EXPECTED
+from reassure_conformance.guide import TOUCHES, list_choices, next_step
+from reassure_conformance.harness import Done, Example, Harness
+from reassure_conformance.machine import Budget, generate
+from reassure_conformance.minimise import minimise
+from reassure_conformance.situation import Situation, why_not
+from reassure_conformance.story import Story
+from reassure_controller.faults import FAULTS
+from reassure_judge.verdicts import Violation
+from reassure_model.state import LeaderAndIsr, Partition, Reassignment
+from reassure_spec.clauses import load_clauses
+from reassure_spec.znodes import PartitionKey
+
+
+@dataclass
+class FakeView:
+    """A cluster as a judge would show it."""
+
+    partitions: Mapping[PartitionKey, Partition] = field(default_factory=dict)
+    live: frozenset[int] = frozenset({1, 2, 3, 4})
+
+
+MOVING = Partition(
+    assigned=(1, 2, 3),
+    state=LeaderAndIsr(1, 0, 1, (1, 2)),
+    reassignment=Reassignment((2, 3), 2),
+)
+RESTING = Partition(assigned=(2, 1), state=LeaderAndIsr(2, 0, 1, (2, 1)))
+
+
+def _situation(**changes: object) -> Situation:
+    view = FakeView({("orders", 0): MOVING, ("events", 0): RESTING})
+    situation = Situation((1, 2, 3, 4), view, up={1, 2, 3})
+    for name, value in changes.items():
+        setattr(situation, name, value)
+    return situation
+
+
+SITUATIONS = {
+    "empty": _situation(view=FakeView()),
+    "moving": _situation(),
+    "held": _situation(held=True),
+    "without a controller": _situation(acting=False),
+    "beside a sleeper": _situation(sleeper=True, acting=False),
+    "one broker left": _situation(up={1}),
+    "without capabilities": _situation(capabilities=frozenset()),
+}
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_drawn_steps_are_possible(name: str) -> None:
+    """Whatever is drawn, the guide makes a step that the harness would carry out."""
+    now, numbers = SITUATIONS[name], random.Random(4)
+    drawn = [next_step(now, frozenset(), numbers.randrange) for _ in range(400)]
+    impossible = {s.format_step(step) for step in drawn if why_not(step, now)}
+    assert impossible == set()
+
+
+def test_every_kind_of_step_is_drawn() -> None:
+    """Over the situations every kind of step that there is gets drawn."""
+    numbers = random.Random(5)
+    drawn = {
+        type(next_step(now, frozenset(), numbers.randrange))
+        for now in SITUATIONS.values()
+        for _ in range(1500)
+    }
+    assert drawn >= {*s.NEEDS, s.CreateTopic, s.Request, s.Burst, s.Change, s.Cancel, s.RawRequest}
+
+
+def test_wanted_clauses_raise_the_weight() -> None:
+    """A kind of step that touches a clause nobody has tested yet is drawn more often."""
+
+    def weight(wanted: frozenset[str]) -> int:
+        choices = list_choices(_situation(), wanted)
+        return next(choice.weight for choice in choices if choice.name == "die")
+
+    assert weight(frozenset({"election.clean"})) > weight(frozenset())
+
+
+def test_boosts_name_real_clauses() -> None:
+    """Every beginning by which a kind of step is boosted is that of some clause."""
+    clauses = tuple(load_clauses())
+    starts = {start for starts in TOUCHES.values() for start in starts}
+    assert {start for start in starts if not any(c.startswith(start) for c in clauses)} == set()
+
+
+def test_expected_kills_name_every_fault_and_real_clauses() -> None:
+    """The table of expected kills has exactly the planted faults, and clauses that exist."""
+    assert set(EXPECTED) == set(FAULTS)
+    named = {clause for clauses in EXPECTED.values() for clause in clauses}
+    assert named - set(load_clauses()) == set()
+
+
+def _generate(harness: Harness, seed: int) -> list[str]:
+    """Return what was done in a few generated examples, as text."""
+    told: list[str] = []
+    begin, perform = harness.begin, harness.perform
+
+    def noted_begin(*args: object, **kwargs: object) -> Example:
+        told.append("--")
+        return begin(*args, **kwargs)  # type: ignore[arg-type]
+
+    def noted_perform(example: Example, step: s.Step) -> Done:
+        told.append(s.format_step(step))
+        return perform(example, step)
+
+    harness.begin, harness.perform = noted_begin, noted_perform  # type: ignore[method-assign]
+    budget = Budget(examples=8, steps_per_example=6)
+    assert generate(harness, seed, budget, get_wanted=frozenset) is None
+    del harness.begin, harness.perform
+    return told
+
+
+def test_seeds_repeat(make_harness: Callable[[Adapter], Harness]) -> None:
+    """The same seed makes the same stories, another seed makes others."""
+    first, second, other = (_generate(make_harness(Bundled()), seed) for seed in (7, 7, 8))
+    assert first == second
+    assert first != other
+
+
+def test_generation_catches_and_shrinks_a_planted_fault(
+    make_harness: Callable[[Adapter], Harness],
+) -> None:
+    """Generated examples alone catch a controller that leaves the record, with a short story."""
+    harness = make_harness(Bundled(faults=("completion-keeps-child",)))
+    budget = Budget(examples=60, steps_per_example=8, shrink_s=4)
+    failure = generate(harness, 3, budget, get_wanted=frozenset)
+    assert failure is not None
+    assert failure.violation.clause == "complete.carried-out"
+    assert len(failure.story.steps) <= 8
+
+
+def _violation(clause: str) -> Violation:
+    return Violation(1, "", "", -1, clause, "", 0, "", "", "", "")
+
+
+def _tell_when(breaks: Callable[[list[str]], bool]) -> Callable[[Story], Example]:
+    """Make a teller whose stories break a clause when the predicate says so."""
+
+    def tell(story: Story) -> Example:
+        example = Example(story, "", _situation())
+        for step in story.steps:
+            example.done.append(Done(step, "ok", "", 0, 0))
+            if breaks([s.format_step(done.step) for done in example.done]):
+                example.violations.append(_violation("drop.leader-kept"))
+                break
+        return example
+
+    return tell
+
+
+def test_minimise_leaves_only_what_matters() -> None:
+    """Steps that the violation does not need are left out, and what comes after it as well."""
+    lines = ["elect", "cut connection", "hold after 9", "resume", "kill controller", "elect"]
+    story = Story("long", tuple(map(s.parse_step, lines)))
+
+    def breaks(told: list[str]) -> bool:
+        return any(line.startswith("hold") for line in told) and "kill controller" in told
+
+    found = minimise(story, "drop.leader-kept", _tell_when(breaks))
+    assert found is not None
+    assert [s.format_step(step) for step in found[0].steps] == ["hold after 0", "kill controller"]
+
+
+def test_minimise_simplifies_steps() -> None:
+    """A request for several partitions becomes one for the partition that matters."""
+    story = Story("wide", (s.parse_step("request orders-0 to 1 and orders-1 to 2"),))
+    found = minimise(
+        story, "drop.leader-kept", _tell_when(lambda told: any("orders-1" in t for t in told))
+    )
+    assert found is not None
+    assert [s.format_step(step) for step in found[0].steps] == ["request orders-1 to 2"]
+
+
+def test_minimise_gives_up_on_what_does_not_repeat() -> None:
+    """A story that does not break the clause again is not called shorter."""
+    story = Story("once", (s.Elect(),))
+    assert minimise(story, "drop.leader-kept", _tell_when(lambda _: False)) is None

@@ -1,0 +1,247 @@
+"""Runs from the command line: exit codes, the one document, run directories and their replay."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reassure_conformance import cli
+from reassure_conformance.evidence import draw_diagram, judge_again, read_json
+from reassure_conformance.story import read_story
+from reassure_zookeeper.txnlog import read_logs
+
+HEAD = [
+    "verb",
+    "version",
+    "verdict",
+    "exit_code",
+    "seconds",
+    "seed",
+    "profile",
+    "readings",
+    "counts",
+]
+"""What every document begins with."""
+VIOLATION = {"clause", "topic", "partition", "zxid", "path", "session", "before", "after"}
+
+
+def _call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    """Run one command line and return its exit code and what it printed."""
+    code = cli.run_command([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def _document(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
+    """Run one command line with JSON output and return its document."""
+    code, out, _ = _call(capsys, *arguments, "--format", "json")
+    document: dict[str, Any] = json.loads(out)
+    assert list(document)[: len(HEAD)] == HEAD
+    assert document["exit_code"] == code
+    return document
+
+
+@pytest.fixture(scope="module")
+def failed_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a run that caught a planted fault."""
+    directory = tmp_path_factory.mktemp("runs") / "failed"
+    arguments = ["run", "--fault", "isr-keeps-removed", "--examples", "0", "--seed", "1"]
+    assert cli.run_command([*arguments, "--out", str(directory)]) == 1
+    return directory
+
+
+def test_planted_fault_is_violated_with_a_short_story(failed_run: Path) -> None:
+    """A planted fault ends in exit code 1 and a shrunk story of at most eight steps."""
+    report = read_json(failed_run / "report.json")
+    assert (report["verdict"], report["exit_code"]) == ("violated", 1)
+    assert report["clause"] == "complete.isr-before-assigned"
+    assert len(report["story"]) <= 8
+    assert report["repeats"] is True
+    assert set(report["violations"][0]) >= VIOLATION
+
+
+def test_run_directory_holds_what_it_takes_to_repeat(failed_run: Path) -> None:
+    """A run directory has settings, story, readable transactions, a log and the report."""
+    assert read_json(failed_run / "run.json")["seed"] == 1
+    story = read_story(failed_run / "failure.story")
+    assert story.violates == "complete.isr-before-assigned"
+    lines = (failed_run / "transactions.jsonl").read_text().splitlines()
+    assert len(lines) == len(list(read_logs(failed_run / "log")))
+    assert all("zxid" in json.loads(line) for line in lines)
+    assert (failed_run / "zookeeper" / "version-2").is_dir()
+
+
+def test_kept_log_shows_the_same_violation(failed_run: Path) -> None:
+    """The judge finds the violation again in the log that the run kept, without any process."""
+    report = read_json(failed_run / "report.json")
+    found = judge_again(failed_run, report["profile"], {})
+    assert [v.as_dict() for v in found] == report["violations"]
+
+
+def test_replay_says_same_violation(failed_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Replaying a run against the same implementation finds the same violation, exit code 1."""
+    document = _document(capsys, "replay", failed_run)
+    assert document["verdict"] == "violated"
+    assert (document["same_violation"], document["same_in_log"]) == (True, True)
+
+
+def test_replay_says_passed_now(
+    failed_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Replaying against an implementation without the fault passes now, exit code 3."""
+    mended = tmp_path / "mended"
+    mended.mkdir()
+    for entry in failed_run.iterdir():
+        if entry.name != "zookeeper":
+            (mended / entry.name).symlink_to(entry)
+    run = read_json(failed_run / "run.json")
+    (mended / "run.json").unlink()
+    (mended / "run.json").write_text(json.dumps({**run, "faults": []}))
+    code, out, _ = _call(capsys, "replay", mended)
+    assert code == 3
+    assert "passed now" in out
+    assert "shows the same violation" in out
+
+
+def test_saved_failure_is_told_first_and_is_stale_when_it_passes(
+    failed_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A saved failure that passes now is reported as stale and keeps the run from holding."""
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    (saved / "old.story").write_text((failed_run / "failure.story").read_text())
+    out = tmp_path / "run"
+    arguments = ("run", "--failures", saved, "--examples", 0, "--out", out)
+    document = _document(capsys, *arguments)
+    assert document["stale"] == ["old"]
+    assert document["exit_code"] == 3
+
+
+def test_shipped_stories_alone_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The stories alone exercise every required clause, so a run without examples holds."""
+    document = _document(capsys, "run", "--examples", 0, "--seed", 5, "--out", tmp_path / "run")
+    assert (document["verdict"], document["seed"]) == ("holds", 5)
+    counts = document["counts"]
+    assert counts["clauses_exercised"] == counts["clauses_required"]
+    assert {"examples", "steps", "transactions"} <= set(counts)
+    assert not (tmp_path / "run" / "zookeeper").exists()
+
+
+def test_run_without_stories_is_vacuous(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run that exercises nothing does not hold: it is vacuous, exit code 3."""
+    arguments = ("run", "--no-stories", "--examples", 0, "--out", tmp_path / "run")
+    document = _document(capsys, *arguments)
+    assert (document["verdict"], document["exit_code"]) == ("vacuous", 3)
+    assert "complete.carried-out" in document["not_exercised"]
+
+
+def test_diagram_names_actors_and_steps(failed_run: Path) -> None:
+    """The space-time diagram has a lane for each actor, every step and every transaction."""
+    failure = read_json(failed_run / "failure.json")
+    transactions = list(read_logs(failed_run / "log"))
+    lines = list(draw_diagram(failure["steps"], transactions, failure["chroot"]))
+    assert "client" in lines[0]
+    assert "ctl 1001" in lines[0]
+    text = "\n".join(lines)
+    assert all(f"> {step['step']}" in text for step in failure["steps"])
+    assert "child orders/0" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["no-such-verb"], 64),
+        (["check", "--profile", "kip-1"], 64),
+        (["run", "--reading", "drop.slice"], 64),
+        (["run", "--reading", "drop.slice=sideways"], 64),
+        (["run", "-i", "nothing", "--out", "{tmp}/run"], 78),
+        (["run", "-i", "direct:no.such.module:Thing", "--out", "{tmp}/run"], 78),
+        (["faults", "no-such-fault"], 64),
+        (["explain", "no.such.clause"], 64),
+        (["replay", "{tmp}"], 65),
+        (["replay", "{tmp}/absent"], 64),
+        (["audit", "{tmp}"], 65),
+        (["prove", "no-such-theorem"], 64),
+        (["--help"], 0),
+        (["--version"], 0),
+    ],
+)
+def test_exit_codes(
+    arguments: list[str], code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Usage, data and configuration errors have exit codes of their own, and say something."""
+    got, out, err = _call(capsys, *(text.format(tmp=tmp_path) for text in arguments))
+    assert got == code
+    assert out or err
+
+
+def test_taken_directory_is_refused(failed_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run does not overwrite the directory of another run."""
+    code, _, err = _call(capsys, "run", "--examples", 0, "--out", failed_run)
+    assert code == 78
+    assert "holds a run already" in err
+
+
+def test_bad_saved_story_is_bad_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A saved story that cannot be read is bad data, named with its line."""
+    (tmp_path / "bad.story").write_text("elect\ndance\n")
+    out = tmp_path / "run"
+    code, _, err = _call(capsys, "run", "--failures", tmp_path, "--examples", 0, "--out", out)
+    assert code == 65
+    assert "bad.story:2" in err
+
+
+def test_our_own_mistakes_are_neither_pass_nor_violation(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An unexpected exception is an internal error with exit code 70, and says how to report it."""
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("reassure_conformance.matrix.make_matrix", fail)
+    code, _, err = _call(capsys, "spec", "matrix")
+    assert code == 70
+    assert "report it" in err
+
+
+@pytest.mark.parametrize("verb", ["list", "readings", "findings", "matrix"])
+def test_spec_verbs_print_one_document(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each look into the spec prints one document with the common head and its records."""
+    document = _document(capsys, "spec", verb)
+    assert document["verb"] == f"spec {verb}"
+    assert len(document[verb]) == sum(document["counts"].values())
+
+
+def test_explain_shows_clause_and_run(failed_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`explain` tells a clause from its id, and a violation from the directory of its run."""
+    _, clause, _ = _call(capsys, "explain", "drop.leader-kept")
+    assert "A drop MUST keep the leader." in clause
+    _, run, _ = _call(capsys, "explain", failed_run)
+    assert "VIOLATED complete.isr-before-assigned" in run
+    assert "reassure replay" in run
+
+
+def test_markdown_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """The form `markdown` prints a table that a document can take over."""
+    _, out, _ = _call(capsys, "spec", "readings", "--format", "markdown")
+    assert "| name | values | why | source |" in out
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """Help and the clause list load neither solver, nor Spark, nor Hypothesis, nor ZooKeeper."""
+    program = (
+        "import sys; from reassure_conformance.cli import run_command;"
+        "run_command(['--help']); run_command(['explain', 'drop.leader-kept']);"
+        "heavy = {'z3', 'pyspark', 'hypothesis', 'kazoo', 'reassure_controller'};"
+        "sys.exit(len(heavy & set(sys.modules)))"
+    )
+    environment = {**os.environ, "NO_COLOR": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
