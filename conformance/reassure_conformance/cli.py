@@ -23,7 +23,6 @@ from reassure_conformance.report import (
     EXIT_UNAVAILABLE,
     EXIT_USAGE,
     Document,
-    get_version,
 )
 
 INTERRUPTED: Final = 130
@@ -130,7 +129,7 @@ class _Progress:
 
 
 @click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(get_version(), prog_name="reassure")
+@click.version_option(package_name="reassure", prog_name="reassure")
 def cli() -> None:
     """Hold a partition reassignment implementation to an executable reference model."""
 

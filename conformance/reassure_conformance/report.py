@@ -7,7 +7,6 @@ Every verb's document begins alike: `verb`, `version`, `verdict`, `exit_code`, `
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 HOLDS: Final = "holds"
@@ -26,6 +25,8 @@ EXIT_CODES: Final[Mapping[str, int]] = {HOLDS: 0, VIOLATED: 1, UNKNOWN: 2, VACUO
 
 def get_version() -> str:
     """Return the version of the installed distribution."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version("reassure")
     except PackageNotFoundError:
