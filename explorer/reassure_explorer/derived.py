@@ -1,0 +1,416 @@
+"""The derived engine: the same answers as the plain one, many times faster, from the same model.
+
+Nothing of the model is written twice. An action is run in Python, on a state that notes what is
+read, only for a combination of values that has not been met before; the path it took goes into a
+decision diagram (`diagrams`). A compiled kernel walks the diagrams for all other states. States are
+packed words in sorted runs (`runs`); each level is the successors of the level before, less what
+was seen. Predecessors are not kept: a story is found backwards, by expanding the level before again
+until a state turns up that leads where the story goes on. Every story is then told forwards by the
+plain model, which must agree.
+
+What is checked while it runs: paths must not contradict each other (`NotDeterministic`), some are
+traced twice, and on every level a few states are expanded by the plain functions as well.
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from reassure_explorer import kernels
+from reassure_explorer.diagrams import LEAF, MISSING, NO, YES, Diagrams, NotDeterministic
+from reassure_explorer.interface import Model, ModelError, Noted
+from reassure_explorer.packing import Layout, Words
+from reassure_explorer.result import Budget, ExploreResult, Story, StoryStep, Violation
+from reassure_explorer.runs import (
+    Run,
+    StoredLevel,
+    Visited,
+    as_rows,
+    make_run,
+    merge_all,
+    sort_unique,
+    store_level,
+)
+from reassure_explorer.tracing import Path, trace_action, trace_check
+
+BUFFER_STATES: Final = 1 << 18
+MISSES: Final = 128
+CHECKED_PER_LEVEL: Final = 2
+TRACED_TWICE: Final = 8
+"""Every so many paths one is traced a second time."""
+
+
+class EngineError(RuntimeError):
+    """The derived engine and the plain model disagree: a fault of the engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where an exploration stands after a level."""
+
+    depth: int
+    distinct: int
+    generated: int
+    frontier: int
+    seconds: float
+
+
+def explore_derived(
+    model: Model,
+    *,
+    keep_going: bool = False,
+    budget: Budget | None = None,
+    threads: int = 1,
+    progress: Callable[[Progress], None] | None = None,
+) -> ExploreResult:
+    """Visit every reachable state.
+
+    Raises RangeError when a value leaves its range, NotDeterministic for a model that depends on
+    more than its fields, EngineError when the engine contradicts the plain model.
+    """
+    engine = Engine(model, threads)
+    return engine.run(keep_going=keep_going, budget=budget or Budget(), progress=progress)
+
+
+def warm_kernels(words: int) -> float:
+    """Compile the kernels, or load them from the cache; answer the seconds that took."""
+    started = time.perf_counter()
+    run = make_run(words, 1)
+    run[...] = 1
+    merge_all([run.copy(), run.copy()], words)
+    visited = Visited()
+    visited.add(sort_unique(run.copy()))
+    visited.subtract_from(run.copy())
+    store_level(run).restore()
+    return time.perf_counter() - started
+
+
+class Engine:
+    """Diagrams and states of one exploration. `run` may be called once."""
+
+    def __init__(self, model: Model, threads: int = 1) -> None:
+        self.model, self.layout, self.threads = model, Layout(model), threads
+        self.instances = model.instances
+        self.checks: tuple[Callable[[Any], bool], ...] = (
+            *(_broken(invariant.find) for invariant in model.invariants),
+            *(goal.reached for goal in model.goals),
+        )
+        names = [action.describe(parameter) for action, parameter in self.instances]
+        names += [f"check {c.name}" for c in model.checks]
+        self.diagrams = Diagrams(self.layout, names)
+        self.levels: list[StoredLevel] = []
+        self.visited = Visited()
+        self.generated = 0
+        self.hits: npt.NDArray[np.int64] = np.zeros(256, dtype=np.int64)
+        self.unfinished: str | None = None
+        self._lock = threading.Lock()
+        self._found: dict[int, tuple[int, Words]] = {}
+        self._peak_bytes = 0
+
+    def _warm_kernels(self) -> float:
+        """Compile the kernels that walk diagrams, or load them; answer the seconds all took."""
+        started = time.perf_counter()
+        warm_kernels(self.layout.words)
+        d, words = self.diagrams, self.layout.words
+        nothing, misses = make_run(words, 0), np.empty((0, 2), dtype=np.int64)
+        rows, none = nothing.reshape(0, words), np.empty(0, dtype=np.int64)
+        kernel = kernels.expand_word if words == 1 else kernels.expand_row
+        kernel(nothing, 0, d.roots, d.codes, d.children, d.clear, d.put, nothing, misses, self.hits)
+        kernels.judge(rows, 0, none, d.roots, d.codes, d.children, none, misses)
+        return time.perf_counter() - started
+
+    # Learning --------------------------------------------------------------------------------
+
+    def _trace(self, root: int, words: Words) -> Path:
+        if root < len(self.instances):
+            return trace_action(self.layout, *self.instances[root], words)
+        return trace_check(self.layout, self.checks[root - len(self.instances)], words)
+
+    def find_leaf(self, root: int, words: Words) -> int:
+        """Return the leaf that a state comes to, asking the plain function where it is not known.
+
+        Raises NotDeterministic.
+        """
+        leaf = self.diagrams.walk(root, words)
+        if leaf != MISSING:
+            return leaf
+        path = self._trace(root, words)
+        leaf = self.diagrams.learn(root, path)
+        if self.diagrams.paths % TRACED_TWICE == 0 and self._trace(root, words) != path:
+            raise NotDeterministic(
+                f"model {self.model.name}: {self.diagrams.names[root]} did not do the same when it "
+                "was run twice on one state"
+            )
+        return leaf
+
+    # Expanding -------------------------------------------------------------------------------
+
+    def expand(self, states: Run) -> list[Run]:
+        """Return the successors of states as runs, repetitions between runs included."""
+        words = self.layout.words
+        kernel = kernels.expand_word if words == 1 else kernels.expand_row
+        count = len(self.instances)
+        out = make_run(words, max(BUFFER_STATES, 2 * count))
+        misses = np.empty((MISSES + count, 2), dtype=np.int64)
+        hits = np.zeros(len(self.diagrams.clear), dtype=np.int64)
+        runs = Visited()
+        start = filled = produced_in_all = 0
+        while start < len(states):
+            d = self.diagrams
+            if len(hits) < len(d.clear):
+                hits = np.concatenate([hits, np.zeros(len(d.clear) - len(hits), dtype=np.int64)])
+            start, produced, missed = kernel(
+                states, start, d.roots[:count], d.codes, d.children, d.clear, d.put,
+                out[filled:], misses, hits,
+            )  # fmt: skip
+            filled += produced
+            produced_in_all += produced
+            if missed:
+                extra = self._resolve(as_rows(states), misses[:missed], hits)
+                produced_in_all += len(extra)
+                if len(extra):
+                    runs.add_any(sort_unique(extra if words > 1 else extra.reshape(-1)))
+            if filled + count > len(out) or start == len(states):
+                runs.add_any(sort_unique(out[:filled]))
+                filled = 0
+                if self._is_too_late():
+                    break
+        with self._lock:
+            self.generated += produced_in_all
+            self._add_hits(hits)
+        return runs.runs
+
+    def _add_hits(self, hits: npt.NDArray[np.int64]) -> None:
+        if len(hits) > len(self.hits):
+            more = np.zeros(len(hits) - len(self.hits), dtype=np.int64)
+            self.hits = np.concatenate([self.hits, more])
+        self.hits[: len(hits)] += hits
+
+    def _resolve(
+        self, rows: Run, misses: npt.NDArray[np.int64], hits: npt.NDArray[np.int64]
+    ) -> Run:
+        """Return the successors of states whose paths the kernel did not know."""
+        made: list[Words] = []
+        with self._lock:
+            for i, root in misses.tolist():
+                words = tuple(rows[i].tolist())
+                leaf = self.find_leaf(root, words)
+                if leaf == LEAF - NO:
+                    continue
+                made.append(self.diagrams.apply(leaf, words))
+                if LEAF - leaf < len(hits):
+                    hits[LEAF - leaf] += 1
+                else:
+                    late = np.zeros(LEAF - leaf + 1, dtype=np.int64)
+                    late[-1] = 1
+                    self._add_hits(late)
+        return np.array(made, dtype=np.uint64).reshape(len(made), self.layout.words)
+
+    def _is_too_late(self) -> bool:
+        seconds = self._budget.seconds
+        if seconds is not None and time.perf_counter() - self._started > seconds:
+            self.unfinished = f"the budget of {seconds} s is used up"
+            return True
+        return False
+
+    def _next_level(self, frontier: Run) -> Run:
+        """Return the states one step away that were never seen before."""
+        parts = [frontier]
+        if self.threads > 1 and len(frontier) >= 4096:
+            parts = np.array_split(frontier, 4 * self.threads)
+        if len(parts) == 1:
+            runs = self.expand(frontier)
+        else:
+            with ThreadPoolExecutor(self.threads) as pool:
+                runs = [run for made in pool.map(self.expand, parts) for run in made]
+        pending = sum(run.nbytes for run in runs)
+        self._peak_bytes = max(self._peak_bytes, self.bytes + pending)
+        return self.visited.subtract_from(merge_all(runs, self.layout.words))
+
+    @property
+    def bytes(self) -> int:
+        """Memory in use for states."""
+        return self.visited.bytes + sum(level.data.nbytes for level in self.levels)
+
+    # Checking --------------------------------------------------------------------------------
+
+    def _judge(self, level: Run) -> None:
+        """Look for broken invariants and reached goals among the states of a new level."""
+        first = len(self.instances)
+        pending = [c for c in range(len(self.checks)) if c not in self._found]
+        if not pending:
+            return
+        rows, d = as_rows(level), self.diagrams
+        roots = np.array([first + c for c in pending], dtype=np.int64)
+        found = np.full(len(pending), -1, dtype=np.int64)
+        misses = np.empty((MISSES + len(pending), 2), dtype=np.int64)
+        start = 0
+        while start < len(rows):
+            start, missed = kernels.judge(
+                rows, start, roots, d.roots, d.codes, d.children, found, misses
+            )
+            for i, c in misses[:missed].tolist():
+                leaf = self.find_leaf(first + pending[c], tuple(rows[i].tolist()))
+                if leaf == LEAF - YES and (found[c] < 0 or i < found[c]):
+                    found[c] = i
+        for c, i in zip(pending, found.tolist(), strict=True):
+            if i >= 0:
+                self._found[c] = (len(self.levels) - 1, tuple(rows[i].tolist()))
+
+    def _check_against_plain(self, level: Run) -> None:
+        """Expand a few states by the plain functions as well. Raises EngineError."""
+        rows = as_rows(level)
+        step = max(1, len(rows) // CHECKED_PER_LEVEL)
+        for row in rows[::step][:CHECKED_PER_LEVEL]:
+            words = tuple(row.tolist())
+            state = self.layout.unpack(words)
+            for root, (action, parameter) in enumerate(self.instances):
+                after = action.step(state, parameter)
+                after = after.state if isinstance(after, Noted) else after
+                leaf = self.find_leaf(root, words)
+                ours = None if leaf == LEAF - NO else self.diagrams.apply(leaf, words)
+                plain = None if after is None else self.layout.pack(after)
+                if ours != plain:
+                    raise EngineError(self._describe_difference(root, state, ours, after))
+
+    def _describe_difference(self, root: int, state: Any, ours: Words | None, plain: Any) -> str:
+        derived = "not possible" if ours is None else self.layout.unpack(ours)
+        return (
+            f"model {self.model.name}: {self.diagrams.names[root]} in {state}: plain says "
+            f"{'not possible' if plain is None else plain}, derived says {derived}. Either the "
+            "action depends on more than its state and parameter, or it uses a field in a way "
+            "that a traced state answers differently from a plain one"
+        )
+
+    # Telling ---------------------------------------------------------------------------------
+
+    def tell(self, depth: int, words: Words) -> Story:
+        """Return a shortest story to a state of that depth, as the plain model tells it.
+
+        Raises EngineError where the plain model does not come to the same states.
+        """
+        way: list[tuple[int, Words]] = []
+        d, count = self.diagrams, len(self.instances)
+        for before in range(depth - 1, -1, -1):
+            rows = as_rows(self.levels[before].restore())
+            target = np.array(words, dtype=np.uint64)
+            i, root = kernels.find_source(
+                rows, target, d.roots[:count], d.codes, d.children, d.clear, d.put
+            )
+            if i < 0:
+                raise EngineError(f"nothing of depth {before} leads to {self.layout.unpack(words)}")
+            way.append((int(root), words))
+            words = tuple(rows[i].tolist())
+        return self._retell(words, way[::-1])
+
+    def _retell(self, first: Words, way: list[tuple[int, Words]]) -> Story:
+        state = initial = self.layout.unpack(first)
+        steps: list[StoryStep] = []
+        for root, words in way:
+            action, parameter = self.instances[root]
+            after = action.step(state, parameter)
+            after = after.state if isinstance(after, Noted) else after
+            if after is None or self.layout.pack(after) != words:
+                raise EngineError(self._describe_difference(root, state, words, after))
+            state = after
+            steps.append(StoryStep(action.name, parameter, action.describe(parameter), state))
+        return Story(initial, tuple(steps))
+
+    # The whole -------------------------------------------------------------------------------
+
+    def run(
+        self,
+        *,
+        keep_going: bool,
+        budget: Budget,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> ExploreResult:
+        """Explore level by level and report."""
+        compiling = self._warm_kernels()
+        self._started, self._budget = time.perf_counter(), budget
+        packed = [self.layout.pack(state) for state in self.model.initial_states]
+        first = np.array(packed, dtype=np.uint64).reshape(len(packed), self.layout.words)
+        frontier = sort_unique(first.reshape(-1) if self.layout.words == 1 else first)
+        distinct = 0
+        while len(frontier):
+            distinct += len(frontier)
+            self.visited.add(frontier)
+            self.levels.append(store_level(frontier))
+            self._judge(frontier)
+            self._check_against_plain(frontier)
+            if progress is not None:
+                seconds = time.perf_counter() - self._started
+                depth = len(self.levels) - 1
+                progress(Progress(depth, distinct, self.generated, len(frontier), seconds))
+            if self._is_broken() and not keep_going:
+                self.unfinished = "stopped at the first level with a violation"
+            self.unfinished = self.unfinished or self._find_limit(distinct)
+            if self.unfinished is not None:
+                break
+            frontier = self._next_level(frontier)
+            if self.unfinished is not None:
+                break
+        return self._report(distinct, compiling)
+
+    def _is_broken(self) -> bool:
+        return any(c < len(self.model.invariants) for c in self._found)
+
+    def _find_limit(self, distinct: int) -> str | None:
+        budget = self._budget
+        if budget.states is not None and distinct >= budget.states:
+            return f"the budget of {budget.states} states is used up"
+        if budget.mebibytes is not None and self._peak_bytes >= budget.mebibytes << 20:
+            return f"the budget of {budget.mebibytes} MiB is used up"
+        return "time" if self._is_too_late() and self.unfinished is None else self.unfinished
+
+    def _report(self, distinct: int, compiling: float) -> ExploreResult:
+        invariants, goals = self.model.invariants, self.model.goals
+        violations: list[Violation] = []
+        for c, (depth, words) in sorted(self._found.items(), key=lambda item: item[1][0]):
+            if c < len(invariants):
+                story = self.tell(depth, words)
+                reason = invariants[c].find(story.last)
+                if reason is None:
+                    raise EngineError(f"plain {invariants[c].name} holds in {story.last}")
+                violations.append(Violation(invariants[c].name, reason, story))
+        reached = {g.name: self._found.get(len(invariants) + n) for n, g in enumerate(goals)}
+        actions = Counter({action.name: 0 for action in self.model.actions})
+        notes: Counter[str] = Counter()
+        for leaf, times in enumerate(self.hits.tolist()):
+            if times:
+                root, noted = self.diagrams.leaves[leaf]
+                actions[self.instances[root][0].name] += times
+                for note in noted:
+                    notes[note] += times
+        return ExploreResult(
+            model=self.model.name,
+            engine="derived",
+            distinct=distinct,
+            generated=self.generated,
+            levels=tuple(level.size for level in self.levels),
+            violations=tuple(violations),
+            goals={name: None if at is None else at[0] for name, at in reached.items()},
+            invariants=tuple(invariant.name for invariant in invariants),
+            actions=dict(actions),
+            notes=dict(notes),
+            unfinished=self.unfinished,
+            seconds=time.perf_counter() - self._started,
+            seconds_compiling=compiling,
+            plain_runs=self.diagrams.paths,
+            bytes_per_state=max(self.bytes, self._peak_bytes) / distinct,
+            details={"words": self.layout.words, "bits": self.layout.bits},
+        )
+
+
+def _broken(find: Callable[[Any], str | None]) -> Callable[[Any], bool]:
+    return lambda state: find(state) is not None
+
+
+__all__ = ["Engine", "EngineError", "ModelError", "Progress", "explore_derived", "warm_kernels"]

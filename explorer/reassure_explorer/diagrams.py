@@ -1,0 +1,143 @@
+"""Decision diagrams that are learned path by path, in arrays that a compiled kernel can walk.
+
+One diagram (root) for each action instance and each check. A node asks for one cell and has a child
+for each value of it. A child is a node (0 and up), `MISSING` where no path has gone yet, or a leaf:
+`LEAF - n`. Leaf `NO` says that an action is not possible or a check false, leaf `YES` that a check
+is true; every other leaf says which bits of the state to clear and which to set.
+
+A path can only be learned if it agrees with the paths before it: where two runs read the same
+values they must next read the same cell and end the same way. A model for which that is not so is
+not a deterministic function of what it reads, and is refused.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from reassure_explorer.interface import ModelError
+from reassure_explorer.packing import Layout, Words
+from reassure_explorer.tracing import Path
+
+MISSING: Final = -1
+LEAF: Final = -2
+NO: Final = 0
+YES: Final = 1
+
+U64 = npt.NDArray[np.uint64]
+I32 = npt.NDArray[np.int32]
+
+
+class NotDeterministic(ModelError):
+    """A function of the model whose answer depends on more than the fields it reads."""
+
+
+def _grow(array: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
+    if size <= len(array):
+        return array
+    grown = np.full((max(size, 2 * len(array)), *array.shape[1:]), fill, dtype=array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+class Diagrams:
+    """The diagrams of a model's action instances and checks.
+
+    `names` describes each root, for messages.
+    """
+
+    def __init__(self, layout: Layout, names: Sequence[str]) -> None:
+        self.layout, self.names = layout, tuple(names)
+        self.roots: I32 = np.full(len(self.names), MISSING, dtype=np.int32)
+        self.codes: U64 = np.zeros(1024, dtype=np.uint64)
+        """For each node: first child << 32 | word << 16 | shift << 8 | width."""
+        self.children: I32 = np.full(8192, MISSING, dtype=np.int32)
+        self.clear: U64 = np.zeros((256, layout.words), dtype=np.uint64)
+        self.put: U64 = np.zeros((256, layout.words), dtype=np.uint64)
+        self.leaves: list[tuple[int, tuple[str, ...]]] = [(-1, ()), (-1, ())]
+        """For each leaf: the root it belongs to and the notes of the step."""
+        self.paths = 0
+        self._cells: list[int] = []
+        self._firsts: list[int] = []
+        self._used = 0
+        self._known_leaves: dict[tuple[int, tuple[str, ...], tuple[int, ...]], int] = {}
+
+    def walk(self, root: int, words: Words) -> int:
+        """Return the leaf (`LEAF - n`) that a state comes to, or MISSING."""
+        at = int(self.roots[root])
+        layout, children = self.layout, self.children
+        while at >= 0:
+            at = int(children[self._firsts[at] + layout.read_cell(words, self._cells[at])])
+        return at
+
+    def learn(self, root: int, path: Path) -> int:
+        """Add a path and return its leaf. Raises NotDeterministic where it contradicts another."""
+        self.paths += 1
+        slot = -1
+        at = int(self.roots[root])
+        for cell, value in path.reads:
+            if at == MISSING:
+                at = self._add_node(cell)
+                self._link(root, slot, at)
+            if at < 0 or self._cells[at] != cell:
+                raise self._contradiction(root, path)
+            slot = self._firsts[at] + value
+            at = int(self.children[slot])
+        leaf = self._find_leaf(root, path)
+        if at == MISSING:
+            self._link(root, slot, leaf)
+        elif at != leaf:
+            raise self._contradiction(root, path)
+        return leaf
+
+    def _contradiction(self, root: int, path: Path) -> NotDeterministic:
+        return NotDeterministic(
+            f"model {self.layout.model.name}: {self.names[root]} read the same values twice and "
+            f"then did not do the same (cells {[cell for cell, _ in path.reads]}): it depends on "
+            "more than the fields of the state. Look for globals, random numbers, clocks, or a "
+            "value that is kept between calls"
+        )
+
+    def _link(self, root: int, slot: int, child: int) -> None:
+        if slot < 0:
+            self.roots[root] = child
+        else:
+            self.children[slot] = child
+
+    def _add_node(self, cell: int) -> int:
+        node, place = len(self._cells), self.layout.cells[cell]
+        first, self._used = self._used, self._used + (1 << place.width)
+        self.children = _grow(self.children, self._used, MISSING)
+        self.codes = _grow(self.codes, node + 1, 0)
+        self.codes[node] = first << 32 | place.word << 16 | place.shift << 8 | place.width
+        self._cells.append(cell)
+        self._firsts.append(first)
+        return node
+
+    def _find_leaf(self, root: int, path: Path) -> int:
+        if path.writes is None:
+            return LEAF - NO
+        if not path.writes and self.names[root].startswith("check "):
+            return LEAF - YES
+        clear, put = [0] * self.layout.words, [0] * self.layout.words
+        for number, value in path.writes.items():
+            cell = self.layout.cells[number]
+            clear[cell.word] |= (1 << cell.width) - 1 << cell.shift
+            put[cell.word] |= value << cell.shift
+        key = (root, path.notes, (*clear, *put))
+        known = self._known_leaves.get(key)
+        if known is None:
+            known = len(self.leaves)
+            self._known_leaves[key] = known
+            self.clear = _grow(self.clear, known + 1, 0)
+            self.put = _grow(self.put, known + 1, 0)
+            self.clear[known] = np.array(clear, dtype=np.uint64)
+            self.put[known] = np.array(put, dtype=np.uint64)
+            self.leaves.append((root, path.notes))
+        return LEAF - known
+
+    def apply(self, leaf: int, words: Words) -> Words:
+        """Return the packed state after the step that ends in this leaf (`LEAF - n`)."""
+        clear, put = self.clear[LEAF - leaf], self.put[LEAF - leaf]
+        return tuple(word & ~int(c) | int(p) for word, c, p in zip(words, clear, put, strict=True))

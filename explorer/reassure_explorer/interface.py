@@ -1,0 +1,212 @@
+"""What a model is: fields with finite ranges, initial states, actions, invariants and goals.
+
+A model is ordinary Python. Its state is read by field name and is never changed; an action returns
+a new one by `state.replace(field=value)`, or None where it is not possible:
+
+    def join(state: State, replica: int) -> State | None:
+        if replica in state.isr or replica not in state.live:
+            return None
+        return state.replace(isr=state.isr | {replica})
+
+    Action("join", join, parameters=(1, 2, 3))
+
+An action may depend on nothing but the state and its parameter. It looks at fields through the
+state it is given, as late and as little as it can: the engine that is derived from the model learns
+one case for every different combination of what an action read. Take one action for each broker in
+place of a loop over brokers, and ask `broker in state.live` in place of copying the set.
+
+Sets answer as frozensets do, sequences as tuples do. `copy a field whole` and `compare by id order`
+are allowed, and cost more or rule out symmetry.
+"""
+
+import keyword
+from collections import namedtuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+from reassure_explorer.domains import (
+    Choice,
+    Domain,
+    Flag,
+    Int,
+    Option,
+    OutOfRange,
+    SequenceOf,
+    SetOf,
+)
+
+__all__ = [
+    "Action",
+    "Choice",
+    "Domain",
+    "Flag",
+    "Goal",
+    "Int",
+    "Invariant",
+    "Model",
+    "ModelError",
+    "Noted",
+    "Option",
+    "RangeError",
+    "SequenceOf",
+    "SetOf",
+    "State",
+    "Symmetry",
+]
+
+
+class ModelError(ValueError):
+    """A model that cannot be explored, with the reason."""
+
+
+class RangeError(ModelError):
+    """An initial state or an action gave a field a value outside its declared range."""
+
+
+class State(Protocol):
+    """A state as actions, invariants and goals see it: a value for every field, by name."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the value of a field."""
+
+    def replace(self, **changes: Any) -> "State":
+        """Return this state with some fields changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A new state, and words about the step that are counted for coverage (clause ids)."""
+
+    state: State
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something that can happen, once for each parameter."""
+
+    name: str
+    step: Callable[[Any, Any], Any]
+    """From state and parameter to the next state, a Noted one, or None where it cannot happen."""
+    parameters: tuple[Any, ...] = (None,)
+    fair: bool = False
+    """Whether it is bound to happen where it stays possible for ever (weak fairness)."""
+
+    def describe(self, parameter: Any) -> str:
+        """Return the action with its parameter, as stories print it."""
+        return self.name if parameter is None else f"{self.name} {_in_words(parameter)}"
+
+
+def _in_words(parameter: Any) -> str:
+    return "-".join(map(str, parameter)) if isinstance(parameter, tuple) else str(parameter)
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """What must be true of every state, named by its clause."""
+
+    name: str
+    find: Callable[[Any], str | None]
+    """Answers why it is broken, None where it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A kind of state that must be reachable, or the invariants hold of too little."""
+
+    name: str
+    reached: Callable[[Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Symmetry:
+    """Members (say brokers) whose names mean nothing: they may change places everywhere.
+
+    `rename(value, renaming)` is given the value of one field, its name first; it returns the value
+    with every member replaced.
+    """
+
+    members: tuple[Any, ...]
+    rename: Callable[[str, Any, Mapping[Any, Any]], Any]
+    rename_parameter: Callable[[str, Any, Mapping[Any, Any]], Any]
+    """The same for the parameter of an action, the action's name first."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A finite transition system.
+
+    Raises ModelError where it makes no sense: no initial state, names that occur twice, a field
+    name that is no Python name. Raises RangeError for an initial value out of range.
+    """
+
+    name: str
+    fields: Mapping[str, Domain]
+    initial: tuple[Mapping[str, Any], ...]
+    actions: tuple[Action, ...]
+    invariants: tuple[Invariant, ...] = ()
+    goals: tuple[Goal, ...] = ()
+    symmetry: Symmetry | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        bad = [f for f in self.fields if not f.isidentifier() or keyword.iskeyword(f)]
+        bad += [f for f in self.fields if f.startswith("_") or f == "replace"]
+        if bad:
+            raise ModelError(
+                f"model {self.name}: {bad[0]!r} cannot name a field; take a plain word"
+            )
+        if not self.initial:
+            raise ModelError(f"model {self.name} has no initial state; give at least one")
+        for names in ([a.name for a in self.actions], [c.name for c in self.checks]):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise ModelError(f"model {self.name}: {twice[0]!r} is the name of two things")
+        for state in self.initial_states:
+            self.check_range(state, "an initial state")
+
+    @property
+    def checks(self) -> tuple[Invariant | Goal, ...]:
+        """The invariants, then the goals."""
+        return (*self.invariants, *self.goals)
+
+    @cached_property
+    def state_type(self) -> Any:
+        """The type of plain states: a named tuple with `replace`."""
+        base: Any = namedtuple("State", tuple(self.fields))  # type: ignore[misc]
+        return type("State", (base,), {"__slots__": (), "replace": base._replace})
+
+    @property
+    def initial_states(self) -> tuple[Any, ...]:
+        """The initial states as plain states, without repetitions."""
+        made: list[Any] = []
+        for values in self.initial:
+            if set(values) != set(self.fields):
+                odd = sorted(set(values) ^ set(self.fields))
+                raise ModelError(f"model {self.name}: initial states lack or invent fields: {odd}")
+            made.append(self.state_type(**values))
+        return tuple(dict.fromkeys(made))
+
+    @property
+    def instances(self) -> tuple[tuple[Action, Any], ...]:
+        """Every action with each of its parameters, in order."""
+        return tuple((action, p) for action in self.actions for p in action.parameters)
+
+    def check_range(self, state: Any, whence: str) -> None:
+        """Raise RangeError, naming field, value and state, where a value is out of range."""
+        for name, domain in self.fields.items():
+            try:
+                domain.encode(getattr(state, name))
+            except OutOfRange as problem:
+                raise make_range_error(self.name, name, problem, whence, state) from None
+
+
+def make_range_error(
+    model: str, name: str, problem: OutOfRange, whence: str, state: Any
+) -> RangeError:
+    """Return the error that names field, value, action and state."""
+    return RangeError(
+        f"model {model}: field {name}: {problem}; in {whence}: {state}. "
+        "Widen the field's range, or forbid the action there"
+    )

@@ -1,0 +1,391 @@
+"""The compiled kernels. They know nothing of any model: only diagrams, words and sorted runs.
+
+States are rows of unsigned 64-bit words. Where a state is one word the arrays are flat, and the
+kernels ending in `_word` are used; the others, ending in `_row`, take any number of words. All of
+them run without Python's lock. Machine code is kept on disk in the user's cache directory
+(`NUMBA_CACHE_DIR` moves it), so that only the first start ever compiles.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+
+Array = Any
+"""An array whose type numba finds; `runs` and `derived` are the only callers."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _choose_cache_directory() -> None:
+    config: Any = numba.config
+    if not config.CACHE_DIR:
+        home = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
+        config.CACHE_DIR = str(Path(home) / "reassure" / "numba")
+
+
+_choose_cache_directory()
+compiled = cast("Callable[[F], F]", numba.njit(cache=True, nogil=True))
+inlined = cast("Callable[[F], F]", numba.njit(cache=True, nogil=True, inline="always"))
+
+_ONE = np.uint64(1)
+_BYTE = np.uint64(255)
+
+
+@compiled
+def expand_word(
+    states: Array,
+    start: int,
+    roots: Array,
+    codes: Array,
+    children: Array,
+    clear: Array,
+    put: Array,
+    out: Array,
+    misses: Array,
+    hits: Array,
+) -> tuple[int, int, int]:
+    """Write the successors of states to `out` until the states end or room runs out.
+
+    Answers the first state not expanded, the number of successors and of misses. A miss is a
+    (state, root) whose path is not learned yet.
+    """
+    produced = 0
+    missed = 0
+    count = len(roots)
+    for i in range(start, len(states)):
+        if produced + count > len(out) or missed + count > len(misses):
+            return i, produced, missed
+        state = states[i]
+        for root in range(count):
+            at: Any = np.int64(roots[root])
+            while at >= 0:
+                code = codes[at]
+                value = (state >> ((code >> np.uint64(8)) & _BYTE)) & (
+                    (_ONE << (code & _BYTE)) - _ONE
+                )
+                at = np.int64(children[np.int64((code >> np.uint64(32)) + value)])
+            if at < -2:
+                leaf = -2 - at
+                out[produced] = (state & ~clear[leaf, 0]) | put[leaf, 0]
+                produced += 1
+                hits[leaf] += 1
+            elif at == -1:
+                misses[missed, 0] = i
+                misses[missed, 1] = root
+                missed += 1
+    return len(states), produced, missed
+
+
+@inlined
+def _walk_row(states: Array, i: int, at: Any, codes: Array, children: Array) -> Any:
+    while at >= 0:
+        code = codes[at]
+        word = states[i, np.int64((code >> np.uint64(16)) & _BYTE)]
+        value = (word >> ((code >> np.uint64(8)) & _BYTE)) & ((_ONE << (code & _BYTE)) - _ONE)
+        at = np.int64(children[np.int64((code >> np.uint64(32)) + value)])
+    return at
+
+
+@compiled
+def expand_row(
+    states: Array,
+    start: int,
+    roots: Array,
+    codes: Array,
+    children: Array,
+    clear: Array,
+    put: Array,
+    out: Array,
+    misses: Array,
+    hits: Array,
+) -> tuple[int, int, int]:
+    """Do what `expand_word` does, for states of any number of words."""
+    produced = 0
+    missed = 0
+    count = len(roots)
+    for i in range(start, len(states)):
+        if produced + count > len(out) or missed + count > len(misses):
+            return i, produced, missed
+        for root in range(count):
+            at = _walk_row(states, i, np.int64(roots[root]), codes, children)
+            if at < -2:
+                leaf = -2 - at
+                for k in range(states.shape[1]):
+                    out[produced, k] = (states[i, k] & ~clear[leaf, k]) | put[leaf, k]
+                produced += 1
+                hits[leaf] += 1
+            elif at == -1:
+                misses[missed, 0] = i
+                misses[missed, 1] = root
+                missed += 1
+    return len(states), produced, missed
+
+
+@compiled
+def judge(
+    states: Array,
+    start: int,
+    checks: Array,
+    roots: Array,
+    codes: Array,
+    children: Array,
+    found: Array,
+    misses: Array,
+) -> tuple[int, int]:
+    """Look for the first state (row) in which each check is true.
+
+    `checks` are numbers of roots, `found` the row by check, -1 before. Answers the first state not
+    looked at, which is less than their number where misses ran out of room, and the misses.
+    """
+    missed = 0
+    for i in range(start, len(states)):
+        if missed + len(checks) > len(misses):
+            return i, missed
+        for c in range(len(checks)):
+            if found[c] >= 0:
+                continue
+            at = _walk_row(states, i, np.int64(roots[checks[c]]), codes, children)
+            if at == -3:
+                found[c] = i
+            elif at == -1:
+                misses[missed, 0] = i
+                misses[missed, 1] = c
+                missed += 1
+    return len(states), missed
+
+
+@compiled
+def find_source(
+    states: Array,
+    target: Array,
+    roots: Array,
+    codes: Array,
+    children: Array,
+    clear: Array,
+    put: Array,
+) -> tuple[int, int]:
+    """Return the first (state, root) whose successor is `target`, or (-1, -1)."""
+    for i in range(len(states)):
+        for root in range(len(roots)):
+            at = _walk_row(states, i, np.int64(roots[root]), codes, children)
+            if at >= -2:
+                continue
+            same = True
+            for k in range(states.shape[1]):
+                same = same and ((states[i, k] & ~clear[-2 - at, k]) | put[-2 - at, k]) == target[k]
+            if same:
+                return i, root
+    return -1, -1
+
+
+# Sorted runs of one-word states --------------------------------------------------------------
+
+
+@compiled
+def unique_word(run: Array) -> int:
+    """Drop repetitions from a sorted run in place; answer how many are left."""
+    if len(run) == 0:
+        return 0
+    kept = 1
+    last = run[0]
+    for i in range(1, len(run)):
+        here = run[i]
+        run[kept] = here
+        kept += here != last
+        last = here
+    return kept
+
+
+@compiled
+def merge_word(left: Array, right: Array, out: Array) -> int:
+    """Merge two sorted runs without repetitions into one; answer its length. No branch on data."""
+    i = 0
+    j = 0
+    made = 0
+    while i < len(left) and j < len(right):
+        a = left[i]
+        b = right[j]
+        out[made] = min(a, b)
+        i += a <= b
+        j += b <= a
+        made += 1
+    while i < len(left):
+        out[made] = left[i]
+        i += 1
+        made += 1
+    while j < len(right):
+        out[made] = right[j]
+        j += 1
+        made += 1
+    return made
+
+
+@compiled
+def subtract_word(run: Array, known: Array) -> int:
+    """Keep what of a sorted run is not in another, in place; answer how many are left.
+
+    Side by side where the runs are of like length; by leaps of 64 and a search within where `known`
+    is much longer.
+    """
+    kept = 0
+    i = 0
+    j = 0
+    if len(known) < 8 * len(run):
+        while i < len(run) and j < len(known):
+            a = run[i]
+            b = known[j]
+            run[kept] = a
+            kept += a < b
+            i += a <= b
+            j += b <= a
+    else:
+        while i < len(run) and j < len(known):
+            a = run[i]
+            while j + 64 <= len(known) and known[j + 63] < a:
+                j += 64
+            if j + 64 <= len(known):
+                step = 32
+                while step > 0:
+                    j += step * (known[j + step - 1] < a)
+                    step >>= 1
+            else:
+                while j < len(known) and known[j] < a:
+                    j += 1
+            run[kept] = a
+            kept += j == len(known) or known[j] != a
+            i += 1
+    while i < len(run):
+        run[kept] = run[i]
+        kept += 1
+        i += 1
+    return kept
+
+
+@compiled
+def squeeze_word(run: Array, out: Array) -> int:
+    """Write a sorted run as differences of seven bits a byte; answer the number of bytes."""
+    made = 0
+    last = np.uint64(0)
+    for i in range(len(run)):
+        rest = run[i] - last
+        last = run[i]
+        while rest > np.uint64(127):
+            out[made] = np.uint8((rest & np.uint64(127)) | np.uint64(128))
+            rest >>= np.uint64(7)
+            made += 1
+        out[made] = np.uint8(rest)
+        made += 1
+    return made
+
+
+@compiled
+def unsqueeze_word(data: Array, run: Array) -> None:
+    """Read the differences back into `run`, which has the right length."""
+    at = 0
+    last = np.uint64(0)
+    for i in range(len(run)):
+        shift = np.uint64(0)
+        rest = np.uint64(0)
+        while data[at] > 127:
+            rest |= (np.uint64(data[at]) & np.uint64(127)) << shift
+            shift += np.uint64(7)
+            at += 1
+        rest |= np.uint64(data[at]) << shift
+        at += 1
+        last += rest
+        run[i] = last
+
+
+# Sorted runs of states of several words ------------------------------------------------------
+
+
+@inlined
+def _compare(left: Array, i: int, right: Array, j: int) -> int:
+    order = 0
+    for k in range(left.shape[1]):
+        if order == 0 and left[i, k] != right[j, k]:
+            order = -1 if left[i, k] < right[j, k] else 1
+    return order
+
+
+@compiled
+def sort_rows(rows: Array, spare: Array) -> None:
+    """Sort rows in place by merging ever longer runs; `spare` is as large as `rows`."""
+    count = len(rows)
+    for i in range(count):
+        j = i
+        while j & 15 and _compare(rows, j - 1, rows, j) > 0:
+            for k in range(rows.shape[1]):
+                kept = rows[j, k]
+                rows[j, k] = rows[j - 1, k]
+                rows[j - 1, k] = kept
+            j -= 1
+    width = 16
+    while width < count:
+        for low in range(0, count, 2 * width):
+            i = low
+            j = min(low + width, count)
+            middle = j
+            high = min(low + 2 * width, count)
+            for made in range(low, high):
+                take = i < middle and (j >= high or _compare(rows, i, rows, j) <= 0)
+                for k in range(rows.shape[1]):
+                    spare[made, k] = rows[i, k] if take else rows[j, k]
+                i += take
+                j += not take
+        rows[:count] = spare[:count]
+        width *= 2
+
+
+@compiled
+def unique_row(run: Array) -> int:
+    """Do what `unique_word` does."""
+    kept = min(1, len(run))
+    for i in range(1, len(run)):
+        if _compare(run, i, run, kept - 1) != 0:
+            for k in range(run.shape[1]):
+                run[kept, k] = run[i, k]
+            kept += 1
+    return kept
+
+
+@compiled
+def merge_row(left: Array, right: Array, out: Array) -> int:
+    """Do what `merge_word` does."""
+    i = 0
+    j = 0
+    made = 0
+    while i < len(left) or j < len(right):
+        if i == len(left):
+            order = 1
+        elif j == len(right):
+            order = -1
+        else:
+            order = _compare(left, i, right, j)
+        for k in range(out.shape[1]):
+            out[made, k] = left[i, k] if order <= 0 else right[j, k]
+        i += order <= 0
+        j += order >= 0
+        made += 1
+    return made
+
+
+@compiled
+def subtract_row(run: Array, known: Array) -> int:
+    """Do what `subtract_word` does."""
+    kept = 0
+    j = 0
+    for i in range(len(run)):
+        while j + 64 <= len(known) and _compare(known, j + 63, run, i) < 0:
+            j += 64
+        while j < len(known) and _compare(known, j, run, i) < 0:
+            j += 1
+        if j == len(known) or _compare(known, j, run, i) != 0:
+            for k in range(run.shape[1]):
+                run[kept, k] = run[i, k]
+            kept += 1
+    return kept

@@ -1,0 +1,112 @@
+"""What an exploration found: counts, verdicts, stories and coverage; and how far it may go."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+
+class Verdict(Enum):
+    """The four verdicts, with their exit codes."""
+
+    HOLDS = "holds"
+    VIOLATED = "violated"
+    UNKNOWN = "unknown"
+    VACUOUS = "vacuous"
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of a command with this verdict."""
+        return {"holds": 0, "violated": 1, "unknown": 2, "vacuous": 3}[self.value]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How far an exploration may go; None is without limit."""
+
+    states: int | None = None
+    """Distinct states."""
+    seconds: float | None = None
+    mebibytes: int | None = None
+    """Memory for states, in MiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoryStep:
+    """One step of a story: the action in words and the plain state after it."""
+
+    action: str
+    parameter: Any
+    words: str
+    state: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A way from an initial state; the shortest where an engine tells it."""
+
+    initial: Any
+    steps: tuple[StoryStep, ...]
+
+    @property
+    def last(self) -> Any:
+        """The state in which the story ends."""
+        return self.steps[-1].state if self.steps else self.initial
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """An invariant that is broken in a reachable state."""
+
+    invariant: str
+    reason: str
+    story: Story
+
+
+@dataclass(frozen=True, slots=True)
+class ExploreResult:
+    """What one engine found out about one model."""
+
+    model: str
+    engine: str
+    distinct: int
+    """Different states reached, the initial ones included."""
+    generated: int
+    """Steps taken: one for each action that is possible in each distinct state expanded."""
+    levels: tuple[int, ...]
+    """Distinct states by depth."""
+    violations: tuple[Violation, ...]
+    goals: Mapping[str, int | None]
+    """Depth at which each goal is first reached, None where it never was."""
+    invariants: tuple[str, ...]
+    actions: Mapping[str, int]
+    """Steps taken by action."""
+    notes: Mapping[str, int]
+    """Steps by what was noted of them (clause ids)."""
+    unfinished: str | None = None
+    """Why the exploration ended early, None where every reachable state was seen."""
+    seconds: float = 0.0
+    """Wall time without compiling."""
+    seconds_compiling: float = 0.0
+    """Time to compile or load the kernels."""
+    plain_runs: int = 0
+    """How often the model's own functions were called by a derived engine."""
+    bytes_per_state: float = 0.0
+    """Memory that the stored states take, per distinct state."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def depth(self) -> int:
+        """Steps to the farthest state seen."""
+        return len(self.levels) - 1
+
+    @property
+    def verdict(self) -> Verdict:
+        """Violated, unknown, vacuous or holds, the first that is true."""
+        if self.violations:
+            return Verdict.VIOLATED
+        if self.unfinished is not None:
+            return Verdict.UNKNOWN
+        if any(depth is None for depth in self.goals.values()):
+            return Verdict.VACUOUS
+        return Verdict.HOLDS
