@@ -141,6 +141,48 @@ def test_fuzzy_snapshot_accuses_nobody(server: Server, audit: Audit, snapshot: S
     assert report.archives[0].unsettled == ()
 
 
+def test_change_that_a_fuzzy_snapshot_missed_is_replayed(
+    server: Server, audit: Audit, snapshot: Snapshot
+) -> None:
+    """A snapshot that shows a later change and not an earlier one is completed from the log."""
+    cluster = _two_brokers_in_flight()
+    named = cluster.zxid
+    cluster.time_ms += 60_000
+    missed = cluster.join("moving", 0, (4,))
+    cluster.join("moving", 0, (5, 6))
+    cluster.submit("calm", {0: NEW})
+    late = cluster.zxid
+    cluster.record("calm", 0, NEW)
+    cluster.complete("moving", 0, NEW)
+    shown = [t for t in cluster.transactions[:late] if not missed <= t.zxid < late]
+    folder = server("fuzzy", cluster.transactions[named:])
+    snapshot(folder, shown, named)
+    report = audit(folder)
+    assert report.archives[0].transactions == cluster.zxid - late
+    assert report.verdict == "holds"
+
+
+def test_news_from_just_before_a_snapshot_makes_findings_unsettled(
+    server: Server, audit: Audit, snapshot: Snapshot
+) -> None:
+    """A controller may act for a while on what happened before the snapshot; later it may not."""
+    cluster = _two_brokers_in_flight()
+    cluster.kill(3)
+    cluster.register(3)
+    cut = cluster.zxid
+    unsettled = cluster.write_state("calm", 0, isr=(1, 2))
+    cluster.time_ms += 60_000
+    cluster.join("calm", 0, (3,))
+    settled = cluster.write_state("calm", 0, isr=(1, 2))
+    before, after = _cut(cluster, cut)
+    folder = server("late", after)
+    snapshot(folder, before, cut)
+    report = audit(folder)
+    assert [v.zxid for v in report.archives[0].unsettled] == [unsettled]
+    assert [v.zxid for v in report.violations] == [settled]
+    assert [v.zxid for v in audit(server("whole", cluster.transactions)).violations] == [settled]
+
+
 def test_oldest_snapshot_that_the_logs_follow_is_taken(
     server: Server, audit: Audit, snapshot: Snapshot
 ) -> None:
