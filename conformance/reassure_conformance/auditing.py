@@ -8,10 +8,16 @@ from reassure_conformance.report import Document
 
 
 def audit_document(
-    paths: Sequence[Path], profile: str, readings: Mapping[str, str], spark: str | None
+    paths: Sequence[Path],
+    profile: str,
+    readings: Mapping[str, str],
+    spark: str | None,
+    *,
+    at_rest: bool = False,
 ) -> Document:
     """Judge the logs, on Spark where a master is given, and return the document.
 
+    With `at_rest` what a controller owes at the end of a history is judged too.
     Raises the log reader's own errors for damaged or missing logs.
     """
     from reassure_pipeline.audit import audit_local, audit_spark
@@ -20,9 +26,9 @@ def audit_document(
     start = time.monotonic()
     chosen = override_readings(get_profile(profile), readings)
     if spark is None:
-        report = audit_local(list(paths), profile, chosen)
+        report = audit_local(list(paths), profile, chosen, at_rest=at_rest)
     else:
-        report = audit_spark(list(paths), profile, chosen, spark)
+        report = audit_spark(list(paths), profile, chosen, spark, at_rest=at_rest)
     body = dict(report.as_json_dict())
     verdict = str(body.pop("verdict", "violated" if body.get("violations") else "holds"))
     counts = body.pop("counts", {})

@@ -239,9 +239,14 @@ class Bundled:
         process = self._acting()
         if process is None:
             return Reply.REFUSED
-        lost = process.client.client_id
-        expire_session(self._hosts, lost)
-        self._await_session(process.client, lost)
+        lost = self._await_session(process.client)
+        if lost is None:
+            return Reply.REFUSED
+        try:
+            expire_session(self._hosts, lost)
+        except FaultError:
+            return Reply.UNKNOWN
+        self._await_session(process.client, lost[0])
         if process.budget is not None:
             process.asleep = process.expired = True
         return Reply.OK
@@ -257,12 +262,15 @@ class Bundled:
             return Reply.REFUSED
         return Reply.OK
 
-    def _await_session(self, client: KazooClient, lost: tuple[int, bytes]) -> None:
+    def _await_session(self, client: KazooClient, lost: int = 0) -> tuple[int, bytes] | None:
+        """Return the client's session once it has one other than `lost`; None if it gets none."""
         deadline = time.monotonic() + RECONNECT_S
         while time.monotonic() < deadline:
-            if client.connected and client.client_id[0] != lost[0]:
-                return
+            found: tuple[int, bytes] | None = client.client_id  # None while it has no connection
+            if found is not None and found[0] not in (0, lost):
+                return found
             time.sleep(0.002)
+        return None
 
     def _connect(self) -> KazooClient:
         retry = KazooRetry(max_tries=-1, delay=0.01, backoff=2, max_delay=0.25, max_jitter=0.2)

@@ -418,17 +418,23 @@ def prove(names: tuple[str, ...], replication_factor: int, timeout_s: float, for
 @click.option(
     "--spark", is_flag=False, flag_value="local[*]", metavar="[MASTER]", help="Judge on Spark."
 )
+@click.option("--at-rest", is_flag=True, help="Take the end of the logs for a moment of rest.")
 @_rules_options
 @_format_option
 def audit(
-    paths: tuple[Path, ...], spark: str | None, profile: str, readings: Sequence[str], form: str
+    paths: tuple[Path, ...],
+    spark: str | None,
+    at_rest: bool,
+    profile: str,
+    readings: Sequence[str],
+    form: str,
 ) -> int:
     """Judge transaction logs: files, or directories of them, of a run or of any cluster."""
     from reassure_conformance.auditing import audit_document, render_audit
 
     chosen = _parse_readings(readings)
     _check_rules(profile, chosen)
-    document = audit_document(paths, profile, chosen, spark)
+    document = audit_document(paths, profile, chosen, spark, at_rest=at_rest)
     return _emit(document, form, lambda: render_audit(document, form))
 
 
@@ -585,6 +591,7 @@ def _exit_code_of(error: BaseException) -> int | None:
         "UnknownTheoremError": EXIT_USAGE,
         "UnknownReading": EXIT_USAGE,
         "UnknownFault": EXIT_USAGE,
+        "SparkUnavailable": EXIT_UNAVAILABLE,
         "BadCoverage": EXIT_DATA,
         "ScenarioError": EXIT_DATA,
     }
