@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from reassure_conformance.report import HOLDS, VACUOUS, worst
+from reassure_conformance.report import HOLDS, VACUOUS, Document, worst
 from reassure_conformance.run import PROOF_ONLY, Progress, Result, Settings, run
 from reassure_judge.verdicts import ClauseVerdict
 
@@ -95,6 +95,16 @@ class CheckResult:
         counts["clauses_required"] += extra
         counts["clauses_exercised"] += extra - len(self.unproved())
         return {**counts, **self.proofs.counts}
+
+    def as_document(self) -> Document:
+        """Return the document: that of the run, with the proofs beside it."""
+        document = self.run.as_document()
+        document.verb = "check"
+        document.verdict = self.verdict()
+        document.counts = self.counts()
+        document.seconds = self.seconds
+        document.body = self.as_body()
+        return document
 
     def as_body(self) -> dict[str, Any]:
         """Return what the report says beyond the common head."""

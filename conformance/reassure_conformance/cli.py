@@ -150,25 +150,6 @@ def _settings(options: Mapping[str, Any]) -> Any:
     )
 
 
-def _run_document(verb: str, result: Any, body: Mapping[str, Any], seconds: float) -> Document:
-    """Return the document of a run; an adapter or server that died has an exit code of its own."""
-    return Document(
-        verb,
-        result.verdict(),
-        seconds,
-        result.counts(),
-        seed=result.settings.seed,
-        profile=result.profile,
-        readings=result.readings,
-        exit_code=EXIT_UNAVAILABLE if result.died and result.failure is None else None,
-        body=body,
-    )
-
-
-def _keep_report(directory: Path, document: Document) -> None:
-    (directory / "report.json").write_text(document.as_json() + "\n", encoding="utf-8")
-
-
 def _render_run(document: Document, form: str, directory: Path, *, proofs: bool) -> str:
     """Return the table by clause, the violation if there is one, and the sums."""
     from reassure_conformance import display
@@ -227,10 +208,8 @@ def check(quick: bool, examples: int | None, form: str, out: Path | None, **opti
         result = gate.check(settings, directory, progress)
     finally:
         progress.stop()
-    document = _run_document("check", result.run, result.as_body(), result.seconds)
-    document.verdict = result.verdict()
-    document.counts = result.counts()
-    _keep_report(directory, document)
+    document = result.as_document()
+    document.write(directory)
     return _emit(document, form, lambda: _render_run(document, form, directory, proofs=True))
 
 
@@ -274,8 +253,8 @@ def run(
         result = conformance.run(settings, directory, progress)
     finally:
         progress.stop()
-    document = _run_document("run", result, result.as_body(), result.seconds)
-    _keep_report(directory, document)
+    document = result.as_document()
+    document.write(directory)
     return _emit(document, form, lambda: _render_run(document, form, directory, proofs=False))
 
 
@@ -335,7 +314,7 @@ def faults(
         readings=settings.readings,
         body={"matrix": [kill.as_dict() for kill in kills], "directory": str(directory)},
     )
-    _keep_report(directory, document)
+    document.write(directory)
 
     def render() -> str:
         columns = ["fault", "outcome", "by clause", "expected", "steps", "seconds"]

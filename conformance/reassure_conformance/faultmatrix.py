@@ -93,6 +93,7 @@ def run_matrix(
         below = directory / fault
         below.mkdir(parents=True)
         result = run(chosen, below)
+        result.as_document().write(below)
         kill = summarise_kill(fault, result, time.monotonic() - start)
         tell(kill)
         kills.append(kill)

@@ -7,6 +7,7 @@ Every verb's document begins alike: `verb`, `version`, `verdict`, `exit_code`, `
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 HOLDS: Final = "holds"
@@ -67,6 +68,10 @@ class Document:
             "counts": dict(self.counts),
             **self.body,
         }
+
+    def write(self, directory: Path) -> None:
+        """Write the document as `report.json` into the directory of a run."""
+        (directory / "report.json").write_text(self.as_json() + "\n", encoding="utf-8")
 
     def as_json(self) -> str:
         """Return the document as indented JSON without a newline at its end."""

@@ -38,6 +38,7 @@ from reassure_conformance.report import (
     UNKNOWN,
     VACUOUS,
     VIOLATED,
+    Document,
     get_version,
 )
 from reassure_conformance.story import (
@@ -192,6 +193,20 @@ class Result:
             "skipped": self.skipped,
             "unsettled": self.unsettled,
         }
+
+    def as_document(self) -> Document:
+        """Return the document; an adapter or server that died has an exit code of its own."""
+        return Document(
+            "run",
+            self.verdict(),
+            self.seconds,
+            self.counts(),
+            seed=self.settings.seed,
+            profile=self.profile,
+            readings=self.readings,
+            exit_code=EXIT_UNAVAILABLE if self.died and self.failure is None else None,
+            body=self.as_body(),
+        )
 
     def as_body(self) -> dict[str, Any]:
         """Return what a report of a run says beyond the common head."""
