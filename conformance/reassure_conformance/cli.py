@@ -68,7 +68,11 @@ def _run_options(command: Command) -> Command:
     for option in (
         click.option("--out", type=click.Path(path_type=Path), help="Directory of the run."),
         click.option("--seed", type=click.IntRange(min=0), help="Repeat the run with this seed."),
-        click.option("--failures", type=click.Path(exists=True, file_okay=False, path_type=Path)),
+        click.option(
+            "--failures",
+            type=click.Path(exists=True, file_okay=False, path_type=Path),
+            help="Folder of saved failures: told first, and new ones are added.",
+        ),
     ):
         command = option(command)
     return command

@@ -57,7 +57,7 @@ class Budget:
     """How much to generate and to shrink."""
 
     examples: int = 300
-    steps_per_example: int = 11
+    steps_per_example: int = 10
     steps_min: int = 0
     """Generation goes on beyond `examples` until so many effective steps have been made."""
     shrink_s: float = 10.0

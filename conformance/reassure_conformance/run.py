@@ -88,13 +88,13 @@ class Settings:
     """Planted faults to switch on in the bundled implementation."""
     examples: int = 300
     steps_min: int = 3000
-    steps_per_example: int = 11
+    steps_per_example: int = 10
     shrink_s: float = 8.0
     seconds_max: float = 600.0
     """When generation ends whatever else was asked for."""
     with_stories: bool = True
     failures: str = ""
-    """Folder of saved failures, told before anything else; "" for none."""
+    """Folder of saved failures, told before anything else and added to; "" for none."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record that run.json holds."""
@@ -401,6 +401,17 @@ class Runner:
             failure = Failure(story, example, violation, repeats=True)
             self._keep(failure)
         result.failure = failure
+        self._save(failure)
+
+    def _save(self, failure: Failure) -> None:
+        """Put the story beside the saved failures, unless it is one of them."""
+        if not self._settings.failures:
+            return
+        folder = Path(self._settings.failures)
+        if any(story.steps == failure.story.steps for story in read_folder(folder)):
+            return
+        name = f"{failure.violation.clause}-{self._settings.seed}{SUFFIX}"
+        (folder / name).write_text(format_story(failure.story), encoding="utf-8")
 
     def _keep(self, failure: Failure) -> None:
         """Write what a person and `replay` need, replacing a longer telling of the same failure."""

@@ -121,6 +121,18 @@ def test_saved_failure_is_told_first_and_is_stale_when_it_passes(
     assert document["exit_code"] == 3
 
 
+def test_new_failure_is_saved_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A failure is saved in the folder given, told first next time, and not saved twice."""
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    arguments = ("run", "--fault", "target-reordered", "--failures", saved, "--examples", 0)
+    first = _document(capsys, *arguments, "--seed", 4, "--out", tmp_path / "first")
+    second = _document(capsys, *arguments, "--seed", 5, "--out", tmp_path / "second")
+    assert [path.name for path in saved.iterdir()] == ["complete.target-order-4.story"]
+    assert first["violations"][0]["clause"] == second["violations"][0]["clause"]
+    assert (second["counts"]["stories"], second["exit_code"]) == (1, 1)
+
+
 def test_shipped_stories_alone_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The stories alone exercise every required clause, so a run without examples holds."""
     document = _document(capsys, "run", "--examples", 0, "--seed", 5, "--out", tmp_path / "run")
