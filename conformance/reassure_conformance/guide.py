@@ -160,9 +160,11 @@ def _client_choices(now: Situation) -> Iterator[Choice]:
 
 
 def _broker_choices(now: Situation) -> Iterator[Choice]:
-    wanted_joins = _possible(now, iter(_in_flight_joins(now)))
-    joins = _possible(now, (s.Join(*pair) for pair in now.joinable()))
-    leaves = _possible(now, (s.Leave(*pair) for pair in now.leavable()))
+    # What can join and leave is what the rules would allow; asking them one by one is slow.
+    able = s.ISR in now.capabilities
+    wanted_joins = _in_flight_joins(now) if able else ()
+    joins = tuple(s.Join(*pair) for pair in now.joinable()) if able else ()
+    leaves = tuple(s.Leave(*pair) for pair in now.leavable()) if able else ()
     deaths = _possible(now, (s.Die(broker) for broker in now.brokers))
     returns = _possible(now, (s.Return(broker) for broker in now.brokers))
     if wanted_joins:
