@@ -13,6 +13,7 @@ exactly one encoding: cells that a short sequence or an absent option leaves ove
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Protocol
 
 CELL_BITS: Final = 4
@@ -33,7 +34,7 @@ class Reader(Protocol):
 class Domain(ABC):
     """The finite range of a field."""
 
-    @property
+    @cached_property
     @abstractmethod
     def widths(self) -> tuple[int, ...]:
         """Width in bits of each cell of a value."""
@@ -82,6 +83,8 @@ def _cut(number: int, widths: Sequence[int]) -> tuple[int, ...]:
 
 
 def _join(reader: Reader, first: int, widths: Sequence[int]) -> int:
+    if len(widths) == 1:
+        return reader.read(first)
     number = 0
     for at, width in enumerate(widths):
         number = number << width | reader.read(first + at)
@@ -99,7 +102,7 @@ class Int(Domain):
         if self.low > self.high:
             raise ValueError(f"Int({self.low}, {self.high}) has no value: low is above high")
 
-    @property
+    @cached_property
     def widths(self) -> tuple[int, ...]:
         """Cells of the distance from `low`, highest first; none where there is one value."""
         return _split((self.high - self.low).bit_length())
@@ -125,7 +128,7 @@ class Choice(Domain):
         if not self.values or len(set(self.values)) != len(self.values):
             raise ValueError(f"a choice needs different values, and at least one: {self.values}")
 
-    @property
+    @cached_property
     def widths(self) -> tuple[int, ...]:
         """Cells of the place of the value among the values."""
         return _split((len(self.values) - 1).bit_length())
@@ -152,10 +155,15 @@ class SetOf(Domain):
 
     members: tuple[Hashable, ...]
 
-    @property
+    @cached_property
     def widths(self) -> tuple[int, ...]:
         """One cell of one bit for each member."""
         return (1,) * len(self.members)
+
+    @cached_property
+    def places(self) -> Mapping[Hashable, int]:
+        """Number of the cell of each member."""
+        return {member: place for place, member in enumerate(self.members)}
 
     def encode(self, value: Any) -> tuple[int, ...]:
         """Encode a set."""
@@ -195,9 +203,8 @@ class LazySet:
     def __contains__(self, member: object) -> bool:
         if member in self.changed:
             return self.changed[member]
-        if member not in self.domain.members:
-            return False
-        return bool(self.reader.read(self.first + self.domain.members.index(member)))
+        place = self.domain.places.get(member)
+        return place is not None and bool(self.reader.read(self.first + place))
 
     def __iter__(self) -> Iterator[Any]:
         strangers = [m for m, v in self.changed.items() if v and m not in self.domain.members]
@@ -260,11 +267,11 @@ class SequenceOf(Domain):
         if isinstance(self.element, SetOf | SequenceOf) or self.longest < 1:
             raise ValueError("a sequence has at least one place, for numbers, choices or options")
 
-    @property
+    @cached_property
     def _length(self) -> Int:
         return Int(0, self.longest)
 
-    @property
+    @cached_property
     def widths(self) -> tuple[int, ...]:
         """Cells of the length, then of each place."""
         return (*self._length.widths, *self.element.widths * self.longest)
@@ -283,13 +290,19 @@ class SequenceOf(Domain):
         """Return a sequence that reads its length and its entries when they are asked for."""
         return LazySequence(self, reader, first, ())
 
+    @cached_property
+    def _places(self) -> tuple[int, int]:
+        """Number of the first cell of the first place, and cells of a place."""
+        return len(self._length.widths), len(self.element.widths)
+
     def read_length(self, reader: Reader, first: int) -> int:
         """Return the length of the sequence whose first cell is `first`."""
         return self._length.read(reader, first)
 
     def find_place(self, first: int, place: int) -> int:
         """Return the first cell of a place."""
-        return first + len(self._length.widths) + place * len(self.element.widths)
+        start, stride = self._places
+        return first + start + place * stride
 
     def settle(self, value: Any) -> tuple[Any, ...]:
         """Return the plain tuple."""
@@ -368,7 +381,7 @@ class Option(Domain):
 
     inner: Domain
 
-    @property
+    @cached_property
     def widths(self) -> tuple[int, ...]:
         """One cell that says whether there is a value, then the value's."""
         return (1, *self.inner.widths)

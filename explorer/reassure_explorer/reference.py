@@ -1,0 +1,420 @@
+"""The reference model as an explorer model: its own rules, run on states that note what is read.
+
+No rule is repeated here. An action calls `reassure_model.system.step` on a *view*: an object that
+answers to the field names of the model's records and looks each field up in the explorer's state
+when a rule first asks. The rules make new records with `dataclasses.replace`, which copies every
+field and so would read the whole state; a view keeps the changes instead and reads nothing.
+
+Three numbers of the model grow without end and are only ever compared with their like: leader
+epochs, controller epochs and the sequence numbers of requests. Each state here stands for all that
+differ in these alone: epochs count from 0 in every step, requests are numbered by their place.
+
+Faults are limited, each kind by a field that counts down: requests, deaths, lags, failovers. What
+heals (the controller's writes, catching up, a broker's return) is never limited.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, cast
+
+from reassure_explorer.interface import (
+    Action,
+    Choice,
+    Domain,
+    Flag,
+    Goal,
+    Int,
+    Invariant,
+    Model,
+    Noted,
+    SequenceOf,
+    SetOf,
+)
+from reassure_model import invariants, system
+from reassure_model.outcome import Rejected
+from reassure_model.owed import next_write
+from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Request, Surroundings
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import NO_LEADER, ReplicaList
+
+Target = tuple[ReplicaList, bool]
+"""What a request asks for, and whether it comes by the legacy route."""
+
+SELF_CONSISTENCY: Final = "model.owed-is-allowed"
+"""Name of the invariant that the rules accept every write that is owed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How often each fault may happen, in all; None is without limit."""
+
+    requests: int | None
+    deaths: int | None = 0
+    lags: int | None = 0
+    failovers: int | None = 0
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a scope holds: brokers, partitions, what is asked for, and how much may go wrong."""
+
+    brokers: int
+    """Brokers are numbered from 1."""
+    assigned: tuple[ReplicaList, ...]
+    """Assigned replicas of each partition at the start; all brokers are alive."""
+    targets: tuple[Target, ...]
+    """Requests that clients may make of any partition."""
+    limits: Limits
+    queue: int = 2
+    """Requests that may be pending for one partition at a time."""
+    min_insync_replicas: int = 1
+    online: bool = True
+    """Whether the partitions have a leader at the start, their first replica."""
+
+
+class View:
+    """A record of the model whose fields are looked up when asked for.
+
+    `look_up` answers for the fields that were not changed. `dataclasses.replace` finds no fields to
+    copy, and then calls what `__class__` answers with the changes.
+    """
+
+    __dataclass_fields__: Final[dict[str, Any]] = {}
+    __slots__ = ("_changes", "_known", "_look_up")
+
+    def __init__(
+        self, look_up: Callable[[str], Any], known: dict[str, Any], changes: Mapping[str, Any]
+    ) -> None:
+        self._look_up, self._known, self._changes = look_up, known, changes
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._changes:
+            return self._changes[name]
+        if name not in self._known:
+            self._known[name] = self._look_up(name)
+        return self._known[name]
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return partial(_change, self)
+
+    def get_changes(self) -> Mapping[str, Any]:
+        """Return what was changed, by field."""
+        return self._changes
+
+    def __repr__(self) -> str:
+        # Rules put states into messages that nobody reads here; that must not read fields.
+        return "<view>"
+
+
+def _change(view: View, **changes: Any) -> View:
+    return View(view._look_up, view._known, {**view._changes, **changes})  # noqa: SLF001
+
+
+class RequestsView(Sequence[Request]):
+    """The pending requests of one partition, numbered by their place."""
+
+    def __init__(self, stored: Sequence[Target]) -> None:
+        self._stored = stored
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        return Request(index, *self._stored[index])
+
+    def __iter__(self) -> Any:
+        return (Request(place, *stored) for place, stored in enumerate(self._stored))
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The reference model within a world, under a choice of readings."""
+
+    world: World
+    readings: Readings
+    _members: frozenset[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_members", frozenset(range(1, self.world.brokers + 1)))
+
+    # Views -----------------------------------------------------------------------------------
+
+    def _name(self, name: str, at: int) -> str:
+        return name if len(self.world.assigned) == 1 else f"{name}_{at}"
+
+    def view_partition(self, state: Any, at: int) -> Partition:
+        """Return partition number `at` of an explorer's state, as the rules see it."""
+        return cast("Partition", View(partial(self._look_up, state, at), {}, {}))
+
+    def _look_up(self, state: Any, at: int, name: str) -> Any:
+        match name:
+            case "state":
+                leader = getattr(state, self._name("leader", at))
+                if leader is None:
+                    return None
+                return LeaderAndIsr(leader, 0, 0, getattr(state, self._name("isr", at)))
+            case "reassignment":
+                flight = getattr(state, self._name("flight", at))
+                if flight is None:
+                    return None
+                return Reassignment(flight[0], getattr(state, self._name("top", at)), flight[1])
+            case "requests":
+                return RequestsView(getattr(state, self._name("requests", at)))
+        return getattr(state, self._name(name, at))
+
+    def view_surroundings(self, state: Any) -> Surroundings:
+        """Return the surroundings, as the rules see them."""
+        return Surroundings(state.live, self._members, self.world.min_insync_replicas, 0)
+
+    def view_system(self, state: Any, at: int) -> system.System:
+        """Return one partition with its surroundings, as the model's `step` sees it."""
+        around = self.view_surroundings(state)
+        fixed = {
+            "partition": self.view_partition(state, at),
+            "live": around.live,
+            "known": around.known,
+            "min_insync_replicas": around.min_insync_replicas,
+            "controller_epoch": 0,
+            "next_sequence": 0,
+            "around": around,
+        }
+        return cast("system.System", View(fixed.__getitem__, fixed, {}))
+
+    def _store(self, state: Any, after: Any, at: int) -> Any:
+        """Return the explorer's state after a step of the model on a view."""
+        changes: dict[str, Any] = {}
+        for name, value in after.get_changes().items():
+            match name:
+                case "partition":
+                    changes |= self._store_partition(value, at)
+                case "live":
+                    changes["live"] = value
+                case "known" | "controller_epoch" | "next_sequence":
+                    pass  # the same in every state, or counted from 0 again
+                case _:
+                    raise KeyError(f"the model's System has a field {name!r}; give it a place here")
+        return state.replace(**changes)
+
+    def _store_partition(self, after: Any, at: int) -> dict[str, Any]:
+        changes: dict[str, Any] = {}
+        for name, value in after.get_changes().items():
+            match name:
+                case "state":
+                    changes |= {"leader": value.leader, "isr": value.isr}
+                case "reassignment" if value is None:
+                    changes |= {"flight": None, "top": 0}
+                case "reassignment":
+                    changes |= {"flight": (value.target, value.legacy), "top": value.top}
+                case "requests":
+                    changes["requests"] = tuple((r.target, r.legacy) for r in value)
+                case _:
+                    changes[name] = value
+        return {self._name(name, at): value for name, value in changes.items()}
+
+    # Actions ---------------------------------------------------------------------------------
+
+    def _step(self, state: Any, at: int, action: system.Action, limit: str | None = None) -> Any:
+        """Take a step of the model; None where it cannot be, or the rules reject it."""
+        try:
+            outcome = system.step(self.view_system(state, at), action, self.readings)
+        except system.NotPossible:
+            return None
+        if isinstance(outcome, Rejected):
+            return None
+        after = self._store(state, outcome.state, at)
+        if limit is not None and limit in self._limited:
+            after = after.replace(**{limit: getattr(state, limit) - 1})
+        return Noted(after, outcome.clauses) if outcome.clauses else after
+
+    @property
+    def _limited(self) -> dict[str, int]:
+        limits = self.world.limits
+        named = {
+            "requests_left": limits.requests,
+            "deaths_left": limits.deaths,
+            "lags_left": limits.lags,
+            "failovers_left": limits.failovers,
+        }
+        return {name: limit for name, limit in named.items() if limit is not None}
+
+    def _is_spent(self, state: Any, limit: str) -> bool:
+        return limit in self._limited and getattr(state, limit) == 0
+
+    def submit(self, state: Any, parameter: tuple[int, Target]) -> Any:
+        """Let a client ask for a target, unless too many requests are pending."""
+        at, (target, legacy) = parameter
+        if self._is_spent(state, "requests_left"):
+            return None
+        if len(getattr(state, self._name("requests", at))) == self.world.queue:
+            return None
+        return self._step(state, at, system.Submit(target, legacy), "requests_left")
+
+    def join(self, state: Any, parameter: tuple[int, int]) -> Any:
+        """Let the leader take a replica in."""
+        return self._step(state, parameter[0], system.Join(parameter[1]))
+
+    def leave(self, state: Any, parameter: tuple[int, int]) -> Any:
+        """Let the leader take a replica out that lags."""
+        at, replica = parameter
+        if self._is_spent(state, "lags_left"):
+            return None
+        if replica not in getattr(state, self._name("isr", at)):
+            return None
+        return self._step(state, at, system.Leave(replica), "lags_left")
+
+    def die(self, state: Any, broker: int) -> Any:
+        """Take a broker's registration away."""
+        if self._is_spent(state, "deaths_left"):
+            return None
+        return self._step(state, 0, system.Die(broker), "deaths_left")
+
+    def come_back(self, state: Any, broker: int) -> Any:
+        """Register a broker again."""
+        return self._step(state, 0, system.Return(broker))
+
+    def fail_over(self, state: Any, _: None) -> Any:
+        """Let another controller take over, for all partitions at once."""
+        if self._is_spent(state, "failovers_left"):
+            return None
+        after = self._step(state, 0, system.Failover(), "failovers_left")
+        for at in range(1, len(self.world.assigned)):
+            after = self._step(after, at, system.Failover())
+        return after
+
+    def write(self, state: Any, at: int) -> Any:
+        """Let the acting controller make the next write that it owes a partition.
+
+        Where the rules forbid what is owed the model contradicts itself, and the state says so.
+        """
+        try:
+            outcome = system.step(self.view_system(state, at), system.Controller(), self.readings)
+        except system.NotPossible:
+            return None
+        if isinstance(outcome, Rejected):
+            return state.replace(contradiction=True)
+        return Noted(self._store(state, outcome.state, at), outcome.clauses)
+
+    # Checks ----------------------------------------------------------------------------------
+
+    def is_at_rest(self, state: Any, at: int) -> bool:
+        """Whether the controller owes the partition nothing."""
+        around = self.view_surroundings(state)
+        return next_write(self.view_partition(state, at), around, self.readings) is None
+
+    def find_contradiction(self, state: Any) -> str | None:
+        """Say so when the rules rejected a write that was owed."""
+        return "the rules forbid a write that is owed" if state.contradiction else None
+
+    def find_broken(self, invariant: invariants.Invariant, state: Any) -> str | None:
+        """Say why an invariant of the model is broken in one of the partitions."""
+        for at in range(len(self.world.assigned)):
+            reason = invariant.find(self.view_partition(state, at))
+            if reason is not None and not (invariant.at_rest and not self.is_at_rest(state, at)):
+                return reason if len(self.world.assigned) == 1 else f"partition {at}: {reason}"
+        return None
+
+    def is_reached(self, goal: invariants.Goal, state: Any) -> bool:
+        """Whether one of the partitions is at a goal of the model."""
+        places = range(len(self.world.assigned))
+        return any(goal.reached(self.view_partition(state, at)) for at in places)
+
+    def is_waiting_for_dead(self, state: Any) -> bool:
+        """Whether no reassignment is in flight but those that wait for a dead broker."""
+        for at in range(len(self.world.assigned)):
+            flight = getattr(state, self._name("flight", at))
+            if flight is not None and all(replica in state.live for replica in flight[0]):
+                return False
+        return True
+
+    # The model -------------------------------------------------------------------------------
+
+    def _make_fields(self) -> dict[str, Domain]:
+        world = self.world
+        broker = Int(1, world.brokers)
+        longest = max(len(target) for target, _ in world.targets) if world.targets else 1
+        fields: dict[str, Domain] = {"live": SetOf(tuple(range(1, world.brokers + 1)))}
+        for at in range(len(world.assigned)):
+            partition = {
+                "flight": Choice((None, *world.targets)),
+                "requests": SequenceOf(Choice(world.targets), world.queue),
+                "drop_due": Flag(),
+                "announce_due": Flag(),
+                "completing": Flag(),
+                "leader": Choice((None, NO_LEADER, *range(1, world.brokers + 1))),
+                "isr": SequenceOf(broker, world.brokers),
+                "assigned": SequenceOf(broker, max(world.brokers, longest)),
+                "top": Int(0, world.brokers),
+            }
+            fields |= {self._name(name, at): domain for name, domain in partition.items()}
+        fields["contradiction"] = Flag()
+        return fields | {name: Int(0, limit) for name, limit in self._limited.items()}
+
+    def _make_initial(self) -> dict[str, Any]:
+        initial: dict[str, Any] = {"live": self._members, "contradiction": False}
+        for at, assigned in enumerate(self.world.assigned):
+            online = self.world.online
+            values = {
+                "assigned": assigned,
+                "leader": assigned[0] if online else None,
+                "isr": assigned if online else (),
+                "flight": None,
+                "top": 0,
+                "requests": (),
+                "drop_due": False,
+                "announce_due": False,
+                "completing": False,
+            }
+            initial |= {self._name(name, at): value for name, value in values.items()}
+        return initial | self._limited
+
+    def make_model(self, name: str) -> Model:
+        """Return the explorer model."""
+        places = range(len(self.world.assigned))
+        brokers = tuple(range(1, self.world.brokers + 1))
+        replicas = tuple((at, broker) for at in places for broker in brokers)
+        asked = tuple((at, target) for at in places for target in self.world.targets)
+        return Model(
+            name=name,
+            fields=self._make_fields(),
+            initial=(self._make_initial(),),
+            actions=(
+                Action("submit", self.submit, asked),
+                Action("join", self.join, replicas, fair=True),
+                Action("leave", self.leave, replicas),
+                Action("die", self.die, brokers),
+                Action("return", self.come_back, brokers, fair=True),
+                Action("failover", self.fail_over),
+                Action("controller", self.write, tuple(places), fair=True),
+            ),
+            invariants=(
+                Invariant(SELF_CONSISTENCY, self.find_contradiction),
+                *(Invariant(i.clause, partial(self.find_broken, i)) for i in invariants.INVARIANTS),
+            ),
+            goals=tuple(Goal(g.name, partial(self.is_reached, g)) for g in invariants.GOALS),
+        )
+
+
+def get_system(reference: Reference, state: Any, at: int = 0) -> system.System:
+    """Return a plain state as a complete record of the model, epochs and numbers counted from 0."""
+    view: Any = reference.view_partition(state, at)
+    stored = view.state
+    partition = Partition(
+        assigned=tuple(view.assigned),
+        state=None if stored is None else LeaderAndIsr(stored.leader, 0, 0, tuple(stored.isr)),
+        reassignment=view.reassignment,
+        requests=tuple(view.requests),
+        drop_due=view.drop_due,
+        announce_due=view.announce_due,
+        completing=view.completing,
+    )
+    around = reference.view_surroundings(state)
+    return system.System(
+        partition, frozenset(state.live), around.known, around.min_insync_replicas, 0
+    )
+
+
+__all__ = ["Limits", "Reference", "Target", "World", "get_system"]
