@@ -26,6 +26,7 @@ EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "duplicate-target-accepted": ("request.refuse.duplicate-replica",),
         "expand-skipped-order": ("complete.isr-before-assigned",),
         "completion-keeps-child": ("complete.carried-out",),
+        "completion-unannounced": ("complete.announced",),
         "election-any-assigned": ("election.clean",),
         "no-epoch-bump-on-election": ("leader-epoch.raised-by-one",),
         "resume-skipped": ("complete.carried-out", "expand.carried-out", "expand.announced"),

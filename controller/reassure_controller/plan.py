@@ -479,6 +479,8 @@ def _move_leader(plan: _Plan, key: PartitionKey, target: ReplicaList, leader: in
     state = plan.partition(key).state
     assert state is not None
     moved = leader != state.leader
+    if not moved and "completion-unannounced" in plan.faults:
+        return
     point = "completion.leader-moved" if moved else "completion.epoch-raised"
     bump = not moved or "no-epoch-bump-on-election" not in plan.faults
     plan.write_state(key, point, leader=leader, isr=state.isr, bump=bump)

@@ -127,7 +127,7 @@ def next_for_change(partition: Partition, around: Surroundings, readings: Readin
     return None
 
 
-@clause("complete.carried-out")
+@clause("complete.carried-out", "complete.announced")
 def next_for_reassignment(
     partition: Partition, around: Surroundings, readings: Readings
 ) -> Owed | None:
@@ -149,6 +149,8 @@ def next_for_reassignment(
     if old:
         isr = tuple(replica for replica in state.isr if replica != old[0])
         return Owed(_raised(state, around, state.leader, isr), "complete.carried-out")
+    if assigned != flight.target and not partition.completing:
+        return Owed(_raised(state, around, state.leader, state.isr), "complete.announced")
     if assigned != flight.target:
         return Owed(WriteAssigned(flight.target), "complete.carried-out")
     return Owed(DeleteReassignment(), "complete.carried-out")

@@ -324,13 +324,15 @@ def _judge_drop_from_isr(
         return Rejected("drop.leader-kept", f"leader {old.leader} was dropped")
     if readings.drop_protects == "target" and any(r in flight.target for r in dropped):
         return Rejected("drop.protect-target", f"dropped {sorted(dropped)}")
-    if not any(dropped <= drop for drop in compute_drops(partition, readings)):
-        return Rejected("drop.keep-top", _describe_drops(partition, dropped, readings))
-    if len(new.isr) < around.min_insync_replicas <= len(old.isr):
+    # The promise is made for top at or above the minimum; that is checked at the first request only.
+    least = around.min_insync_replicas
+    if len(new.isr) < least <= len(old.isr) and least <= flight.top:
         return Rejected(
             "drop.isr-at-least-min",
-            f"{len(new.isr)} in sync, min.insync.replicas is {around.min_insync_replicas}",
+            f"{len(new.isr)} in sync, min.insync.replicas is {least}",
         )
+    if not any(dropped <= drop for drop in compute_drops(partition, readings)):
+        return Rejected("drop.keep-top", _describe_drops(partition, dropped, readings))
     return None
 
 
@@ -406,7 +408,7 @@ def accept_write_assigned(
 
 
 @clause("complete.target-in-sync", "complete.leader-in-target", "complete.isr-before-assigned")
-@clause("complete.target-order")
+@clause("complete.target-order", "complete.announced")
 def accept_completion(partition: Partition, new: ReplicaList, readings: Readings) -> Outcome:
     """Judge the write of the target as the assigned replicas."""
     state, flight = partition.state, partition.reassignment
@@ -422,8 +424,12 @@ def accept_completion(partition: Partition, new: ReplicaList, readings: Readings
         return Rejected(
             "complete.target-order", f"assigned {list(new)}, the target is {list(flight.target)}"
         )
+    if not partition.completing:
+        return Rejected(
+            "complete.announced", "the leader epoch was not raised since the target is in sync"
+        )
     return Accepted(
-        replace(partition, assigned=new, drop_due=False, completing=True),
+        replace(partition, assigned=new, drop_due=False),
         (
             "assigned.no-duplicates",
             "assigned.change.only-as-due",
@@ -431,6 +437,7 @@ def accept_completion(partition: Partition, new: ReplicaList, readings: Readings
             "complete.leader-in-target",
             "complete.isr-before-assigned",
             "complete.target-order",
+            "complete.announced",
             "complete.carried-out",
         ),
     )

@@ -56,7 +56,7 @@ RECORDED = replace(ASKED, reassignment=flight(1, 3))
 WAITING = Partition((1, 2, 3), state(1, 1, 2), flight(1, 3))
 SYNCED = Partition((1, 2, 3), state(1, 1, 2, 3), flight(3, 1))
 LEAVING = Partition((1, 2, 3), state(2, 1, 2, 3), flight(3, 1))
-SHRUNK = Partition((1, 2, 3), state(1, 1, 3), flight(3, 1))
+SHRUNK = Partition((1, 2, 3), state(1, 1, 3), flight(3, 1), completing=True)
 DONE = Partition((3, 1), state(1, 1, 3), flight(3, 1))
 CHANGED = Partition((1, 2, 3), state(1, 1, 2), flight(1, 4), drop_due=True)
 FULL = Partition((1, 2, 3), state(1, 1, 2, 3), flight(1, 4), drop_due=True)
@@ -234,6 +234,13 @@ CASES = (
     ),
     Case("complete.target-order", SHRUNK, WriteAssigned((3, 1)), WriteAssigned((1, 3))),
     Case(
+        "complete.announced",
+        replace(SHRUNK, completing=False),
+        WriteAssigned((3, 1)),
+        WriteAssigned((3, 1)),
+        good_before=SHRUNK,
+    ),
+    Case(
         "complete.child-last", SHRUNK, DeleteReassignment(), DeleteReassignment(), good_before=DONE
     ),
     # Assignment
@@ -285,7 +292,7 @@ CASES = (
     ),
     Case(
         "drop.isr-at-least-min",
-        Partition((1, 2, 3), state(1, 1, 2), flight(1, 4, top=1), drop_due=True),
+        Partition((1, 2, 3), state(1, 1, 2), flight(1, 4, top=2), drop_due=True),
         WriteState(state(1, 1, 2, epoch=6)),
         WriteState(state(1, 1, epoch=6)),
         around(1, 2, 3, least=2),
