@@ -234,7 +234,7 @@ def _advance(state: Replication, leader: int, readings: Readings) -> Outcome:
     ids = tuple(range(len(state.replicas)))
     offsets = (*term.offsets[:leader], len(replica.log), *term.offsets[leader + 1 :])
     waited = term.pseudo_isr | (term.isr if readings.hw_over_stored_isr == "yes" else frozenset())
-    members = tuple(r for r in ids if r == leader or r in waited)
+    members = tuple(r for r in ids if r in waited)  # the leader is always among them
     mark = compute_high_watermark(replica.high_watermark, ids, offsets, members)
     return Accepted(_show(_set(state, leader, replace(replica, high_watermark=mark)), readings))
 

@@ -251,6 +251,43 @@ def test_write_on_a_stale_version_is_rejected_until_refreshed() -> None:
     assert after.state.isr == {0}
 
 
+@pytest.mark.clause("isr.entry.end-at-election")
+def test_follower_enters_with_exactly_what_the_leader_had_at_its_election() -> None:
+    """One record at the election, one more after it: a follower that has the first enters."""
+    leave = ((Verb.APPEND, 0), (Verb.ANSWER, 1), (Verb.SERVE, 1), (Verb.LAG, 1), (Verb.LEAVE, 1))
+    again = ((Verb.ELECT, 0), (Verb.APPEND, 0), (Verb.FOLLOW, 1), (Verb.SERVE, 1))
+    state = walk(2, AMENDED, *leave, *again)
+    assert (state.term.end_at_election, state.term.offsets) == (1, (0, 1))
+    assert state.isr == {0}
+    assert walk(2, AMENDED, *leave, *again, (Verb.JOIN, 1)).isr == {0, 1}
+
+
+@pytest.mark.clause("hw.follower.from-leader")
+def test_follower_keeps_its_watermark_under_a_leader_that_knows_less() -> None:
+    """The old leader follows one whose mark is older: its own stays, as it was shown."""
+    shown = ((Verb.APPEND, 0), (Verb.ANSWER, 1), (Verb.SERVE, 1), (Verb.ADVANCE, 0))
+    follow = ((Verb.ELECT, 1), (Verb.FOLLOW, 0), (Verb.SERVE, 0), (Verb.ANSWER, 0))
+    state = walk(2, AMENDED, *shown, *follow)
+    assert [replica.high_watermark for replica in state.replicas] == [1, 0]
+
+
+@pytest.mark.clause("hw.follower.from-leader")
+def test_follower_that_truncates_lowers_its_watermark_to_its_end() -> None:
+    """As written a shown record is lost; the old leader that cuts it off keeps no mark beyond."""
+    lost = ((Verb.APPEND, 0), (Verb.LAG, 1), (Verb.ADVANCE, 0), (Verb.ELECT, 1))
+    state = walk(2, SHARED, *lost, (Verb.FOLLOW, 0))
+    assert (state.replicas[0].log, state.replicas[0].high_watermark) == ((), 0)
+
+
+@pytest.mark.clause("election.clean")
+def test_election_raises_leader_epoch_and_version_and_forgets_the_notes() -> None:
+    """The new leader knows no offset, the version of its own state, and where it began."""
+    state = walk(2, AMENDED, (Verb.APPEND, 0), (Verb.ANSWER, 1), (Verb.SERVE, 1), (Verb.ELECT, 1))
+    assert (state.leader, state.leader_epoch, state.version) == (1, 1, 1)
+    assert (state.term.version, state.term.offsets, state.term.end_at_election) == (1, (0, 0), 1)
+    assert state.shown is None
+
+
 @pytest.mark.clause("election.clean")
 def test_replica_out_of_the_stored_isr_is_not_elected() -> None:
     """Only members of the stored in-sync set are elected."""

@@ -421,3 +421,11 @@ def test_rule_before_lets_the_mark_run_away_from_a_close_follower() -> None:
         offset = leader.end
     assert leader.isr == (1,)
     assert leader.high_watermark == leader.end
+
+
+@pytest.mark.clause("isr.pseudo.close-follower")
+def test_rule_before_keeps_a_silent_follower_at_the_end() -> None:
+    """Before the document only who is behind the end leaves; who is at it may be silent."""
+    story = (Millisecond(1, True), Millisecond(0, True), *(Millisecond(0, False),) * 9)
+    assert tell(story, 3, rule="before")[-1].leader.isr == (1, 2)
+    assert tell(story, 3)[-1].leader.isr == (1,)
