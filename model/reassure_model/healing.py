@@ -86,6 +86,7 @@ class Cluster:
 # Effects of the controller ----------------------------------------------------------------------
 
 
+@clause("heal.record.format")
 @dataclass(frozen=True, slots=True)
 class RecordFailure:
     """Write the record of a broker that is missed for the first time."""

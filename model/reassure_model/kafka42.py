@@ -235,7 +235,7 @@ def next_effect(move: Move, readings: Readings) -> Effect | None:
     return find_refusal(move, move.path, readings) or Listen(move.path)
 
 
-@clause("move.failover.no-needless-election")
+@clause("move.failover.no-needless-election", "move.failure.leader-change-unanswered")
 def next_for_task(move: Move, task: Task, readings: Readings) -> Effect | None:
     """Return the effect that is due at the step which the controller has reached."""
     step = find_step(move, task, readings)
