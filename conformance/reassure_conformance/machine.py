@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis import strategies as st
@@ -104,70 +104,74 @@ def _is_over(harness: Harness, budget: Budget) -> bool:
     return time.monotonic() > budget.deadline or len(harness.unsettled) >= UNSETTLED_MAX
 
 
-def _make_machine(batch: _Batch) -> type[RuleBasedStateMachine]:
-    harness = batch.harness
+class GateMachine(RuleBasedStateMachine):
+    """One example. Its only rule takes one step. Subclasses say which batch it belongs to."""
 
-    class Machine(RuleBasedStateMachine):
-        """One example. Its only rule takes one step."""
+    batch: ClassVar[_Batch]
 
-        def __init__(self) -> None:
-            super().__init__()
-            self.example: Example | None = None
-            self.over = batch.died is not None or batch.exhausted()
+    def __init__(self) -> None:
+        super().__init__()
+        self.example: Example | None = None
+        self.over = self.batch.died is not None or self.batch.exhausted()
 
-        @initialize(size=st.integers(0, len(CLUSTERS) - 1))
-        def begin(self, size: int) -> None:
-            if self.over:
-                return
-            if not batch.failures and _is_over(harness, batch.budget):
-                raise _OutOfTime
-            self.example = self._guarded(lambda: harness.begin(CLUSTERS[size]))
-            if self.example is not None:
-                self._check()
-
-        @rule(data=st.data())
-        def take_step(self, data: st.DataObject) -> None:
-            example = self.example
-            if example is None or self.over:
-                return
-
-            def draw(n: int) -> int:
-                return data.draw(st.integers(0, n - 1)) if n > 1 else 0
-
-            step = next_step(example.now, batch.wanted, draw)
-            self._guarded(lambda: harness.perform(example, step))
+    @initialize(size=st.integers(0, len(CLUSTERS) - 1))
+    def begin(self, size: int) -> None:
+        """Start a cluster of one of three sizes."""
+        if self.over:
+            return
+        if not self.batch.failures and _is_over(self.batch.harness, self.batch.budget):
+            raise _OutOfTime
+        self.example = self._guarded(lambda: self.batch.harness.begin(CLUSTERS[size]))
+        if self.example is not None:
             self._check()
 
-        def teardown(self) -> None:
-            example = self.example
-            if example is None:
-                return
-            try:
-                if not self.over:
-                    self._guarded(lambda: harness.heal(example))
-                    self._check()
-            finally:
-                self._guarded(lambda: harness.end(example))
-                if not batch.failures:
-                    batch.progress()
+    @rule(data=st.data())
+    def take_step(self, data: st.DataObject) -> None:
+        """Take the step that the guide draws."""
+        example = self.example
+        if example is None or self.over:
+            return
 
-        def _guarded(self, act: Callable[[], Value]) -> Value | None:
-            """Keep an adapter's or a server's death from looking like a failing example."""
-            if batch.died is not None:
-                return None
-            try:
-                return act()
-            except (AdapterDied, ServerGone) as error:
-                batch.died = error
-                self.over = True
-                return None
+        def draw(n: int) -> int:
+            return data.draw(st.integers(0, n - 1)) if n > 1 else 0
 
-        def _check(self) -> None:
-            if self.example is not None and not self.over and self.example.violations:
-                self.over = True
-                batch.note(self.example)
+        step = next_step(example.now, self.batch.wanted, draw)
+        self._guarded(lambda: self.batch.harness.perform(example, step))
+        self._check()
 
-    return Machine
+    def teardown(self) -> None:
+        """Heal the cluster, judge what is left undone, and end it."""
+        example = self.example
+        if example is None:
+            return
+        try:
+            if not self.over:
+                self._guarded(lambda: self.batch.harness.heal(example))
+                self._check()
+        finally:
+            self._guarded(lambda: self.batch.harness.end(example))
+            if not self.batch.failures:
+                self.batch.progress()
+
+    def _guarded(self, act: Callable[[], Value]) -> Value | None:
+        """Keep an adapter's or a server's death from looking like a failing example."""
+        if self.batch.died is not None:
+            return None
+        try:
+            return act()
+        except (AdapterDied, ServerGone) as error:
+            self.batch.died = error
+            self.over = True
+            return None
+
+    def _check(self) -> None:
+        if self.example is not None and not self.over and self.example.violations:
+            self.over = True
+            self.batch.note(self.example)
+
+
+def _make_machine(batch: _Batch) -> type[RuleBasedStateMachine]:
+    return type("Machine", (GateMachine,), {"batch": batch})
 
 
 def _run_batch(batch: _Batch, examples: int, seed_value: int) -> None:
