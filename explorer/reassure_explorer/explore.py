@@ -1,0 +1,168 @@
+"""The front door: explore a standard scope and say what was found, in words or as JSON."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+from reassure_explorer.plain import explore_plain
+from reassure_explorer.result import Budget, ExploreResult, Story, Violation
+from reassure_explorer.scopes import get_scope
+from reassure_spec.readings import Readings, get_profile, override_readings
+
+ENGINES: Final = ("derived", "plain")
+
+
+class UnknownEngine(ValueError):
+    """An engine name that there is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """A scope explored under a choice of readings."""
+
+    scope: str
+    profile: str
+    readings: Readings
+    result: ExploreResult
+
+    @property
+    def exit_code(self) -> int:
+        """0 holds, 1 violated, 2 unknown (a budget ended), 3 vacuous (a goal never reached)."""
+        return self.result.verdict.exit_code
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counts with the names that all reports use."""
+        result = self.result
+        return {
+            "distinct": result.distinct,
+            "generated": result.generated,
+            "depth": result.depth,
+            "invariants": len(result.invariants),
+            "goals_reached": sum(depth is not None for depth in result.goals.values()),
+            "goals": len(result.goals),
+        }
+
+    def as_json_dict(self) -> dict[str, Any]:
+        """Return the document that `--format json` prints."""
+        result = self.result
+        return {
+            "verb": "explore",
+            "version": _get_version(),
+            "verdict": result.verdict.value,
+            "exit_code": self.exit_code,
+            "seconds": round(result.seconds + result.seconds_compiling, 3),
+            "seed": None,
+            "profile": self.profile,
+            "readings": self.readings.as_dict(),
+            "counts": self.counts,
+            **self.make_body(),
+        }
+
+    def make_body(self) -> dict[str, Any]:
+        """Return what is the verb's own in the document."""
+        result = self.result
+        return {
+            "scope": self.scope,
+            "engine": result.engine,
+            "unfinished": result.unfinished,
+            "violations": [_describe_violation(violation) for violation in result.violations],
+            "goals": dict(result.goals),
+            "coverage": {"actions": dict(result.actions), "clauses": dict(result.notes)},
+            "levels": list(result.levels),
+            "seconds_compiling": round(result.seconds_compiling, 3),
+            "plain_runs": result.plain_runs,
+            "bytes_per_state": round(result.bytes_per_state, 1),
+            **result.details,
+        }
+
+    def render(self) -> str:
+        """Return the report in words."""
+        from reassure_explorer.story import tell_story
+
+        result, counts = self.result, self.counts
+        lines = [
+            f"explore {self.scope} ({self.profile}): {result.verdict.value}",
+            (
+                f"  {counts['distinct']:,} states, {counts['generated']:,} steps, depth "
+                f"{counts['depth']}, {result.seconds:.1f} s and {result.seconds_compiling:.1f} s to "
+                f"load the {result.engine} engine"
+            ),
+            (
+                f"  {counts['invariants']} invariants, {counts['goals_reached']} of {counts['goals']} "
+                f"goals reached, {len(result.notes)} clauses exercised"
+            ),
+        ]
+        if result.unfinished is not None:
+            lines.append(f"  not complete: {result.unfinished}; no more than this was looked at")
+        lines += [f"  never reached: {g}" for g, depth in result.goals.items() if depth is None]
+        for violation in result.violations:
+            lines += [f"\n{violation.invariant} is broken: {violation.reason}"]
+            lines += [tell_story(violation.story)]
+        return "\n".join(lines)
+
+
+def explore(
+    scope: str = "small",
+    *,
+    engine: str = "derived",
+    profile: str = "kip-236",
+    readings: Mapping[str, str] | None = None,
+    budget: Budget | None = None,
+    keep_going: bool = False,
+    threads: int = 1,
+    progress: Callable[[Any], None] | None = None,
+) -> Exploration:
+    """Explore a standard scope.
+
+    `readings` overrides readings of the profile, by dotted name. `progress` is called after each
+    level by the derived engine. Raises UnknownScope, UnknownReading, UnknownEngine.
+    """
+    chosen = override_readings(get_profile(profile), readings or {})
+    model = get_scope(scope).make_model(chosen)
+    if engine == "plain":
+        result = explore_plain(model, keep_going=keep_going, budget=budget)
+    elif engine == "derived":
+        from reassure_explorer.derived import explore_derived
+
+        result = explore_derived(
+            model, keep_going=keep_going, budget=budget, threads=threads, progress=progress
+        )
+    else:
+        raise UnknownEngine(f"there is no engine {engine!r}; the engines are: {', '.join(ENGINES)}")
+    return Exploration(scope, profile, chosen, result)
+
+
+def _describe_violation(violation: Violation) -> dict[str, Any]:
+    return {
+        "clause": violation.invariant,
+        "reason": violation.reason,
+        "steps": len(violation.story.steps),
+        "story": describe_story(violation.story),
+    }
+
+
+def describe_story(story: Story) -> list[dict[str, Any]]:
+    """Return a story as data: one record for the start and for each step."""
+    records = [{"action": None, "state": _describe_state(story.initial)}]
+    return records + [
+        {"action": step.words, "state": _describe_state(step.state)} for step in story.steps
+    ]
+
+
+def _describe_state(state: Any) -> dict[str, Any]:
+    return {name: _make_plain(getattr(state, name)) for name in state._fields}
+
+
+def _make_plain(value: Any) -> Any:
+    if isinstance(value, frozenset):
+        return sorted(value)
+    return [_make_plain(entry) for entry in value] if isinstance(value, tuple) else value
+
+
+def _get_version() -> str:
+    try:
+        return version("reassure")
+    except PackageNotFoundError:
+        return "0+unknown"
