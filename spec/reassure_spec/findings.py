@@ -374,6 +374,7 @@ _PROTOCOL: Final = (
         "a request for two partitions, one of them unknown",
         "Conflicting requests are ignored, says the text; it does not say whether that means the "
         "whole request or the partition. Partitions are taken one by one.",
+        "scenario requests/conflict-of-one-partition",
     ),
     Finding(
         "protocol-5",
@@ -385,6 +386,7 @@ _PROTOCOL: Final = (
         "request_7 asks for [2,3] and request_8 for [2,4]: carried out in the order of the list "
         "that ZooKeeper gives, either can win",
         "The text relies on the sequence numbers without saying that they are to be sorted.",
+        "scenario requests/out-of-order",
     ),
     Finding(
         "protocol-6",
@@ -619,6 +621,7 @@ _WATERMARK: Final = (
         "X=1: append and fetch at ms 1, no fetch at ms 2: true lag 0, estimated lag 2",
         "The first guarantee is false: the estimate grows with the time since the last fetch, even "
         "where there is nothing to fetch.",
+        "scenario replication/watermark-1",
     ),
     Finding(
         "watermark-2",
@@ -629,6 +632,7 @@ _WATERMARK: Final = (
         _KAFKA_4485,
         "X=2: appends of 2, 2, 0 records, 1, 1, 0 taken: true lag 2, estimated lag 3",
         "The first guarantee is false with a fetch in every millisecond as well.",
+        "scenario replication/watermark-2",
     ),
     Finding(
         "watermark-3",
@@ -640,6 +644,7 @@ _WATERMARK: Final = (
         "1 record and 1 fetch per ms, constant lag of 2 ms: estimated lag 10000 ms after 10 s",
         "Where the lag is larger than the gap between fetches the error has no bound. It is the "
         "second of the two problems that the change set out to solve.",
+        "scenario replication/watermark-3",
     ),
     Finding(
         "watermark-4",
@@ -651,6 +656,7 @@ _WATERMARK: Final = (
         "X=2, 1 record per ms, fetches at ms 1, 3, 5: twice in the pseudo-ISR, never in the ISR",
         "With a gap between fetches of more than half the limit a follower enters the pseudo-ISR "
         "again and again, and each time the high watermark waits for it.",
+        "scenario replication/watermark-4",
     ),
     Finding(
         "watermark-5",
@@ -661,6 +667,7 @@ _WATERMARK: Final = (
         _KAFKA_4485,
         "X=2, 1 record at each of three ms, fetches at ms 1 and 3",
         "The smallest case in which the high watermark stands still for a follower that keeps up.",
+        "scenario replication/watermark-5",
     ),
     Finding(
         "watermark-6",
@@ -672,6 +679,7 @@ _WATERMARK: Final = (
         "log end read at ms -1, clock at ms 0, an append in between",
         "Reading the clock first is sound. Reading the log end first counts a record as held that "
         "is not.",
+        "scenario replication/watermark-6",
     ),
     Finding(
         "watermark-7",
@@ -682,6 +690,7 @@ _WATERMARK: Final = (
         _KAFKA_4485,
         "a fetch at the log end in ms t, an append later in ms t",
         "A lag that is just above the limit is then estimated as just within.",
+        "scenario replication/watermark-7",
     ),
     Finding(
         "watermark-8",
@@ -692,6 +701,7 @@ _WATERMARK: Final = (
         _KAFKA_4485,
         "log ends 0, 2: a replica at 1 matches no time; an idle partition matches every time",
         "Ending where the leader ended X ms ago can be true of no X and of many.",
+        "scenario replication/watermark-8-no-match",
     ),
     Finding(
         "watermark-9",
@@ -703,6 +713,7 @@ _WATERMARK: Final = (
         "a new follower at 0, high watermark 10, log end 11",
         "Starting as caught up now stops the high watermark for an empty follower. Starting from a "
         "log end of 0 counts every first fetch as caught up.",
+        "scenario replication/watermark-9",
     ),
     Finding(
         "watermark-10",
@@ -713,6 +724,7 @@ _WATERMARK: Final = (
         _KAFKA_4485,
         "a member of the ISR at 1 with high watermark 1 is wiped and fetches from 0",
         "The fourth guarantee holds when lags are evaluated, not between evaluations.",
+        "scenario replication/watermark-10",
     ),
     Finding(
         "watermark-11",
@@ -724,6 +736,7 @@ _WATERMARK: Final = (
         "a follower falls silent, no request arrives",
         "Lags are evaluated at requests. Without a timer the second guarantee holds only up to the "
         "limit and the time between evaluations.",
+        "scenario replication/watermark-11",
     ),
     Finding(
         "watermark-12",
@@ -736,6 +749,7 @@ _WATERMARK: Final = (
         "The high watermark of a partition never decreases, says the text. It does when the leader "
         "changes, and records that consumers have read are lost. Four amendments mend it, and each "
         "of them is needed.",
+        "scenario replication/election-1",
     ),
     Finding(
         "watermark-13",
@@ -747,6 +761,7 @@ _WATERMARK: Final = (
         "two replicas wrote different records at one offset in different epochs",
         "Offsets alone do not tell whether two logs agree. What a follower shares with the new "
         "leader has to be kept, and nothing else.",
+        "scenario replication/election-5",
     ),
     Finding(
         "watermark-14",
@@ -758,6 +773,7 @@ _WATERMARK: Final = (
         "a member lags: by the definition it is out at once, as stored when the write succeeds",
         "Definition and implementation speak of different sets. The stored one has to refine the "
         "other.",
+        "scenario replication/stored-set-has-a-memory",
     ),
     Finding(
         "watermark-15",
@@ -768,6 +784,7 @@ _WATERMARK: Final = (
         _KAFKA_4485,
         "one follower ahead of nobody: the smallest end of the others can pass the leader's",
         "Without the leader among the replicas that count, the high watermark can pass its end.",
+        "scenario replication/leader-counts",
     ),
     Finding(
         "watermark-16",
@@ -777,7 +794,9 @@ _WATERMARK: Final = (
         (),
         _KAFKA_4485,
         "the second item of the implementation stands twice; one of them sets a lag to a time",
-        "The mail shows an edit with both texts.",
+        "The mail shows an edit with both texts. By the older one a caught-up follower of an idle "
+        "partition is always one fetch behind.",
+        "scenario replication/older-item-2-idle",
     ),
 )
 
@@ -793,6 +812,7 @@ _ELECTION: Final = (
         "1, the leader dies before the write, the follower leads with end 0",
         "The high watermark is taken over those that are close, while the stored members remain "
         "electable.",
+        "scenario replication/election-1",
     ),
     Finding(
         "election-2",
@@ -803,6 +823,7 @@ _ELECTION: Final = (
         _KAFKA_4485,
         "append, fetch, the high watermark is shown as 1, its response is on the way, election: 0",
         "Nothing is lost, but consumers see the high watermark go back.",
+        "scenario replication/election-2",
     ),
     Finding(
         "election-3",
@@ -811,9 +832,10 @@ _ELECTION: Final = (
         ("isr.entry.end-at-election",),
         ("isr.entry",),
         _KAFKA_4485,
-        "n=3, 8 steps: a replica with end 0 is let in where the new leader's high watermark is 0",
+        "n=3: a replica with end 0 is let in where the new leader's high watermark is 0",
         "A new leader does not know how much was shown before it. Its own end at the election is "
         "the only safe mark.",
+        "scenario replication/election-3",
     ),
     Finding(
         "election-4",
@@ -822,9 +844,10 @@ _ELECTION: Final = (
         ("follower.truncation.common-prefix", "isr.stored.holds-committed"),
         ("follower.truncation",),
         _KAFKA_4485,
-        "n=3, 7 steps",
+        "n=3: a member of the ISR that has heard of an older mark cuts a committed record off",
         "A follower that cuts its log at its own, older high watermark drops committed records "
         "while it is in the in-sync set.",
+        "scenario replication/election-4",
     ),
 )
 
