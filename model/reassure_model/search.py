@@ -46,21 +46,6 @@ def find_shortest(
     return None
 
 
-def count_reachable(
-    start: S, successors: Callable[[S], Iterable[tuple[A, S]]], limit: int = 200_000
-) -> int:
-    """Return how many states are reachable, the start included. Raises SearchLimit."""
-    seen = 0
-
-    def look(_: S) -> bool:
-        nonlocal seen
-        seen += 1
-        return False
-
-    find_shortest(start, successors, look, limit)
-    return seen
-
-
 def _trace(parents: dict[S, tuple[S, A] | None], state: S) -> tuple[A, ...]:
     actions: list[A] = []
     while (entry := parents[state]) is not None:

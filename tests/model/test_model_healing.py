@@ -1,5 +1,6 @@
 """Healing: what it never does, that it ends, and what crashes cannot change."""
 
+from dataclasses import replace
 from typing import Final
 
 import pytest
@@ -199,6 +200,8 @@ def test_target_avoids_replicas_and_failed_brokers() -> None:
     cluster = take(cluster, Die(2), Die(3), Controller())
     assert choose_replacement(cluster, (1, 2), 2, {}) == 4
     assert choose_replacement(take(cluster, Die(4)), (1, 2), 2, {}) is None
+    recorded = replace(cluster, failed=((3, 0),), live=cluster.live | {3})
+    assert choose_replacement(recorded, (1, 2), 2, {4: 9}) == 4
 
 
 def test_target_prefers_a_rack_of_its_own() -> None:

@@ -25,7 +25,7 @@ from reassure_model.kafka42 import (
     step,
 )
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.search import SearchLimit, count_reachable, find_shortest
+from reassure_model.search import SearchLimit, find_shortest
 from reassure_model.selectors import select_controlled_shutdown
 from reassure_model.system import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.tables import PartitionState, ReplicaState, move_partition
@@ -267,4 +267,5 @@ def test_search_beyond_its_limit_fails() -> None:
     """A search that would look at too many states says so instead of finding nothing."""
     with pytest.raises(SearchLimit):
         find_shortest(0, lambda n: [("next", n + 1)], lambda n: False, limit=100)
-    assert count_reachable(0, lambda n: [("next", min(n + 1, 9))]) == 10
+    assert find_shortest(0, lambda n: [("next", min(n + 1, 9))], lambda n: n == 10) is None
+    assert find_shortest(0, lambda n: [("next", n + 1)], lambda n: n == 2) == ("next", "next")
