@@ -24,9 +24,13 @@ def _quiet_log() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def make_harness(zookeeper_server: Server) -> Iterator[MakeHarness]:
-    """Make harnesses on the shared server; they are closed at the end."""
+    """Make harnesses on the shared server; they are closed at the end of the module.
+
+    Their ZooKeeper clients draw random numbers in threads of their own, which Hypothesis takes
+    amiss in whatever test it runs meanwhile.
+    """
     made: list[Harness] = []
 
     def make(adapter: Adapter) -> Harness:
@@ -42,7 +46,7 @@ def make_harness(zookeeper_server: Server) -> Iterator[MakeHarness]:
         harness.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def harness(make_harness: MakeHarness) -> Harness:
     """A harness over the bundled controller in the default profile."""
     return make_harness(Bundled())

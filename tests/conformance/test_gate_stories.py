@@ -38,12 +38,14 @@ def test_shipped_story_holds(teller: Harness, story: Story) -> None:
 
 def test_stories_put_every_required_clause_to_the_test(teller: Harness) -> None:
     """Together the stories exercise each MUST clause of the profile that a log can show."""
-    for story in STORIES:
-        if story.is_for(teller.description.profile):
-            teller.tell(story)
     required = {
         clause.id
         for clause in clauses_of_profile(teller.description.profile)
         if clause.level == "MUST" and clause.id not in PROOF_ONLY
     }
+    for story in STORIES:
+        if all(teller.judge.exercised[name] for name in required):
+            break  # the tests above have told them
+        if story.is_for(teller.description.profile):
+            teller.tell(story)
     assert {name for name in required if not teller.judge.exercised[name]} == set()
