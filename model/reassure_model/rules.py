@@ -50,22 +50,17 @@ def compute_drops(partition: Partition, readings: Readings) -> frozenset[frozens
     flight, state = partition.reassignment, partition.state
     if flight is None or partition.assigned is None:
         return frozenset({frozenset()})
-    leader = state.leader if state is not None else NO_LEADER
-    isr = state.isr if state is not None else ()
-    others = tuple(r for r in partition.assigned if r not in isr and r != leader)
-    spare = leader not in isr and len(partition.assigned) <= flight.top
+    assigned, top = partition.assigned, flight.top
+    leader, isr = (NO_LEADER, ()) if state is None else (state.leader, state.isr)
+    first = (leader,) if leader in isr else ()
+    followers = tuple(r for r in isr if r != leader)
+    others = tuple(r for r in assigned if r not in isr and r != leader)
+    spare = leader not in isr and len(assigned) <= top
     drops: set[frozenset[int]] = {frozenset()} if spare else set()
-    for first_isr in _choices(isr, flight.top):
-        for first_others in _choices(others, flight.top):
-            drop = compute_drop(
-                partition.assigned,
-                leader,
-                first_isr,
-                flight.top,
-                flight.target,
-                readings,
-                first_others,
-            )
+    for ranked in _choices(followers, top - 1):
+        for rest in _choices(others, top - 1 - len(followers)):
+            in_sync = (*first, *ranked)
+            drop = compute_drop(assigned, leader, in_sync, top, flight.target, readings, rest)
             drops.add(frozenset(drop))
     return frozenset(drops)
 
@@ -84,14 +79,17 @@ def is_drop_held(partition: Partition) -> bool:
     return len(assigned) > flight.top and (state is None or state.leader not in state.isr)
 
 
-def _choices(replicas: ReplicaList, top: int) -> list[ReplicaList]:
-    """Return the orders that differ in which replicas come among the first few, for each few."""
-    few = range(1, min(top, len(replicas) - 1) + 1)
+def _choices(replicas: ReplicaList, places: int) -> list[ReplicaList]:
+    """Return the orders that differ in who comes among the first `places`, or one fewer.
+
+    One fewer is what the exclusive reading of the slice leaves.
+    """
     return [
         replicas,
         *(
             (*chosen, *(r for r in replicas if r not in chosen))
-            for size in few
+            for size in (places - 1, places)
+            if 0 < size < len(replicas)
             for chosen in combinations(replicas, size)
         ),
     ]
@@ -324,7 +322,7 @@ def _judge_drop_from_isr(
         return Rejected("drop.leader-kept", f"leader {old.leader} was dropped")
     if readings.drop_protects == "target" and any(r in flight.target for r in dropped):
         return Rejected("drop.protect-target", f"dropped {sorted(dropped)}")
-    # The promise is made for top at or above the minimum; that is checked at the first request only.
+    # The promise holds for top at or above the minimum, which is checked at the first request only.
     least = around.min_insync_replicas
     if len(new.isr) < least <= len(old.isr) and least <= flight.top:
         return Rejected(
