@@ -43,6 +43,8 @@ from reassure_explorer.tracing import Path, trace_action, trace_check
 BUFFER_STATES: Final = 1 << 18
 MISSES: Final = 128
 CHECKED_PER_LEVEL: Final = 2
+PARALLEL_FROM: Final = 4096
+"""A level with fewer states is not worth splitting between threads."""
 TRACED_TWICE: Final = 8
 """Every so many paths one is traced a second time."""
 
@@ -223,7 +225,7 @@ class Engine:
     def _next_level(self, frontier: Run) -> Run:
         """Return the states one step away that were never seen before."""
         parts = [frontier]
-        if self.threads > 1 and len(frontier) >= 4096:
+        if self.threads > 1 and len(frontier) >= PARALLEL_FROM:
             parts = np.array_split(frontier, 4 * self.threads)
         if len(parts) == 1:
             runs = self.expand(frontier)

@@ -82,17 +82,13 @@ class Exploration:
         from reassure_explorer.story import tell_story
 
         result, counts = self.result, self.counts
+        steps = f"{counts['generated']:,} steps, depth {counts['depth']}"
+        times = f"{result.seconds:.1f} s and {result.seconds_compiling:.1f} s to load the engine"
+        goals = f"{counts['goals_reached']} of {counts['goals']} goals reached"
         lines = [
             f"explore {self.scope} ({self.profile}): {result.verdict.value}",
-            (
-                f"  {counts['distinct']:,} states, {counts['generated']:,} steps, depth "
-                f"{counts['depth']}, {result.seconds:.1f} s and {result.seconds_compiling:.1f} s to "
-                f"load the {result.engine} engine"
-            ),
-            (
-                f"  {counts['invariants']} invariants, {counts['goals_reached']} of {counts['goals']} "
-                f"goals reached, {len(result.notes)} clauses exercised"
-            ),
+            f"  {counts['distinct']:,} states, {steps}, {times} ({result.engine})",
+            f"  {counts['invariants']} invariants, {goals}, {len(result.notes)} clauses exercised",
         ]
         if result.unfinished is not None:
             lines.append(f"  not complete: {result.unfinished}; no more than this was looked at")

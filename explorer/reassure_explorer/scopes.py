@@ -50,8 +50,8 @@ _ALL: Final = (
     ),
     _reference(
         "new",
-        "a partition that is not yet online: as small, with one request",
-        World(3, ((1, 2),), _ask((2, 3), (1, 3)), Limits(1, 2, 1, 1), online=False),
+        "a partition that is not yet online, with two requests, two deaths and one failover",
+        World(3, ((1, 2),), _ask((2, 3), (1, 3)), Limits(2, 2, 0, 1), online=False),
     ),
     _reference(
         "routes",
@@ -60,14 +60,21 @@ _ALL: Final = (
         World(
             3,
             ((1, 2),),
-            (((2, 3), False), ((1, 3), True), ((), False), ((3, 3), False), ((2, 4), True)),
-            Limits(2, 1, 0, 1),
+            (
+                ((2, 3), False),
+                ((1, 3), False),
+                ((1, 3), True),
+                ((), False),
+                ((3, 3), False),
+                ((2, 4), True),
+            ),
+            Limits(2, 2, 0, 1),
         ),
     ),
     _reference(
         "two-partitions",
-        "two partitions that share brokers and controller: two requests, one death, one failover",
-        World(3, ((1, 2), (2, 3)), _ask((2, 3), (1, 2)), Limits(2, 1, 0, 1)),
+        "two partitions that share brokers and controller: two requests, two deaths, one failover",
+        World(3, ((1, 2), (2, 3)), _ask((2, 3), (1, 2)), Limits(2, 2, 0, 1)),
     ),
     _reference(
         "medium",

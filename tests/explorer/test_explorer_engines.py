@@ -1,0 +1,370 @@
+"""Plain and derived engine side by side, and what a model must be."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reassure_explorer import kernels, runs
+from reassure_explorer.derived import EngineError, explore_derived
+from reassure_explorer.diagrams import NotDeterministic
+from reassure_explorer.interface import (
+    Action,
+    Choice,
+    Domain,
+    Flag,
+    Goal,
+    Int,
+    Invariant,
+    Model,
+    ModelError,
+    Noted,
+    Option,
+    RangeError,
+    SequenceOf,
+    SetOf,
+)
+from reassure_explorer.packing import Layout
+from reassure_explorer.plain import explore_plain
+from reassure_explorer.result import Budget, ExploreResult, Verdict
+
+
+def summarise(result: ExploreResult) -> dict[str, Any]:
+    """Return all that two engines must agree on."""
+    return {
+        "levels": result.levels,
+        "distinct": result.distinct,
+        "generated": result.generated,
+        "depth": result.depth,
+        "verdict": result.verdict,
+        "broken": {v.invariant: len(v.story.steps) for v in result.violations},
+        "goals": result.goals,
+        "actions": result.actions,
+        "notes": {name: times for name, times in result.notes.items() if times},
+    }
+
+
+# Random models: an action tests some fields and writes others, as a table of draws says.
+
+FIELDS: dict[str, Domain] = {
+    "number": Int(-1, 4),
+    "wide": Int(0, 40),
+    "choice": Choice(("red", "green", None)),
+    "flag": Flag(),
+    "members": SetOf(("a", "b", 3)),
+    "queue": SequenceOf(Int(0, 2), 3),
+    "maybe": Option(Int(0, 5)),
+    "padding": SequenceOf(Int(0, 1000), 5),
+}
+INITIAL = {
+    "number": 0,
+    "wide": 0,
+    "choice": "red",
+    "flag": False,
+    "members": frozenset({"a"}),
+    "queue": (),
+    "maybe": None,
+    "padding": (7,),
+}
+GUARDS: tuple[Callable[[Any, int], bool], ...] = (
+    lambda s, p: s.number < p,
+    lambda s, p: s.choice != "green",
+    lambda s, p: s.flag,
+    lambda s, p: "b" in s.members,
+    lambda s, p: len(s.members) < 3,
+    lambda s, p: len(s.queue) < 3,
+    lambda s, p: p in s.queue,
+    lambda s, p: bool(s.queue) and s.queue[-1] != p,
+    lambda s, p: s.maybe is None or s.maybe > p,
+    lambda s, p: s.queue == (p,) or s.wide % 2 == 0,
+    lambda s, p: s.members == frozenset({"a", 3}) or not s.flag,
+)
+EFFECTS: tuple[Callable[[Any, int], Any], ...] = (
+    lambda s, p: s.replace(number=min(s.number + 1, 4)),
+    lambda s, p: s.replace(number=-1),
+    lambda s, p: s.replace(wide=(s.wide + 7 * p + 1) % 41),
+    lambda s, p: s.replace(choice=None if s.choice == "red" else "green"),
+    lambda s, p: s.replace(flag=not s.flag),
+    lambda s, p: s.replace(members=s.members | {("a", "b", 3)[p]}),
+    lambda s, p: s.replace(members=s.members - {("a", "b", 3)[p]}),
+    lambda s, p: s.replace(members=frozenset({3})),
+    lambda s, p: s.replace(queue=(*s.queue, p)) if len(s.queue) < 3 else None,
+    lambda s, p: s.replace(queue=s.queue[1:]),
+    lambda s, p: s.replace(queue=tuple(reversed(tuple(s.queue)))),
+    lambda s, p: s.replace(maybe=p if s.maybe is None else None),
+    lambda s, p: Noted(s.replace(flag=False), ("note", f"note {p}")),
+    lambda s, p: s.replace(padding=(1000, 0, p)),
+)
+
+
+@st.composite
+def models(draw: st.DrawFn) -> Model:
+    """Small models that use every kind of field."""
+    chosen = draw(
+        st.lists(
+            st.tuples(
+                st.lists(st.sampled_from(GUARDS), max_size=2),
+                st.sampled_from(EFFECTS),
+                st.booleans(),
+            ),
+            min_size=1,
+            max_size=6,
+        )
+    )
+
+    def make(guards: list[Any], effect: Any) -> Callable[[Any, int], Any]:
+        return lambda s, p: effect(s, p) if all(guard(s, p) for guard in guards) else None
+
+    actions = tuple(
+        Action(f"action {n}", make(guards, effect), (0, 1, 2) if many else (1,))
+        for n, (guards, effect, many) in enumerate(chosen)
+    )
+    limit = draw(st.integers(0, 6))
+    return Model(
+        "random",
+        FIELDS,
+        (INITIAL,),
+        actions,
+        (
+            Invariant("low", lambda s: f"{s.number}" if s.number + len(s.queue) > limit else None),
+            Invariant("not three", lambda s: "3" if 3 in s.members and s.flag else None),
+        ),
+        (Goal("full", lambda s: len(s.queue) == 3), Goal("none", lambda s: s.choice is None)),
+    )
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(models(), st.booleans())
+def test_random_models_are_explored_alike(model: Model, keep_going: bool) -> None:
+    """On any model both engines find the same states, steps, verdicts and shortest lengths."""
+    budget = Budget(states=4000)
+    plain = explore_plain(model, keep_going=keep_going, budget=budget)
+    derived = explore_derived(model, keep_going=keep_going, budget=budget)
+    assert summarise(plain) == summarise(derived)
+
+
+def make_counter(limit: int = 5, **changes: Any) -> Model:
+    """Two counters that go up to a limit."""
+
+    def count(state: Any, name: str) -> Any:
+        value = getattr(state, name)
+        return None if value == limit else state.replace(**{name: value + 1})
+
+    options: dict[str, Any] = {
+        "name": "counters",
+        "fields": {"left": Int(0, limit), "right": Int(0, limit)},
+        "initial": ({"left": 0, "right": 0},),
+        "actions": (Action("count", count, ("left", "right")),),
+    }
+    return Model(**{**options, **changes})
+
+
+def test_counters_have_the_counts_of_arithmetic() -> None:
+    """Two counters up to 5 have 36 states, 60 steps and depth 10."""
+    for result in (explore_plain(make_counter()), explore_derived(make_counter())):
+        assert (result.distinct, result.generated, result.depth) == (36, 60, 10)
+        assert result.levels == (1, 2, 3, 4, 5, 6, 5, 4, 3, 2, 1)
+        assert result.verdict is Verdict.HOLDS
+
+
+def test_two_threads_answer_as_one() -> None:
+    """Large levels that are split between threads give the same counts."""
+    model = make_counter(300)
+    one, two = explore_derived(model), explore_derived(model, threads=2)
+    assert summarise(one) == summarise(two)
+    assert one.distinct == 301 * 301
+
+
+def test_parts_expanded_by_threads_find_the_same_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A level cut into small parts for four threads gives the same counts."""
+    monkeypatch.setattr("reassure_explorer.derived.PARALLEL_FROM", 8)
+    model = make_counter(60)
+    assert summarise(explore_derived(model, threads=4)) == summarise(explore_derived(model))
+
+
+@pytest.mark.parametrize("explore", [explore_plain, explore_derived])
+def test_overflow_names_field_value_and_state(explore: Callable[[Model], ExploreResult]) -> None:
+    """A value beyond its range is an error that says where; it never wraps around."""
+    model = make_counter(actions=(Action("leap", lambda s, p: s.replace(left=s.left + 4)),))
+    with pytest.raises(RangeError, match=r"field left: 8 is not.* 0 to 5; in leap:.*right=0"):
+        explore(model)
+
+
+def test_initial_value_out_of_range_is_refused() -> None:
+    """A model whose first state is out of range is not made."""
+    with pytest.raises(RangeError, match="field right: 9"):
+        make_counter(initial=({"left": 0, "right": 9},))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"initial": ()}, "no initial state"),
+        ({"initial": ({"left": 0},)}, r"lack or invent fields: \['right'\]"),
+        ({"fields": {"not a name": Flag()}}, "cannot name a field"),
+        ({"actions": (Action("a", max), Action("a", max))}, "name of two things"),
+    ],
+)
+def test_senseless_model_is_refused(changes: dict[str, Any], message: str) -> None:
+    """A model without sense is refused with the reason."""
+    with pytest.raises(ModelError, match=message):
+        make_counter(**changes)
+
+
+def test_model_that_depends_on_chance_is_refused() -> None:
+    """An action that depends on more than the state is refused by the derived engine."""
+    chance = random.Random(7)
+
+    def jump(state: Any, _: None) -> Any:
+        return state.replace(left=(state.left + 1) % 6, right=chance.randrange(6))
+
+    with pytest.raises((NotDeterministic, EngineError), match="depends on more"):
+        explore_derived(make_counter(actions=(Action("jump", jump),)))
+
+
+def test_model_that_reads_at_random_is_refused() -> None:
+    """An action that looks at other fields each time it runs is refused."""
+    calls: list[int] = []
+
+    def peek(state: Any, at: int) -> Any:
+        calls.append(at)
+        value = state.left if len(calls) % 3 else state.right
+        return state.replace(left=(state.left + 1) % 6) if value >= 0 else None
+
+    with pytest.raises((NotDeterministic, EngineError)):
+        explore_derived(make_counter(actions=(Action("peek", peek, (0, 1, 2)),)))
+
+
+def test_budget_ends_in_unknown() -> None:
+    """An exploration that its budget cuts short says so and claims nothing."""
+    for explore in (explore_plain, explore_derived):
+        result = explore(make_counter(), budget=Budget(states=10))
+        assert result.verdict is Verdict.UNKNOWN
+        assert result.distinct == 10
+        assert "10 states" in str(result.unfinished)
+
+
+def test_goal_never_reached_is_vacuous() -> None:
+    """A goal that no state reaches makes the verdict vacuous, exit code 3."""
+    model = make_counter(goals=(Goal("six", lambda s: s.left == 6),))
+    result = explore_derived(model)
+    assert (result.verdict, result.verdict.exit_code) == (Verdict.VACUOUS, 3)
+
+
+def test_story_is_shortest_and_ends_in_the_violation() -> None:
+    """A counterexample starts at an initial state, takes possible steps and is shortest."""
+    model = make_counter(
+        invariants=(Invariant("7", lambda s: "7" if s.left + s.right > 6 else None),)
+    )
+    (violation,) = explore_derived(model).violations
+    assert violation.reason == "7"
+    assert len(violation.story.steps) == 7
+    assert violation.story.last.left + violation.story.last.right == 7
+
+
+@given(st.data())
+def test_packing_keeps_every_state(data: st.DataObject) -> None:
+    """A packed state unpacks to itself, over as many words as it takes."""
+    model = Model("packed", FIELDS, (INITIAL,), ())
+    layout = Layout(model)
+    assert layout.words == 2
+    drawn = {
+        "number": data.draw(st.integers(-1, 4)),
+        "wide": data.draw(st.integers(0, 40)),
+        "choice": data.draw(st.sampled_from(("red", "green", None))),
+        "flag": data.draw(st.booleans()),
+        "members": data.draw(st.frozensets(st.sampled_from(("a", "b", 3)))),
+        "queue": tuple(data.draw(st.lists(st.integers(0, 2), max_size=3))),
+        "maybe": data.draw(st.none() | st.integers(0, 5)),
+        "padding": tuple(data.draw(st.lists(st.integers(0, 1000), max_size=5))),
+    }
+    state = model.state_type(**drawn)
+    assert layout.unpack(layout.pack(state)) == state
+
+
+_STATES = st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 40), max_size=200)
+
+
+def _make_run(values: list[int], words: int) -> runs.Run:
+    """Return a sorted run; a state of two words is (value // 8, value)."""
+    if words == 1:
+        return runs.sort_unique(np.array(values, dtype=np.uint64))
+    rows = np.array([(v // 8, v) for v in values], dtype=np.uint64).reshape(-1, 2)
+    return runs.sort_unique(rows)
+
+
+def _as_list(run: runs.Run) -> list[int]:
+    return (run if run.ndim == 1 else run[:, 1]).tolist()
+
+
+@pytest.mark.parametrize("words", [1, 2])
+@settings(max_examples=60, deadline=None)
+@given(left=_STATES, right=_STATES)
+def test_runs_are_sets(words: int, left: list[int], right: list[int]) -> None:
+    """Sorting, joining and taking away runs do what the same does to sets."""
+    a, b = _make_run(left, words), _make_run(right, words)
+    assert _as_list(a) == sorted(set(left))
+    assert _as_list(runs.merge(a, b)) == sorted(set(left) | set(right))
+    assert _as_list(runs.subtract(a.copy(), b)) == sorted(set(left) - set(right))
+    assert _as_list(runs.store_level(a).restore()) == sorted(set(left))
+
+
+@pytest.mark.parametrize("words", [1, 2])
+def test_few_states_are_taken_from_many(words: int) -> None:
+    """A run much shorter than what it is compared with loses exactly what is known."""
+    known = _make_run(list(range(0, 20_000, 3)), words)
+    run = _make_run([0, 1, 2, 3, 2999, 3000, 19_997, 19_998, 19_999, 30_000], words)
+    assert _as_list(runs.subtract(run, known)) == [1, 2, 2999, 19_997, 19_999, 30_000]
+
+
+# Planted faults: each must be noticed by comparing the engines --------------------------------
+
+
+def _lose_one(run: runs.Run) -> int:
+    return max(len(run) - 1, min(1, len(run)))
+
+
+def _keep_all(run: runs.Run, known: runs.Run) -> runs.Run:
+    return run
+
+
+def _lose_long(run: runs.Run, known: runs.Run) -> runs.Run:
+    kept = kernels.subtract_word(run, known)
+    return run[: kept - (kept > 3)]
+
+
+@pytest.mark.parametrize(
+    ("place", "fault"),
+    [
+        ("reassure_explorer.kernels.unique_word", _lose_one),
+        ("reassure_explorer.runs.subtract", _keep_all),
+        ("reassure_explorer.runs.subtract", _lose_long),
+    ],
+)
+def test_planted_fault_of_the_runs_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, place: str, fault: Callable[..., Any]
+) -> None:
+    """An engine that loses states, or visits them twice, differs from the plain one."""
+    actions = make_counter().actions
+    back = Action("back", lambda s, p: s.replace(left=0) if s.right == 2 else None)
+    model = make_counter(actions=(*actions, back))
+    expected = summarise(explore_plain(model))
+    monkeypatch.setattr(place, fault)
+    assert summarise(explore_derived(model, budget=Budget(states=500))) != expected
+
+
+def test_planted_fault_of_the_diagrams_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leaf that writes the wrong bits contradicts the plain model and is an engine error."""
+    from reassure_explorer.diagrams import Diagrams
+
+    def wrong(self: Diagrams, leaf: int, words: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(word ^ 1 for word in right(self, leaf, words))
+
+    right = Diagrams.apply
+    monkeypatch.setattr(Diagrams, "apply", wrong)
+    with pytest.raises(EngineError, match="plain says"):
+        explore_derived(make_counter())

@@ -1,0 +1,144 @@
+"""The reference model in the explorer: the same states as the model's own steps, known counts."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reassure_explorer.explore import Exploration, UnknownEngine, explore
+from reassure_explorer.plain import explore_plain
+from reassure_explorer.reference import Limits, Reference, World, get_system
+from reassure_explorer.result import Verdict
+from reassure_explorer.scopes import SCOPES, UnknownScope
+from reassure_model import system
+from reassure_model.outcome import Accepted
+from reassure_spec.readings import UnknownReading, get_profile
+
+TINY = World(
+    3, ((1, 2),), (((2, 3), False), ((1, 3), False)), Limits(2, deaths=1, lags=0, failovers=1)
+)
+
+Counted = tuple[system.System, tuple[int, int, int, int]]
+"""A complete record of the model, and what is left of requests, deaths, lags and failovers."""
+
+
+def _normalise(after: system.System) -> system.System:
+    """Count epochs and sequence numbers from 0, as the explorer does."""
+    partition = after.partition
+    state = partition.state
+    assert state is not None
+    requests = tuple(replace(r, sequence=at) for at, r in enumerate(partition.requests))
+    partition = replace(
+        partition, state=replace(state, leader_epoch=0, controller_epoch=0), requests=requests
+    )
+    return replace(after, partition=partition, controller_epoch=0, next_sequence=len(requests))
+
+
+def _follow(counted: Counted, readings: Any) -> Iterator[Counted]:
+    """Take every step the model itself lists, within the limits of TINY."""
+    now, left = counted
+    targets = [target for target, _ in TINY.targets]
+    for action in system.enabled(now, readings, targets):
+        kinds = (system.Submit, system.Die, system.Leave, system.Failover)
+        spent = tuple(int(isinstance(action, kind)) for kind in kinds)
+        after = tuple(have - use for have, use in zip(left, spent, strict=True))
+        full = isinstance(action, system.Submit) and len(now.partition.requests) == TINY.queue
+        if min(after) < 0 or full:
+            continue
+        outcome = system.step(now, action, readings)
+        if isinstance(outcome, Accepted):
+            yield _normalise(outcome.state), after  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("profile", ["kip-236", "kip-236-amended"])
+def test_views_reach_exactly_the_states_of_the_model(profile: str) -> None:
+    """Exploring through views finds the states that the model's own enabled and step find."""
+    readings = get_profile(profile)
+    reference = Reference(TINY, readings)
+    model = reference.make_model("tiny")
+    first = model.initial_states[0]
+    start = (_normalise(get_system(reference, first)), (2, 1, 0, 1))
+    seen, frontier, steps = {start}, [start], 0
+    while frontier:
+        reached = []
+        for counted in frontier:
+            for after in _follow(counted, readings):
+                steps += 1
+                if after not in seen:
+                    seen.add(after)
+                    reached.append(after)
+        frontier = reached
+    result = explore_plain(model, keep_going=True)
+    assert (result.distinct, result.generated) == (len(seen), steps)
+
+
+def _get_summary(exploration: Exploration) -> dict[str, Any]:
+    result = exploration.result
+    return {
+        "counts": exploration.counts,
+        "levels": result.levels,
+        "actions": result.actions,
+        "notes": result.notes,
+        "goals": result.goals,
+        "broken": {v.invariant: len(v.story.steps) for v in result.violations},
+    }
+
+
+@pytest.mark.parametrize("profile", ["kip-236", "kip-236-amended"])
+def test_engines_agree_on_the_reference_model(profile: str) -> None:
+    """Plain and derived engine agree on every count of a scope, clauses included."""
+    summaries = [
+        _get_summary(explore("restless", engine=engine, profile=profile, keep_going=True))
+        for engine in ("plain", "derived")
+    ]
+    assert summaries[0] == summaries[1]
+
+
+GOLDEN = {
+    ("small", "kip-236"): (19412, 64555, 24),
+    ("small", "kip-236-amended"): (19932, 66162, 24),
+}
+"""Distinct states, steps and depth. A changed number is a changed model."""
+
+
+@pytest.mark.parametrize(("scope", "profile"), GOLDEN)
+def test_scope_has_the_counts_written_down(scope: str, profile: str) -> None:
+    """A standard scope holds and has exactly the counts that are written down."""
+    exploration = explore(scope, profile=profile)
+    counts = exploration.counts
+    assert (counts["distinct"], counts["generated"], counts["depth"]) == GOLDEN[scope, profile]
+    assert exploration.result.verdict is Verdict.HOLDS
+
+
+def test_document_has_the_common_head_and_counts() -> None:
+    """The JSON document begins as every verb's does and has the counts by their stable names."""
+    document = explore("small").as_json_dict()
+    head = ["verb", "version", "verdict", "exit_code", "seconds", "seed", "profile", "readings"]
+    assert list(document)[:9] == [*head, "counts"]
+    assert list(document["counts"]) == [
+        "distinct",
+        "generated",
+        "depth",
+        "invariants",
+        "goals_reached",
+        "goals",
+    ]
+
+
+def test_unknown_names_are_refused_with_those_there_are() -> None:
+    """A scope, reading or engine that does not exist is refused; the message lists the others."""
+    with pytest.raises(UnknownScope, match="small"):
+        explore("smal")
+    with pytest.raises(UnknownReading, match="drop"):
+        explore("small", readings={"drop.nothing": "yes"})
+    with pytest.raises(UnknownEngine, match="derived"):
+        explore("small", engine="fast")
+
+
+def test_every_scope_can_be_made_under_every_profile() -> None:
+    """Every standard scope is a sound model and fits two words a state."""
+    from reassure_explorer.packing import Layout
+
+    for scope in SCOPES.values():
+        assert Layout(scope.make_model(get_profile("kip-236"))).words <= 2
