@@ -172,9 +172,17 @@ def _render_run(document: Document, form: str, directory: Path, *, proofs: bool)
         parts.append("Not exercised, though required: " + ", ".join(missing))
     if report["stale"]:
         parts.append("Saved failures that did not fail: " + ", ".join(report["stale"]))
+    parts.append(_render_clock(report["clock"], report["steps"]))
     sums = ", ".join(f"{name} {value}" for name, value in report["counts"].items() if value)
     parts += [f"{report['verdict'].upper()} in {report['seconds']:.1f} s: {sums}"]
     return "\n".join(parts)
+
+
+def _render_clock(clock: Mapping[str, float], steps: int) -> str:
+    """Return where the time of a run went, and how many steps it made a second."""
+    total = sum(clock.values()) or 1.0
+    shares = ", ".join(f"{name} {100 * value / total:.0f} %" for name, value in clock.items())
+    return f"{steps / total:.0f} steps/s; time in: {shares}"
 
 
 def _diagram(report: Mapping[str, Any], directory: Path) -> list[str]:
