@@ -55,6 +55,8 @@ class _Process:
     """Whether it stopped there, its plan in memory."""
     expired: bool = False
     """Whether its session was ended while it slept."""
+    cut: tuple[int, bytes] | None = None
+    """The session whose connection was cut, None where none was."""
 
 
 class Bundled:
@@ -120,7 +122,7 @@ class Bundled:
         self._brokers = {}
         for process in self._processes:
             if process.expired or process.asleep:
-                process.controller.kill()
+                self._end(process)
                 continue
             process.controller.resign()
             process.client.state_listeners.clear()
@@ -214,7 +216,7 @@ class Bundled:
         process = self._acting()
         if process is None:
             return Reply.REFUSED
-        process.controller.kill()
+        self._end(process)
         self._processes.remove(process)
         return Reply.OK
 
@@ -256,11 +258,20 @@ class Bundled:
         process = self._acting()
         if process is None:
             return Reply.REFUSED
+        session: tuple[int, bytes] | None = process.client.client_id
         try:
             cut_connection(process.client)
         except FaultError:
             return Reply.REFUSED
+        process.cut = session
         return Reply.OK
+
+    def _end(self, process: _Process) -> None:
+        """Kill a process; its session ends at once, also where no connection is left to end it."""
+        process.controller.kill()
+        if process.cut is not None:
+            with contextlib.suppress(FaultError):
+                expire_session(self._hosts, process.cut)
 
     def _await_session(self, client: KazooClient, lost: int = 0) -> tuple[int, bytes] | None:
         """Return the client's session once it has one other than `lost`; None if it gets none."""

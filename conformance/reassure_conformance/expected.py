@@ -36,7 +36,6 @@ EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "request.consumed",
         ),
         "dead-replica-kept": ("isr.remove.dead",),
-        "completion-unannounced": ("complete.announced",),
         "target-reordered": ("complete.target-order",),
         "update-resets-top": ("top.once-per-chain",),
     }

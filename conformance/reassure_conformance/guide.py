@@ -148,8 +148,8 @@ def _client_choices(now: Situation) -> Iterator[Choice]:
         if flying:
             changeable = tuple(key for key in flying if not why_not(s.Cancel(key), now))
             if changeable:
-                yield Choice("change", 8, lambda d: _make_change(now, d, changeable))
-                yield Choice("cancel", 4, _make_of(tuple(map(s.Cancel, changeable))))
+                yield Choice("change", 16, lambda d: _make_change(now, d, changeable))
+                yield Choice("cancel", 6, _make_of(tuple(map(s.Cancel, changeable))))
         yield Choice("burst", 2, lambda d: _make_burst(now, d))
         yield Choice("many", 1, lambda d: _make_many(now, d))
         yield Choice("bad-target", 3, lambda d: _make_bad_target(now, d))

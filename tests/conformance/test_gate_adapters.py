@@ -219,6 +219,15 @@ def test_killed_controller_does_nothing_until_another_is_elected(harness: Harnes
     assert seen[2:] == [("ok", "(1, 2)", "False"), ("ok", "(1, 2, 3)", "True")]
 
 
+def test_controller_without_a_connection_can_be_killed(harness: Harness) -> None:
+    """A controller that dies while its connection is cut leaves no session behind."""
+    lines = ("create orders with 1,2", "hold after 0", "request orders-0 to 2,3")
+    before = len(harness.unsettled)
+    seen = _perform(harness, *lines, "cut connection", "kill controller", "elect")
+    assert seen[-1] == ("ok", "(1, 2, 3)", "True")
+    assert len(harness.unsettled) == before
+
+
 def test_zombie_writes_nothing(harness: Harness) -> None:
     """A controller that slept through its session's end is fenced when it wakes up."""
     example = harness.begin((1, 2, 3))
