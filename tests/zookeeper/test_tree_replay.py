@@ -10,7 +10,7 @@ import pytest
 
 from reassure_zookeeper.errors import DamagedSnapshot, ReplayError
 from reassure_zookeeper.server import Server
-from reassure_zookeeper.snapshot import FILE_HEADER, read_snapshot, snapshot_files
+from reassure_zookeeper.snapshot import FILE_HEADER, Snapshot, read_snapshot, snapshot_files
 from reassure_zookeeper.transactions import (
     Create,
     Delete,
@@ -128,6 +128,16 @@ def test_history_with_a_gap_is_an_error(op, problem: str) -> None:
     """A change that cannot have happened to this tree is refused, with zxid, path and advice."""
     with pytest.raises(ReplayError, match=rf"zxid 0x5 .*{problem}.*from a snapshot"):
         Tree().apply(committed(op, zxid=5))
+
+
+def test_one_transaction_may_be_half_done_when_a_snapshot_is_finished(tmp_path: Path) -> None:
+    """The first transaction after the snapshot's last zxid may show already, the second may not."""
+    nodes = dict(Tree().nodes)
+    tree = Tree.from_snapshot(Snapshot(tmp_path / "snapshot.3", 3, {}, nodes, 5))
+    tree.apply(committed(Delete("/gone"), zxid=4))
+    tree.apply(committed(Delete("/gone-as-well"), zxid=6))
+    with pytest.raises(ReplayError, match="zxid 0x7 does not fit: /missing"):
+        tree.apply(committed(Delete("/missing"), zxid=7))
 
 
 def test_snapshot_reads_packed_as_it_reads_plain(recording, tmp_path: Path) -> None:

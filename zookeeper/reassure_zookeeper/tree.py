@@ -7,8 +7,8 @@ after each, data, access control lists and every field of every stat are the ser
 A tree begun empty is strict: a change that does not fit, such as a node created under a parent that
 is not there, raises `ReplayError`, for then transactions are missing.  A snapshot may already show
 changes newer than its name, so on a tree begun from one the same changes are passed over, as the
-server passes over them, up to the zxid that the snapshot was finished at, or for good if the
-snapshot does not tell.
+server passes over them, up to the transaction after the zxid that the snapshot was finished at, or
+for good if the snapshot does not tell.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ class Tree:
         self.sessions: dict[int, int] = {}
         self.ephemerals: dict[int, set[str]] = {}
         self._fuzzy_until = 0
+        self._shown_until: int | None = None
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot) -> Self:
@@ -73,6 +74,7 @@ class Tree:
             if _is_ephemeral(node.ephemeral_owner):
                 tree.ephemerals.setdefault(node.ephemeral_owner, set()).add(path)
         tree._fuzzy_until = _NEVER if snapshot.last_zxid is None else snapshot.last_zxid
+        tree._shown_until = snapshot.last_zxid
         return tree
 
     def __getitem__(self, path: str) -> Node:
@@ -95,6 +97,11 @@ class Tree:
 
     def apply(self, transaction: Transaction) -> None:
         """Do what one transaction did; raises `ReplayError` when it does not fit."""
+        if self._shown_until is not None and transaction.zxid > self._shown_until:
+            # The server counts a transaction once it is done; the next one may have been half done
+            # when the snapshot was finished.
+            self._fuzzy_until = transaction.zxid
+            self._shown_until = None
         if transaction.error is None:
             for op in transaction.ops:
                 self._apply_op(op, transaction)
