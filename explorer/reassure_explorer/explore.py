@@ -3,12 +3,16 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from reassure_explorer.plain import explore_plain
-from reassure_explorer.result import Budget, ExploreResult, Story, Violation
+from reassure_explorer.result import Budget, ExploreResult, Story, Verdict, Violation
 from reassure_explorer.scopes import get_scope
+from reassure_explorer.story import tell_story
 from reassure_spec.readings import Readings, get_profile, override_readings
+
+if TYPE_CHECKING:
+    from reassure_explorer.liveness import LivenessResult
 
 ENGINES: Final = ("derived", "plain")
 
@@ -25,11 +29,21 @@ class Exploration:
     profile: str
     readings: Readings
     result: ExploreResult
+    liveness: "LivenessResult | None" = None
+    """None where it was not asked for."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worse of the two verdicts, on the states and on the fair runs."""
+        verdicts = [self.result.verdict]
+        verdicts += [self.liveness.verdict] if self.liveness is not None else []
+        order = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.VACUOUS, Verdict.HOLDS)
+        return min(verdicts, key=order.index)
 
     @property
     def exit_code(self) -> int:
         """0 holds, 1 violated, 2 unknown (a budget ended), 3 vacuous (a goal never reached)."""
-        return self.result.verdict.exit_code
+        return self.verdict.exit_code
 
     @property
     def counts(self) -> dict[str, int]:
@@ -50,7 +64,7 @@ class Exploration:
         return {
             "verb": "explore",
             "version": _get_version(),
-            "verdict": result.verdict.value,
+            "verdict": self.verdict.value,
             "exit_code": self.exit_code,
             "seconds": round(result.seconds + result.seconds_compiling, 3),
             "seed": None,
@@ -75,18 +89,17 @@ class Exploration:
             "plain_runs": result.plain_runs,
             "bytes_per_state": round(result.bytes_per_state, 1),
             **result.details,
+            "liveness": None if self.liveness is None else _describe_liveness(self.liveness),
         }
 
     def render(self) -> str:
         """Return the report in words."""
-        from reassure_explorer.story import tell_story
-
         result, counts = self.result, self.counts
         steps = f"{counts['generated']:,} steps, depth {counts['depth']}"
         times = f"{result.seconds:.1f} s and {result.seconds_compiling:.1f} s to load the engine"
         goals = f"{counts['goals_reached']} of {counts['goals']} goals reached"
         lines = [
-            f"explore {self.scope} ({self.profile}): {result.verdict.value}",
+            f"explore {self.scope} ({self.profile}): {self.verdict.value}",
             f"  {counts['distinct']:,} states, {steps}, {times} ({result.engine})",
             f"  {counts['invariants']} invariants, {goals}, {len(result.notes)} clauses exercised",
         ]
@@ -96,7 +109,24 @@ class Exploration:
         for violation in result.violations:
             lines += [f"\n{violation.invariant} is broken: {violation.reason}"]
             lines += [tell_story(violation.story)]
+        if self.liveness is not None:
+            lines.append(render_liveness(self.liveness))
         return "\n".join(lines)
+
+
+def render_liveness(result: "LivenessResult") -> str:
+    """Return in words whether what is begun is settled in the end."""
+    if result.lasso is None:
+        return f"  fair runs: {result.verdict.value}, {result.unsettled:,} states are unsettled"
+    cycle = Story(result.lasso.stem.last, result.lasso.cycle)
+    return "\n".join(
+        [
+            "\nA fair run is never settled. It begins:",
+            tell_story(result.lasso.stem),
+            "and then does this for ever:" if cycle.steps else "and then stays as it is.",
+            *([tell_story(cycle)] if cycle.steps else []),
+        ]
+    )
 
 
 def explore(
@@ -107,13 +137,15 @@ def explore(
     readings: Mapping[str, str] | None = None,
     budget: Budget | None = None,
     keep_going: bool = False,
+    liveness: bool = False,
     threads: int = 1,
     progress: Callable[[Any], None] | None = None,
 ) -> Exploration:
     """Explore a standard scope.
 
-    `readings` overrides readings of the profile, by dotted name. `progress` is called after each
-    level by the derived engine. Raises UnknownScope, UnknownReading, UnknownEngine.
+    `readings` overrides readings of the profile, by dotted name. With `liveness` fair runs are
+    looked at as well, for which the whole graph must fit into memory. `progress` is called after
+    each level by the derived engine. Raises UnknownScope, UnknownReading, UnknownEngine.
     """
     chosen = override_readings(get_profile(profile), readings or {})
     model = get_scope(scope).make_model(chosen)
@@ -127,7 +159,22 @@ def explore(
         )
     else:
         raise UnknownEngine(f"there is no engine {engine!r}; the engines are: {', '.join(ENGINES)}")
-    return Exploration(scope, profile, chosen, result)
+    live = None
+    if liveness:
+        from reassure_explorer.liveness import check_liveness
+
+        live = check_liveness(model)
+    return Exploration(scope, profile, chosen, result, live)
+
+
+def _describe_liveness(result: "LivenessResult") -> dict[str, Any]:
+    lasso = result.lasso
+    return {
+        "verdict": result.verdict.value,
+        "unsettled": result.unsettled,
+        "stem": None if lasso is None else describe_story(lasso.stem),
+        "cycle": None if lasso is None else [step.words for step in lasso.cycle],
+    }
 
 
 def _describe_violation(violation: Violation) -> dict[str, Any]:

@@ -22,7 +22,7 @@ are allowed, and cost more or rule out symmetry.
 import keyword
 from collections import namedtuple
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -53,7 +53,6 @@ __all__ = [
     "SequenceOf",
     "SetOf",
     "State",
-    "Symmetry",
 ]
 
 
@@ -120,20 +119,6 @@ class Goal:
     reached: Callable[[Any], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Symmetry:
-    """Members (say brokers) whose names mean nothing: they may change places everywhere.
-
-    `rename(value, renaming)` is given the value of one field, its name first; it returns the value
-    with every member replaced.
-    """
-
-    members: tuple[Any, ...]
-    rename: Callable[[str, Any, Mapping[Any, Any]], Any]
-    rename_parameter: Callable[[str, Any, Mapping[Any, Any]], Any]
-    """The same for the parameter of an action, the action's name first."""
-
-
 @dataclass(frozen=True)
 class Model:
     """A finite transition system.
@@ -148,7 +133,8 @@ class Model:
     actions: tuple[Action, ...]
     invariants: tuple[Invariant, ...] = ()
     goals: tuple[Goal, ...] = ()
-    symmetry: Symmetry | None = field(default=None)
+    settled: Callable[[Any], bool] | None = None
+    """What fair runs come to again and again (liveness); None where nothing is claimed."""
 
     def __post_init__(self) -> None:
         bad = [f for f in self.fields if not f.isidentifier() or keyword.iskeyword(f)]

@@ -81,7 +81,8 @@ def expand_word(
 
 
 @inlined
-def _walk_row(states: Array, i: int, at: Any, codes: Array, children: Array) -> Any:
+def walk_row(states: Array, i: int, at: Any, codes: Array, children: Array) -> Any:
+    """Return the leaf, or -1 for a miss, that row `i` comes to from node or leaf `at`."""
     while at >= 0:
         code = codes[at]
         word = states[i, np.int64((code >> np.uint64(16)) & _BYTE)]
@@ -111,7 +112,7 @@ def expand_row(
         if produced + count > len(out) or missed + count > len(misses):
             return i, produced, missed
         for root in range(count):
-            at = _walk_row(states, i, np.int64(roots[root]), codes, children)
+            at = walk_row(states, i, np.int64(roots[root]), codes, children)
             if at < -2:
                 leaf = -2 - at
                 for k in range(states.shape[1]):
@@ -148,7 +149,7 @@ def judge(
         for c in range(len(checks)):
             if found[c] >= 0:
                 continue
-            at = _walk_row(states, i, np.int64(roots[checks[c]]), codes, children)
+            at = walk_row(states, i, np.int64(roots[checks[c]]), codes, children)
             if at == -3:
                 found[c] = i
             elif at == -1:
@@ -171,7 +172,7 @@ def find_source(
     """Return the first (state, root) whose successor is `target`, or (-1, -1)."""
     for i in range(len(states)):
         for root in range(len(roots)):
-            at = _walk_row(states, i, np.int64(roots[root]), codes, children)
+            at = walk_row(states, i, np.int64(roots[root]), codes, children)
             if at >= -2:
                 continue
             same = True
@@ -304,7 +305,8 @@ def unsqueeze_word(data: Array, run: Array) -> None:
 
 
 @inlined
-def _compare(left: Array, i: int, right: Array, j: int) -> int:
+def compare_rows(left: Array, i: int, right: Array, j: int) -> int:
+    """Return -1, 0 or 1 as one row is less than, equal to or greater than another."""
     order = 0
     for k in range(left.shape[1]):
         if order == 0 and left[i, k] != right[j, k]:
@@ -318,7 +320,7 @@ def sort_rows(rows: Array, spare: Array) -> None:
     count = len(rows)
     for i in range(count):
         j = i
-        while j & 15 and _compare(rows, j - 1, rows, j) > 0:
+        while j & 15 and compare_rows(rows, j - 1, rows, j) > 0:
             for k in range(rows.shape[1]):
                 kept = rows[j, k]
                 rows[j, k] = rows[j - 1, k]
@@ -332,7 +334,7 @@ def sort_rows(rows: Array, spare: Array) -> None:
             middle = j
             high = min(low + 2 * width, count)
             for made in range(low, high):
-                take = i < middle and (j >= high or _compare(rows, i, rows, j) <= 0)
+                take = i < middle and (j >= high or compare_rows(rows, i, rows, j) <= 0)
                 for k in range(rows.shape[1]):
                     spare[made, k] = rows[i, k] if take else rows[j, k]
                 i += take
@@ -346,7 +348,7 @@ def unique_row(run: Array) -> int:
     """Do what `unique_word` does."""
     kept = min(1, len(run))
     for i in range(1, len(run)):
-        if _compare(run, i, run, kept - 1) != 0:
+        if compare_rows(run, i, run, kept - 1) != 0:
             for k in range(run.shape[1]):
                 run[kept, k] = run[i, k]
             kept += 1
@@ -365,7 +367,7 @@ def merge_row(left: Array, right: Array, out: Array) -> int:
         elif j == len(right):
             order = -1
         else:
-            order = _compare(left, i, right, j)
+            order = compare_rows(left, i, right, j)
         for k in range(out.shape[1]):
             out[made, k] = left[i, k] if order <= 0 else right[j, k]
         i += order <= 0
@@ -380,11 +382,11 @@ def subtract_row(run: Array, known: Array) -> int:
     kept = 0
     j = 0
     for i in range(len(run)):
-        while j + 64 <= len(known) and _compare(known, j + 63, run, i) < 0:
+        while j + 64 <= len(known) and compare_rows(known, j + 63, run, i) < 0:
             j += 64
-        while j < len(known) and _compare(known, j, run, i) < 0:
+        while j < len(known) and compare_rows(known, j, run, i) < 0:
             j += 1
-        if j == len(known) or _compare(known, j, run, i) != 0:
+        if j == len(known) or compare_rows(known, j, run, i) != 0:
             for k in range(run.shape[1]):
                 run[kept, k] = run[i, k]
             kept += 1

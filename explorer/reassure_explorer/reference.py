@@ -53,6 +53,18 @@ class Limits:
     deaths: int | None = 0
     lags: int | None = 0
     failovers: int | None = 0
+    rejoins: int | None = None
+    """How often a replica that is to be removed may get back in sync.
+
+    No document says that a stopped replica stays out; where it may come back without end, a
+    reassignment need never be complete.
+    """
+    term: int = 0
+    """Writes that every controller makes at least before another takes over.
+
+    Where failovers are without limit and each new controller first writes something again, none
+    would ever come to its second write.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +250,7 @@ class Reference:
             "deaths_left": limits.deaths,
             "lags_left": limits.lags,
             "failovers_left": limits.failovers,
+            "rejoins_left": limits.rejoins,
         }
         return {name: limit for name, limit in named.items() if limit is not None}
 
@@ -255,7 +268,14 @@ class Reference:
 
     def join(self, state: Any, parameter: tuple[int, int]) -> Any:
         """Let the leader take a replica in."""
-        return self._step(state, parameter[0], system.Join(parameter[1]))
+        at, replica = parameter
+        if "rejoins_left" in self._limited:
+            flight = getattr(state, self._name("flight", at))
+            if flight is not None and replica not in flight[0]:
+                if self._is_spent(state, "rejoins_left"):
+                    return None
+                return self._step(state, at, system.Join(replica), "rejoins_left")
+        return self._step(state, at, system.Join(replica))
 
     def leave(self, state: Any, parameter: tuple[int, int]) -> Any:
         """Let the leader take a replica out that lags."""
@@ -278,12 +298,13 @@ class Reference:
 
     def fail_over(self, state: Any, _: None) -> Any:
         """Let another controller take over, for all partitions at once."""
-        if self._is_spent(state, "failovers_left"):
+        term = self.world.limits.term
+        if self._is_spent(state, "failovers_left") or (term and state.written < term):
             return None
         after = self._step(state, 0, system.Failover(), "failovers_left")
         for at in range(1, len(self.world.assigned)):
             after = self._step(after, at, system.Failover())
-        return after
+        return after.replace(written=0) if term else after
 
     def write(self, state: Any, at: int) -> Any:
         """Let the acting controller make the next write that it owes a partition.
@@ -296,7 +317,10 @@ class Reference:
             return None
         if isinstance(outcome, Rejected):
             return state.replace(contradiction=True)
-        return Noted(self._store(state, outcome.state, at), outcome.clauses)
+        after = self._store(state, outcome.state, at)
+        if self.world.limits.term:
+            after = after.replace(written=min(state.written + 1, self.world.limits.term))
+        return Noted(after, outcome.clauses)
 
     # Checks ----------------------------------------------------------------------------------
 
@@ -322,7 +346,7 @@ class Reference:
         places = range(len(self.world.assigned))
         return any(goal.reached(self.view_partition(state, at)) for at in places)
 
-    def is_waiting_for_dead(self, state: Any) -> bool:
+    def is_settled(self, state: Any) -> bool:
         """Whether no reassignment is in flight but those that wait for a dead broker."""
         for at in range(len(self.world.assigned)):
             flight = getattr(state, self._name("flight", at))
@@ -351,6 +375,8 @@ class Reference:
             }
             fields |= {self._name(name, at): domain for name, domain in partition.items()}
         fields["contradiction"] = Flag()
+        if world.limits.term:
+            fields["written"] = Int(0, world.limits.term)
         return fields | {name: Int(0, limit) for name, limit in self._limited.items()}
 
     def _make_initial(self) -> dict[str, Any]:
@@ -369,6 +395,8 @@ class Reference:
                 "completing": False,
             }
             initial |= {self._name(name, at): value for name, value in values.items()}
+        if self.world.limits.term:
+            initial["written"] = 0
         return initial | self._limited
 
     def make_model(self, name: str) -> Model:
@@ -395,6 +423,7 @@ class Reference:
                 *(Invariant(i.clause, partial(self.find_broken, i)) for i in invariants.INVARIANTS),
             ),
             goals=tuple(Goal(g.name, partial(self.is_reached, g)) for g in invariants.GOALS),
+            settled=self.is_settled,
         )
 
 

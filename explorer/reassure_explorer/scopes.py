@@ -89,8 +89,8 @@ _ALL: Final = (
     ),
     _reference(
         "restless",
-        "three brokers, one partition; two requests, and failovers without end",
-        World(3, ((1, 2),), _ask((1, 3), (2, 3)), Limits(2, 1, 1, None)),
+        "three brokers, one partition; two requests, and failovers without end: for liveness",
+        World(3, ((1, 2),), _ask((1, 3), (2, 3)), Limits(2, 1, 1, None, rejoins=1, term=2)),
     ),
 )
 

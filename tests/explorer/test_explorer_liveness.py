@@ -1,0 +1,116 @@
+"""Fair runs: toy models with known answers, and the drop rule under restarts."""
+
+from typing import Any
+
+import pytest
+
+from reassure_explorer.explore import explore
+from reassure_explorer.interface import Action, Choice, Flag, Int, Model, ModelError
+from reassure_explorer.liveness import check_liveness
+from reassure_explorer.reference import Limits, Reference, World
+from reassure_explorer.result import Verdict
+from reassure_spec.readings import Readings
+
+
+def make_traffic(*actions: Action) -> Model:
+    """A traffic light that is to be green again and again; `broken` and `spark` do nothing."""
+    return Model(
+        "traffic",
+        {"light": Choice(("red", "amber", "green")), "spark": Flag(), "faults": Int(0, 2)},
+        ({"light": "red", "spark": False, "faults": 0},),
+        actions,
+        settled=lambda s: s.light == "green",
+    )
+
+
+def _change(before: str, after: str, *, fair: bool = True) -> Action:
+    def step(state: Any, _: None) -> Any:
+        return state.replace(light=after) if state.light == before else None
+
+    return Action(f"{before} to {after}", step, fair=fair)
+
+
+SPARK = Action("spark", lambda s, _: s.replace(spark=not s.spark))
+ROUND = (_change("red", "amber"), _change("amber", "green"), _change("green", "red"))
+
+
+def test_light_that_goes_round_is_live() -> None:
+    """Where every change is fair the light is green again and again, whatever else happens."""
+    assert check_liveness(make_traffic(*ROUND, SPARK)).verdict is Verdict.HOLDS
+
+
+def test_light_that_need_not_change_stays() -> None:
+    """Where a change is not fair the light may stay as it is, with no step at all."""
+    result = check_liveness(make_traffic(_change("red", "amber", fair=False), *ROUND[1:]))
+    assert result.lasso is not None
+    assert result.lasso.stem.steps == ()
+    assert result.lasso.cycle == ()
+
+
+def test_light_that_flickers_is_never_green() -> None:
+    """A cycle that takes each fair action, or makes it impossible, is a fair run."""
+    back = _change("amber", "red")
+    result = check_liveness(make_traffic(ROUND[0], back, ROUND[2], SPARK))
+    assert result.lasso is not None
+    assert sorted({step.action for step in result.lasso.cycle}) == ["amber to red", "red to amber"]
+
+
+def test_fair_action_possible_all_along_must_be_taken() -> None:
+    """A cycle in which a fair action stays possible and is never taken is no counterexample."""
+
+    def go(state: Any, _: None) -> Any:
+        return None if state.light == "green" else state.replace(light="green")
+
+    escape = Action("escape", go, fair=True)
+    assert check_liveness(make_traffic(*ROUND, escape, SPARK)).verdict is Verdict.HOLDS
+
+
+def test_limited_faults_do_not_make_a_cycle() -> None:
+    """What may happen twice only cannot keep a fair run from being settled."""
+
+    def fail(state: Any, _: None) -> Any:
+        if state.faults == 2:
+            return None
+        return state.replace(light="red", faults=state.faults + 1)
+
+    assert check_liveness(make_traffic(*ROUND, Action("fail", fail))).verdict is Verdict.HOLDS
+
+
+def test_model_that_claims_nothing_is_refused() -> None:
+    """Liveness of a model that does not say what is settled is an error with the way out."""
+    model = Model("mute", {"x": Flag()}, ({"x": False},), ())
+    with pytest.raises(ModelError, match="give it `settled`"):
+        check_liveness(model)
+
+
+def test_reassignments_settle_under_failovers_without_end() -> None:
+    """As amended every reassignment completes or waits for a dead target, whatever fails over."""
+    exploration = explore("restless", profile="kip-236-amended", liveness=True)
+    assert exploration.verdict is Verdict.HOLDS
+    assert exploration.liveness is not None and exploration.liveness.unsettled > 0
+
+
+def test_drop_as_written_is_a_livelock() -> None:
+    """A drop that names a replica of the target takes it out of sync for ever, with no fault."""
+    exploration = explore("restless", profile="kip-236", liveness=True)
+    assert exploration.liveness is not None and exploration.liveness.lasso is not None
+    lasso = exploration.liveness.lasso
+    assert [step.action for step in lasso.cycle] == ["join", "controller"]
+    assert lasso.stem.last.drop_due
+    assert lasso.cycle[0].parameter[1] in lasso.stem.last.flight[0]
+    assert exploration.exit_code == 1
+    assert "for ever" in exploration.render()
+
+
+def test_drop_at_every_restart_is_a_livelock() -> None:
+    """A drop that each failover evaluates anew throws away what was copied, for ever."""
+    limits = Limits(1, failovers=None, rejoins=0, term=2)
+    world = World(3, ((1, 2),), (((1, 3), False),), limits)
+    for again, verdict in (("yes", Verdict.VIOLATED), ("no", Verdict.HOLDS)):
+        readings = Readings(drop_reevaluated_on_failover=again)
+        result = check_liveness(Reference(world, readings).make_model("restarts"))
+        assert result.verdict is verdict
+        if result.lasso is not None:
+            actions = {step.action for step in result.lasso.cycle}
+            assert actions == {"join", "failover", "controller"}
+            assert result.lasso.cycle[-1].state == result.lasso.stem.last
