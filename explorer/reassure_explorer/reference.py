@@ -1,9 +1,8 @@
 """The reference model as an explorer model: its own rules, run on states that note what is read.
 
-No rule is repeated here. An action calls `reassure_model.system.step` on a *view*: an object that
-answers to the field names of the model's records and looks each field up in the explorer's state
-when a rule first asks. The rules make new records with `dataclasses.replace`, which copies every
-field and so would read the whole state; a view keeps the changes instead and reads nothing.
+No rule is repeated here. An action calls `reassure_model.system.step` on a view (`views`): an
+object that answers to the field names of the model's records and looks each field up in the
+explorer's state when a rule first asks.
 
 Three numbers of the model grow without end and are only ever compared with their like: leader
 epochs, controller epochs and the sequence numbers of requests. Each state here stands for all that
@@ -13,7 +12,7 @@ Faults are limited, each kind by a field that counts down: requests, deaths, lag
 heals (the controller's writes, catching up, a broker's return) is never limited.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, cast
@@ -31,6 +30,7 @@ from reassure_explorer.interface import (
     SequenceOf,
     SetOf,
 )
+from reassure_explorer.views import View, get_changes
 from reassure_model import invariants, system
 from reassure_model.outcome import Rejected
 from reassure_model.owed import next_write
@@ -85,45 +85,6 @@ class World:
     """Whether the partitions have a leader at the start, their first replica."""
 
 
-class View:
-    """A record of the model whose fields are looked up when asked for.
-
-    `look_up` answers for the fields that were not changed. `dataclasses.replace` finds no fields to
-    copy, and then calls what `__class__` answers with the changes.
-    """
-
-    __dataclass_fields__: Final[dict[str, Any]] = {}
-    __slots__ = ("_changes", "_known", "_look_up")
-
-    def __init__(
-        self, look_up: Callable[[str], Any], known: dict[str, Any], changes: Mapping[str, Any]
-    ) -> None:
-        self._look_up, self._known, self._changes = look_up, known, changes
-
-    def __getattr__(self, name: str) -> Any:
-        if name in self._changes:
-            return self._changes[name]
-        if name not in self._known:
-            self._known[name] = self._look_up(name)
-        return self._known[name]
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        return partial(_change, self)
-
-    def get_changes(self) -> Mapping[str, Any]:
-        """Return what was changed, by field."""
-        return self._changes
-
-    def __repr__(self) -> str:
-        # Rules put states into messages that nobody reads here; that must not read fields.
-        return "<view>"
-
-
-def _change(view: View, **changes: Any) -> View:
-    return View(view._look_up, view._known, {**view._changes, **changes})  # noqa: SLF001
-
-
 class RequestsView(Sequence[Request]):
     """The pending requests of one partition, numbered by their place."""
 
@@ -160,7 +121,7 @@ class Reference:
 
     def view_partition(self, state: Any, at: int) -> Partition:
         """Return partition number `at` of an explorer's state, as the rules see it."""
-        return cast("Partition", View(partial(self._look_up, state, at), {}, {}))
+        return cast("Partition", View(partial(self._look_up, state, at)))
 
     def _look_up(self, state: Any, at: int, name: str) -> Any:
         match name:
@@ -194,12 +155,12 @@ class Reference:
             "next_sequence": 0,
             "around": around,
         }
-        return cast("system.System", View(fixed.__getitem__, fixed, {}))
+        return cast("system.System", View(fixed.__getitem__, fixed))
 
     def _store(self, state: Any, after: Any, at: int) -> Any:
         """Return the explorer's state after a step of the model on a view."""
         changes: dict[str, Any] = {}
-        for name, value in after.get_changes().items():
+        for name, value in (get_changes(after) or {}).items():
             match name:
                 case "partition":
                     changes |= self._store_partition(value, at)
@@ -213,7 +174,7 @@ class Reference:
 
     def _store_partition(self, after: Any, at: int) -> dict[str, Any]:
         changes: dict[str, Any] = {}
-        for name, value in after.get_changes().items():
+        for name, value in (get_changes(after) or {}).items():
             match name:
                 case "state":
                     changes |= {"leader": value.leader, "isr": value.isr}

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from reassure_explorer.interface import Model
+from reassure_explorer.logs import Logs, LogWorld
 from reassure_explorer.reference import Limits, Reference, Target, World
 from reassure_spec.readings import Readings
 
@@ -39,6 +40,10 @@ def _ask(*targets: tuple[int, ...]) -> tuple[Target, ...]:
 
 def _reference(name: str, summary: str, world: World) -> Scope:
     return Scope(name, summary, lambda n, readings: Reference(world, readings).make_model(n))
+
+
+def _logs(name: str, summary: str, world: LogWorld) -> Scope:
+    return Scope(name, summary, lambda n, readings: Logs(world, readings).make_model(n))
 
 
 _ALL: Final = (
@@ -91,6 +96,16 @@ _ALL: Final = (
         "restless",
         "three brokers, one partition; two requests, and failovers without end: for liveness",
         World(3, ((1, 2),), _ask((1, 3), (2, 3)), Limits(2, 1, 1, None, rejoins=1, term=2)),
+    ),
+    _logs(
+        "logs",
+        "two brokers that keep logs of at most two records; one election, one lag, one removal",
+        LogWorld(2, records=2, elections=1, lags=1, removals=1),
+    ),
+    _logs(
+        "logs-elections",
+        "three brokers that keep logs of at most two records; two elections, one lag, one removal",
+        LogWorld(3, records=2, elections=2, lags=1, removals=1),
     ),
 )
 
