@@ -399,6 +399,38 @@ def prove(names: tuple[str, ...], replication_factor: int, timeout_s: float, for
 
 
 @cli.command()
+@click.option("--scope", default="small", show_default=True, metavar="NAME", help="See --list.")
+@click.option("--list", "listed", is_flag=True, help="List the scopes.")
+@click.option("--engine", default="derived", show_default=True, metavar="derived|plain")
+@click.option("--keep-going", is_flag=True, help="Go on after the first violation.")
+@click.option("--liveness", is_flag=True, help="Check as well that fair runs settle.")
+@click.option("--threads", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--states", type=click.IntRange(1), help="Stop after so many states.")
+@click.option("--seconds", type=float, help="Stop after so long.")
+@click.option("--memory-mib", type=click.IntRange(1), help="Stop at so much memory for states.")
+@click.option("--out", type=click.Path(path_type=Path), help="Directory for report and stories.")
+@_rules_options
+@_format_option
+def explore(listed: bool, form: str, out: Path | None, **options: Any) -> int:
+    """Visit every state that the model can reach within a scope, and check each."""
+    from reassure_conformance import exploring
+
+    if listed:
+        click.echo(exploring.render_scopes(form))
+        return 0
+    options["readings"] = _parse_readings(options["readings"])
+    _check_rules(options["profile"], options["readings"])
+    progress = _Progress()
+    try:
+        exploration = exploring.run_explore(options, progress)
+    finally:
+        progress.stop()
+    if out is not None:
+        exploring.write_stories(exploration, out)
+    return _emit(exploring.make_document(exploration), form, exploration.render)
+
+
+@cli.command()
 @click.argument(
     "paths",
     nargs=-1,
@@ -580,6 +612,8 @@ def _exit_code_of(error: BaseException) -> int | None:
         "LogsMissing": EXIT_DATA,
         "DamagedSnapshot": EXIT_DATA,
         "UnknownTheoremError": EXIT_USAGE,
+        "UnknownScope": EXIT_USAGE,
+        "UnknownEngine": EXIT_USAGE,
         "UnknownReading": EXIT_USAGE,
         "UnknownFault": EXIT_USAGE,
         "SparkUnavailable": EXIT_UNAVAILABLE,

@@ -370,7 +370,8 @@ class Engine:
             return f"the budget of {budget.states} states is used up"
         if budget.mebibytes is not None and self._peak_bytes >= budget.mebibytes << 20:
             return f"the budget of {budget.mebibytes} MiB is used up"
-        return "time" if self._is_too_late() and self.unfinished is None else self.unfinished
+        self._is_too_late()
+        return self.unfinished
 
     def _report(self, distinct: int, compiling: float) -> ExploreResult:
         invariants, goals = self.model.invariants, self.model.goals

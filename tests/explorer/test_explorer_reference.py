@@ -88,7 +88,6 @@ def _get_summary(exploration: Exploration) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("scope", "profile"),
     [
-        ("new", "kip-236"),
         ("restless", "kip-236-amended"),
         ("logs", "kafka-4485"),
         ("logs", "kip-236-amended"),
