@@ -116,9 +116,11 @@ class Bundled:
         self.elect()
 
     def stop(self) -> None:
-        """Delete the registrations and `/controller`; keep the clients for the next example."""
-        for broker in self._brokers.values():
-            broker.stop()
+        """Give up the term; keep the clients for the next example.
+
+        The brokers stay registered in the chroot that is left behind: nobody looks there again, and
+        deleting them would cost a round trip each.
+        """
         self._brokers = {}
         for process in self._processes:
             if process.expired or process.asleep:

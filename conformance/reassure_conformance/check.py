@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from reassure_conformance.report import HOLDS, VACUOUS, Document, worst
 from reassure_conformance.run import PROOF_ONLY, Progress, Result, Settings, run
+from reassure_judge.verdicts import HOLDS as CLAUSE_HOLDS
 from reassure_judge.verdicts import ClauseVerdict
 
 QUICK: Final[Mapping[str, int]] = {"examples": 60, "steps_min": 500}
@@ -106,11 +107,20 @@ class CheckResult:
         document.body = self.as_body()
         return document
 
+    def _with_proof(self, clause: dict[str, Any], proofs: Mapping[str, str]) -> dict[str, Any]:
+        """Return the row of a clause; a theorem is the exercise of what no write can show."""
+        proof = proofs.get(clause["id"])
+        row = {**clause, "proof": proof}
+        if proof == "proved" and clause["id"] in PROOF_ONLY:
+            row["verdict"] = CLAUSE_HOLDS
+            row["exercised"] = sum(t["clause"] == clause["id"] for t in self.proofs.theorems)
+        return row
+
     def as_body(self) -> dict[str, Any]:
         """Return what the report says beyond the common head."""
         proofs = self.proofs.by_clause()
         body = self.run.as_body()
-        body["clauses"] = [{**c, "proof": proofs.get(c["id"])} for c in body["clauses"]]
+        body["clauses"] = [self._with_proof(c, proofs) for c in body["clauses"]]
         body["not_exercised"] += self.unproved()
         body["theorems"] = self.proofs.theorems
         return body

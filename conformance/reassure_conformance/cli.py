@@ -611,6 +611,7 @@ def _exit_code_of(error: BaseException) -> int | None:
         "DamagedLog": EXIT_DATA,
         "LogsMissing": EXIT_DATA,
         "DamagedSnapshot": EXIT_DATA,
+        "ReplayError": EXIT_DATA,
         "UnknownTheoremError": EXIT_USAGE,
         "UnknownScope": EXIT_USAGE,
         "UnknownEngine": EXIT_USAGE,

@@ -40,7 +40,8 @@ class Document:
 
     verb: str
     verdict: str
-    seconds: float
+    seconds: float | None
+    """None where the document must be the same whoever made it and however long it took."""
     counts: Mapping[str, int | float]
     seed: int | None = None
     profile: str | None = None
@@ -61,7 +62,7 @@ class Document:
             "version": get_version(),
             "verdict": self.verdict,
             "exit_code": self.get_exit_code(),
-            "seconds": round(self.seconds, 3),
+            "seconds": None if self.seconds is None else round(self.seconds, 3),
             "seed": self.seed,
             "profile": self.profile,
             "readings": dict(self.readings),

@@ -4,20 +4,19 @@ A run has a directory, made before anything is judged:
 
     run.json            what was asked for: seed, implementation, profile, readings, settings
     report.json         what came of it
-    zookeeper/          the server's own files; kept where something was violated
+    zookeeper/          the server's own files, its transaction log among them, for `audit`
     failure.story       the shortest story of the violation
     failure.json        its evidence: violations, steps and what became of them, quiet points
     transactions.jsonl  the transactions of that story, one a line, for people
     implementation.log  what the implementation and its ZooKeeper client warned of
     unsettled-N.story   what had been done when the cluster did not come to rest in time
-    log/log.N           the same as a valid transaction log, for `audit` and `replay`
+    log/log.N           the same as a valid transaction log, for `replay` and `audit`
 """
 
 import faulthandler
 import json
 import logging
 import os
-import shutil
 import sys
 import threading
 import time
@@ -88,7 +87,7 @@ class Settings:
     """Planted faults to switch on in the bundled implementation."""
     examples: int = 300
     steps_min: int = 3000
-    steps_per_example: int = 10
+    steps_per_example: int = 14
     shrink_s: float = 8.0
     seconds_max: float = 600.0
     """When generation ends whatever else was asked for."""
@@ -462,8 +461,4 @@ def _logging_to(path: Path) -> Iterator[None]:
 def run(settings: Settings, directory: Path, progress: Progress = lambda *_: None) -> Result:
     """Carry out one run and write its directory; see the module's text for what stands there."""
     with _logging_to(directory / "implementation.log"):
-        result = Runner(settings, directory, progress).run()
-    if result.failure is None:
-        # Nothing to look up in it; a run that holds should not cost megabytes.
-        shutil.rmtree(directory / "zookeeper", ignore_errors=True)
-    return result
+        return Runner(settings, directory, progress).run()

@@ -146,31 +146,6 @@ def _why_not_controller(step: s.Step, now: Situation) -> str:
     return ""
 
 
-def _why_not_offline(step: s.Step, now: Situation) -> str:
-    """Keep a change away from a partition without a leader, where the text is taken as written.
-
-    The drop rule as written then ranks a leader that is nobody and can drop every in-sync copy: a
-    finding about the text, which would be met again and again instead of anything new.
-    """
-    if now.readings.offline_drop != "as-written":
-        return ""
-    partitions = [(key, now.view.partitions.get(key)) for key in s.partitions_of(step)]
-    if isinstance(step, s.Die):
-        left = now.up - {step.broker}
-        partitions = [(key, now.view.partitions[key]) for key in now.existing()]
-        asked = [p for _, p in partitions if p is not None and p.requests]
-        if any(p.state is not None and not left & set(p.state.isr) for p in asked):
-            return "a change waits for the partition that it leads (finding: drop while offline)"
-    elif isinstance(step, s.Request | s.Burst | s.Change | s.Cancel):
-        for _, partition in partitions:
-            if partition is None or partition.state is None:
-                continue
-            twice = partition.reassignment is not None or isinstance(step, s.Burst)
-            if (twice or partition.requests) and not now.up & set(partition.state.isr):
-                return "the partition has no leader (finding: drop while offline)"
-    return ""
-
-
 def why_not(step: s.Step, now: Situation) -> str:
     """Return why this step cannot be taken now, "" where it can."""
     need = s.NEEDS.get(type(step))
@@ -180,4 +155,4 @@ def why_not(step: s.Step, now: Situation) -> str:
     return next(filter(None, reasons), "")
 
 
-_RULES: Final = (_why_not_client, _why_not_broker, _why_not_controller, _why_not_offline)
+_RULES: Final = (_why_not_client, _why_not_broker, _why_not_controller)

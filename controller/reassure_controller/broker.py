@@ -10,10 +10,10 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import BadVersionError, NodeExistsError
+from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
 from reassure_controller.messages import ChangeIsr, LeaderAndIsr, Message, Reply, StopReplica
 from reassure_controller.session import (
@@ -97,15 +97,16 @@ class Broker:
         Raises IdTaken when another session has the id, Indefinite when ZooKeeper cannot be
         asked.
         """
-        config = broker_config_path(self.broker_id)
-        try:
-            self._create(config, encode_config({}), ephemeral=False)
-        except Refused:  # the cluster is new: nobody has made the paths above it
-            ensure_roots(self._client)
-            self._create(config, encode_config({}), ephemeral=False)
-        content = encode_broker(*self._address, self._clock_ms())
+        config = (broker_config_path(self.broker_id), encode_config({}))
         path = broker_path(self.broker_id)
-        if not self._create(path, content, ephemeral=True):
+        registration = (path, encode_broker(*self._address, self._clock_ms()), None, True)
+        refused = self._create(config, registration)
+        if isinstance(refused, NoNodeError):  # nobody has made the paths of this cluster yet
+            ensure_roots(self._client)
+            refused = self._create(config, registration)
+        if isinstance(refused, NodeExistsError):  # the broker was here before
+            refused = self._create(registration)
+        if refused is not None:
             found = gather([self._client.exists_async(path)])[0]
             if found is not None and found.ephemeralOwner != session_id(self._client):
                 raise IdTaken(
@@ -116,14 +117,16 @@ class Broker:
         if self._transport is not None:
             self._transport.register(self.broker_id, self.handle)
 
-    def _create(self, path: str, content: bytes, *, ephemeral: bool) -> bool:
+    def _create(self, *znodes: tuple[Any, ...]) -> Exception | None:
+        """Create znodes in one transaction; return why they could not be, None where they were."""
         try:
-            commit(self._client, [("create", (path, content, None, ephemeral))])
+            commit(self._client, [("create", znode) for znode in znodes])
         except Refused as refused:
-            if not isinstance(refused.error, NodeExistsError):
+            if not isinstance(refused.error, NodeExistsError | NoNodeError):
                 raise
-            return False
-        return True
+            error: Exception = refused.error
+            return error
+        return None
 
     @property
     def is_registered(self) -> bool:

@@ -27,7 +27,7 @@ FAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "duplicate-target-accepted": "A target that names a broker twice is accepted.",
         "expand-skipped-order": "Completion writes the assignment before it shrinks the ISR.",
         "completion-keeps-child": "A completed reassignment leaves its child znode.",
-        "completion-unannounced": "Completion leaves the leader epoch alone where the leader stays.",
+        "completion-unannounced": "Completion leaves the epoch alone where the leader stays.",
         "election-any-assigned": "An election takes any live assigned replica, in sync or not.",
         "no-epoch-bump-on-election": "An election leaves the leader epoch as it was.",
         "resume-skipped": "A failover does not resume the reassignments in flight.",

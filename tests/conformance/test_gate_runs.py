@@ -140,7 +140,18 @@ def test_shipped_stories_alone_hold(tmp_path: Path, capsys: pytest.CaptureFixtur
     counts = document["counts"]
     assert counts["clauses_exercised"] == counts["clauses_required"]
     assert {"examples", "steps", "transactions"} <= set(counts)
-    assert not (tmp_path / "run" / "zookeeper").exists()
+
+
+def test_log_of_a_run_is_audited_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The audit of a run's directory judges what the run judged, and says nothing of time."""
+    run = _document(capsys, "run", "--examples", 0, "--seed", 5, "--out", tmp_path / "run")
+    audit = _document(capsys, "audit", tmp_path / "run")
+    assert (audit["verdict"], audit["violations"], audit["seconds"]) == ("holds", [], None)
+    assert audit["counts"]["transactions"] >= run["counts"]["transactions"]
+    drop = {clause["id"]: clause["exercised"] for clause in run["clauses"]}["drop.keep-top"]
+    assert {"id": "drop.keep-top", "level": "MUST", "verdict": "holds", "exercised": drop} in audit[
+        "clauses"
+    ]
 
 
 def test_run_without_stories_is_vacuous(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
