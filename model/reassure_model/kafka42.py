@@ -8,8 +8,7 @@ reached is in the controller's memory only; the next controller begins again fro
 holds.
 
 `next_effect` is the whole controller: the one effect that is due, for a system as it stands. A
-crash can fall between any two effects. Data is kept as small as it can be: `holding` are the
-replicas whose log has every committed record, `running` those that were started and not stopped.
+crash can fall between any two effects. Where the records are is in `reassure_model.copies`.
 
 As written the text loses data in several ways (`PROBLEMS`). Four readings repair it:
 `move.expand-first`, `move.cut-isr`, `move.recheck-before-stop` and `election.unclean`.
@@ -20,6 +19,22 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
+from reassure_model.copies import (
+    Append,
+    Copies,
+    append,
+    can_append,
+    can_join,
+    delete_log,
+    find_deleted_in_sync,
+    find_empty_leader,
+    find_nothing_held,
+    find_outside,
+    find_running_unassigned,
+    is_in_sync,
+    is_led,
+    join,
+)
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.selectors import select_offline, select_reassigned
 from reassure_model.system import Controller, Die, Failover, Join, NotPossible, Return
@@ -39,19 +54,9 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Move(Copies):
     """One partition, its brokers, the admin path and who waits for it."""
 
-    assigned: ReplicaList
-    """Empty where the partition does not exist."""
-    leader: int
-    isr: ReplicaList
-    live: frozenset[int]
-    running: frozenset[int]
-    """Replicas that were started and not stopped, on live brokers or dead ones."""
-    holding: frozenset[int]
-    """Replicas whose log has every committed record."""
-    leader_epoch: int = 0
     path: ReplicaList | None = None
     """The target under the admin path, None where the path does not exist."""
     task: Task | None = None
@@ -153,11 +158,6 @@ class Observe:
     """The admin command sees that the path is gone, compares and reports."""
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
-    """A record is appended and committed by every in-sync replica."""
-
-
 Action = Command | Interrupt | Observe | Append | Join | Die | Return | Failover | Controller
 Outcome = Accepted[Move] | Rejected
 
@@ -172,14 +172,6 @@ def make_move(assigned: ReplicaList, brokers: frozenset[int]) -> Move:
 # The controller ---------------------------------------------------------------------------------
 
 
-def _is_led(move: Move) -> bool:
-    return move.leader != NO_LEADER and move.leader in move.live
-
-
-def _is_in_sync(move: Move, target: ReplicaList) -> bool:
-    return all(replica in move.isr for replica in target)
-
-
 @clause("move.listener.refuse-missing", "move.listener.refuse-same", "move.listener.refuse-dead")
 def find_refusal(move: Move, target: ReplicaList, readings: Readings) -> Refuse | None:
     """Return why the listener refuses this target, None where it starts the reassignment."""
@@ -192,7 +184,7 @@ def find_refusal(move: Move, target: ReplicaList, readings: Readings) -> Refuse 
     if readings.move_same_replicas == "as-set":
         same = set(move.assigned) == set(target)
     # Where the target is added first, a growth looks complete before anything was copied.
-    if same and (readings.move_expand_first == "no" or _is_in_sync(move, target)):
+    if same and (readings.move_expand_first == "no" or is_in_sync(move, target)):
         return Refuse("move.listener.refuse-same", "the target is assigned already")
     dead = [replica for replica in target if replica not in move.live]
     if dead and readings.target_dead_replica == "refuse":
@@ -205,7 +197,7 @@ def next_for_deaths(move: Move, readings: Readings) -> Effect | None:
     """Elect where no live replica leads, then take the dead out of the in-sync set."""
     if not move.assigned:
         return None
-    if not _is_led(move):
+    if not is_led(move):
         # During a move as written the in-sync set reaches beyond the assignment.
         outside = tuple(replica for replica in move.isr if replica not in move.assigned)
         unclean = readings.election_unclean == "last-resort"
@@ -241,7 +233,7 @@ def next_for_task(move: Move, task: Task, readings: Readings) -> Effect | None:
     step = find_step(move, task, readings)
     if step == 2:
         return next_to_start(move, task.target, readings)
-    if step == 4 and not (_is_led(move) and move.leader in task.target):
+    if step == 4 and not (is_led(move) and move.leader in task.target):
         return next_to_elect(move, task.target)
     if step in (4, 5):
         return next_to_stop(move, task.target, readings)
@@ -253,9 +245,9 @@ def find_step(move: Move, task: Task, readings: Readings) -> int:
     """Return the step the controller is at; where it looks again, deaths take it back."""
     if readings.move_recheck_before_stop == "no" or task.step not in (4, 5):
         return task.step
-    if not _is_in_sync(move, task.target):
+    if not is_in_sync(move, task.target):
         return 2
-    return 5 if _is_led(move) and move.leader in task.target else 4
+    return 5 if is_led(move) and move.leader in task.target else 4
 
 
 @clause("move.step.start-new", "move.step.wait-in-sync", "move.start.expand-first")
@@ -269,7 +261,7 @@ def next_to_start(move: Move, target: ReplicaList, readings: Readings) -> Effect
     for replica in target:
         if replica not in move.running and replica in move.live:
             return StartReplica(replica)
-    return MarkOnline(target) if _is_in_sync(move, target) else None
+    return MarkOnline(target) if is_in_sync(move, target) else None
 
 
 @clause("move.step.elect", "move.selector.reassigned", "move.partition.self-transition")
@@ -309,10 +301,7 @@ def apply_effect(move: Move, effect: Effect) -> Move:
         case MarkOnline():
             return _remember(move, 4)
         case StopReplica(replica):
-            # The log on a dead broker's disk stays; nobody is there to delete it.
-            gone = frozenset({replica}) & move.live
-            after = replace(move, running=move.running - {replica}, holding=move.holding - gone)
-            return _remember(after, 5)
+            return _remember(delete_log(move, replica), 5)
         case WriteAssigned(assigned, step):
             return _remember(replace(move, assigned=assigned), 7 if step == 6 else 0)
         case RemovePath():
@@ -326,18 +315,6 @@ def _remember(move: Move, step: int) -> Move:
 
 
 # The world around it ----------------------------------------------------------------------------
-
-
-def can_join(move: Move, replica: int) -> bool:
-    """Whether the replica can catch up and be taken into the in-sync set, assigned or not."""
-    served = _is_led(move) and move.leader in move.running and move.leader in move.isr
-    return served and replica in (move.running & move.live) and replica not in move.isr
-
-
-def can_append(move: Move) -> bool:
-    """Whether a record can be committed: a leader serves and every in-sync replica follows."""
-    following = all(replica in move.live and replica in move.running for replica in move.isr)
-    return _is_led(move) and move.leader in move.isr and following
 
 
 def enabled(move: Move, readings: Readings) -> tuple[Action, ...]:
@@ -392,12 +369,9 @@ def _happen(move: Move, action: Action) -> Move:
     """Return the system after something that is nobody's decision, itself where it cannot be."""
     match action:
         case Join(replica) if can_join(move, replica):
-            held = move.holding - {replica}
-            if move.leader in move.holding:
-                held = held | {replica}
-            return replace(move, isr=(*move.isr, replica), holding=held)
+            return join(move, replica)
         case Append() if can_append(move):
-            return replace(move, holding=move.holding & frozenset(move.isr))
+            return append(move)
         case Die(broker) if broker in move.live:
             return replace(move, live=move.live - {broker})
         case Return(broker) if broker not in move.live:
@@ -418,25 +392,10 @@ def is_at_rest(move: Move) -> bool:
     return move.path is None and move.task is None
 
 
-@clause("move.isr.without-deleted")
-def find_deleted_in_sync(move: Move) -> str | None:
-    """Say so when an in-sync replica lacks committed records (findings move-1, move-4)."""
-    lacking = [replica for replica in move.isr if replica not in move.holding]
-    return f"in sync without the committed records: {lacking}" if lacking else None
-
-
-@clause("move.leader.holds-committed")
-def find_empty_leader(move: Move) -> str | None:
-    """Say so when a live leader lacks committed records (findings move-2, move-4)."""
-    if not _is_led(move) or move.leader in move.holding:
-        return None
-    return f"leader {move.leader} lacks committed records"
-
-
 @clause("move.leader.not-stopped")
 def find_stopped_leader(move: Move) -> str | None:
     """Say so when the recorded leader is alive and was stopped (finding move-3)."""
-    if not _is_led(move) or move.leader in move.running:
+    if not is_led(move) or move.leader in move.running:
         return None
     return f"leader {move.leader} was stopped"
 
@@ -444,23 +403,19 @@ def find_stopped_leader(move: Move) -> str | None:
 @clause("move.isr.within-assigned")
 def find_outside_assigned(move: Move) -> str | None:
     """Say so when leader or in-sync set lie outside the assignment (findings move-5, move-6)."""
-    outside = [replica for replica in move.isr if replica not in move.assigned]
-    return f"in sync and not assigned: {outside}" if outside else None
+    return find_outside(move)
 
 
 @clause("move.assigned.holds-committed")
 def find_emptied_assignment(move: Move) -> str | None:
     """Say so when, at rest, no assigned replica has the records (findings move-6, move-8)."""
-    if not is_at_rest(move) or any(replica in move.holding for replica in move.assigned):
-        return None
-    return f"no replica of {list(move.assigned)} has the committed records"
+    return find_nothing_held(move) if is_at_rest(move) else None
 
 
 @clause("move.cancel.no-strays")
 def find_stray(move: Move) -> str | None:
     """Say so when, at rest, a replica runs that is not assigned (finding move-7)."""
-    strays = sorted(move.running - frozenset(move.assigned))
-    return f"running and not assigned: {strays}" if strays and is_at_rest(move) else None
+    return find_running_unassigned(move) if is_at_rest(move) else None
 
 
 PROBLEMS: Final[Mapping[str, Callable[[Move], str | None]]] = MappingProxyType(

@@ -4,7 +4,7 @@ States must be hashable and compare by value. Only as much of the world is looke
 `successors` allow; what is not found is not reachable within them.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 S = TypeVar("S", bound=Hashable)
@@ -52,3 +52,27 @@ def _trace(parents: dict[S, tuple[S, A] | None], state: S) -> tuple[A, ...]:
         state, action = entry
         actions.append(action)
     return tuple(reversed(actions))
+
+
+def find_story(
+    start: S,
+    successors: Callable[[S], Iterable[tuple[A, S]]],
+    found: Callable[[S], bool],
+    budget: Mapping[type, int],
+    limit: int = 200_000,
+) -> tuple[A, ...] | None:
+    """Return a shortest story in which actions of some kinds happen a limited number of times.
+
+    `budget` says how often each kind may happen; kinds that it does not name are not limited.
+    Raises SearchLimit like `find_shortest`.
+    """
+    kinds = tuple(budget)
+
+    def spend(node: tuple[S, tuple[int, ...]]) -> Iterator[tuple[A, tuple[S, tuple[int, ...]]]]:
+        state, left = node
+        for action, after in successors(state):
+            rest = tuple(n - isinstance(action, k) for n, k in zip(left, kinds, strict=True))
+            if min(rest, default=0) >= 0:
+                yield action, (after, rest)
+
+    return find_shortest((start, tuple(budget.values())), spend, lambda n: found(n[0]), limit)

@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.clauses import clause
+from reassure_spec.readings import PROFILES
 
 
 class ReplicaState(Enum):
@@ -60,9 +61,8 @@ _REPLICA_KIP_236: Final = {
 REPLICA_TABLES: Final[Mapping[str, Mapping[ReplicaState, frozenset[ReplicaState]]]] = (
     MappingProxyType(
         {
-            "kafka-42": MappingProxyType(_REPLICA_KAFKA_42),
-            "kip-236": MappingProxyType(_REPLICA_KIP_236),
-            "kip-236-amended": MappingProxyType(_REPLICA_KIP_236),
+            name: MappingProxyType(_REPLICA_KAFKA_42 if name == "kafka-42" else _REPLICA_KIP_236)
+            for name in PROFILES
         }
     )
 )
@@ -81,9 +81,10 @@ _PARTITION_KAFKA_42: Final = {**_PARTITION_KIP_236, P.OFFLINE: frozenset({P.NEW,
 PARTITION_TABLES: Final[Mapping[str, Mapping[PartitionState, frozenset[PartitionState]]]] = (
     MappingProxyType(
         {
-            "kafka-42": MappingProxyType(_PARTITION_KAFKA_42),
-            "kip-236": MappingProxyType(_PARTITION_KIP_236),
-            "kip-236-amended": MappingProxyType(_PARTITION_KIP_236),
+            name: MappingProxyType(
+                _PARTITION_KAFKA_42 if name == "kafka-42" else _PARTITION_KIP_236
+            )
+            for name in PROFILES
         }
     )
 )

@@ -22,11 +22,13 @@ KAFKA_42: Final = "KAFKA-42"
 KAFKA_4485: Final = "KAFKA-4485"
 KIP_236: Final = "KIP-236"
 KIP_46: Final = "KIP-46"
+KIP_455: Final = "KIP-455"
 
 _KAFKA_42: Final = ("kafka-42",)
 _KAFKA_4485: Final = ("kafka-4485",)
 _KIP_236: Final = ("kip-236",)
 _BOTH: Final = ("kip-236", "kip-236-amended")
+_KAFKA_ZK: Final = ("kafka-zk",)
 _KIP_46: Final = ("kip-46",)
 _LEGACY: Final = ("kip-236-legacy",)
 
@@ -608,6 +610,18 @@ _MOVE: Final = (
         "The cases refer to the seven steps. Later documents speak of the same code by twelve, so "
         "that a number alone does not name a moment.",
     ),
+    Finding(
+        "move-18",
+        "After a failover a target replica is online without a legal transition",
+        KAFKA_42,
+        ("move.replica.states", "replica.transition.valid-previous"),
+        ("move.expand-first",),
+        _KAFKA_42,
+        "A=[1,2] T=[2,3]: 3 is started and joins, failover; in step 3 it is non-existent",
+        "A new controller knows the assigned replicas only. A replica of the target that was "
+        "started before it took office has no state there, from which none leads online.",
+        "scenario kafka-42/replica-states-after-failover",
+    ),
 )
 
 _WATERMARK: Final = (
@@ -919,7 +933,7 @@ _HEALING: Final = (
         "Two brokers away keep each other in the targets",
         KIP_46,
         ("heal.target.live", "heal.generate.replaces-failed"),
-        ("heal.regenerate",),
+        ("heal.regenerate", "heal.replaces"),
         _KIP_46,
         "A=[1,2,3], 1 and 2 fail: the task for 1 keeps 2, the one for 2 keeps 1",
         "A task is made for one failed broker at a time. Its target names the other, which is "
@@ -958,6 +972,115 @@ _HEALING: Final = (
     ),
 )
 
+_SHIPPED: Final = (
+    Finding(
+        "zk-1",
+        "A cancel deletes the last copy",
+        KIP_455,
+        (
+            "shipped.assigned.holds-committed",
+            "shipped.isr.without-deleted",
+            "shipped.cancel.to-original",
+            "shipped.isr.last-kept",
+        ),
+        (),
+        _KAFKA_ZK,
+        "[1] -> [2,3], 2 joins, 1 dies and 2 leads; cancel to [1]: 2 is stopped and deleted",
+        "A cancel does not ask for an original replica that is alive and in sync. The last in- "
+        "sync replica stays in the in-sync set and its log is deleted (KAFKA-14424).",
+        "scenario kafka-zk/cancel-deletes-the-last-copy",
+    ),
+    Finding(
+        "zk-2",
+        "A crash after the record of a cancel leaves a stranger in sync",
+        KIP_455,
+        ("shipped.isr.within-assigned",),
+        (),
+        _KAFKA_ZK,
+        "[1,2] -> [3,4], 3 joins; cancel, crash between U1 and U3: 3 in sync, not assigned",
+        "The lists that name the replicas to be stopped are overwritten before they are "
+        "stopped. The next controller does not know of them.",
+        "scenario kafka-zk/cancelled-replica-stays-in-sync",
+    ),
+    Finding(
+        "zk-3",
+        "A crash after the record of a cancel leaves a replica running",
+        KIP_455,
+        ("shipped.cancel.no-strays", "shipped.change.unneeded-stopped"),
+        (),
+        _KAFKA_ZK,
+        "[1] -> [2]; cancel, crash between U1 and U3: 2 runs",
+        "As zk-2, with a replica that is not in sync yet.",
+        "scenario kafka-zk/cancelled-replica-runs-on",
+    ),
+    Finding(
+        "zk-4",
+        "An entry of the old znode that is not what was reached stays",
+        KIP_455,
+        (
+            "shipped.entry.not-for-ever",
+            "shipped.entry.matching-target",
+            "shipped.entry.created-only",
+        ),
+        (),
+        _KAFKA_ZK,
+        "[1] -> [2,2] by the znode: carried out as [2], the entry stays",
+        "An entry is removed only where it equals the target reached, and a znode that is there "
+        "is not read again. An entry with a replica twice, or one that a client changed "
+        "meanwhile, waits for a failover; the former stays even then.",
+        "scenario kafka-zk/entry-with-a-replica-twice",
+    ),
+    Finding(
+        "zk-5",
+        "An empty list in the old znode deletes every copy",
+        KIP_455,
+        ("shipped.assigned.holds-committed", "shipped.call.validated"),
+        (),
+        _KAFKA_ZK,
+        "[1,2] -> [] by the znode: in sync at once, 1 and 2 are stopped and deleted",
+        "What the old znode names is not validated, and every member of an empty list is in "
+        "sync. Follows from the plan; a call with an empty list is refused.",
+        "scenario kafka-zk/empty-entry-deletes-everything",
+    ),
+    Finding(
+        "zk-6",
+        "A change that sheds the leader leaves nobody leading",
+        KIP_455,
+        ("shipped.change.led",),
+        (),
+        _KAFKA_ZK,
+        "[1,2] -> [3,4], 3 joins, 1 dies and 3 leads; change to [2,4]: nobody leads, 2 could",
+        "Elections are held in step B3, for dead leaders and by a new controller. A leader that "
+        "is stopped in step U3 is none of them, and without a leader the target never gets in "
+        "sync.",
+        "scenario kafka-zk/change-leaves-nobody-leading",
+    ),
+    Finding(
+        "zk-7",
+        "A cancel does not bring back the order",
+        KIP_455,
+        ("shipped.assignment.original-derivable", "shipped.cancel.to-original"),
+        (),
+        _KAFKA_ZK,
+        "[1,2,3] -> [3,4,2], cancel: [3,2,1]",
+        "The lists put the target first. Which replicas were original follows from them, their "
+        "order and so the preferred leader do not.",
+        "scenario kafka-zk/cancel-loses-the-order",
+    ),
+    Finding(
+        "zk-8",
+        "A deletion can leave the configuration of its topic",
+        KIP_455,
+        ("topic.delete.config-not-left", "topic.delete.asked-last"),
+        (),
+        _KAFKA_ZK,
+        "the topic's znode is removed, crash; the next controller sees no topic",
+        "A request to delete a topic that does not exist is removed and nothing else. A crash "
+        "after the topic's znode leaves its configuration for the next topic of that name.",
+        "scenario topics/deletion-failover-leaves-the-configuration",
+    ),
+)
+
 FINDINGS: Final = (
     *_DROP,
     *_HYPOTHESES,
@@ -967,6 +1090,7 @@ FINDINGS: Final = (
     *_ELECTION,
     *_LEGACY_ZNODE,
     *_HEALING,
+    *_SHIPPED,
 )
 """Every finding, by area and number."""
 

@@ -327,6 +327,7 @@ PROFILES: Final[Mapping[str, Readings]] = MappingProxyType(
         "kip-236": Readings(),
         "kip-236-amended": _AMENDED,
         "kafka-4485": Readings(),
+        "kafka-zk": Readings(target_unknown_broker="wait"),
     }
 )
 """The profiles by name. A profile is nothing but its readings and the clauses that list it."""

@@ -5,9 +5,9 @@ from typing import Final
 import pytest
 
 from reassure_conformance.worlds.kafka42 import Node, find_problem, iterate_successors
+from reassure_model.copies import Append
 from reassure_model.kafka42 import (
     PROBLEMS,
-    Append,
     Command,
     Effect,
     Interrupt,

@@ -20,10 +20,10 @@ from reassure_conformance.worlds import (
     parse_number,
     parse_replicas,
 )
+from reassure_model.copies import Append
 from reassure_model.kafka42 import (
     PROBLEMS,
     Action,
-    Append,
     Command,
     Effect,
     Interrupt,
