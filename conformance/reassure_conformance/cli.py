@@ -408,6 +408,11 @@ def prove(names: tuple[str, ...], replication_factor: int, timeout_s: float, for
 @click.option("--states", type=click.IntRange(1), help="Stop after so many states.")
 @click.option("--seconds", type=float, help="Stop after so long.")
 @click.option("--memory-mib", type=click.IntRange(1), help="Stop at so much memory for states.")
+@click.option("--walks", type=click.IntRange(1), help="Take random walks; no exploration.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of the walks.")
+@click.option("--page", type=click.Path(path_type=Path), help="Write a page to step through.")
+@click.option("--graph", type=click.Path(path_type=Path), help="Draw the states, alike by fields.")
+@click.option("--fields", default="flight,drop_due,completing", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="Directory for report and stories.")
 @_rules_options
 @_format_option
@@ -420,11 +425,15 @@ def explore(listed: bool, form: str, out: Path | None, **options: Any) -> int:
         return 0
     options["readings"] = _parse_readings(options["readings"])
     _check_rules(options["profile"], options["readings"])
+    if options["walks"] is not None:
+        document, words = exploring.run_walks(options, _choose_seed(options["seed"]))
+        return _emit(document, form, lambda: words)
     progress = _Progress()
     try:
         exploration = exploring.run_explore(options, progress)
     finally:
         progress.stop()
+    exploring.write_pictures(options, exploration)
     if out is not None:
         exploring.write_stories(exploration, out)
     return _emit(exploring.make_document(exploration), form, exploration.render)
@@ -615,6 +624,7 @@ def _exit_code_of(error: BaseException) -> int | None:
         "UnknownTheoremError": EXIT_USAGE,
         "UnknownScope": EXIT_USAGE,
         "UnknownEngine": EXIT_USAGE,
+        "ModelError": EXIT_USAGE,
         "UnknownReading": EXIT_USAGE,
         "UnknownFault": EXIT_USAGE,
         "SparkUnavailable": EXIT_UNAVAILABLE,

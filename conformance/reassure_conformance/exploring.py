@@ -6,7 +6,7 @@ from typing import Any
 
 from reassure_conformance import display
 from reassure_conformance.report import Document
-from reassure_explorer.explore import Exploration, explore
+from reassure_explorer.explore import Exploration, describe_violation, explore
 from reassure_explorer.result import Budget
 from reassure_explorer.scopes import SCOPES
 from reassure_explorer.story import draw_story, make_itf, tell_story
@@ -42,6 +42,57 @@ def run_explore(options: Mapping[str, Any], progress: Progress) -> Exploration:
         threads=options["threads"],
         progress=tell,
     )
+
+
+def run_walks(options: Mapping[str, Any], seed: int) -> tuple[Document, str]:
+    """Take random walks through a scope; answer the document and the result in words."""
+    from reassure_explorer.explore import get_model
+    from reassure_explorer.simulate import simulate
+
+    readings, model = get_model(options["scope"], options["profile"], options["readings"])
+    result = simulate(model, seed, walks=options["walks"], seconds=options["seconds"])
+    counts = {
+        "distinct": result.distinct,
+        "generated": result.steps,
+        "invariants": len(model.invariants),
+        "goals_reached": sum(result.goals.values()),
+        "goals": len(result.goals),
+        "walks": result.walks,
+    }
+    body = {
+        "scope": options["scope"],
+        "engine": "walks",
+        "coverage": {"actions": dict(result.actions), "clauses": dict(result.notes)},
+        "violations": [describe_violation(violation) for violation in result.violations],
+    }
+    document = Document(
+        "explore",
+        result.verdict.value,
+        result.seconds,
+        counts,
+        seed=seed,
+        profile=options["profile"],
+        readings=readings.as_dict(),
+        body=body,
+    )
+    stories = [f"\n{v.invariant}: {v.reason}\n{tell_story(v.story)}" for v in result.violations]
+    return document, "\n".join([result.render(), *stories])
+
+
+def write_pictures(options: Mapping[str, Any], exploration: Exploration) -> None:
+    """Write the page to step through, and the picture of the state graph, where asked for."""
+    from reassure_explorer.explore import get_model
+    from reassure_explorer.graph import draw_graph
+    from reassure_explorer.stepper import make_page
+
+    _, model = get_model(options["scope"], options["profile"], options["readings"])
+    if options["page"] is not None:
+        violations = exploration.result.violations
+        story = violations[0].story if violations else None
+        options["page"].write_text(make_page(model, story), encoding="utf-8")
+    if options["graph"] is not None:
+        fields = [name for name in options["fields"].split(",") if name]
+        options["graph"].write_text(draw_graph(model, fields), encoding="utf-8")
 
 
 def make_document(exploration: Exploration) -> Document:

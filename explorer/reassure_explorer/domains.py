@@ -325,17 +325,28 @@ class SequenceOf(Domain):
 
 
 class LazySequence(Sequence[Any]):
-    """A sequence of a state that is being traced. It answers as a tuple does."""
+    """A sequence of a state that is being traced. It answers as a tuple does.
 
-    __slots__ = ("domain", "first", "reader", "tail")
+    What was read is kept, so that rules which go over it again and again stay quick.
+    """
+
+    __slots__ = ("_read", "_stored", "domain", "first", "reader", "tail")
 
     def __init__(
         self, domain: SequenceOf, reader: Reader, first: int, tail: tuple[Any, ...]
     ) -> None:
         self.domain, self.reader, self.first, self.tail = domain, reader, first, tail
+        self._read: list[Any] = []
+        """The entries from the start that were read, in the end with the tail."""
+        self._stored = -1
+
+    def _count_stored(self) -> int:
+        if self._stored < 0:
+            self._stored = self.domain.read_length(self.reader, self.first)
+        return self._stored
 
     def __len__(self) -> int:
-        return self.domain.read_length(self.reader, self.first) + len(self.tail)
+        return self._count_stored() + len(self.tail)
 
     def _entry(self, place: int) -> Any:
         return self.domain.element.read(self.reader, self.domain.find_place(self.first, place))
@@ -343,19 +354,31 @@ class LazySequence(Sequence[Any]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return tuple(self)[index]
-        stored = self.domain.read_length(self.reader, self.first)
-        place = index + stored + len(self.tail) if index < 0 else index
-        if not 0 <= place < stored + len(self.tail):
-            raise IndexError(f"index {index} of a sequence of {stored + len(self.tail)}")
+        stored, length = self._count_stored(), len(self)
+        place = index + length if index < 0 else index
+        if not 0 <= place < length:
+            raise IndexError(f"index {index} of a sequence of {length}")
+        if place < len(self._read):
+            return self._read[place]
         return self._entry(place) if place < stored else self.tail[place - stored]
 
     def __iter__(self) -> Iterator[Any]:
-        for place in range(self.domain.read_length(self.reader, self.first)):
-            yield self._entry(place)
-        yield from self.tail
+        stored, length = self._count_stored(), len(self)
+        if len(self._read) == length:
+            return iter(self._read)
+        return self._iterate(stored, length)
+
+    def _iterate(self, stored: int, length: int) -> Iterator[Any]:
+        read = self._read
+        for place in range(length):
+            if place == len(read):
+                read.append(self._entry(place) if place < stored else self.tail[place - stored])
+            yield read[place]
 
     def __contains__(self, value: object) -> bool:
-        return any(entry == value for entry in self)
+        if value in self._read:
+            return True
+        return len(self._read) < len(self) and any(entry == value for entry in self)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LazySequence | tuple):

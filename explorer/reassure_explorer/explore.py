@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
+from reassure_explorer.interface import Model
 from reassure_explorer.plain import explore_plain
 from reassure_explorer.result import Budget, ExploreResult, Story, Verdict, Violation
 from reassure_explorer.scopes import get_scope
@@ -81,7 +82,7 @@ class Exploration:
             "scope": self.scope,
             "engine": result.engine,
             "unfinished": result.unfinished,
-            "violations": [_describe_violation(violation) for violation in result.violations],
+            "violations": [describe_violation(violation) for violation in result.violations],
             "goals": dict(result.goals),
             "coverage": {"actions": dict(result.actions), "clauses": dict(result.notes)},
             "levels": list(result.levels),
@@ -147,8 +148,7 @@ def explore(
     looked at as well, for which the whole graph must fit into memory. `progress` is called after
     each level by the derived engine. Raises UnknownScope, UnknownReading, UnknownEngine.
     """
-    chosen = override_readings(get_profile(profile), readings or {})
-    model = get_scope(scope).make_model(chosen)
+    chosen, model = get_model(scope, profile, readings)
     if engine == "plain":
         result = explore_plain(model, keep_going=keep_going, budget=budget)
     elif engine == "derived":
@@ -167,6 +167,17 @@ def explore(
     return Exploration(scope, profile, chosen, result, live)
 
 
+def get_model(
+    scope: str, profile: str, readings: Mapping[str, str] | None = None
+) -> tuple[Readings, Model]:
+    """Return the readings chosen and the model of a standard scope under them.
+
+    Raises UnknownScope and UnknownReading.
+    """
+    chosen = override_readings(get_profile(profile), readings or {})
+    return chosen, get_scope(scope).make_model(chosen)
+
+
 def _describe_liveness(result: "LivenessResult") -> dict[str, Any]:
     lasso = result.lasso
     return {
@@ -177,7 +188,8 @@ def _describe_liveness(result: "LivenessResult") -> dict[str, Any]:
     }
 
 
-def _describe_violation(violation: Violation) -> dict[str, Any]:
+def describe_violation(violation: Violation) -> dict[str, Any]:
+    """Return a violation as data: the clause, the reason and the story."""
     return {
         "clause": violation.invariant,
         "reason": violation.reason,

@@ -92,6 +92,8 @@ class Action:
     parameters: tuple[Any, ...] = (None,)
     fair: bool = False
     """Whether it is bound to happen where it stays possible for ever (weak fairness)."""
+    why: Callable[[Any, Any], str] | None = None
+    """From state and parameter to the reason why it is not possible; for people."""
 
     def describe(self, parameter: Any) -> str:
         """Return the action with its parameter, as stories print it."""

@@ -19,14 +19,12 @@ import numpy.typing as npt
 from reassure_explorer import graph_kernels
 from reassure_explorer.derived import Engine
 from reassure_explorer.diagrams import LEAF, YES
+from reassure_explorer.graph import I32, StateGraph
 from reassure_explorer.interface import Goal, Model, ModelError, Noted
 from reassure_explorer.result import Budget, Story, StoryStep, Verdict
-from reassure_explorer.runs import as_rows, merge_all
 
 SETTLED: Final = "settled"
 MOST_STATES: Final = 3_000_000
-
-I32 = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +73,11 @@ def check_liveness(model: Model, *, states: int = MOST_STATES) -> LivenessResult
     return _Graph(engine).check(result.distinct)
 
 
-class _Graph:
+class _Graph(StateGraph):
+    """The state graph, and which of its states and components are as they should be."""
+
     def __init__(self, engine: Engine) -> None:
-        self.engine, self.model = engine, engine.model
-        self.count = len(engine.instances)
-        self.rows = as_rows(merge_all(list(engine.visited.runs), engine.layout.words))
-        d = engine.diagrams
-        self.targets: I32 = graph_kernels.link(
-            self.rows, d.roots[: self.count], d.codes, d.children, d.clear, d.put
-        )
-        assert self.targets.min(initial=0) >= -1, "the exploration missed a successor"
+        super().__init__(engine)
         fair = [n for n, (action, _) in enumerate(engine.instances) if action.fair]
         self.fair: I32 = np.array(fair, dtype=np.int32)
 
@@ -107,16 +100,13 @@ class _Graph:
         return LivenessResult(self.model.name, distinct, int(unsettled.sum()), lasso)
 
     def _make_lasso(self, component: I32, bad: npt.NDArray[Any]) -> Lasso:
-        layout = self.engine.layout
-        packed = [layout.pack(state) for state in self.model.initial_states]
-        places = {tuple(row): i for i, row in enumerate(self.rows.tolist())}
-        starts = np.array([places[words] for words in packed], dtype=np.int32)
-        ways = _Ways(self.targets, starts, np.ones(len(self.rows), dtype=np.bool_))
+        ways = _Ways(self.targets, self.starts, np.ones(len(self.rows), dtype=np.bool_))
         entry = ways.find_nearest(np.isin(component, bad))
         start, stem = ways.walk_to(entry)
-        steps, state = self._retell(stem, layout.unpack(tuple(self.rows[start].tolist())))
+        initial = self.unpack(start)
+        steps, state = self._retell(stem, initial)
         cycle, _ = self._retell(self._find_cycle(entry, component == component[entry]), state)
-        return Lasso(Story(layout.unpack(tuple(self.rows[start].tolist())), steps), cycle)
+        return Lasso(Story(initial, steps), cycle)
 
     def _find_cycle(self, entry: int, inside: npt.NDArray[np.bool_]) -> list[int]:
         """Return roots that lead from a row back to it and do justice to every fair action."""

@@ -41,6 +41,8 @@ from reassure_spec.znodes import NO_LEADER, ReplicaList
 Target = tuple[ReplicaList, bool]
 """What a request asks for, and whether it comes by the legacy route."""
 
+FAIR: Final = ("join", "return", "controller")
+"""What heals, and so is bound to happen in the end where it stays possible."""
 SELF_CONSISTENCY: Final = "model.owed-is-allowed"
 """Name of the invariant that the rules accept every write that is owed."""
 
@@ -283,6 +285,31 @@ class Reference:
             after = after.replace(written=min(state.written + 1, self.world.limits.term))
         return Noted(after, outcome.clauses)
 
+    def explain(self, name: str, state: Any, parameter: Any) -> str:
+        """Say why an action is not possible: the clause that forbids it, or what is lacking."""
+        at = parameter[0] if isinstance(parameter, tuple) else 0
+        action: system.Action
+        match name:
+            case "submit":
+                return "no more requests within this scope, or too many are pending"
+            case "join":
+                action = system.Join(parameter[1])
+            case "leave":
+                action = system.Leave(parameter[1])
+            case "die" | "return":
+                action = system.Die(parameter) if name == "die" else system.Return(parameter)
+            case "failover":
+                return "no more failovers within this scope"
+            case _:
+                at, action = parameter, system.Controller()
+        try:
+            outcome = system.step(self.view_system(state, at), action, self.readings)
+        except system.NotPossible:
+            return "there is nothing to act upon"
+        if isinstance(outcome, Rejected):
+            return f"{outcome.clause}: {outcome.reason}"
+        return "no more of these within this scope, or it changes nothing"
+
     # Checks ----------------------------------------------------------------------------------
 
     def is_at_rest(self, state: Any, at: int) -> bool:
@@ -370,14 +397,17 @@ class Reference:
             name=name,
             fields=self._make_fields(),
             initial=(self._make_initial(),),
-            actions=(
-                Action("submit", self.submit, asked),
-                Action("join", self.join, replicas, fair=True),
-                Action("leave", self.leave, replicas),
-                Action("die", self.die, brokers),
-                Action("return", self.come_back, brokers, fair=True),
-                Action("failover", self.fail_over),
-                Action("controller", self.write, tuple(places), fair=True),
+            actions=tuple(
+                Action(verb, step, parameters, verb in FAIR, partial(self.explain, verb))
+                for verb, step, parameters in (
+                    ("submit", self.submit, asked),
+                    ("join", self.join, replicas),
+                    ("leave", self.leave, replicas),
+                    ("die", self.die, brokers),
+                    ("return", self.come_back, brokers),
+                    ("failover", self.fail_over, (None,)),
+                    ("controller", self.write, tuple(places)),
+                )
             ),
             invariants=(
                 Invariant(SELF_CONSISTENCY, self.find_contradiction),
