@@ -216,17 +216,17 @@ def generate(
     `get_wanted` gives the clauses not yet put to the test, asked once a batch. Raises AdapterDied
     and ServerGone.
     """
-    made = 0
     number = 0
-    begin_steps = harness.steps
-    while made < budget.examples or harness.steps - begin_steps < budget.steps_min:
+    begin, begin_steps = harness.examples, harness.steps
+    # Hypothesis makes more examples than it is asked for, so what was really made is counted.
+    while (left := budget.examples - (harness.examples - begin)) > 0 or (
+        harness.steps - begin_steps < budget.steps_min
+    ):
         if _is_over(harness, budget):
             return None
-        count = min(BATCH, budget.examples - made) if made < budget.examples else BATCH // 4
         batch = _Batch(harness, get_wanted(), budget, progress)
-        _run_batch(batch, count, seed_value + number * 7919)
+        _run_batch(batch, min(BATCH, left) if left > 0 else BATCH // 4, seed_value + number * 7919)
         if batch.failures:
             return min(batch.failures, key=lambda failure: len(failure.story.steps))
-        made += count
         number += 1
     return None
