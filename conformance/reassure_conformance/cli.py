@@ -408,6 +408,9 @@ def prove(names: tuple[str, ...], replication_factor: int, timeout_s: float, for
 @click.option("--states", type=click.IntRange(1), help="Stop after so many states.")
 @click.option("--seconds", type=float, help="Stop after so long.")
 @click.option("--memory-mib", type=click.IntRange(1), help="Stop at so much memory for states.")
+@click.option(
+    "--directory", type=click.Path(path_type=Path), help="Keep states here, and go on after a stop."
+)
 @click.option("--walks", type=click.IntRange(1), help="Take random walks; no exploration.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the walks.")
 @click.option("--page", type=click.Path(path_type=Path), help="Write a page to step through.")
@@ -625,6 +628,7 @@ def _exit_code_of(error: BaseException) -> int | None:
         "UnknownScope": EXIT_USAGE,
         "UnknownEngine": EXIT_USAGE,
         "ModelError": EXIT_USAGE,
+        "ForeignCheckpoint": EXIT_USAGE,
         "UnknownReading": EXIT_USAGE,
         "UnknownFault": EXIT_USAGE,
         "SparkUnavailable": EXIT_UNAVAILABLE,

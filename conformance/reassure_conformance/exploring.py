@@ -40,6 +40,7 @@ def run_explore(options: Mapping[str, Any], progress: Progress) -> Exploration:
         keep_going=options["keep_going"],
         liveness=options["liveness"],
         threads=options["threads"],
+        directory=options["directory"],
         progress=tell,
     )
 

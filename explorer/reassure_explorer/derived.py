@@ -18,12 +18,14 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from reassure_explorer import kernels
+from reassure_explorer.checkpoint import Checkpoint, Saved, compute_key
 from reassure_explorer.diagrams import LEAF, MISSING, NO, YES, Diagrams, NotDeterministic
 from reassure_explorer.interface import Model, ModelError, Noted
 from reassure_explorer.packing import Layout, Words
@@ -38,7 +40,7 @@ from reassure_explorer.runs import (
     sort_unique,
     store_level,
 )
-from reassure_explorer.tracing import Path, trace_action, trace_check
+from reassure_explorer.tracing import Trace, trace_action, trace_check
 
 BUFFER_STATES: Final = 1 << 18
 MISSES: Final = 128
@@ -70,14 +72,19 @@ def explore_derived(
     keep_going: bool = False,
     budget: Budget | None = None,
     threads: int = 1,
+    directory: Path | None = None,
+    label: str = "",
     progress: Callable[[Progress], None] | None = None,
 ) -> ExploreResult:
     """Visit every reachable state.
 
+    With `directory` visited states are kept on disk, and an exploration that was stopped there goes
+    on; `label` names what the model depends on and does not show (see `checkpoint`).
+
     Raises RangeError when a value leaves its range, NotDeterministic for a model that depends on
     more than its fields, EngineError when the engine contradicts the plain model.
     """
-    engine = Engine(model, threads)
+    engine = Engine(model, threads, directory, label)
     return engine.run(keep_going=keep_going, budget=budget or Budget(), progress=progress)
 
 
@@ -97,8 +104,14 @@ def warm_kernels(words: int) -> float:
 class Engine:
     """Diagrams and states of one exploration. `run` may be called once."""
 
-    def __init__(self, model: Model, threads: int = 1) -> None:
+    def __init__(
+        self, model: Model, threads: int = 1, directory: Path | None = None, label: str = ""
+    ) -> None:
         self.model, self.layout, self.threads = model, Layout(model), threads
+        self.checkpoint: Checkpoint | None = None
+        if directory is not None:
+            key = compute_key(model, label)
+            self.checkpoint = Checkpoint(directory, key, self.layout.words)
         self.instances = model.instances
         self.checks: tuple[Callable[[Any], bool], ...] = (
             *(_broken(invariant.find) for invariant in model.invariants),
@@ -109,7 +122,13 @@ class Engine:
         self.diagrams = Diagrams(self.layout, names)
         self.levels: list[StoredLevel] = []
         self.visited = Visited()
+        if self.checkpoint is not None:
+            self.visited.allocate = self.checkpoint.allocate
         self.generated = 0
+        self._resumed = 0
+        """Levels that were there when an exploration went on."""
+        self._actions_before: Counter[str] = Counter()
+        self._notes_before: Counter[str] = Counter()
         self.hits: npt.NDArray[np.int64] = np.zeros(256, dtype=np.int64)
         self.unfinished: str | None = None
         self._lock = threading.Lock()
@@ -130,7 +149,7 @@ class Engine:
 
     # Learning --------------------------------------------------------------------------------
 
-    def _trace(self, root: int, words: Words) -> Path:
+    def _trace(self, root: int, words: Words) -> Trace:
         if root < len(self.instances):
             return trace_action(self.layout, *self.instances[root], words)
         return trace_check(self.layout, self.checks[root - len(self.instances)], words)
@@ -239,7 +258,8 @@ class Engine:
     @property
     def bytes(self) -> int:
         """Memory in use for states."""
-        return self.visited.bytes + sum(level.data.nbytes for level in self.levels)
+        kept = (level.data for level in self.levels if not isinstance(level.data, np.memmap))
+        return self.visited.bytes + sum(data.nbytes for data in kept)
 
     # Checking --------------------------------------------------------------------------------
 
@@ -301,7 +321,10 @@ class Engine:
         way: list[tuple[int, Words]] = []
         d, count = self.diagrams, len(self.instances)
         for before in range(depth - 1, -1, -1):
-            rows = as_rows(self.levels[before].restore())
+            level = self.levels[before].restore()
+            if before < self._resumed - 1:
+                self._learn(level)
+            rows = as_rows(level)
             target = np.array(words, dtype=np.uint64)
             i, root = kernels.find_source(
                 rows, target, d.roots[:count], d.codes, d.children, d.clear, d.put
@@ -311,6 +334,12 @@ class Engine:
             way.append((int(root), words))
             words = tuple(rows[i].tolist())
         return self._retell(words, way[::-1])
+
+    def _learn(self, level: Run) -> None:
+        """Learn the paths of a level that was expanded before the exploration was stopped."""
+        generated, hits = self.generated, self.hits.copy()
+        self.expand(level)
+        self.generated, self.hits = generated, hits
 
     def _retell(self, first: Words, way: list[tuple[int, Words]]) -> Story:
         state = initial = self.layout.unpack(first)
@@ -337,16 +366,12 @@ class Engine:
         """Explore level by level and report."""
         compiling = self._warm_kernels()
         self._started, self._budget = time.perf_counter(), budget
-        packed = [self.layout.pack(state) for state in self.model.initial_states]
-        first = np.array(packed, dtype=np.uint64).reshape(len(packed), self.layout.words)
-        frontier = sort_unique(first.reshape(-1) if self.layout.words == 1 else first)
-        distinct = 0
-        while len(frontier):
-            distinct += len(frontier)
-            self.visited.add(frontier)
-            self.levels.append(store_level(frontier))
-            self._judge(frontier)
-            self._check_against_plain(frontier)
+        frontier = self._resume()
+        if frontier is None:
+            frontier = self._make_first()
+            self._enter(frontier)
+        while True:
+            distinct = sum(level.size for level in self.levels)
             if progress is not None:
                 seconds = time.perf_counter() - self._started
                 depth = len(self.levels) - 1
@@ -357,9 +382,67 @@ class Engine:
             if self.unfinished is not None:
                 break
             frontier = self._next_level(frontier)
-            if self.unfinished is not None:
+            if self.unfinished is not None or len(frontier) == 0:
                 break
+            self._enter(frontier)
         return self._report(distinct, compiling)
+
+    def _make_first(self) -> Run:
+        packed = [self.layout.pack(state) for state in self.model.initial_states]
+        first = np.array(packed, dtype=np.uint64).reshape(len(packed), self.layout.words)
+        return sort_unique(first.reshape(-1) if self.layout.words == 1 else first)
+
+    def _enter(self, frontier: Run) -> None:
+        """Take in a new level, look at its states, and save it where there is a directory."""
+        level = store_level(frontier)
+        if self.checkpoint is not None:
+            level = self.checkpoint.keep_level(len(self.levels), level)
+        self.visited.add(frontier)
+        self.levels.append(level)
+        self._judge(frontier)
+        self._check_against_plain(frontier)
+        if self.checkpoint is not None:
+            self.checkpoint.save(self._make_saved(self.checkpoint.key))
+
+    def _make_saved(self, key: str) -> Saved:
+        actions, notes = self._count()
+        return Saved(
+            key,
+            self.generated,
+            [level.size for level in self.levels],
+            [level.squeezed for level in self.levels],
+            [(c, depth, list(words)) for c, (depth, words) in self._found.items()],
+            dict(actions),
+            dict(notes),
+        )
+
+    def _resume(self) -> Run | None:
+        """Return the last complete level of an exploration that was stopped, None for a new one."""
+        loaded = None if self.checkpoint is None else self.checkpoint.load()
+        if loaded is None:
+            return None
+        saved, levels = loaded
+        self.generated, self.levels = saved.generated, list(levels)
+        self._resumed = len(self.levels)
+        self._found = {c: (depth, tuple(words)) for c, depth, words in saved.found}
+        self._actions_before.update(saved.actions)
+        self._notes_before.update(saved.notes)
+        for level in levels:
+            self.visited.add(level.restore())
+        return levels[-1].restore()
+
+    def _count(self) -> tuple[Counter[str], Counter[str]]:
+        """Return the steps taken by action, and by what was noted of them."""
+        actions = Counter({action.name: 0 for action in self.model.actions})
+        actions.update(self._actions_before)
+        notes = Counter(self._notes_before)
+        for leaf, times in enumerate(self.hits.tolist()):
+            if times:
+                root, noted = self.diagrams.leaves[leaf]
+                actions[self.instances[root][0].name] += times
+                for note in noted:
+                    notes[note] += times
+        return actions, notes
 
     def _is_broken(self) -> bool:
         return any(c < len(self.model.invariants) for c in self._found)
@@ -384,14 +467,7 @@ class Engine:
                     raise EngineError(f"plain {invariants[c].name} holds in {story.last}")
                 violations.append(Violation(invariants[c].name, reason, story))
         reached = {g.name: self._found.get(len(invariants) + n) for n, g in enumerate(goals)}
-        actions = Counter({action.name: 0 for action in self.model.actions})
-        notes: Counter[str] = Counter()
-        for leaf, times in enumerate(self.hits.tolist()):
-            if times:
-                root, noted = self.diagrams.leaves[leaf]
-                actions[self.instances[root][0].name] += times
-                for note in noted:
-                    notes[note] += times
+        actions, notes = self._count()
         return ExploreResult(
             model=self.model.name,
             engine="derived",

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from reassure_explorer.interface import ModelError
 from reassure_explorer.packing import Layout, Words
-from reassure_explorer.tracing import Path
+from reassure_explorer.tracing import Trace
 
 MISSING: Final = -1
 LEAF: Final = -2
@@ -71,7 +71,7 @@ class Diagrams:
             at = int(children[self._firsts[at] + layout.read_cell(words, self._cells[at])])
         return at
 
-    def learn(self, root: int, path: Path) -> int:
+    def learn(self, root: int, path: Trace) -> int:
         """Add a path and return its leaf. Raises NotDeterministic where it contradicts another."""
         self.paths += 1
         slot = -1
@@ -91,7 +91,7 @@ class Diagrams:
             raise self._contradiction(root, path)
         return leaf
 
-    def _contradiction(self, root: int, path: Path) -> NotDeterministic:
+    def _contradiction(self, root: int, path: Trace) -> NotDeterministic:
         return NotDeterministic(
             f"model {self.layout.model.name}: {self.names[root]} read the same values twice and "
             f"then did not do the same (cells {[cell for cell, _ in path.reads]}): it depends on "
@@ -115,7 +115,7 @@ class Diagrams:
         self._firsts.append(first)
         return node
 
-    def _find_leaf(self, root: int, path: Path) -> int:
+    def _find_leaf(self, root: int, path: Trace) -> int:
         if path.writes is None:
             return LEAF - NO
         if not path.writes and self.names[root].startswith("check "):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from reassure_explorer.interface import Model
@@ -140,13 +141,17 @@ def explore(
     keep_going: bool = False,
     liveness: bool = False,
     threads: int = 1,
+    directory: Path | None = None,
     progress: Callable[[Any], None] | None = None,
 ) -> Exploration:
     """Explore a standard scope.
 
     `readings` overrides readings of the profile, by dotted name. With `liveness` fair runs are
-    looked at as well, for which the whole graph must fit into memory. `progress` is called after
-    each level by the derived engine. Raises UnknownScope, UnknownReading, UnknownEngine.
+    looked at as well, for which the whole graph must fit into memory. With `directory` the derived
+    engine keeps states on disk and goes on where an exploration stopped there. `progress` is called
+    after each level by the derived engine.
+
+    Raises UnknownScope, UnknownReading, UnknownEngine, ForeignCheckpoint.
     """
     chosen, model = get_model(scope, profile, readings)
     if engine == "plain":
@@ -155,7 +160,13 @@ def explore(
         from reassure_explorer.derived import explore_derived
 
         result = explore_derived(
-            model, keep_going=keep_going, budget=budget, threads=threads, progress=progress
+            model,
+            keep_going=keep_going,
+            budget=budget,
+            threads=threads,
+            directory=directory,
+            label=repr(chosen),
+            progress=progress,
         )
     else:
         raise UnknownEngine(f"there is no engine {engine!r}; the engines are: {', '.join(ENGINES)}")

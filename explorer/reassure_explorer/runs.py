@@ -6,6 +6,7 @@ next, so that each state is copied only a few times. Levels are kept besides, as
 that is possible, to tell stories from.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,15 +37,19 @@ def sort_unique(states: Run) -> Run:
     return states[: kernels.unique_row(states)].copy()
 
 
-def merge(left: Run, right: Run) -> Run:
+Allocate = Callable[[tuple[int, ...]], Run]
+"""Makes room for a run of a shape."""
+
+
+def _allocate(shape: tuple[int, ...]) -> Run:
+    return np.empty(shape, dtype=np.uint64)
+
+
+def merge(left: Run, right: Run, allocate: Allocate = _allocate) -> Run:
     """Return the union of two runs."""
     size = len(left) + len(right)
-    if left.ndim == 1:
-        out = np.empty(size, dtype=np.uint64)
-        made = kernels.merge_word(left, right, out)
-    else:
-        out = np.empty((size, left.shape[1]), dtype=np.uint64)
-        made = kernels.merge_row(left, right, out)
+    out = allocate((size, *left.shape[1:]))
+    made = (kernels.merge_word if left.ndim == 1 else kernels.merge_row)(left, right, out)
     return out if made == size else out[:made].copy()
 
 
@@ -73,6 +78,7 @@ class Visited:
     """The states seen so far."""
 
     runs: list[Run] = field(default_factory=list)
+    allocate: Allocate = _allocate
 
     def subtract_from(self, run: Run) -> Run:
         """Return what of a run has not been seen; the run is used up."""
@@ -92,12 +98,12 @@ class Visited:
         self.runs.append(run)
         while len(self.runs) > 1 and len(self.runs[-2]) < 2 * len(self.runs[-1]):
             last = self.runs.pop()
-            self.runs.append(merge(self.runs.pop(), last))
+            self.runs.append(merge(self.runs.pop(), last, self.allocate))
 
     @property
     def bytes(self) -> int:
-        """Memory in use."""
-        return sum(run.nbytes for run in self.runs)
+        """Memory in use, not counting mapped files."""
+        return sum(run.nbytes for run in self.runs if not isinstance(run, np.memmap))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from reassure_explorer.packing import Layout, Words
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class Trace:
     """What one run of a function read, and what came of it."""
 
     reads: tuple[tuple[int, int], ...]
@@ -79,7 +79,7 @@ class TracedState:
         return writes
 
 
-def trace_action(layout: Layout, action: Action, parameter: Any, words: Words) -> Path:
+def trace_action(layout: Layout, action: Action, parameter: Any, words: Words) -> Trace:
     """Run an action on a packed state. Raises RangeError, and ModelError for a strange answer."""
     recorder = Recorder(layout, words)
     after = action.step(TracedState(layout, recorder, {}), parameter)
@@ -87,18 +87,18 @@ def trace_action(layout: Layout, action: Action, parameter: Any, words: Words) -
     if isinstance(after, Noted):
         after, notes = after.state, after.notes
     if after is None:
-        return Path(tuple(recorder.reads.items()), None)
+        return Trace(tuple(recorder.reads.items()), None)
     if not isinstance(after, TracedState):
         raise ModelError(
             f"model {layout.model.name}: action {action.name} answered {after!r}; it must answer "
             "None, or a state made with `replace` from the state it was given"
         )
     writes = after.compute_writes(action.describe(parameter), words)
-    return Path(tuple(recorder.reads.items()), writes, notes)
+    return Trace(tuple(recorder.reads.items()), writes, notes)
 
 
-def trace_check(layout: Layout, check: Any, words: Words) -> Path:
+def trace_check(layout: Layout, check: Any, words: Words) -> Trace:
     """Run a check, a function from state to truth, on a packed state."""
     recorder = Recorder(layout, words)
     answer = bool(check(TracedState(layout, recorder, {})))
-    return Path(tuple(recorder.reads.items()), {} if answer else None)
+    return Trace(tuple(recorder.reads.items()), {} if answer else None)

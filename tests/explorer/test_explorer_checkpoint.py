@@ -1,0 +1,53 @@
+"""Explorations on disk: stopped and resumed they answer as if they had never stopped."""
+
+from pathlib import Path
+
+import pytest
+
+from reassure_explorer.checkpoint import ForeignCheckpoint
+from reassure_explorer.explore import explore
+from reassure_explorer.result import Budget, Verdict
+
+
+@pytest.mark.parametrize(
+    ("scope", "profile"), [("logs", "kafka-4485"), ("two-partitions", "kip-236-amended")]
+)
+def test_resumed_exploration_answers_as_one_in_memory(
+    tmp_path: Path, scope: str, profile: str
+) -> None:
+    """Stopped twice and resumed, on disk, every count and story length is the same."""
+    states = (1000, 5000)
+    for most in states:
+        part = explore(
+            scope, profile=profile, keep_going=True, budget=Budget(states=most), directory=tmp_path
+        )
+        assert part.result.unfinished is not None
+    resumed = explore(scope, profile=profile, keep_going=True, directory=tmp_path).result
+    whole = explore(scope, profile=profile, keep_going=True).result
+    assert (resumed.levels, resumed.generated) == (whole.levels, whole.generated)
+    assert (resumed.actions, resumed.notes) == (whole.actions, whole.notes)
+    assert resumed.goals == whole.goals
+    assert resumed.unfinished is None
+    for one, other in zip(resumed.violations, whole.violations, strict=True):
+        assert (one.invariant, len(one.story.steps)) == (other.invariant, len(other.story.steps))
+
+
+def test_finished_exploration_is_read_back(tmp_path: Path) -> None:
+    """Asked again, a finished exploration has the same answer."""
+    first = explore("small", directory=tmp_path)
+    again = explore("small", directory=tmp_path)
+    assert again.counts == first.counts
+    assert again.verdict is Verdict.HOLDS
+
+
+def test_other_exploration_is_refused(tmp_path: Path) -> None:
+    """A directory of other readings is refused, and so is one that is damaged."""
+    explore("small", directory=tmp_path, budget=Budget(states=100))
+    with pytest.raises(ForeignCheckpoint, match="another model, scope or choice of readings"):
+        explore("small", profile="kip-236-amended", directory=tmp_path)
+    (tmp_path / "level-0001").unlink()
+    with pytest.raises(ForeignCheckpoint, match="level-0001 cannot be read"):
+        explore("small", directory=tmp_path)
+    (tmp_path / "progress.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ForeignCheckpoint, match="start afresh"):
+        explore("small", directory=tmp_path)
