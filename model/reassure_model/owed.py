@@ -93,7 +93,7 @@ def next_for_dead_brokers(partition: Partition, around: Surroundings) -> Owed | 
     return None
 
 
-def _find_drop(partition: Partition, readings: Readings) -> ReplicaList:
+def find_drop(partition: Partition, readings: Readings) -> ReplicaList:
     """Return what is to be dropped now, ranking each group in the order in which it is stored."""
     flight, state = partition.reassignment, partition.state
     if not partition.drop_due or flight is None or partition.assigned is None:
@@ -112,7 +112,7 @@ def next_for_change(partition: Partition, around: Surroundings, readings: Readin
     assert assigned is not None and flight is not None
     if is_drop_held(partition):
         return None
-    drop = _find_drop(partition, readings)
+    drop = find_drop(partition, readings)
     if drop:
         if state is not None and any(replica in drop for replica in state.isr):
             isr = tuple(replica for replica in state.isr if replica not in drop)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.owed import next_write
+from reassure_model.owed import find_drop, next_write
 from reassure_model.rules import accept_write, apply_failover
 from reassure_model.state import (
     LeaderAndIsr,
@@ -22,6 +22,7 @@ from reassure_model.state import (
     Request,
     Surroundings,
     is_leader_live,
+    is_target_in_sync,
 )
 from reassure_model.writes import ChangeIsr
 from reassure_spec.readings import Readings
@@ -58,7 +59,10 @@ class Submit:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """The leader takes a replica that has caught up into the in-sync set."""
+    """The leader takes a replica that has caught up into the in-sync set.
+
+    Not one that the controller is about to take out of the assignment: see `is_stopped`.
+    """
 
     replica: int
 
@@ -126,24 +130,45 @@ def enabled(
     state, assigned = partition.state, partition.assigned
     if state is not None and assigned is not None and is_leader_live(state, system.around):
         waiting = (r for r in assigned if r not in state.isr and r in system.live)
-        actions += [Join(replica) for replica in waiting]
+        actions += [Join(r) for r in waiting if not is_stopped(partition, r, readings)]
         actions += [Leave(replica) for replica in state.isr if replica != state.leader]
     actions += [Die(broker) for broker in sorted(system.live)]
     actions += [Return(broker) for broker in sorted(system.known - system.live)]
     return (*actions, Failover())
 
 
+def is_stopped(partition: Partition, replica: int, readings: Readings) -> bool:
+    """Whether the controller has told an assigned replica to stop, so that it cannot catch up.
+
+    A drop and a completion cut the in-sync set before they write the assignment. In between the
+    replica is assigned still, and the rules have nothing against its joining again; the controller
+    would owe the same cut again, and so for ever. But it is not running any more, and the leader
+    knows by the new epoch who is to stay. So nobody joins who would be taken out again at once:
+    whom the drop that is due would drop, whom a completion that has begun does not keep. A new
+    controller tells replicas anew and begins the completion anew.
+    """
+    state, flight = partition.state, partition.reassignment
+    if state is None or flight is None:
+        return False
+    if partition.completing and replica not in flight.target and is_target_in_sync(partition):
+        return True
+    if not partition.drop_due:
+        return False
+    joined = replace(partition, state=replace(state, isr=(*state.isr, replica)))
+    return replica in find_drop(joined, readings)
+
+
 def step(system: System, action: Action, readings: Readings) -> Outcome:
     """Take one action.
 
     Rejected is the answer to a write that the rules do not allow. Raises NotPossible for an action
-    that has nothing to act upon: no leader to change the in-sync set, a dead broker to die, nothing
-    owed.
+    that has nothing to act upon: no leader to change the in-sync set, a replica to join that was
+    told to stop, a dead broker to die, nothing owed.
     """
     match action:
         case Submit(target, legacy):
             return Accepted(_submit(system, target, legacy))
-        case Join(replica):
+        case Join(replica) if not is_stopped(system.partition, replica, readings):
             return _change_isr(system, (*_state(system, action).isr, replica), readings)
         case Leave(replica):
             members = _state(system, action).isr

@@ -25,7 +25,7 @@ from reassure_model.legacy import (
 )
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.search import find_shortest
-from reassure_model.system import Controller, Die, Failover, Join, NotPossible
+from reassure_model.system import Controller, Die, Failover, Join, NotPossible, is_stopped
 from reassure_model.writes import CreateReassignment, DeleteReassignment
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import (
@@ -80,7 +80,8 @@ def settle(legacy: Legacy, readings: Readings) -> Legacy:
             assert partition.reassignment is not None
             assert partition.state is not None
             for replica in partition.reassignment.target:
-                if replica not in partition.state.isr:
+                stopped = is_stopped(legacy.get(key), replica, readings)
+                if replica not in partition.state.isr and not stopped:
                     legacy = take(legacy, On(key, Join(replica)), readings=readings)
         legacy, _ = run(legacy, readings)
     return legacy
@@ -259,7 +260,8 @@ def iterate_successors(story: Story, readings: Readings) -> Iterator[tuple[Actio
         flight, state = partition.reassignment, partition.state
         if flight is not None and state is not None and story.joins:
             assigned = [r for r in flight.target if r in (partition.assigned or ())]
-            waiting = (r for r in assigned if r not in state.isr)
+            out = (r for r in assigned if r not in state.isr)
+            waiting = (r for r in out if not is_stopped(partition, r, readings))
             actions += [On(key, Join(replica)) for replica in waiting]
     actions += [Failover()] if story.failovers else []
     for action in actions:

@@ -226,17 +226,58 @@ def settle(system: System, readings: Readings) -> System:
     for _ in range(4):
         partition = compute_plan(everybody.partition, everybody.around, readings)[1]
         everybody = replace(everybody, partition=partition)
-        state, assigned = partition.state, partition.assigned
-        assert state is not None
-        assert assigned is not None
-        for replica in assigned:
-            if replica not in state.isr:
-                outcome = step(everybody, Join(replica), readings)
-                assert isinstance(outcome, Accepted)
-                everybody = outcome.state
-                state = everybody.partition.state
-                assert state is not None
+        while joins := [a for a in enabled(everybody, readings) if isinstance(a, Join)]:
+            outcome = step(everybody, joins[0], readings)
+            assert isinstance(outcome, Accepted)
+            everybody = outcome.state
     return everybody
+
+
+def count_longest(system: System, readings: Readings, known: dict[System, int]) -> int:
+    """Return how many writes and joins can follow at most; -1 in `known` marks the way here."""
+    if system not in known:
+        known[system] = -1
+        steps = [0]
+        for action in enabled(system, readings):
+            if isinstance(action, Controller | Join):
+                outcome = step(system, action, readings)
+                if not isinstance(outcome, Rejected):
+                    steps.append(1 + count_longest(normalise(outcome.state), readings, known))
+        known[system] = max(steps)
+    assert known[system] >= 0, f"a replica joins and is taken out again without end: {system}"
+    return known[system]
+
+
+@EACH
+def test_nobody_joins_and_is_taken_out_without_end(scope: Scope, profile: str) -> None:
+    """Writes of one controller and replicas catching up come to an end, whatever their order."""
+    readings = get_profile(profile)
+    known: dict[System, int] = {}
+    for system in search(scope, profile).parents:
+        assert count_longest(system, readings, known) < 40
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_replica_that_was_told_to_stop_does_not_join(profile: str) -> None:
+    """Between the cut of a completion and its assignment the old replica stays out; not after."""
+    readings = get_profile(profile)
+    system = make_system((1, 2), (1, 2, 3))
+    actions: tuple[Action, ...] = (Controller(), Submit((2, 3)), *[Controller()] * 4, Join(3))
+    for action in actions:
+        outcome = step(system, action, readings)
+        assert isinstance(outcome, Accepted)
+        system = outcome.state
+    while system.partition.state is not None and 1 in system.partition.state.isr:
+        outcome = step(system, Controller(), readings)
+        assert isinstance(outcome, Accepted)
+        system = outcome.state
+    assert system.partition.assigned == (1, 2, 3)
+    assert Join(1) not in enabled(system, readings)
+    with pytest.raises(NotPossible):
+        step(system, Join(1), readings)
+    outcome = step(system, Failover(), readings)
+    assert isinstance(outcome, Accepted)
+    assert Join(1) in enabled(outcome.state, readings)
 
 
 @pytest.mark.clause("complete.carried-out")
