@@ -316,31 +316,36 @@ def compare_rows(left: Array, i: int, right: Array, j: int) -> int:
 
 @compiled
 def sort_rows(rows: Array, spare: Array) -> None:
-    """Sort rows in place by merging ever longer runs; `spare` is as large as `rows`."""
+    """Sort rows in place, one byte after another, the last word's lowest byte first.
+
+    `spare` is as large as `rows`. Bytes that are alike in all rows cost one look.
+    """
     count = len(rows)
-    for i in range(count):
-        j = i
-        while j & 15 and compare_rows(rows, j - 1, rows, j) > 0:
-            for k in range(rows.shape[1]):
-                kept = rows[j, k]
-                rows[j, k] = rows[j - 1, k]
-                rows[j - 1, k] = kept
-            j -= 1
-    width = 16
-    while width < count:
-        for low in range(0, count, 2 * width):
-            i = low
-            j = min(low + width, count)
-            middle = j
-            high = min(low + 2 * width, count)
-            for made in range(low, high):
-                take = i < middle and (j >= high or compare_rows(rows, i, rows, j) <= 0)
-                for k in range(rows.shape[1]):
-                    spare[made, k] = rows[i, k] if take else rows[j, k]
-                i += take
-                j += not take
-        rows[:count] = spare[:count]
-        width *= 2
+    words = rows.shape[1]
+    here = rows
+    there = spare
+    swapped = False
+    starts = np.zeros(257, dtype=np.int64)
+    for back in range(words):
+        k = words - 1 - back
+        for shift in range(0, 64, 8):
+            starts[:] = 0
+            for i in range(count):
+                starts[np.int64((here[i, k] >> np.uint64(shift)) & _BYTE) + 1] += 1
+            if count == 0 or starts.max() == count:
+                continue
+            for byte in range(256):
+                starts[byte + 1] += starts[byte]
+            for i in range(count):
+                place = np.int64((here[i, k] >> np.uint64(shift)) & _BYTE)
+                to = starts[place]
+                starts[place] += 1
+                for w in range(words):
+                    there[to, w] = here[i, w]
+            here, there = there, here
+            swapped = not swapped
+    if swapped:
+        rows[:] = here
 
 
 @compiled

@@ -21,7 +21,6 @@ from reassure_explorer.interface import (
     Invariant,
     Model,
     Noted,
-    Option,
     SequenceOf,
     SetOf,
 )
@@ -80,6 +79,8 @@ class Logs:
         return Request(*value) if name == "request" and value is not None else value
 
     def _look_up_term(self, state: Any, name: str) -> Any:
+        if name == "offsets":
+            return tuple(getattr(state, f"offset_{b}") for b in range(self.world.brokers))
         return 0 if name == "version" else getattr(state, _TERM[name])
 
     def _store(self, state: Any, after: Any) -> Any:
@@ -93,6 +94,8 @@ class Logs:
                     stored = get_changes(value)
                     names = _TERM if stored is None else [n for n in stored if n in _TERM]
                     changes |= {_TERM[n]: getattr(value, n) for n in names}
+                    if stored is None or "offsets" in stored:
+                        changes |= _store_offsets(value.offsets)
                     if stored is None or "version" in stored:
                         changes["stale"] = after.version != value.version
                 case "version":
@@ -147,13 +150,13 @@ class Logs:
             "term_isr": brokers,
             "pseudo_isr": brokers,
             "end_at_election": ends,
-            "offsets": SequenceOf(ends, world.brokers),
-            "shown": Option(ends),
+            "shown": Choice((None, *range(world.records + 1))),
             "committed": log,
         }
         for broker in range(world.brokers):
             fields |= {
                 f"log_{broker}": log,
+                f"offset_{broker}": ends,
                 f"mark_{broker}": ends,
                 f"epoch_{broker}": epochs,
                 f"request_{broker}": Choice((None, *requests)),
@@ -167,6 +170,7 @@ class Logs:
             for name in ("leader", "leader_epoch", "isr", "shown", "committed")
         }
         values |= {"stale": False, **{_TERM[name]: getattr(first.term, name) for name in _TERM}}
+        values |= _store_offsets(first.term.offsets)
         for broker, replica in enumerate(first.replicas):
             values |= _store_replica(broker, replica)
         return values | {"lags_left": self.world.lags, "removals_left": self.world.removals}
@@ -199,12 +203,15 @@ _TERM: Mapping[str, str] = {
     "end_at_election": "end_at_election",
     "isr": "term_isr",
     "pseudo_isr": "pseudo_isr",
-    "offsets": "offsets",
 }
 
 
 def _find(find: Any, logs: Logs, state: Any) -> Any:
     return find(logs.view(state))
+
+
+def _store_offsets(offsets: tuple[int, ...]) -> dict[str, Any]:
+    return {f"offset_{broker}": offset for broker, offset in enumerate(offsets)}
 
 
 def _store_replica(broker: int, replica: Any) -> dict[str, Any]:

@@ -103,6 +103,12 @@ _ALL: Final = (
         LogWorld(2, records=2, elections=1, lags=1, removals=1),
     ),
     _logs(
+        "logs-three",
+        "three brokers that keep logs of at most two records; one election, three lags, three "
+        "removals",
+        LogWorld(3, records=2, elections=1, lags=3, removals=3),
+    ),
+    _logs(
         "logs-elections",
         "three brokers that keep logs of at most two records; two elections, one lag, one removal",
         LogWorld(3, records=2, elections=2, lags=1, removals=1),
