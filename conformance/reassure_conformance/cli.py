@@ -545,11 +545,11 @@ def spec_readings(form: str) -> int:
 @spec.command("findings")
 @_format_option
 def spec_findings(form: str) -> int:
-    """List the findings: where a document contradicts itself, is silent or loses data."""
-    from reassure_conformance.matrix import list_findings
+    """Show what holds under which reading, and the findings: where a document does not hold."""
+    from reassure_conformance.findings_table import findings_document, render_findings
 
-    columns, rows = list_findings()
-    return _spec_verb("findings", "Findings", columns, rows, form, findings=len(rows))
+    document = findings_document()
+    return _emit(document, form, lambda: render_findings(document, form))
 
 
 @spec.command("matrix")
