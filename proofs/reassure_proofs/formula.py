@@ -79,6 +79,16 @@ def member(value: Number, values: Iterable[Number]) -> Truth:
     return any_of(value == other for other in values)
 
 
+def inside(value: Number, members: Any) -> Truth:
+    """Return whether `value` is in a set of any size, plain or symbolic.
+
+    >>> inside(2, frozenset({1, 2}))
+    True
+    """
+    holds = getattr(members, "holds", None)
+    return value in members if holds is None else holds(value)
+
+
 def subset(smaller: Iterable[Number], larger: Sequence[Number]) -> Truth:
     """Return whether every one of `smaller` is equal to one of `larger`.
 

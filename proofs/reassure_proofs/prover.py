@@ -37,6 +37,7 @@ from reassure_proofs.symex import (
     Limits,
     Path,
     SBool,
+    SSet,
     Term,
     concretise,
     conjunction,
@@ -64,10 +65,7 @@ class Counterexample:
 
     def to_json(self) -> dict[str, Any]:
         """Return the counterexample as plain JSON values."""
-        arguments = {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in self.arguments.items()
-        }
+        arguments = {name: _as_json(value) for name, value in self.arguments.items()}
         return {"arguments": arguments, "outcome": self.outcome, "sentence": self.sentence()}
 
 
@@ -75,8 +73,8 @@ class Counterexample:
 class Certificate:
     """Evidence that an exploration left nothing out."""
 
-    shape: Mapping[str, int | None]
-    """Lengths by argument, None for a single integer."""
+    shape: Mapping[str, int | str | None]
+    """Lengths by argument, None for a single value; a word stands for itself."""
     paths: int
     """Paths explored. None at all means that no input of this shape satisfies the hypotheses."""
     gap: str
@@ -203,9 +201,14 @@ class _Exploration:
             self._judge(path)
 
     def _symbols(self, name: str, parameter: Parameter) -> Any:
+        if parameter.kind == "word":
+            return parameter.word
+        if parameter.kind == "set":
+            return self.engine.members(name)
+        make = self.engine.truth if parameter.kind == "truth" else self.engine.symbol
         if parameter.length is None:
-            return self.engine.symbol(name)
-        return tuple(self.engine.symbol(f"{name}[{i}]") for i in range(parameter.length))
+            return make(name)
+        return tuple(make(f"{name}[{i}]") for i in range(parameter.length))
 
     def _body(self) -> tuple[object, dict[str, Term]]:
         result = self.function(self.values)
@@ -251,7 +254,9 @@ class _Exploration:
         solver = z3.Solver()
         solver.set("timeout", int(self.limits.seconds * 1000))
         solver.add(gap)
-        lengths = {name: parameter.length for name, parameter in self.shape.items()}
+        lengths = {
+            name: parameter.word or parameter.length for name, parameter in self.shape.items()
+        }
         count = len(self.paths)
         certificate = Certificate(lengths, count, str(solver.check()), replayed=count)
         if certificate.gap == "sat":
@@ -360,12 +365,37 @@ def _summarise(goal: str, explored: Sequence[ShapeResult], shapes: int) -> Proof
     )
 
 
+def _as_json(value: Any) -> Any:
+    if isinstance(value, frozenset):
+        return sorted(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
 def _formula(truth: Any) -> Term:
     return truth.term if isinstance(truth, SBool) else z3.BoolVal(bool(truth))
 
 
 def _plain(values: Values, model: Term) -> dict[str, Any]:
-    return {name: concretise(value, model) for name, value in values.items()}
+    """Return the plain arguments of a model; of a set, the part that the others speak of."""
+    plain = {
+        name: value if isinstance(value, SSet) else concretise(value, model)
+        for name, value in values.items()
+    }
+    spoken = {number for value in plain.values() for number in _numbers(value)}
+    for name, value in values.items():
+        if isinstance(value, SSet):
+            plain[name] = frozenset(
+                number
+                for number in spoken
+                if z3.is_true(model.eval(value.function(number), model_completion=True))
+            )
+    return plain
+
+
+def _numbers(value: object) -> tuple[int, ...]:
+    if isinstance(value, tuple):
+        return tuple(number for part in value for number in _numbers(part))
+    return (value,) if isinstance(value, int) and not isinstance(value, bool) else ()
 
 
 def _call(function: Function, arguments: Values) -> tuple[object, Exception | None]:
@@ -387,9 +417,13 @@ def _smallest_model(solver: Any, shape: Shape, values: Values) -> Term:
     """
     measures: list[Term] = []
     for name, parameter in shape.items():
+        if parameter.kind in ("set", "word"):
+            continue
         numbers = values[name] if parameter.length is not None else (values[name],)
         for term in (number.term for number in numbers):
-            if _ask(solver, term >= parameter.floor) is not None:
+            if parameter.kind == "truth":
+                measures.append(z3.If(term, z3.IntVal(1), z3.IntVal(0)))
+            elif _ask(solver, term >= parameter.floor) is not None:
                 solver.add(term >= parameter.floor)
                 measures.append(term - parameter.floor)
             else:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, Final
 
-from reassure_proofs.statement import describe, summarise_verdict
+from reassure_proofs.statement import Hypothesis, Theorem, describe, summarise_verdict
 from reassure_proofs.tasks import Task, group_theorems, run_task
-from reassure_proofs.theorems import Theorem, get_theorems
+from reassure_proofs.theorems import get_theorems
 from reassure_proofs.worker import Worker, WorkerSilentError
 
 Progress = Callable[[int, int], None]
@@ -68,9 +68,10 @@ class TheoremResult:
             "profile": theorem.profile,
             "layer": theorem.layer,
             "bound": self.bound,
-            "hypotheses": [
-                {"name": item.name, "sentence": item.sentence} for item in theorem.hypotheses
-            ],
+            "hypotheses": _named(theorem.hypotheses),
+            "shape": _named(theorem.shape),
+            "finding": theorem.finding,
+            "tier": theorem.tier,
             "expected": theorem.expected,
             "verdict": self.verdict,
             "outcome": self.outcome,
@@ -83,22 +84,29 @@ class TheoremResult:
         }
 
 
+def _named(hypotheses: Sequence[Hypothesis]) -> list[Record]:
+    return [{"name": item.name, "sentence": item.sentence} for item in hypotheses]
+
+
 def prove_all(
     names: Sequence[str] | None = None,
     replication_factor: int = 4,
     progress: Progress | None = None,
     timeout_s: float = 60.0,
     processes: int | None = None,
+    tier: str = "gate",
 ) -> list[TheoremResult]:
-    """Prove the named theorems (all of them without names), in the register's order.
+    """Prove the named theorems (without names all of the tier), in the register's order.
 
+    Tier `gate` is what every check proves in a few seconds, `full` is everything.
+    `replication_factor` of 5 is thorough: theorems that stop short of it go as far as they can.
     `timeout_s` limits each task, which is one shape, or all of them where a refutation is expected;
     a theorem that needs more is unknown.
     `processes` is at most two by default; 1 keeps the work in this process. Raises
     UnknownTheoremError for a name there is not, ProofFaultError or WorkerFailedError when the
     proof machinery itself is at fault.
     """
-    theorems = get_theorems(None if names is None else list(names))
+    theorems = get_theorems(None if names is None else list(names), tier)
     if processes is None:
         pays = replication_factor >= _WORKERS_PAY_FROM
         processes = min(2, os.cpu_count() or 1) if pays else 1
@@ -112,7 +120,7 @@ def prove_all(
 
 
 def make_tasks(
-    group: Sequence[Theorem], replication_factor: int, seconds: float, without: str = ""
+    group: Sequence[Theorem], replication_factor: int, seconds: float, without: Sequence[str] = ()
 ) -> list[Task]:
     """Return the tasks of one group of theorems.
 
@@ -122,7 +130,7 @@ def make_tasks(
     names = tuple(theorem.name for theorem in group)
     places = range(len(group[0].shapes(replication_factor)))
     if without or group[0].expected == "refuted":
-        return [Task(names, tuple(places), replication_factor, seconds, without)]
+        return [Task(names, tuple(places), replication_factor, seconds, tuple(without))]
     return [Task(names, (place,), replication_factor, seconds) for place in reversed(places)]
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import z3
 
 from reassure_proofs.prover import Goal, ShapeResult, explore_shape
-from reassure_proofs.statement import Shape
+from reassure_proofs.statement import Shape, Theorem
 from reassure_proofs.symex import Limits, Term
 from reassure_proofs.tasks import group_theorems, split_hypotheses
-from reassure_proofs.theorems import Theorem, get_theorems
+from reassure_proofs.theorems import get_theorems
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +35,25 @@ def make_scripts(
     names: Sequence[str] | None = None,
     replication_factor: int = 4,
     timeout_s: float = 60.0,
+    tier: str = "full",
 ) -> Iterator[Script]:
-    """Yield the scripts of the named theorems, of all of them without names.
+    """Yield the scripts of the named theorems, of all of the tier without names.
 
     A shape that no input fits gives no script of a theorem, only one for its coverage; an
     exploration that was given up gives none at all. Raises UnknownTheoremError and
     ProofFaultError as `prove_all` does.
     """
-    for group in group_theorems(get_theorems(None if names is None else list(names))):
+    for group in group_theorems(get_theorems(None if names is None else list(names), tier)):
         shared, extra = split_hypotheses(group)
         goals = [Goal(theorem.name, theorem.claim, extra[theorem.name]) for theorem in group]
         for shape in group[0].shapes(replication_factor):
             explored = explore_shape(
-                group[0].subject.function, shape, shared, goals, Limits(seconds=timeout_s)
+                group[0].subject.function,
+                shape,
+                shared,
+                goals,
+                Limits(seconds=timeout_s),
+                group[0].subject.hashable,
             )
             yield from _scripts_of(group, shape, explored)
 
@@ -57,11 +63,12 @@ def write_scripts(
     names: Sequence[str] | None = None,
     replication_factor: int = 4,
     timeout_s: float = 60.0,
+    tier: str = "full",
 ) -> list[Path]:
     """Write the scripts into `directory`, which is made if it is not there; return the files."""
     directory.mkdir(parents=True, exist_ok=True)
     files = []
-    for script in make_scripts(names, replication_factor, timeout_s):
+    for script in make_scripts(names, replication_factor, timeout_s, tier):
         file = directory / script.name
         file.write_text(script.text, encoding="utf-8")
         files.append(file)
@@ -72,9 +79,9 @@ def _scripts_of(group: Sequence[Theorem], shape: Shape, explored: ShapeResult) -
     if explored.certificate is None:
         return
     lengths = "-".join(
-        f"{name}{parameter.length}"
+        parameter.word or f"{name}{parameter.length}"
         for name, parameter in shape.items()
-        if parameter.length is not None
+        if parameter.word or parameter.length is not None
     )
     clauses = {theorem.name: theorem.clause for theorem in group}
     for obligation in explored.obligations:

@@ -1,8 +1,8 @@
-"""The words of a proof: parameters, hypotheses, claims, what a shape is. Needs no solver."""
+"""The words of a proof: parameters, hypotheses, claims, subjects, theorems. Needs no solver."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from reassure_proofs.formula import Truth
 
@@ -12,14 +12,23 @@ Function: TypeAlias = Callable[[Values], object]
 """The code under test; picks its arguments from the values."""
 
 
+THOROUGH: Final = 5
+"""The replication factor from which on theorems are looked at as far as is bearable at all."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One argument, or one sequence of arguments, without bounds on the integers."""
 
     length: int | None = None
-    """Number of elements of a sequence, None for a single integer."""
+    """Number of elements of a sequence, None for a single value."""
     floor: int = 0
     """Counterexamples are sought from here upwards first. Taste, not a hypothesis."""
+    kind: str = "integer"
+    """`integer`, `truth` for a truth value, `set` for any set of integers at all, `word` for a
+    word that tells shapes apart."""
+    word: str = ""
+    """The word."""
 
 
 Shape: TypeAlias = Mapping[str, Parameter]
@@ -40,6 +49,78 @@ class Hypothesis:
 
 Claim: TypeAlias = Callable[[Values, Any], Truth]
 """A formula over the arguments and what the code returned for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A function of the model and the shapes in which it is looked at."""
+
+    name: str
+    """Stable name; theorems about one subject share their explorations."""
+    function: Function
+    """Calls the model with the arguments it needs."""
+    words: str
+    """What it is, as the subject of a sentence."""
+    shapes: Callable[[int], Iterator[Shape]]
+    """All shapes up to a replication factor, smallest first."""
+    bounded: str = "replication factor 1 to {}"
+    """What is bounded, in words, with `{}` for the bound."""
+    hashable: bool = False
+    """Whether the code may put values in sets, see `reassure_proofs.symex.Engine.hashable`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Theorem:
+    """One claim, and what is expected to come of it."""
+
+    name: str
+    """Stable name, as used by `reassure prove NAME`."""
+    clause: str
+    """Id of the clause that it supports. Where a refutation is expected, that is the clause which
+    cures what is refuted; it may then stand in a later profile only."""
+    statement: str
+    """The claim in words."""
+    subject: Subject
+    """The code that it is about."""
+    hypotheses: tuple[Hypothesis, ...]
+    """What is assumed of the arguments; the claim fails without any one of them."""
+    claim: Claim
+    """The claim as a formula over the arguments and the result."""
+    profile: str
+    """The profile whose readings the code was given."""
+    expected: str = "proved"
+    """`proved`, or `refuted` where a document promises what this reading cannot keep."""
+    layer: str = "code"
+    """What kind of proof: `code` is the model's own text on symbolic values."""
+    largest: int | None = None
+    """Replication factor beyond which the shapes would cost too much, None if there is no such."""
+    shape: tuple[Hypothesis, ...] = ()
+    """What is assumed only to keep the number of paths small; the claim holds without it too."""
+    finding: str = ""
+    """The finding about a document that the refutation shows, where one is expected."""
+    thorough: int | None = None
+    """The same where the factor asked for is `THOROUGH`; None if that is no different."""
+    tier: str = "gate"
+    """`gate` for what every check proves, `full` for what only a whole proof run does."""
+
+    @property
+    def assumptions(self) -> tuple[Hypothesis, ...]:
+        """Return all that is assumed, needed or not."""
+        return (*self.hypotheses, *self.shape)
+
+    def bound(self, replication_factor: int) -> str:
+        """Return in words what is bounded when proved up to `replication_factor`."""
+        words = self.subject.bounded.format(self._cap(replication_factor))
+        return f"{words}; all integers unbounded"
+
+    def shapes(self, replication_factor: int) -> tuple[Shape, ...]:
+        """Return the shapes to look at, smallest first."""
+        return tuple(self.subject.shapes(self._cap(replication_factor)))
+
+    def _cap(self, replication_factor: int) -> int:
+        if replication_factor >= THOROUGH and self.thorough is not None:
+            return min(replication_factor, self.thorough)
+        return min(replication_factor, self.largest or replication_factor)
 
 
 class Unread:
@@ -69,6 +150,8 @@ def describe(value: object) -> str:
     """
     if isinstance(value, tuple | list):
         return "[" + ", ".join(describe(part) for part in value) + "]"
+    if isinstance(value, set | frozenset):
+        return "{" + ", ".join(sorted(describe(part) for part in value)) + "}"
     return str(value)
 
 

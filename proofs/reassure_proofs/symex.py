@@ -27,7 +27,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from itertools import islice
 from types import CodeType, FrameType
@@ -138,6 +138,8 @@ class Engine:
     _solver: Any = field(default_factory=z3.SimpleSolver)
     _trail: list[_Decision] = field(default_factory=list)
     _known: dict[int, _Decision] = field(default_factory=dict)
+    _literals: dict[int, bool] = field(default_factory=dict)
+    """The terms that are true or false whatever the input; asking them is no decision."""
     _cursor: int = 0
     _model: Any = None
     _running: bool = False
@@ -146,6 +148,28 @@ class Engine:
     def symbol(self, name: str) -> "SInt":
         """Return a symbolic integer without bounds, called `name` in counterexamples."""
         return SInt(self, z3.Int(name))
+
+    def truth(self, name: str) -> "SBool":
+        """Return a symbolic truth value, called `name` in counterexamples."""
+        return SBool(self, z3.Bool(name))
+
+    def members(self, name: str) -> "SSet":
+        """Return a symbolic set of integers: any set, of any size."""
+        return SSet(self, z3.Function(name, z3.IntSort(), z3.BoolSort()))
+
+    def note_literal(self, truth: "SBool", value: bool) -> None:
+        """Note that a symbolic truth value is no question at all."""
+        self._literals[truth.id] = value
+
+    def plain(self, number: object) -> "SInt":
+        """Return a plain integer as a symbolic one. Raises GaveUp for anything else."""
+        if not isinstance(number, int):
+            raise GaveUp(f"{type(number).__name__} stands where a number is expected")
+        key = (int, int(number))
+        found: SInt | None = self.made.get(key)
+        if found is None:
+            found = self.made[key] = SInt(self, z3.IntVal(int(number)))
+        return found
 
     def check(self, *assumptions: Term) -> Any:
         """Return a model of the current path and the assumptions, or None when there is none.
@@ -182,6 +206,8 @@ class Engine:
 
     def decide(self, question: "SBool") -> bool:
         """Return the answer to `question` on this path, and record it."""
+        if question.id in self._literals:
+            return self._literals[question.id]
         if not self._running:
             raise GaveUp("a formula asked for a decision; use reassure_proofs.formula")
         if self._cursor < len(self._trail):
@@ -288,7 +314,8 @@ class _Symbolic:
         return 0
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.term})"
+        # Messages of the code under test name values; printing terms would take most of the time.
+        return f"<{type(self).__name__} {self.id}>"
 
 
 def _refuse(*_: object) -> NoReturn:
@@ -296,9 +323,16 @@ def _refuse(*_: object) -> NoReturn:
 
 
 def _operator(
-    build: Callable[[Term, Term], Term], *, result: str, commutes: bool = False
+    build: Callable[[Term, Term], Term],
+    *,
+    result: str,
+    commutes: bool = False,
+    reflexive: bool | None = None,
 ) -> Callable[[Any, object], Any]:
-    """Return the method of a binary operator; `result` names the class that it returns."""
+    """Return the method of a binary operator; `result` names the class that it returns.
+
+    `reflexive` is the answer for a value and itself, where that is always the same.
+    """
 
     def method(self: _Symbolic, other: object) -> Any:
         right: Any = other if type(other) is type(self) else _constant(self, other)
@@ -307,6 +341,8 @@ def _operator(
         # One order for both ways of asking, so that the second question is known to be the first.
         left, right = (right, self) if commutes and right.id < self.id else (self, right)
         made = self.engine.made
+        if left is right and reflexive is not None:
+            return _constant_truth(self.engine, reflexive)
         key = (build, left.id, right.id)
         found = made.get(key)
         if found is None:
@@ -315,6 +351,15 @@ def _operator(
         return found
 
     return method
+
+
+def _constant_truth(engine: Engine, value: bool) -> "SBool":
+    key = (bool, int(value))
+    found: SBool | None = engine.made.get(key)
+    if found is None:
+        found = engine.made[key] = SBool(engine, z3.BoolVal(value))
+        engine.note_literal(found, value)
+    return found
 
 
 def _constant(beside: _Symbolic, value: object) -> _Symbolic | None:
@@ -329,7 +374,7 @@ def _constant(beside: _Symbolic, value: object) -> _Symbolic | None:
         if plain is int:
             found = SInt(beside.engine, z3.IntVal(int(value)))
         else:
-            found = SBool(beside.engine, z3.BoolVal(bool(value)))
+            found = _constant_truth(beside.engine, bool(value))
         made[key] = found
     return found
 
@@ -339,10 +384,10 @@ class SInt(_Symbolic):
 
     __slots__ = ()
 
-    __eq__ = _operator(lambda a, b: a == b, result="SBool", commutes=True)
-    __ne__ = _operator(lambda a, b: a != b, result="SBool", commutes=True)
-    __lt__ = _operator(lambda a, b: a < b, result="SBool")
-    __le__ = _operator(lambda a, b: a <= b, result="SBool")
+    __eq__ = _operator(lambda a, b: a == b, result="SBool", commutes=True, reflexive=True)
+    __ne__ = _operator(lambda a, b: a != b, result="SBool", commutes=True, reflexive=False)
+    __lt__ = _operator(lambda a, b: a < b, result="SBool", reflexive=False)
+    __le__ = _operator(lambda a, b: a <= b, result="SBool", reflexive=True)
     __gt__ = _operator(lambda a, b: a > b, result="SBool")
     __ge__ = _operator(lambda a, b: a >= b, result="SBool")
     __add__ = __radd__ = _operator(lambda a, b: a + b, result="SInt", commutes=True)
@@ -365,11 +410,15 @@ class SInt(_Symbolic):
         anything but `name[:number]` and `name[number]` is refused.
         """
         bound = _subscript_bound(sys._getframe(1))  # noqa: SLF001 - there is no public way
-        if bound is None:
-            raise GaveUp(
-                "a symbolic number is used as a plain one outside of a slice of a variable"
-            )
-        return self._choose(bound)
+        return self._enumerate() if bound is None else self._choose(bound)
+
+    def _enumerate(self) -> int:
+        """Return the value of a number that has few: one path for each."""
+        few = () if self < 0 else range(_FEW)
+        for value in few:
+            if self == value:
+                return value
+        raise GaveUp("a symbolic number is used as a plain one outside of a slice of a variable")
 
     def _choose(self, bound: int) -> int:
         """Return the value of this number, or `bound` or `-bound` for all at least as far out."""
@@ -411,6 +460,36 @@ class SBool(_Symbolic):
         return found
 
 
+class SSet:
+    """A symbolic set of integers: any set, of any size. All that can be asked is who is in it."""
+
+    __slots__ = ("engine", "function")
+
+    def __init__(self, engine: Engine, function: Term) -> None:
+        self.engine = engine
+        self.function = function
+
+    def holds(self, member: object) -> Any:
+        """Return whether `member` is in the set, without asking for a decision."""
+        number = member if isinstance(member, SInt) else self.engine.plain(member)
+        made = self.engine.made
+        key = (self.function.name(), number.id)
+        found = made.get(key)
+        if found is None:
+            found = made[key] = SBool(self.engine, self.function(number.term))
+        return found
+
+    def __contains__(self, member: object) -> bool:
+        return bool(self.holds(member))
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise GaveUp("the code under test does more with a set of any size than ask who is in it")
+
+    __iter__ = __len__ = __or__ = __and__ = __sub__ = __eq__ = __hash__ = __bool__ = _refuse
+
+
+_FEW: Final = 16
+"""From here on a plain number is not few any more."""
 _NAMED_SUBSCRIPT: Final = re.compile(r"(\w+)\[([^\[\]]*)\]")
 _BINARY_OP_SUBSCRIPT: Final = 26
 """The argument of BINARY_OP that means a subscript, in the versions that have no BINARY_SUBSCR."""
@@ -451,4 +530,7 @@ def concretise(value: object, model: Term) -> object:
         return type(value)(concretise(part, model) for part in value)
     if isinstance(value, dict):
         return {concretise(key, model): concretise(part, model) for key, part in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {part.name: getattr(value, part.name) for part in fields(value)}
+        return replace(value, **{name: concretise(part, model) for name, part in parts.items()})
     return value

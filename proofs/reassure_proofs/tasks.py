@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reassure_proofs.statement import Hypothesis
-from reassure_proofs.theorems import Theorem, get_theorems
+from reassure_proofs.statement import Hypothesis, Theorem
+from reassure_proofs.theorems import get_theorems
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Task:
     """Largest replication factor, which fixes the list of shapes."""
     seconds: float
     """Time for all of it."""
-    without: str = ""
-    """Name of a hypothesis to leave out, to see whether it is needed."""
+    without: tuple[str, ...] = ()
+    """Names of hypotheses to leave out, to see whether they are needed."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the task as plain JSON values."""
@@ -38,7 +38,7 @@ class Task:
     @staticmethod
     def from_json(data: dict[str, Any]) -> "Task":
         """Return the task that `to_json` wrote."""
-        lists = {name: tuple(data[name]) for name in ("theorems", "shapes")}
+        lists = {name: tuple(data[name]) for name in ("theorems", "shapes", "without")}
         return Task(**{**data, **lists})
 
 
@@ -56,11 +56,11 @@ def group_theorems(theorems: Sequence[Theorem]) -> list[list[Theorem]]:
 
 
 def split_hypotheses(
-    theorems: Sequence[Theorem], without: str = ""
+    theorems: Sequence[Theorem], without: Sequence[str] = ()
 ) -> tuple[tuple[Hypothesis, ...], dict[str, tuple[Hypothesis, ...]]]:
     """Return the hypotheses that all theorems share, and by theorem those that it has beyond."""
     own = {
-        theorem.name: [item for item in theorem.hypotheses if item.name != without]
+        theorem.name: [item for item in theorem.assumptions if item.name not in without]
         for theorem in theorems
     }
     shared = [item for item in own[theorems[0].name] if all(item in some for some in own.values())]
@@ -91,6 +91,7 @@ def run_task(task: Task) -> list[dict[str, Any]]:
             shared,
             open_goals,
             Limits(seconds=deadline - time.monotonic()),
+            theorems[0].subject.hashable,
         )
         record = explored.to_json()
         record["place"] = place

@@ -10,7 +10,6 @@ Nothing here needs the solver, so that the matrix of clauses can list the theore
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from reassure_model.drop import compute_drop
@@ -27,70 +26,19 @@ from reassure_proofs.formula import (
     remaining,
     subset,
 )
+from reassure_proofs.protocol import PROTOCOL_THEOREMS
 from reassure_proofs.statement import (
-    Claim,
     Function,
     Hypothesis,
     Parameter,
     Shape,
+    Subject,
+    Theorem,
     Unread,
     Values,
 )
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import NO_LEADER
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """A function of the model and the shapes in which it is looked at."""
-
-    name: str
-    """Stable name; theorems about one subject share their explorations."""
-    function: Function
-    """Calls the model with the arguments it needs."""
-    words: str
-    """What it is, as the subject of a sentence."""
-    shapes: Callable[[int], Iterator[Shape]]
-    """All shapes up to a replication factor, smallest first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Theorem:
-    """One claim, and what is expected to come of it."""
-
-    name: str
-    """Stable name, as used by `reassure prove NAME`."""
-    clause: str
-    """Id of the clause that it supports. Where a refutation is expected, that is the clause which
-    cures what is refuted; it may then stand in a later profile only."""
-    statement: str
-    """The claim in words."""
-    subject: Subject
-    """The code that it is about."""
-    hypotheses: tuple[Hypothesis, ...]
-    """What is assumed of the arguments."""
-    claim: Claim
-    """The claim as a formula over the arguments and the result."""
-    profile: str
-    """The profile whose readings the code was given."""
-    expected: str = "proved"
-    """`proved`, or `refuted` where a document promises what this reading cannot keep."""
-    layer: str = "code"
-    """What kind of proof: `code` is the model's own text on symbolic values."""
-    largest: int | None = None
-    """Replication factor beyond which the shapes would cost too much, None if there is no such."""
-
-    def bound(self, replication_factor: int) -> str:
-        """Return in words what is bounded when proved up to `replication_factor`."""
-        return f"replication factor 1 to {self._cap(replication_factor)}; all integers unbounded"
-
-    def shapes(self, replication_factor: int) -> tuple[Shape, ...]:
-        """Return the shapes to look at, smallest first."""
-        return tuple(self.subject.shapes(self._cap(replication_factor)))
-
-    def _cap(self, replication_factor: int) -> int:
-        return min(replication_factor, self.largest or replication_factor)
-
 
 # Subjects: the drop rule.
 
@@ -157,10 +105,6 @@ DROP_AMENDED: Final = Subject(
 )
 """The drop rule with every amendment."""
 
-DROP_AMENDED_OFFLINE: Final = Subject(
-    "drop-amended-offline", drop_function(_AMENDED), "the amended drop rule", _drop_shapes
-)
-"""The drop rule with every amendment, where it does not look at the target."""
 DROP_ANY_ORDER: Final = Subject(
     "drop-any-order", drop_function(_KIP_236), "the drop rule", _drop_any_order_shapes
 )
@@ -309,90 +253,100 @@ _DROP_THEOREMS: Final = (
         "drop.leader-kept",
         "A drop never removes the leader from the assigned replicas.",
         DROP,
-        _WELL_FORMED,
+        (TOP_POSITIVE,),
         _leader_kept,
         "kip-236",
+        shape=(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC),
     ),
     Theorem(
         "drop-leader-stays-in-sync",
         "drop.leader-kept",
         "After a drop the leader is still in the in-sync set.",
         DROP,
-        _WELL_FORMED,
+        (LEADER_IN_SYNC, TOP_POSITIVE),
         _leader_stays_in_sync,
         "kip-236",
+        shape=(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED),
     ),
     Theorem(
         "drop-isr-at-least-min",
         "drop.isr-at-least-min",
         "A drop leaves at least min.insync.replicas replicas in sync.",
         DROP,
-        _SUFFICIENT,
+        (ISR_DISTINCT, LEADER_IN_SYNC, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN),
         _isr_sufficient,
         "kip-236",
+        shape=(ASSIGNED_DISTINCT, ISR_ASSIGNED, TOP_POSITIVE),
     ),
     Theorem(
         "drop-assigned-isr-at-least-min",
         "drop.isr-at-least-min",
         "A drop leaves at least min.insync.replicas replicas both assigned and in sync.",
         DROP,
-        _SUFFICIENT,
+        (ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN),
         _assigned_isr_sufficient,
         "kip-236",
+        shape=(ASSIGNED_DISTINCT, TOP_POSITIVE),
     ),
     Theorem(
         "drop-nothing-at-first-request",
         "drop.keep-top",
         "While no more replicas are assigned than top, a drop removes nothing.",
         DROP,
-        (*_WELL_FORMED, FIRST_REQUEST),
+        (ISR_ASSIGNED, LEADER_IN_SYNC, FIRST_REQUEST),
         _nothing_dropped,
         "kip-236",
+        shape=(ASSIGNED_DISTINCT, ISR_DISTINCT, TOP_POSITIVE),
     ),
     Theorem(
         "drop-leaves-top",
         "drop.keep-top",
         "A drop leaves exactly top replicas assigned, or all of them if there are fewer.",
         DROP,
-        _WELL_FORMED,
+        (ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE),
         _size_is_top,
         "kip-236",
+        shape=(ISR_DISTINCT,),
     ),
     Theorem(
         "drop-in-sync-before-others",
         "drop.rank.leader-isr-rest",
         "A drop removes a replica that is in sync only if it removes all that are not.",
         DROP,
-        _WELL_FORMED,
+        (LEADER_IN_SYNC,),
         _in_sync_before_others,
         "kip-236",
+        shape=(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, TOP_POSITIVE),
     ),
     Theorem(
         "drop-any-order-leader-kept",
         "drop.leader-kept",
         "A drop keeps the leader in whatever order the replicas out of sync are ranked.",
         DROP_ANY_ORDER,
-        (*_WELL_FORMED, OTHERS_OUT_OF_SYNC),
+        (TOP_POSITIVE,),
         _leader_kept,
         "kip-236",
+        shape=(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, OTHERS_OUT_OF_SYNC),
     ),
     Theorem(
         "drop-any-order-isr-at-least-min",
         "drop.isr-at-least-min",
         "A drop leaves min.insync.replicas replicas in sync in whatever order the others are.",
         DROP_ANY_ORDER,
-        (*_SUFFICIENT, OTHERS_OUT_OF_SYNC),
+        (ISR_DISTINCT, LEADER_IN_SYNC, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN),
         _isr_sufficient,
         "kip-236",
+        shape=(ASSIGNED_DISTINCT, ISR_ASSIGNED, TOP_POSITIVE, OTHERS_OUT_OF_SYNC),
     ),
     Theorem(
         "drop-any-order-leaves-top",
         "drop.keep-top",
         "A drop leaves top replicas assigned in whatever order the replicas out of sync are.",
         DROP_ANY_ORDER,
-        (*_WELL_FORMED, OTHERS_OUT_OF_SYNC),
+        (ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE, OTHERS_OUT_OF_SYNC),
         _size_is_top,
         "kip-236",
+        shape=(ASSIGNED_DISTINCT,),
     ),
     Theorem(
         "drop-exclusive-leader-kept",
@@ -403,6 +357,7 @@ _DROP_THEOREMS: Final = (
         _leader_kept,
         "kip-236",
         expected="refuted",
+        finding="drop-1",
     ),
     Theorem(
         "drop-exclusive-isr-at-least-min",
@@ -413,6 +368,7 @@ _DROP_THEOREMS: Final = (
         _isr_sufficient,
         "kip-236",
         expected="refuted",
+        finding="drop-1",
     ),
     Theorem(
         "drop-target-in-sync-kept",
@@ -423,6 +379,7 @@ _DROP_THEOREMS: Final = (
         _target_in_sync_kept,
         "kip-236",
         expected="refuted",
+        finding="drop-4",
     ),
     Theorem(
         "drop-offline-in-sync-copy-kept",
@@ -433,42 +390,46 @@ _DROP_THEOREMS: Final = (
         _in_sync_copy_kept,
         "kip-236",
         expected="refuted",
+        finding="drop-11",
     ),
     Theorem(
         "drop-amended-target-kept",
         "drop.protect-target",
         "With every amendment, a drop never removes a replica of the new target.",
         DROP_AMENDED,
-        _WELL_FORMED,
+        (),
         _target_kept,
         "kip-236-amended",
         largest=3,
+        shape=(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE),
     ),
     Theorem(
         "drop-amended-leader-kept",
         "drop.leader-kept",
         "With every amendment, a drop never removes the leader.",
         DROP_AMENDED,
-        _WELL_FORMED,
+        (TOP_POSITIVE,),
         _leader_kept,
         "kip-236-amended",
         largest=3,
+        shape=(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC),
     ),
     Theorem(
         "drop-amended-isr-at-least-min",
         "drop.isr-at-least-min",
         "With every amendment, a drop leaves at least min.insync.replicas replicas in sync.",
         DROP_AMENDED,
-        _SUFFICIENT,
+        (ISR_DISTINCT, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN),
         _isr_sufficient,
         "kip-236-amended",
         largest=3,
+        shape=(ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE),
     ),
     Theorem(
         "drop-amended-offline-skipped",
         "drop.offline.skip",
         "With every amendment, nothing is dropped while no leader is in sync.",
-        DROP_AMENDED_OFFLINE,
+        DROP_AMENDED,
         (NO_LEADER_IN_SYNC,),
         _nothing_dropped,
         "kip-236-amended",
@@ -565,27 +526,30 @@ _IN_SYNC_THEOREMS: Final = (
         "hw.never-decreases",
         "On one leader an evaluation never lowers the high watermark.",
         EVALUATION,
-        (REPLICAS_DISTINCT, LEADER_COUNTED),
+        (LEADER_COUNTED,),
         _hw_never_decreases,
         "kip-236",
+        shape=(REPLICAS_DISTINCT,),
     ),
     Theorem(
         "hw-within-leader",
         "hw.at-most-leader-end",
         "An evaluation never moves the high watermark beyond the leader's end.",
         EVALUATION,
-        (REPLICAS_DISTINCT, LEADER_COUNTED, HW_WITHIN_LEADER),
+        (LEADER_COUNTED, HW_WITHIN_LEADER),
         _hw_within_leader,
         "kip-236",
+        shape=(REPLICAS_DISTINCT,),
     ),
     Theorem(
         "hw-advance-is-replicated",
         "hw.minimum-of-pseudo-isr",
         "When the high watermark advances, every replica within the lag limit has reached it.",
         EVALUATION,
-        (REPLICAS_DISTINCT, LEADER_COUNTED),
+        (LEADER_COUNTED,),
         _advance_is_replicated,
         "kip-236",
+        shape=(REPLICAS_DISTINCT,),
     ),
     Theorem(
         "pseudo-isr-is-by-lag",
@@ -607,7 +571,11 @@ _IN_SYNC_THEOREMS: Final = (
     ),
 )
 
-THEOREMS: Final[tuple[Theorem, ...]] = (*_DROP_THEOREMS, *_IN_SYNC_THEOREMS)
+THEOREMS: Final[tuple[Theorem, ...]] = (
+    *_DROP_THEOREMS,
+    *_IN_SYNC_THEOREMS,
+    *PROTOCOL_THEOREMS,
+)
 """Every theorem, in the order of reports."""
 
 
@@ -615,13 +583,15 @@ class UnknownTheoremError(ValueError):
     """A theorem name that the register does not have."""
 
 
-def get_theorems(names: tuple[str, ...] | list[str] | None = None) -> tuple[Theorem, ...]:
-    """Return the named theorems in the register's order, all of them without names.
+def get_theorems(
+    names: tuple[str, ...] | list[str] | None = None, tier: str = "full"
+) -> tuple[Theorem, ...]:
+    """Return the named theorems in the register's order, all of the tier without names.
 
     Raises UnknownTheoremError for a name there is not; the message lists those there are.
     """
     if names is None:
-        return THEOREMS
+        return tuple(item for item in THEOREMS if tier in ("full", item.tier))
     known = [theorem.name for theorem in THEOREMS]
     unknown = [name for name in names if name not in known]
     if unknown:

@@ -104,13 +104,13 @@ def test_missing_shape_is_not_proved() -> None:
 
 def test_time_limit_gives_unknown_theorems() -> None:
     """Without time nothing is proved, and nothing is refuted either."""
-    results = prove_all(replication_factor=2, timeout_s=-1.0)
+    results = prove_all(replication_factor=2, timeout_s=-1.0, tier="gate")
     assert {result.verdict for result in results} == {"unknown"}
 
 
 def test_exported_obligations_are_answered_alike() -> None:
     """A fresh solver that reads the exported text gives the status that it declares."""
-    scripts = list(make_scripts(replication_factor=2))
+    scripts = list(make_scripts(replication_factor=2, tier="gate"))
     for script in scripts:
         solver = z3.Solver()
         solver.from_string(script.text)

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from reassure_model.drop import compute_drop, compute_existing, compute_kept
-from reassure_proofs.necessity import examine_hypotheses
+from reassure_proofs.necessity import NecessityResult, examine_hypotheses
 from reassure_proofs.prover import prove
 from reassure_proofs.runner import TheoremResult, prove_all, to_json
+from reassure_proofs.statement import Hypothesis, Theorem
 from reassure_proofs.theorems import (
     DROP,
     THEOREMS,
-    Theorem,
     UnknownTheoremError,
     drop_function,
     get_theorems,
@@ -29,11 +29,15 @@ Rule = Callable[..., tuple[int, ...]]
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, TheoremResult]:
-    """Every theorem up to replication factor 3, proved in this process."""
-    return {result.theorem.name: result for result in prove_all(replication_factor=3)}
+    """Every theorem of the gate up to replication factor 3, proved in this process."""
+    found = prove_all(replication_factor=3, tier="gate")
+    return {result.theorem.name: result for result in found}
 
 
-@pytest.mark.parametrize("theorem", THEOREMS, ids=lambda theorem: theorem.name)
+GATE = get_theorems(tier="gate")
+
+
+@pytest.mark.parametrize("theorem", GATE, ids=lambda theorem: theorem.name)
 def test_theorem_comes_out_as_expected(theorem: Theorem, results: dict[str, TheoremResult]) -> None:
     """Every theorem has the verdict that the register expects of it."""
     assert results[theorem.name].verdict == theorem.expected
@@ -241,15 +245,58 @@ NEEDED = {
 }
 
 
-def test_needed_hypotheses_are_the_known_ones() -> None:
+@pytest.fixture(scope="module")
+def necessity() -> list[NecessityResult]:
+    """What becomes of the gate's theorems without each of their hypotheses."""
+    return examine_hypotheses(replication_factor=2, processes=1, tier="gate")
+
+
+def test_needed_hypotheses_are_the_known_ones(necessity: list[NecessityResult]) -> None:
     """Leaving out a hypothesis breaks the claim exactly where it is known to be needed."""
     found: dict[str, set[str]] = {name: set() for name in NEEDED}
-    for result in examine_hypotheses(list(NEEDED), replication_factor=2, processes=1):
+    for result in necessity:
         assert result.verdict != "unknown", result.reason
         assert (result.verdict == "needed") == (result.counterexample is not None)
-        if result.verdict == "needed":
-            found[result.theorem.name].add(result.hypothesis.name)
+        if result.verdict == "needed" and result.theorem.name in NEEDED:
+            found[result.theorem.name].add(result.hypothesis)
     assert found == NEEDED
+
+
+def test_every_hypothesis_is_needed_and_no_shape_is(necessity: list[NecessityResult]) -> None:
+    """Each hypothesis has a counterexample without it; what only bounds the paths has none."""
+    assert [(r.theorem.name, r.hypothesis) for r in necessity if not r.as_expected] == []
+    named = {(r.theorem.name, r.hypothesis) for r in necessity}
+    assert named >= {(t.name, h.name) for t in GATE if t.expected == "proved" for h in t.hypotheses}
+
+
+def test_counterexample_to_a_missing_hypothesis_is_one_of_the_model(
+    necessity: list[NecessityResult],
+) -> None:
+    """Run on plain numbers, the model breaks the claim where exactly that hypothesis fails."""
+    for result in necessity:
+        if result.counterexample is None:
+            continue
+        theorem = result.theorem
+        values = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in result.counterexample["arguments"].items()
+        }
+        left_out = [h.name for h in theorem.assumptions if not h.holds(values)]
+        assert left_out == [result.hypothesis], theorem.name
+        if not result.counterexample["outcome"].startswith("raises"):
+            assert not theorem.claim(values, theorem.subject.function(values)), theorem.name
+
+
+def test_hypothesis_that_is_not_needed_is_reported() -> None:
+    """A planted hypothesis that the claim does not need is not as expected."""
+    idle = Hypothesis("idle", "the minimum is not 7", lambda v: v["minimum"] != 7)
+    (theorem,) = get_theorems(["drop-leader-kept"])
+    planted = replace(theorem, hypotheses=(*theorem.hypotheses, idle))
+    goal = planted.claim, [h for h in planted.assumptions if h.name != "idle"]
+    result = prove(planted.subject.function, planted.shapes(1), goal[1], goal[0])
+    assert result.verdict == "proved"
+    told = NecessityResult(planted, "idle", idle.sentence, "not needed", "", None, "")
+    assert not told.as_expected
 
 
 def test_leader_outside_of_the_assignment_shows_why_it_must_be_in_sync() -> None:
@@ -259,7 +306,7 @@ def test_leader_outside_of_the_assignment_shows_why_it_must_be_in_sync() -> None
     assert drop == (2,)
     (theorem,) = get_theorems(["drop-isr-at-least-min"])
     values = {"assigned": assigned, "isr": isr, "leader": 1, "top": 1, "minimum": 1}
-    assert [item.name for item in theorem.hypotheses if not item.holds(values)] == [
+    assert [item.name for item in theorem.assumptions if not item.holds(values)] == [
         "leader-in-sync"
     ]
     assert not theorem.claim(values, drop)
@@ -271,8 +318,8 @@ def test_report_counts_add_up(results: dict[str, TheoremResult]) -> None:
     refuted = [item for item in body["theorems"] if item["verdict"] == "refuted"]
     assert body["verdict"] == "holds"
     assert body["counts"] == {
-        "theorems": len(THEOREMS),
-        "proved": len(THEOREMS) - 4,
+        "theorems": len(GATE),
+        "proved": len(GATE) - 4,
         "refuted": 4,
         "unknown": 0,
         "findings": 4,
