@@ -2,7 +2,8 @@
 
 Each partition is a `reassure_model.system.System`; brokers, the controller epoch and the sequence
 of requests are shared by all. `controller` makes every write that is owed, `step` only the next
-one, so that anything can be put in between; `fail-over` replaces the controller. The `write-` and
+one, so that anything can be put in between; `fail-over` replaces the controller. `remember` and
+`recall` are a client that tells reassignments apart by the zxids of their records. The `write-` and
 `delete-` commands put an arbitrary write to the rules, to see what they say.
 """
 
@@ -19,6 +20,7 @@ from reassure_conformance.worlds import (
     parse_number,
     parse_replicas,
 )
+from reassure_model.identity import Identity, compare_identity, follow_record
 from reassure_model.invariants import INVARIANTS
 from reassure_model.outcome import Rejected
 from reassure_model.owed import next_write
@@ -123,6 +125,9 @@ class ReassignmentWorld:
         self._empty = System(Partition(), brokers, known, minimum)
         """Surroundings of every partition, and a partition that does not exist."""
         self._systems: dict[str, System] = {}
+        self._zxid = 0
+        self._identities: dict[str, Identity | None] = {}
+        self._remembered: dict[str, Identity] = {}
 
     def run(self, command: str, arguments: Arguments) -> str:
         """Carry out one command. Raises ScenarioError."""
@@ -144,6 +149,8 @@ class ReassignmentWorld:
             "drops": self._show_drops,
             "decide": self._show_decision,
             "invariants": self._show_invariants,
+            "remember": self._remember,
+            "recall": self._recall,
             "show": self._show,
             "write-state": self._write_state,
             "write-isr": self._write_isr,
@@ -261,8 +268,37 @@ class ReassignmentWorld:
             raise ScenarioError(str(error)) from error
         if isinstance(outcome, Rejected):
             return f"rejected by {outcome.clause}: {outcome.reason}"
-        self._systems[name] = outcome.state
+        self._store(name, outcome.state)
         return ""
+
+    def _store(self, name: str, after: System) -> None:
+        """Keep the new state of a partition; every change is one transaction more."""
+        before = self._systems.get(name, self._empty).partition
+        self._zxid += 1
+        known = self._identities.get(name)
+        self._identities[name] = follow_record(known, before, after.partition, self._zxid)
+        self._systems[name] = after
+
+    # -- what a client can tell of its reassignment
+
+    def _remember(self, arguments: Arguments) -> str:
+        """Let a client read the record in flight and keep its zxids."""
+        check_arguments(arguments, (), ("partition",))
+        name, _ = self._get(arguments)
+        identity = self._identities.get(name)
+        if identity is None:
+            raise ScenarioError(f"no reassignment of partition {name} is in flight")
+        self._remembered[name] = identity
+        return ""
+
+    def _recall(self, arguments: Arguments) -> str:
+        """Say what has become of the reassignment that the client remembers."""
+        check_arguments(arguments, (), ("partition",))
+        name, _ = self._get(arguments)
+        if name not in self._remembered:
+            raise ScenarioError(f"nothing of partition {name} is remembered")
+        fate = compare_identity(self._remembered[name], self._identities.get(name))
+        return f"it {fate.value}"
 
     # -- what the controller owes
 
@@ -344,7 +380,7 @@ class ReassignmentWorld:
         outcome = accept_write(system.partition, write, system.around, self._readings)
         if isinstance(outcome, Rejected):
             return f"rejected by {outcome.clause}: {outcome.reason}"
-        self._systems[name] = replace(system, partition=outcome.state)
+        self._store(name, replace(system, partition=outcome.state))
         return "\n".join(["accepted", *self._describe(name)])
 
     def _online(self, arguments: Arguments) -> LeaderAndIsr:

@@ -18,10 +18,14 @@ from reassure_spec.znodes import (
     MAX_ZNODE_BYTES,
     REASSIGNMENT_REQUESTS,
     BadZnode,
+    ReassignmentZnode,
+    RequestZnode,
     decode_reassignment,
     decode_request,
     decode_state,
     decode_topic,
+    encode_reassignment,
+    encode_request,
     parse_request_name,
     reassignment_path,
     request_path,
@@ -53,6 +57,7 @@ class ZnodesWorld:
             "record": self._record,
             "state": self._state,
             "topic": self._topic,
+            "batch": self._batch,
         }
         return dispatch(handlers, command, arguments)
 
@@ -113,6 +118,23 @@ class ZnodesWorld:
         except BadZnode as error:
             return _refuse("znode.well-formed", error)
         return "\n".join(_format_assigned(assigned))
+
+    def _batch(self, arguments: Arguments) -> str:
+        """Say how many bytes it takes to ask for this many partitions in this many requests."""
+        check_arguments(arguments, ("partitions", "requests"))
+        count = parse_number("partitions", arguments["partitions"])
+        parts = parse_number("requests", arguments["requests"])
+        keys = [("orders", number) for number in range(count)]
+        sizes = [
+            len(encode_request(RequestZnode(dict.fromkeys(keys[part::parts], (1, 2, 3)))))
+            for part in range(parts)
+        ]
+        allowed = "fits" if max(sizes) <= MAX_ZNODE_BYTES else "refused by request.refuse.too-large"
+        record = len(encode_reassignment(ReassignmentZnode(3, (1, 2, 3))))
+        return (
+            f"the largest request has {max(sizes)} bytes: {allowed}\n"
+            f"{count} records of {record} bytes each, {sum(sizes)} bytes asked for in all"
+        )
 
 
 def _format_assigned(assigned: dict[int, tuple[int, ...]]) -> Iterator[str]:
