@@ -94,9 +94,13 @@ class Action:
     """Whether it is bound to happen where it stays possible for ever (weak fairness)."""
     why: Callable[[Any, Any], str] | None = None
     """From state and parameter to the reason why it is not possible; for people."""
+    words: Callable[[Any], str] | None = None
+    """The action with this parameter, in words; otherwise its name and the parameter."""
 
     def describe(self, parameter: Any) -> str:
         """Return the action with its parameter, as stories print it."""
+        if self.words is not None:
+            return self.words(parameter)
         return self.name if parameter is None else f"{self.name} {_in_words(parameter)}"
 
 

@@ -55,12 +55,6 @@ class Limits:
     deaths: int | None = 0
     lags: int | None = 0
     failovers: int | None = 0
-    rejoins: int | None = None
-    """How often a replica that is to be removed may get back in sync.
-
-    No document says that a stopped replica stays out; where it may come back without end, a
-    reassignment need never be complete.
-    """
     term: int = 0
     """Writes that every controller makes at least before another takes over.
 
@@ -213,7 +207,6 @@ class Reference:
             "deaths_left": limits.deaths,
             "lags_left": limits.lags,
             "failovers_left": limits.failovers,
-            "rejoins_left": limits.rejoins,
         }
         return {name: limit for name, limit in named.items() if limit is not None}
 
@@ -232,12 +225,6 @@ class Reference:
     def join(self, state: Any, parameter: tuple[int, int]) -> Any:
         """Let the leader take a replica in."""
         at, replica = parameter
-        if "rejoins_left" in self._limited:
-            flight = getattr(state, self._name("flight", at))
-            if flight is not None and replica not in flight[0]:
-                if self._is_spent(state, "rejoins_left"):
-                    return None
-                return self._step(state, at, system.Join(replica), "rejoins_left")
         return self._step(state, at, system.Join(replica))
 
     def leave(self, state: Any, parameter: tuple[int, int]) -> Any:
@@ -285,6 +272,17 @@ class Reference:
             after = after.replace(written=min(state.written + 1, self.world.limits.term))
         return Noted(after, outcome.clauses)
 
+    def describe(self, name: str, parameter: Any) -> str:
+        """Return an action in words; the partition is named where there are several."""
+        at, what = parameter if isinstance(parameter, tuple) else (0, parameter)
+        if name == "controller":
+            at, what = parameter, None
+        words = name if what is None else f"{name} {what}"
+        if name == "submit":
+            words = f"{name} {list(what[0])}" + (" by the legacy route" if what[1] else "")
+        alone = len(self.world.assigned) == 1 or name in ("die", "return", "failover")
+        return words if alone else f"{words}, partition {at}"
+
     def explain(self, name: str, state: Any, parameter: Any) -> str:
         """Say why an action is not possible: the clause that forbids it, or what is lacking."""
         at = parameter[0] if isinstance(parameter, tuple) else 0
@@ -319,7 +317,16 @@ class Reference:
 
     def find_contradiction(self, state: Any) -> str | None:
         """Say so when the rules rejected a write that was owed."""
-        return "the rules forbid a write that is owed" if state.contradiction else None
+        if not state.contradiction:
+            return None
+        for at in range(len(self.world.assigned)):
+            now = self.view_system(state, at)
+            owed = next_write(now.partition, now.around, self.readings)
+            if owed is not None:
+                outcome = system.step(now, system.Controller(), self.readings)
+                if isinstance(outcome, Rejected):
+                    return f"{owed.clause} asks for what {outcome.clause} forbids: {outcome.reason}"
+        return "the rules forbade a write that was owed"
 
     def find_broken(self, invariant: invariants.Invariant, state: Any) -> str | None:
         """Say why an invariant of the model is broken in one of the partitions."""
@@ -398,7 +405,14 @@ class Reference:
             fields=self._make_fields(),
             initial=(self._make_initial(),),
             actions=tuple(
-                Action(verb, step, parameters, verb in FAIR, partial(self.explain, verb))
+                Action(
+                    verb,
+                    step,
+                    parameters,
+                    verb in FAIR,
+                    partial(self.explain, verb),
+                    partial(self.describe, verb),
+                )
                 for verb, step, parameters in (
                     ("submit", self.submit, asked),
                     ("join", self.join, replicas),

@@ -77,6 +77,17 @@ _ALL: Final = (
         ),
     ),
     _reference(
+        "min-two",
+        "as small, where two replicas have to be in sync and one target has one replica only",
+        World(
+            3,
+            ((1, 2),),
+            _ask((2, 3), (1, 3), (3,)),
+            Limits(2, 1, 1, 1),
+            min_insync_replicas=2,
+        ),
+    ),
+    _reference(
         "two-partitions",
         "two partitions that share brokers and controller: two requests, two deaths, one failover",
         World(3, ((1, 2), (2, 3)), _ask((2, 3), (1, 2)), Limits(2, 2, 0, 1)),
@@ -95,7 +106,7 @@ _ALL: Final = (
     _reference(
         "restless",
         "three brokers, one partition; two requests, and failovers without end: for liveness",
-        World(3, ((1, 2),), _ask((1, 3), (2, 3)), Limits(2, 1, 1, None, rejoins=1, term=2)),
+        World(3, ((1, 2),), _ask((1, 3), (2, 3)), Limits(2, 1, 1, None, term=2)),
     ),
     _logs(
         "logs",

@@ -102,6 +102,17 @@ def test_engines_agree_on_the_reference_model(scope: str, profile: str) -> None:
     assert summaries[0] == summaries[1]
 
 
+def test_exclusive_slice_contradicts_its_own_note() -> None:
+    """Read as exclusive, the slice asks to leave fewer in sync than the minimum, in 8 steps."""
+    readings = {"drop.slice": "exclusive"}
+    (violation,) = explore("min-two", readings=readings).result.violations
+    assert violation.invariant == "model.owed-is-allowed"
+    assert violation.reason.startswith(
+        "drop.carried-out asks for what drop.isr-at-least-min forbids"
+    )
+    assert len(violation.story.steps) == 8
+
+
 def test_logs_as_written_lose_records_in_the_fewest_steps() -> None:
     """As written a record shown to consumers is lost across an election; the stories are short."""
     result = explore("logs", profile="kafka-4485", keep_going=True).result

@@ -66,9 +66,9 @@ def test_page_holds_states_actions_and_reasons() -> None:
     page = make_page(model, states=50)
     data = _read_page(page)
     first = data["states"][data["starts"][0]]
-    assert "submit 0-((2, 3), False)" in [data["actions"][at] for at, _, _ in first["a"]]
+    assert "submit [2, 3]" in [data["actions"][at] for at, _, _ in first["a"]]
     why = {data["actions"][at]: reason for at, reason in first["n"]}
-    assert why["join 0-3"].startswith("isr.change.assigned-only")
+    assert why["join 3"].startswith("isr.change.assigned-only")
     assert "http" not in page
 
 
