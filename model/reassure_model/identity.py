@@ -1,9 +1,9 @@
 """Which reassignment is this? What a client can tell from the zxids of a record.
 
-The record of a reassignment is made once and changed in place, so that the transaction that created
-it (czxid) names the reassignment and the one that changed it last (mzxid) names its target. A client
-that remembers both can tell whether what it asked for is still going on, and whether somebody else
-has changed it.
+The record of a reassignment is made once and changed in place, so that the transaction that
+created it (czxid) names the reassignment and the one that changed it last (mzxid) names its target.
+A client that remembers both can tell whether what it asked for is still going on, and whether
+somebody else has changed it.
 """
 
 from dataclasses import dataclass, replace

@@ -46,7 +46,7 @@ from reassure_model.selectors import (
 )
 from reassure_model.system import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_spec.clauses import clause
-from reassure_spec.znodes import NO_LEADER, ReplicaList
+from reassure_spec.znodes import NO_LEADER, AssignmentZnode, ReplicaList
 
 
 def _without(replicas: ReplicaList, others: ReplicaList) -> ReplicaList:
@@ -54,12 +54,8 @@ def _without(replicas: ReplicaList, others: ReplicaList) -> ReplicaList:
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
-    """A partition's entry in the topic's znode."""
-
-    replicas: ReplicaList
-    adding: ReplicaList = ()
-    removing: ReplicaList = ()
+class Assignment(AssignmentZnode):
+    """A partition's entry in the topic's znode, and what follows from it."""
 
     @property
     def original(self) -> ReplicaList:

@@ -273,6 +273,7 @@ _HYPOTHESES: Final = (
         "A=[1,2] I=[2] L=1 top=1 m=1: drop {2}, nobody is left in sync",
         "Silent in the text. Without it the leader takes a place among the kept that no in-sync "
         "replica has.",
+        "scenario drop/leader-out-of-sync",
     ),
     Finding(
         "hypothesis-2",
@@ -295,6 +296,7 @@ _HYPOTHESES: Final = (
         _KIP_236,
         "I=[1,1] m=2: two entries, one copy",
         "Silent in the text. The minimum counts entries.",
+        "scenario drop/in-sync-twice",
     ),
     Finding(
         "hypothesis-4",
@@ -328,6 +330,7 @@ _HYPOTHESES: Final = (
         "A=[1,2] I=[1] top=2 m=2: below the minimum before and after",
         "Stated in the text: the second note assumes that the in-sync set was sufficient. So the "
         "clause forbids only to take it below.",
+        "scenario drop/below-the-minimum-before",
     ),
 )
 
@@ -343,6 +346,7 @@ _PROTOCOL: Final = (
         "the next one computes top=3",
         "The text starts the reassignment, then records it, then removes the request. Started "
         "first, it changes what top is computed from. The record has to come first.",
+        "scenario requests/effects-before-the-record",
     ),
     Finding(
         "protocol-2",
@@ -365,6 +369,7 @@ _PROTOCOL: Final = (
         "a request for the target in flight, found at failover: is it removed, is top kept?",
         "The list for failover says which reassignments go on. That requests are to be removed, "
         "records written and top kept has to be inferred.",
+        "scenario requests/same-target-found-at-failover",
     ),
     Finding(
         "protocol-4",
@@ -399,6 +404,7 @@ _PROTOCOL: Final = (
         _LEGACY,
         "the record and the entry in /admin/reassign_partitions; the controller dies in between",
         "The text removes both at the same time. That holds only in one transaction.",
+        "scenario legacy/failover-between-entry-and-record",
     ),
     Finding(
         "protocol-7",
@@ -422,6 +428,7 @@ _PROTOCOL: Final = (
         "a request with top below the minimum stays in the queue and is warned about for ever",
         "The text warns and ignores. Unless it is removed as well, the request is read again by "
         "every controller.",
+        "scenario requests/refused-and-removed",
     ),
 )
 
@@ -576,6 +583,7 @@ _MOVE: Final = (
         "[1] -> [2]: 2 is started while A=[1]; a leader that counts assigned replicas only never "
         "lets it in",
         "The later code writes the union first (KAFKA-1097).",
+        "scenario kafka-42/leader-outside-assignment",
     ),
     Finding(
         "move-15",
@@ -598,6 +606,7 @@ _MOVE: Final = (
         _KAFKA_42,
         "section 6 announces two states and lists four",
         "A slip of the text that leaves open which states are meant to be new.",
+        "scenario tables/replica-machine-of-four-states",
     ),
     Finding(
         "move-17",
@@ -959,6 +968,7 @@ _HEALING: Final = (
         _KIP_46,
         "three assigned and alive, one of them still copying",
         "It decides whether a task is cancelled. It may count assigned, live or in-sync replicas.",
+        "scenario healing/cancelled-once-caught-up",
     ),
     Finding(
         "heal-6",
@@ -969,6 +979,7 @@ _HEALING: Final = (
         _KIP_46,
         "tasks are made, the controller dies before the record is removed",
         "Of the two options of the text the second schedules again and skips what is satisfied.",
+        "scenario healing/failover-between-tasks-and-record",
     ),
 )
 

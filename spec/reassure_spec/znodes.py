@@ -73,6 +73,15 @@ class StateZnode:
 
 
 @dataclass(frozen=True, slots=True)
+class AssignmentZnode:
+    """One partition in `/brokers/topics/T`, version 2 and later."""
+
+    replicas: ReplicaList
+    adding: ReplicaList = ()
+    removing: ReplicaList = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RequestZnode:
     """`/admin/reassignment_requests/request_N`: the target of each partition asked for."""
 
@@ -286,6 +295,52 @@ def encode_topic(partitions: Mapping[int, ReplicaList]) -> bytes:
     """
     content = {str(number): list(replicas) for number, replicas in sorted(partitions.items())}
     return _dump({"version": 1, "partitions": content})
+
+
+def decode_topic_lists(path: str, data: bytes) -> dict[int, AssignmentZnode]:
+    """Decode `/brokers/topics/T` (versions 1 to 3) with what is being added and removed.
+
+    Version 1 has no such lists; a topic id (version 3) is left out. Raises BadZnode when the
+    content is not of the format, names a partition that is not there, or adds or removes a replica
+    that is not assigned.
+    """
+    assigned = decode_topic(path, data)
+    value = _load(path, data)
+    lists: dict[str, dict[int, ReplicaList]] = {}
+    for name in ("adding_replicas", "removing_replicas"):
+        by_partition = value.get(name, {})
+        if not isinstance(by_partition, dict):
+            raise BadZnode(path, f"expected an object under {name!r}")
+        lists[name] = {
+            _partition_number(path, key): _replicas(path, replicas, f"{name}, partition {key}")
+            for key, replicas in by_partition.items()
+        }
+        for number, replicas in lists[name].items():
+            strangers = [r for r in replicas if r not in assigned.get(number, ())]
+            if strangers:
+                raise BadZnode(path, f"{name}: {strangers} are not assigned to {number}")
+    adding, removing = lists["adding_replicas"], lists["removing_replicas"]
+    return {
+        number: AssignmentZnode(replicas, adding.get(number, ()), removing.get(number, ()))
+        for number, replicas in assigned.items()
+    }
+
+
+def encode_topic_lists(partitions: Mapping[int, AssignmentZnode]) -> bytes:
+    """Encode `/brokers/topics/T` (version 2).
+
+    >>> encode_topic_lists({0: AssignmentZnode((2, 1), (2,), (1,))})[:49]
+    b'{"version":2,"partitions":{"0":[2,1]},"adding_rep'
+    """
+    ordered = sorted(partitions.items())
+    return _dump(
+        {
+            "version": 2,
+            "partitions": {str(n): list(a.replicas) for n, a in ordered},
+            "adding_replicas": {str(n): list(a.adding) for n, a in ordered if a.adding},
+            "removing_replicas": {str(n): list(a.removing) for n, a in ordered if a.removing},
+        }
+    )
 
 
 def decode_state(path: str, data: bytes) -> StateZnode:

@@ -24,6 +24,7 @@ from reassure_spec.znodes import (
     decode_request,
     decode_state,
     decode_topic,
+    decode_topic_lists,
     encode_reassignment,
     encode_request,
     parse_request_name,
@@ -57,6 +58,7 @@ class ZnodesWorld:
             "record": self._record,
             "state": self._state,
             "topic": self._topic,
+            "lists": self._lists,
             "batch": self._batch,
         }
         return dispatch(handlers, command, arguments)
@@ -118,6 +120,19 @@ class ZnodesWorld:
         except BadZnode as error:
             return _refuse("znode.well-formed", error)
         return "\n".join(_format_assigned(assigned))
+
+    def _lists(self, arguments: Arguments) -> str:
+        """Read a topic's znode with what is being added and removed."""
+        check_arguments(arguments, ("content",))
+        try:
+            lists = decode_topic_lists(topic_path("orders"), arguments["content"].encode())
+        except BadZnode as error:
+            return _refuse("znode.well-formed", error)
+        return "\n".join(
+            f"orders-{number} {format_replicas(each.replicas)} adding "
+            f"{format_replicas(each.adding)} removing {format_replicas(each.removing)}"
+            for number, each in lists.items()
+        )
 
     def _batch(self, arguments: Arguments) -> str:
         """Say how many bytes it takes to ask for this many partitions in this many requests."""
