@@ -26,6 +26,7 @@ from reassure_proofs.formula import (
     remaining,
     subset,
 )
+from reassure_proofs.lag import LAG_THEOREMS
 from reassure_proofs.protocol import PROTOCOL_THEOREMS
 from reassure_proofs.statement import (
     Function,
@@ -574,6 +575,7 @@ _IN_SYNC_THEOREMS: Final = (
 THEOREMS: Final[tuple[Theorem, ...]] = (
     *_DROP_THEOREMS,
     *_IN_SYNC_THEOREMS,
+    *LAG_THEOREMS,
     *PROTOCOL_THEOREMS,
 )
 """Every theorem, in the order of reports."""
