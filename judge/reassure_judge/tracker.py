@@ -31,7 +31,7 @@ from reassure_model.invariants import INVARIANTS
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.owed import Owed, next_write
 from reassure_model.requests import NothingToDo, Refusal, decide_request
-from reassure_model.rules import accept_write, apply_failover, is_drop_held
+from reassure_model.rules import accept_write, apply_failover, compute_drops
 from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Surroundings
 from reassure_model.writes import (
     ChangeIsr,
@@ -70,6 +70,9 @@ class PartitionTracker:
         self._owed_reported: Owed | None = None
         self._recorded_for: int | None = None
         """The request for which the record in flight was written last."""
+        self._spared = False
+        """Whether, at some moment since the change, there was nothing to drop: the controller may
+        have looked then, and have dealt with the change without a write."""
 
     def feed(self, seen: Observation) -> None:
         """Judge one observation and take it over."""
@@ -93,6 +96,10 @@ class PartitionTracker:
                 self._judge(seen, write)
         if self.partition.requests:
             self._note_decision(seen)
+        if not self.partition.drop_due or isinstance(event, ReassignmentWritten):
+            self._spared = False
+        if self.partition.drop_due and not self._spared:
+            self._spared = frozenset() in compute_drops(self.partition, self.readings)
 
     def _find_write(self, seen: Observation) -> Write | None:
         """Say which write of the model this is; None for what is not a controller's or leader's."""
@@ -165,6 +172,11 @@ class PartitionTracker:
             other = accept_write(self.partition, write, around, self.readings)
             if isinstance(other, Accepted):
                 return other
+        if self._spared:
+            dealt_with = replace(self.partition, drop_due=False)
+            other = accept_write(dealt_with, write, seen.around, self.readings)
+            if isinstance(other, Accepted):
+                return other
         if isinstance(write, DeleteRequest) and self._seen.get(write.sequence):
             head = self.partition.requests[0]
             if head.sequence == write.sequence:
@@ -234,11 +246,10 @@ class PartitionTracker:
         """Judge what must be true when the controller has nothing left to do."""
         if self.tainted:
             return
-        owed = next_write(self.partition, around, self.readings)
-        if owed is None and not is_drop_held(self.partition):
-            # The change was dealt with: there was nothing to drop when the controller looked, and
-            # what the in-sync set becomes later makes nothing due.
+        if self._spared:
+            # What the in-sync set became after the controller had looked makes nothing due.
             self.partition = replace(self.partition, drop_due=False)
+        owed = next_write(self.partition, around, self.readings)
         broken = None if owed is None else Rejected(owed.clause, "the controller rests and owes it")
         for invariant in INVARIANTS:
             reason = invariant.find(self.partition)

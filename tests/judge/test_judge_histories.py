@@ -474,6 +474,31 @@ def test_stale_view_of_a_broker_is_not_a_violation(simulation: Any) -> None:
     assert simulation.broken() == [("isr.remove.only-when-due", zxid)]
 
 
+def test_drop_decided_before_a_replica_joined_is_not_owed(make_simulation: Any) -> None:
+    """A controller that found nothing to drop owes nothing because of who joins afterwards."""
+    simulation = make_simulation("kip-236-amended")
+    simulation.start(assigned=(3, 4))
+    in_flight(simulation, 1, 2, 4)
+    simulation.run()
+    simulation.change_isr(3)
+    in_flight(simulation, 2, 1, 3, until=WriteState)
+    simulation.perform(raised(simulation))
+    simulation.change_isr(3, 2)
+    simulation.perform(DeleteRequest(1))
+    simulation.judge.quiesce("")
+    assert simulation.broken() == []
+
+
+def test_drop_that_was_always_due_is_owed(make_simulation: Any) -> None:
+    """A controller that never had a moment with nothing to drop owes the drop."""
+    simulation = make_simulation("kip-236-amended")
+    simulation.start(assigned=(3, 4))
+    in_flight(simulation, 1, 2, 4)
+    simulation.run()
+    in_flight(simulation, 4, 3, until=WriteAssigned)
+    owing(simulation, "drop.carried-out")
+
+
 def test_refused_transactions_change_nothing(simulation: Any) -> None:
     """A transaction that ZooKeeper refused is not an observation."""
     before = simulation.partition
