@@ -315,7 +315,9 @@ def _theorem(
     claim: Any,
     **more: Any,
 ) -> Theorem:
-    return Theorem(name, clause, statement, subject, hypotheses, claim, _PROFILE, largest=3, **more)
+    return Theorem(
+        name, clause, statement, subject, hypotheses, claim, _PROFILE, largest=2, thorough=3, **more
+    )
 
 
 def _refuted(
@@ -349,18 +351,16 @@ LAG_THEOREMS: Final[tuple[Theorem, ...]] = (
         "lag.estimate-never-short",
         "The lag that a leader assumes is never shorter than the lag at the start of the ms.",
         ESTIMATE,
-        (CREDITED_BEFORE, NOT_NEGATIVE),
+        (HISTORY, CREDITED_BEFORE, NOT_NEGATIVE),
         _never_short_at_start,
-        shape=(HISTORY,),
     ),
     _theorem(
         "lag-estimate-one-ms-short",
         "lag.definition",
         "By the end of the millisecond the assumed lag is short by one ms at most.",
         ESTIMATE,
-        (CREDITED_BEFORE, NOT_NEGATIVE),
+        (HISTORY, CREDITED_BEFORE, NOT_NEGATIVE),
         _one_short_at_end,
-        shape=(HISTORY,),
     ),
     _refuted(
         "lag-estimate-never-short-at-end",
@@ -377,7 +377,7 @@ LAG_THEOREMS: Final[tuple[Theorem, ...]] = (
         "Guarantee 2: a follower that lags more than the limit, at the start of the millisecond, "
         "is not in the pseudo-ISR.",
         ESTIMATE,
-        (CREDITED_BEFORE, NOT_NEGATIVE),
+        (HISTORY, NOT_NEGATIVE),
         _lagging_is_out,
     ),
     _refuted(
