@@ -25,6 +25,7 @@ from reassure_model.state import (
     is_target_in_sync,
 )
 from reassure_model.writes import ChangeIsr
+from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList
 
@@ -137,6 +138,7 @@ def enabled(
     return (*actions, Failover())
 
 
+@clause("isr.change.stopped-stays-out")
 def is_stopped(partition: Partition, replica: int, readings: Readings) -> bool:
     """Whether the controller has told an assigned replica to stop, so that it cannot catch up.
 

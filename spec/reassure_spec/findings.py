@@ -430,6 +430,19 @@ _PROTOCOL: Final = (
         "every controller.",
         "scenario requests/refused-and-removed",
     ),
+    Finding(
+        "protocol-9",
+        "A replica that was cut may join again before the assignment is written",
+        KIP_236,
+        ("isr.change.stopped-stays-out", "complete.isr-before-assigned"),
+        (),
+        _BOTH,
+        "[1] -> [2]: 2 leads, 1 is cut, 1 joins, 1 is cut, without end",
+        "Replicas leave the in-sync set before they leave the assignment. The text does not say "
+        "that a stopped replica stays out in between; by the definition of the in-sync set it may "
+        "join as soon as it has caught up.",
+        "scenario reassignment/stopped-replica-stays-out",
+    ),
 )
 
 _MOVE: Final = (

@@ -248,6 +248,7 @@ def count_longest(system: System, readings: Readings, known: dict[System, int]) 
     return known[system]
 
 
+@pytest.mark.clause("isr.change.stopped-stays-out")
 @EACH
 def test_nobody_joins_and_is_taken_out_without_end(scope: Scope, profile: str) -> None:
     """Writes of one controller and replicas catching up come to an end, whatever their order."""

@@ -38,6 +38,7 @@ from reassure_model.system import (
     Return,
     Submit,
     System,
+    is_stopped,
     step,
 )
 from reassure_model.writes import (
@@ -265,6 +266,9 @@ class ReassignmentWorld:
         try:
             outcome = step(system, action, self._readings)
         except NotPossible as error:
+            partition = system.partition
+            if isinstance(action, Join) and is_stopped(partition, action.replica, self._readings):
+                return "rejected by isr.change.stopped-stays-out: it was told to stop"
             raise ScenarioError(str(error)) from error
         if isinstance(outcome, Rejected):
             return f"rejected by {outcome.clause}: {outcome.reason}"
