@@ -124,6 +124,12 @@ class Engine:
         self.visited = Visited()
         if self.checkpoint is not None:
             self.visited.allocate = self.checkpoint.allocate
+        # States written lately, to leave repetitions out before sorting. What is here was written
+        # once and is never lost, so that leaving it out is exact; an initial state fills it.
+        first = np.array(self.layout.pack(model.initial_states[0]), dtype=np.uint64)
+        self.recent: Run = np.tile(first, (1 << kernels.RECENT_BITS, 1))
+        if self.layout.words == 1:
+            self.recent = self.recent.reshape(-1)
         self.generated = 0
         self._resumed = 0
         """Levels that were there when an exploration went on."""
@@ -143,7 +149,10 @@ class Engine:
         nothing, misses = make_run(words, 0), np.empty((0, 2), dtype=np.int64)
         rows, none = nothing.reshape(0, words), np.empty(0, dtype=np.int64)
         kernel = kernels.expand_word if words == 1 else kernels.expand_row
-        kernel(nothing, 0, d.roots, d.codes, d.children, d.clear, d.put, nothing, misses, self.hits)
+        kernel(
+            nothing, 0, d.roots, d.codes, d.children, d.clear, d.put,
+            self.recent, nothing, misses, self.hits,
+        )  # fmt: skip
         kernels.judge(rows, 0, none, d.roots, d.codes, d.children, none, misses)
         return time.perf_counter() - started
 
@@ -182,20 +191,22 @@ class Engine:
         misses = np.empty((MISSES + count, 2), dtype=np.int64)
         hits = np.zeros(len(self.diagrams.clear), dtype=np.int64)
         runs = Visited()
-        start = filled = produced_in_all = 0
+        # Two threads that wrote to one table could each see half of a state of several words.
+        recent = self.recent if self.threads == 1 else self.recent.copy()
+        start = filled = taken = 0
         while start < len(states):
             d = self.diagrams
             if len(hits) < len(d.clear):
                 hits = np.concatenate([hits, np.zeros(len(d.clear) - len(hits), dtype=np.int64)])
-            start, produced, missed = kernel(
+            start, written, steps, missed = kernel(
                 states, start, d.roots[:count], d.codes, d.children, d.clear, d.put,
-                out[filled:], misses, hits,
+                recent, out[filled:], misses, hits,
             )  # fmt: skip
-            filled += produced
-            produced_in_all += produced
+            filled += written
+            taken += steps
             if missed:
                 extra = self._resolve(as_rows(states), misses[:missed], hits)
-                produced_in_all += len(extra)
+                taken += len(extra)
                 if len(extra):
                     runs.add_any(sort_unique(extra if words > 1 else extra.reshape(-1)))
             if filled + count > len(out) or start == len(states):
@@ -204,7 +215,7 @@ class Engine:
                 if self._is_too_late():
                     break
         with self._lock:
-            self.generated += produced_in_all
+            self.generated += taken
             self._add_hits(hits)
         return runs.runs
 

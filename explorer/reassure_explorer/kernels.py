@@ -33,6 +33,9 @@ inlined = cast("Callable[[F], F]", numba.njit(cache=True, nogil=True, inline="al
 
 _ONE = np.uint64(1)
 _BYTE = np.uint64(255)
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+RECENT_BITS = 16
+_RECENT_SHIFT = np.uint64(64 - RECENT_BITS)
 
 
 @compiled
@@ -44,21 +47,24 @@ def expand_word(
     children: Array,
     clear: Array,
     put: Array,
+    recent: Array,
     out: Array,
     misses: Array,
     hits: Array,
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int, int]:
     """Write the successors of states to `out` until the states end or room runs out.
 
-    Answers the first state not expanded, the number of successors and of misses. A miss is a
-    (state, root) whose path is not learned yet.
+    Answers the first state not expanded, the number of states written, of steps taken and of
+    misses. A miss is a (state, root) whose path is not learned yet. `recent` holds, by hash, states
+    that were written before; what is found there is a step and is not written again.
     """
-    produced = 0
+    written = 0
+    taken = 0
     missed = 0
     count = len(roots)
     for i in range(start, len(states)):
-        if produced + count > len(out) or missed + count > len(misses):
-            return i, produced, missed
+        if written + count > len(out) or missed + count > len(misses):
+            return i, written, taken, missed
         state = states[i]
         for root in range(count):
             at: Any = np.int64(roots[root])
@@ -70,14 +76,18 @@ def expand_word(
                 at = np.int64(children[np.int64((code >> np.uint64(32)) + value)])
             if at < -2:
                 leaf = -2 - at
-                out[produced] = (state & ~clear[leaf, 0]) | put[leaf, 0]
-                produced += 1
+                after = (state & ~clear[leaf, 0]) | put[leaf, 0]
+                taken += 1
                 hits[leaf] += 1
+                place = np.int64((after * _SPREAD) >> _RECENT_SHIFT)
+                out[written] = after
+                written += recent[place] != after
+                recent[place] = after
             elif at == -1:
                 misses[missed, 0] = i
                 misses[missed, 1] = root
                 missed += 1
-    return len(states), produced, missed
+    return len(states), written, taken, missed
 
 
 @inlined
@@ -100,30 +110,40 @@ def expand_row(
     children: Array,
     clear: Array,
     put: Array,
+    recent: Array,
     out: Array,
     misses: Array,
     hits: Array,
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int, int]:
     """Do what `expand_word` does, for states of any number of words."""
-    produced = 0
+    written = 0
+    taken = 0
     missed = 0
     count = len(roots)
     for i in range(start, len(states)):
-        if produced + count > len(out) or missed + count > len(misses):
-            return i, produced, missed
+        if written + count > len(out) or missed + count > len(misses):
+            return i, written, taken, missed
         for root in range(count):
             at = walk_row(states, i, np.int64(roots[root]), codes, children)
             if at < -2:
                 leaf = -2 - at
-                for k in range(states.shape[1]):
-                    out[produced, k] = (states[i, k] & ~clear[leaf, k]) | put[leaf, k]
-                produced += 1
+                taken += 1
                 hits[leaf] += 1
+                mixed = np.uint64(0)
+                for k in range(states.shape[1]):
+                    out[written, k] = (states[i, k] & ~clear[leaf, k]) | put[leaf, k]
+                    mixed = (mixed ^ out[written, k]) * _SPREAD
+                place = np.int64(mixed >> _RECENT_SHIFT)
+                known = True
+                for k in range(states.shape[1]):
+                    known = known and recent[place, k] == out[written, k]
+                    recent[place, k] = out[written, k]
+                written += not known
             elif at == -1:
                 misses[missed, 0] = i
                 misses[missed, 1] = root
                 missed += 1
-    return len(states), produced, missed
+    return len(states), written, taken, missed
 
 
 @compiled
