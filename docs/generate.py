@@ -4,10 +4,18 @@ They come from the same records and tables as the code. `make docs` writes them;
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import Final, TypeVar
 
+from reassure_conformance.worlds.kafka42 import format_effect as format_move_effect
+from reassure_conformance.worlds.kip455 import format_effect as format_shipped_effect
+from reassure_conformance.worlds.reassignment import format_write
+from reassure_model import kafka42, kip455, system
+from reassure_model.outcome import Accepted
+from reassure_model.owed import next_write
+from reassure_model.state import LeaderAndIsr
 from reassure_model.tables import (
     DROP_PATH,
     PARTITION_TABLES,
@@ -15,7 +23,8 @@ from reassure_model.tables import (
 )
 from reassure_spec.clauses import load_clauses
 from reassure_spec.findings import FINDINGS
-from reassure_spec.readings import PROFILES, READINGS
+from reassure_spec.readings import PROFILES, READINGS, get_profile
+from reassure_spec.znodes import ReplicaList
 
 HERE: Final = Path(__file__).parent
 _NOTE: Final = "<!-- Written by `make docs`. Do not edit. -->"
@@ -137,11 +146,101 @@ def render_state_machines() -> str:
     )
 
 
+_FROM: Final = (1, 2, 3)
+_TO: Final = (4, 5, 6)
+_STEP: Final = ("what is done", "assigned", "leader", "in sync", "leader epoch")
+Row = tuple[str, str, str, str, str]
+
+
+def _row(what: str, assigned: ReplicaList, leader: int, isr: ReplicaList, epoch: int) -> Row:
+    return (what, str(list(assigned)), str(leader), str(list(isr)), str(epoch))
+
+
+def _walk_first() -> Iterator[Row]:
+    """Yield the seven steps of the first reassignment, with all four repairs of its readings."""
+    readings, joined = get_profile("kip-236-amended"), False
+    move = kafka42.make_move(_FROM, frozenset(_FROM + _TO))
+    move = replace(move, path=_TO, wanted=_TO)
+    while True:
+        effect = kafka42.next_effect(move, readings)
+        if effect is not None:
+            move, what = kafka42.apply_effect(move, effect), format_move_effect(effect)
+        elif not joined:
+            move, what, joined = replace(move, isr=_FROM + _TO), "the target catches up", True
+        else:
+            return
+        yield _row(what, move.assigned, move.leader, move.isr, move.leader_epoch)
+
+
+def _walk_requests() -> Iterator[Row]:
+    """Yield the writes of KIP-236 from request to completion."""
+    readings, targets = get_profile("kip-236"), list(_TO)
+    state: system.System = system.make_system(_FROM, _FROM + _TO)
+    actions: list[system.Action] = [system.Controller(), system.Submit(_TO)]
+    while True:
+        owed = next_write(state.partition, state.around, readings)
+        action = actions.pop(0) if actions else system.Controller()
+        what = f"{type(action).__name__.lower()} {list(_TO)}"
+        if isinstance(action, system.Controller) and owed is None:
+            if not targets:
+                return
+            action = system.Join(targets.pop(0))
+            what = f"{action.replica} catches up"
+        elif isinstance(action, system.Controller) and owed is not None:
+            what = format_write(owed.write, state.partition)
+        outcome = system.step(state, action, readings)
+        assert isinstance(outcome, Accepted)
+        state = outcome.state
+        here = state.partition.state or LeaderAndIsr(-1, 0, 0, ())
+        assigned = state.partition.assigned or ()
+        yield _row(what, assigned, here.leader, here.isr, here.leader_epoch)
+
+
+def _walk_shipped() -> Iterator[Row]:
+    """Yield the phases of a shipped controller, with the target in the old znode."""
+    shipped, joined = kip455.make_shipped(_FROM, frozenset(_FROM + _TO)), False
+    shipped = replace(shipped, entry=_TO, unread=True)
+    while True:
+        effect, before = kip455.next_effect(shipped), shipped
+        if effect is not None:
+            outcome = kip455.step(shipped, system.Controller())
+            assert isinstance(outcome, Accepted)
+            shipped = outcome.state
+            what = format_shipped_effect(effect, before, shipped).partition(": leader")[0]
+        elif not joined:
+            shipped, what, joined = replace(shipped, isr=_FROM + _TO), "the target catches up", True
+        else:
+            return
+        yield _row(what, shipped.assigned, shipped.leader, shipped.isr, shipped.leader_epoch)
+
+
+def render_worked_moves() -> str:
+    """Return the same move under three protocols, effect by effect."""
+    return _page(
+        "One move under three protocols",
+        f"From {list(_FROM)} to {list(_TO)}, led by {_FROM[0]}, with nothing going wrong. A crash",
+        "can fall between any two lines.",
+        "",
+        "## KAFKA-42 with its four repairs",
+        "",
+        *_table(_STEP, _walk_first()),
+        "",
+        "## KIP-236",
+        "",
+        *_table(_STEP, _walk_requests()),
+        "",
+        "## Shipped controllers (KIP-455), by the old znode",
+        "",
+        *_table(_STEP, _walk_shipped()),
+    )
+
+
 PAGES: Final = {
     "clauses.md": render_clauses,
     "findings.md": render_findings,
     "readings.md": render_readings,
     "figures/state-machines.md": render_state_machines,
+    "figures/worked-moves.md": render_worked_moves,
 }
 """The generated pages, by path below docs/."""
 

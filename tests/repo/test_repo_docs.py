@@ -8,7 +8,13 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("clauses.md", "findings.md", "readings.md", "figures/state-machines.md")
+PAGES = (
+    "clauses.md",
+    "findings.md",
+    "readings.md",
+    "figures/state-machines.md",
+    "figures/worked-moves.md",
+)
 
 
 def load_generator() -> ModuleType:
