@@ -403,6 +403,7 @@ def prove(names: tuple[str, ...], replication_factor: int, timeout_s: float, for
 @click.option("--list", "listed", is_flag=True, help="List the scopes.")
 @click.option("--engine", default="derived", show_default=True, metavar="derived|plain")
 @click.option("--keep-going", is_flag=True, help="Go on after the first violation.")
+@click.option("--minimise-faults", is_flag=True, help="Prefer stories with fewer faults.")
 @click.option("--liveness", is_flag=True, help="Check as well that fair runs settle.")
 @click.option("--threads", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--states", type=click.IntRange(1), help="Stop after so many states.")

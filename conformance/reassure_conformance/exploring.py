@@ -38,6 +38,7 @@ def run_explore(options: Mapping[str, Any], progress: Progress) -> Exploration:
         readings=options["readings"],
         budget=budget,
         keep_going=options["keep_going"],
+        minimise=options["minimise_faults"],
         liveness=options["liveness"],
         threads=options["threads"],
         directory=options["directory"],

@@ -41,12 +41,14 @@ from reassure_explorer.runs import (
     store_level,
 )
 from reassure_explorer.tracing import Trace, trace_action, trace_check
+from reassure_explorer.values import FieldValues
 
 BUFFER_STATES: Final = 1 << 18
 MISSES: Final = 128
 CHECKED_PER_LEVEL: Final = 2
 PARALLEL_FROM: Final = 4096
 """A level with fewer states is not worth splitting between threads."""
+COUNT_VALUES_TO: Final = 5_000_000
 TRACED_TWICE: Final = 8
 """Every so many paths one is traced a second time."""
 
@@ -467,6 +469,15 @@ class Engine:
         self._is_too_late()
         return self.unfinished
 
+    def _count_values(self, distinct: int) -> dict[str, int] | None:
+        """Return the number of values of each field; None where there are very many states."""
+        if distinct > COUNT_VALUES_TO:
+            return None
+        values = FieldValues(self.layout)
+        for level in self.levels:
+            values.add(level.restore())
+        return values.count()
+
     def _report(self, distinct: int, compiling: float) -> ExploreResult:
         invariants, goals = self.model.invariants, self.model.goals
         violations: list[Violation] = []
@@ -495,7 +506,11 @@ class Engine:
             seconds_compiling=compiling,
             plain_runs=self.diagrams.paths,
             bytes_per_state=max(self.bytes, self._peak_bytes) / distinct,
-            details={"words": self.layout.words, "bits": self.layout.bits},
+            details={
+                "words": self.layout.words,
+                "bits": self.layout.bits,
+                "values": self._count_values(distinct),
+            },
         )
 
 

@@ -1,7 +1,7 @@
 """The front door: explore a standard scope and say what was found, in words or as JSON."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -139,6 +139,7 @@ def explore(
     readings: Mapping[str, str] | None = None,
     budget: Budget | None = None,
     keep_going: bool = False,
+    minimise: bool = False,
     liveness: bool = False,
     threads: int = 1,
     directory: Path | None = None,
@@ -146,7 +147,8 @@ def explore(
 ) -> Exploration:
     """Explore a standard scope.
 
-    `readings` overrides readings of the profile, by dotted name. With `liveness` fair runs are
+    `readings` overrides readings of the profile, by dotted name. With `minimise` stories use as few
+    faults as will do, even where that makes them longer. With `liveness` fair runs are
     looked at as well, for which the whole graph must fit into memory. With `directory` the derived
     engine keeps states on disk and goes on where an exploration stopped there. `progress` is called
     after each level by the derived engine.
@@ -170,6 +172,11 @@ def explore(
         )
     else:
         raise UnknownEngine(f"there is no engine {engine!r}; the engines are: {', '.join(ENGINES)}")
+    if minimise and result.violations:
+        from reassure_explorer.minimise import minimise_faults
+
+        fewer = tuple(minimise_faults(model, violation) for violation in result.violations)
+        result = replace(result, violations=fewer)
     live = None
     if liveness:
         from reassure_explorer.liveness import check_liveness

@@ -141,6 +141,8 @@ class Model:
     goals: tuple[Goal, ...] = ()
     settled: Callable[[Any], bool] | None = None
     """What fair runs come to again and again (liveness); None where nothing is claimed."""
+    faults: tuple[str, ...] = ()
+    """Fields that count down how many faults of a kind may still happen."""
 
     def __post_init__(self) -> None:
         bad = [f for f in self.fields if not f.isidentifier() or keyword.iskeyword(f)]

@@ -190,6 +190,7 @@ class Logs:
                 Invariant(clause, partial(_find, find, self)) for clause, find in INVARIANTS.items()
             ),
             goals=tuple(Goal(goal, partial(_find, test, self)) for goal, test in GOALS.items()),
+            faults=tuple(LIMITED.values()),
         )
 
 

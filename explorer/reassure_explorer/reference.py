@@ -429,6 +429,7 @@ class Reference:
             ),
             goals=tuple(Goal(g.name, partial(self.is_reached, g)) for g in invariants.GOALS),
             settled=self.is_settled,
+            faults=tuple(name for name in self._limited if name != "requests_left"),
         )
 
 

@@ -99,9 +99,8 @@ _ALL: Final = (
     ),
     _reference(
         "large",
-        "four brokers, a partition on two; four requests of four kinds, three deaths, three lags, "
-        "two failovers",
-        World(4, ((1, 2),), _ask((2, 3), (3, 4), (1, 4), (1, 2)), Limits(4, 3, 3, 2), queue=3),
+        "four brokers, a partition on two; five requests, four deaths, three lags, three failovers",
+        World(4, ((1, 2),), _ask((2, 3), (3, 4), (1, 2)), Limits(5, 4, 3, 3)),
     ),
     _reference(
         "restless",

@@ -171,6 +171,22 @@ def test_counters_have_the_counts_of_arithmetic() -> None:
         assert result.verdict is Verdict.HOLDS
 
 
+def test_values_of_fields_are_counted() -> None:
+    """For each field the number of different values among the states reached is told."""
+
+    def lengthen(state: Any, entry: int) -> Any:
+        return state.replace(queue=(*state.queue, entry)) if len(state.queue) < 3 else None
+
+    model = Model(
+        "values",
+        {"unused": Int(0, 9), "queue": SequenceOf(Int(0, 2), 3), "fixed": Int(4, 4)},
+        ({"unused": 0, "queue": (), "fixed": 4},),
+        (Action("lengthen", lengthen, (0, 1, 2)),),
+    )
+    values = explore_derived(model).details["values"]
+    assert values == {"unused": 1, "queue": 1 + 3 + 9 + 27, "fixed": 1}
+
+
 def test_two_threads_answer_as_one() -> None:
     """Large levels that are split between threads give the same counts."""
     model = make_counter(300)

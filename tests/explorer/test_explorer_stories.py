@@ -12,9 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 from reassure_conformance.cli import cli
+from reassure_explorer.derived import explore_derived
 from reassure_explorer.explore import explore, get_model
 from reassure_explorer.graph import draw_graph
-from reassure_explorer.interface import ModelError
+from reassure_explorer.interface import Action, Int, Invariant, Model, ModelError
+from reassure_explorer.minimise import count_faults, minimise_faults
 from reassure_explorer.result import Story, Verdict
 from reassure_explorer.simulate import NO_PROOF, simulate
 from reassure_explorer.stepper import make_page
@@ -120,6 +122,40 @@ def test_graph_merges_states_that_are_alike() -> None:
         draw_graph(model, ["nothing"])
     with pytest.raises(ModelError, match="take fewer fields"):
         draw_graph(model, list(model.fields))
+
+
+def test_fewer_faults_are_preferred_to_fewer_steps() -> None:
+    """The shortest story falls; the one with the fewest faults walks, and takes longer."""
+    model = Model(
+        "cliff",
+        {"height": Int(0, 4), "falls_left": Int(0, 1)},
+        ({"height": 4, "falls_left": 1},),
+        (
+            Action("walk", lambda s, _: s.replace(height=s.height - 1) if s.height else None),
+            Action(
+                "fall",
+                lambda s, _: s.replace(height=0, falls_left=0) if s.falls_left else None,
+            ),
+        ),
+        (Invariant("high", lambda s: "at the bottom" if s.height == 0 else None),),
+        faults=("falls_left",),
+    )
+    (violation,) = explore_derived(model).violations
+    assert [step.action for step in violation.story.steps] == ["fall"]
+    fewer = minimise_faults(model, violation)
+    assert [step.action for step in fewer.story.steps] == ["walk"] * 4
+    assert (count_faults(model, violation), count_faults(model, fewer)) == (1, 0)
+
+
+def test_loss_of_records_needs_no_lag() -> None:
+    """The shortest story of a loss has a lag in it; without any fault it takes six steps."""
+    (shortest,) = explore("logs", profile="kafka-4485").result.violations
+    assert [step.action for step in shortest.story.steps] == ["lag", "append", "advance"]
+    exploration = explore("logs", profile="kafka-4485", minimise=True)
+    (violation,) = exploration.result.violations
+    assert violation.invariant == shortest.invariant
+    assert not {"lag", "remove"} & {step.action for step in violation.story.steps}
+    assert len(violation.story.steps) == 6
 
 
 def test_walks_find_what_is_broken_and_never_claim_more() -> None:
