@@ -1,10 +1,11 @@
 """What holds under which reading, found by looking at every case within a small scope.
 
 A row is one guarantee under one choice of readings: it holds within the scope, or the smallest
-counterexample is shown. Four families: the drop rule, by enumeration of its arguments; one
+counterexample is shown. Five families: the drop rule, by enumeration of its arguments; one
 partition under KIP-236 with everything around it; the first reassignment with a death or an
-interruption and a failover; logs and high watermarks across elections. Where it takes states, they
-are gone through breadth first, so that the first story found is a shortest one.
+interruption and a failover; shipped controllers; logs and high watermarks across elections. Where
+it takes states, they are gone through breadth first, so that the first story found is a shortest
+one.
 
 Findings that a scenario shows are checked by telling the scenario to the model: `shown` where it
 runs as written, under the readings it names.
@@ -14,7 +15,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import permutations
+from itertools import permutations, product
 from typing import Final, TypeVar
 
 from reassure_conformance import display
@@ -27,7 +28,8 @@ from reassure_conformance.scenarios import (
     scenarios_folder,
 )
 from reassure_conformance.worlds.kafka42 import Node, iterate_successors
-from reassure_model import kafka42, replication, system
+from reassure_conformance.worlds.kip455 import iterate_successors as iterate_shipped
+from reassure_model import kafka42, kip455, replication, system
 from reassure_model.drop import compute_drop
 from reassure_model.invariants import INVARIANTS, Invariant
 from reassure_model.outcome import Accepted
@@ -317,6 +319,57 @@ def _find_problem(find: Callable[[kafka42.Move], str | None], node: Node) -> str
     return find(node.move)
 
 
+# Shipped controllers ----------------------------------------------------------------------------
+
+_SHIPPED: Final = {
+    "shipped.isr.without-deleted": "deleted-in-sync",
+    "shipped.leader.holds-committed": "empty-leader",
+    "shipped.isr.within-assigned": "outside-assigned",
+    "shipped.assigned.holds-committed": "emptied-assignment",
+    "shipped.change.led": "leaderless",
+    "shipped.cancel.no-strays": "stray",
+}
+"""The problem behind each clause."""
+_CALLS: Final = ((None,), ((2, 4),))
+"""What a second call asks for: a cancel, or another target."""
+
+
+def _iterate_shipped(
+    node: tuple[kip455.Shipped, int, int, int], calls: tuple[ReplicaList | None, ...]
+) -> Iterator[tuple[kip455.Action, tuple[kip455.Shipped, int, int, int]]]:
+    """Yield what the calls, deaths and failovers that are left allow; nobody returns."""
+    shipped, *left = node
+    for action, after in iterate_shipped(shipped, calls):
+        kinds = (kip455.Alter, system.Die, system.Failover)
+        rest = [n - isinstance(action, kind) for n, kind in zip(left, kinds, strict=True)]
+        if min(rest) >= 0:
+            yield action, (after, rest[0], rest[1], rest[2])
+
+
+def judge_shipped(depth: int) -> Iterator[Guarantee]:
+    """Yield what must never be under a shipped controller, with a second call and a fault."""
+    scope = f"2 moves, a second call, 1 fault, {depth} steps"
+
+    def make(find: Find[kip455.Shipped]) -> Find[tuple[kip455.Shipped, int, int, int]]:
+        return lambda node: find(node[0])
+
+    checks = {name: make(kip455.PROBLEMS[problem]) for name, problem in _SHIPPED.items()}
+    found: dict[str, tuple[str, tuple[object, ...]]] = {}
+    for assigned, target in (((1,), (2, 3)), ((1, 2), (3, 4))):
+        begun = kip455.step(
+            kip455.make_shipped(assigned, frozenset({1, 2, 3, 4})), kip455.Alter(target)
+        )
+        assert isinstance(begun, Accepted)
+        for calls, faults in product(_CALLS, ((1, 0), (0, 1))):
+            successors = partial(_iterate_shipped, calls=calls)
+            stories = find_stories((begun.state, 1, *faults), successors, checks, depth)
+            for name, story in stories.items():
+                if name not in found or len(story[1]) < len(found[name][1]):
+                    found[name] = story
+    for clause_id in checks:
+        yield Guarantee(clause_id, "kafka-zk", scope, _tell(found.get(clause_id)))
+
+
 # Logs across elections --------------------------------------------------------------------------
 
 _LOGS: Final = ("hw.over-stored-isr", "hw.served-from", "isr.entry", "follower.truncation")
@@ -374,7 +427,7 @@ def _format(action: object) -> str:
 @cache
 def compute_guarantees() -> tuple[Guarantee, ...]:
     """Return every guarantee under every choice of readings; takes a few seconds."""
-    return (*judge_drop(), *judge_protocol(12), *judge_move(16), *judge_logs(8))
+    return (*judge_drop(), *judge_protocol(12), *judge_move(16), *judge_shipped(20), *judge_logs(8))
 
 
 def check_finding(finding: Finding) -> str:

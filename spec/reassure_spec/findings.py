@@ -1074,9 +1074,9 @@ _SHIPPED: Final = (
         (),
         _KAFKA_ZK,
         "[1,2] -> [3,4], 3 joins, 1 dies and 3 leads; change to [2,4]: nobody leads, 2 could",
-        "Elections are held in step B3, for dead leaders and by a new controller. A leader that "
-        "is stopped in step U3 is none of them, and without a leader the target never gets in "
-        "sync.",
+        "Elections are held in step B3, for dead leaders, for preferred ones and by a new "
+        "controller. A leader that is stopped in step U3 is none of them, and without a leader the "
+        "target never gets in sync.",
         "scenario kafka-zk/change-leaves-nobody-leading",
     ),
     Finding(

@@ -246,8 +246,6 @@ class Story:
     legacy: Legacy
     clients: tuple[Action, ...]
     failovers: int = 1
-    joins: int = 3
-    """Replicas that may still catch up; one that is taken out could join again without end."""
 
 
 def iterate_successors(story: Story, readings: Readings) -> Iterator[tuple[Action, Story]]:
@@ -258,7 +256,7 @@ def iterate_successors(story: Story, readings: Readings) -> Iterator[tuple[Actio
     actions += story.clients[:1]
     for key, partition in story.legacy.partitions:
         flight, state = partition.reassignment, partition.state
-        if flight is not None and state is not None and story.joins:
+        if flight is not None and state is not None:
             assigned = [r for r in flight.target if r in (partition.assigned or ())]
             out = (r for r in assigned if r not in state.isr)
             waiting = (r for r in out if not is_stopped(partition, r, readings))
@@ -272,8 +270,7 @@ def iterate_successors(story: Story, readings: Readings) -> Iterator[tuple[Actio
         assert not isinstance(outcome, Rejected), (action, outcome)
         clients = story.clients[1:] if action in story.clients[:1] else story.clients
         left = story.failovers - isinstance(action, Failover)
-        joins = story.joins - isinstance(action, On)
-        yield action, Story(outcome.state, clients, left, joins)
+        yield action, Story(outcome.state, clients, left)
 
 
 CLIENTS: Final = (

@@ -33,6 +33,8 @@ def get_row(clause: str, under: str) -> Guarantee:
         ("top.bounds-assigned", "kip-236, top.recorded=each-change", "assigned [1, 2, 3, 4]"),
         ("move.leader.holds-committed", "kafka-42", "8 steps"),
         ("move.leader.holds-committed", "kafka-42, all four repairs", ""),
+        ("shipped.change.led", "kafka-zk", "15 steps"),
+        ("shipped.leader.holds-committed", "kafka-zk", ""),
         ("log.committed-kept", "kafka-4485", "4 steps: append 0; lag 1; advance 0; elect 1"),
         ("log.committed-kept", "kip-236-amended", ""),
     ],
