@@ -112,14 +112,15 @@ def next_for_change(partition: Partition, around: Surroundings, readings: Readin
     assert assigned is not None and flight is not None
     if is_drop_held(partition):
         return None
-    drop = find_drop(partition, readings)
+    added = tuple(replica for replica in flight.target if replica not in assigned)
+    late = bool(added) and readings.drop_evaluated == "after-expansion"
+    drop = () if late else find_drop(partition, readings)
     if drop:
         if state is not None and any(replica in drop for replica in state.isr):
             isr = tuple(replica for replica in state.isr if replica not in drop)
             return Owed(_raised(state, around, state.leader, isr), "drop.carried-out")
         kept = tuple(replica for replica in assigned if replica not in drop)
         return Owed(WriteAssigned(kept), "drop.carried-out")
-    added = tuple(replica for replica in flight.target if replica not in assigned)
     if added:
         return Owed(WriteAssigned(assigned + added), "expand.carried-out")
     if partition.announce_due and state is not None:
