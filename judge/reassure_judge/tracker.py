@@ -31,7 +31,7 @@ from reassure_model.invariants import INVARIANTS
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.owed import Owed, next_write
 from reassure_model.requests import NothingToDo, Refusal, decide_request
-from reassure_model.rules import accept_write, apply_failover, compute_drops
+from reassure_model.rules import accept_write, apply_failover, compute_drops, is_drop_held
 from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Surroundings
 from reassure_model.writes import (
     ChangeIsr,
@@ -98,7 +98,7 @@ class PartitionTracker:
             self._note_decision(seen)
         if not self.partition.drop_due or isinstance(event, ReassignmentWritten):
             self._spared = False
-        if self.partition.drop_due and not self._spared:
+        if self.partition.drop_due and not self._spared and not is_drop_held(self.partition):
             self._spared = frozenset() in compute_drops(self.partition, self.readings)
 
     def _find_write(self, seen: Observation) -> Write | None:

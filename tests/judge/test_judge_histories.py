@@ -489,6 +489,24 @@ def test_drop_decided_before_a_replica_joined_is_not_owed(make_simulation: Any) 
     assert simulation.broken() == []
 
 
+def test_drop_that_waits_for_a_leader_stays_due(make_simulation: Any) -> None:
+    """A change recorded without a leader has its drop once there is one, across moments of rest."""
+    simulation = make_simulation("kip-236-amended")
+    simulation.start()
+    simulation.submit(3, 4)
+    simulation.run()
+    simulation.change_isr(1)
+    simulation.die(1)
+    simulation.submit(2, 3)
+    simulation.run()
+    assert len(simulation.partition.assigned) == 4
+    registration = znodes.encode_broker("127.0.0.1", 9092, 0)
+    simulation.write(Create(znodes.broker_path(1), registration, ephemeral=True), session=1)
+    simulation.run()
+    assert simulation.broken() == []
+    assert simulation.partition.assigned == (1, 2, 3)
+
+
 def test_drop_that_was_always_due_is_owed(make_simulation: Any) -> None:
     """A controller that never had a moment with nothing to drop owes the drop."""
     simulation = make_simulation("kip-236-amended")
