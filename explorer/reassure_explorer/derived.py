@@ -191,13 +191,17 @@ class Engine:
         count = len(self.instances)
         out = make_run(words, max(BUFFER_STATES, 2 * count))
         misses = np.empty((MISSES + count, 2), dtype=np.int64)
-        hits = np.zeros(len(self.diagrams.clear), dtype=np.int64)
+        with self._lock:
+            d = self.diagrams.freeze()
+        hits = np.zeros(len(d.clear), dtype=np.int64)
         runs = Visited()
         # Two threads that wrote to one table could each see half of a state of several words.
         recent = self.recent if self.threads == 1 else self.recent.copy()
         start = filled = taken = 0
         while start < len(states):
-            d = self.diagrams
+            if d.paths != self.diagrams.paths:
+                with self._lock:
+                    d = self.diagrams.freeze()
             if len(hits) < len(d.clear):
                 hits = np.concatenate([hits, np.zeros(len(d.clear) - len(hits), dtype=np.int64)])
             start, written, steps, missed = kernel(

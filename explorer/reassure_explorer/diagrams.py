@@ -11,6 +11,7 @@ not a deterministic function of what it reads, and is refused.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -41,6 +42,19 @@ def _grow(array: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
     return grown
 
 
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    """The diagrams at one instant, as a kernel takes them; later learning does not change them."""
+
+    paths: int
+    """Paths learned so far."""
+    roots: I32
+    codes: U64
+    children: I32
+    clear: U64
+    put: U64
+
+
 class Diagrams:
     """The diagrams of a model's action instances and checks.
 
@@ -62,6 +76,17 @@ class Diagrams:
         self._firsts: list[int] = []
         self._used = 0
         self._known_leaves: dict[tuple[int, tuple[str, ...], tuple[int, ...]], int] = {}
+
+    def freeze(self) -> Arrays:
+        """Return the diagrams as they are now.
+
+        Roots and children are changed in place when a path is learned, so they are copied: a kernel
+        in another thread would come to nodes and leaves that its other arrays do not have. These
+        only ever grow, and what is there stays.
+        """
+        return Arrays(
+            self.paths, self.roots.copy(), self.codes, self.children.copy(), self.clear, self.put
+        )
 
     def walk(self, root: int, words: Words) -> int:
         """Return the leaf (`LEAF - n`) that a state comes to, or MISSING."""

@@ -1,8 +1,8 @@
 """Stories with fewer faults: what is still broken when less may go wrong.
 
 The shortest story may use a fault where a longer one needs none. A model names the fields that
-count its faults down; they are given less to begin with, the smallest sums first, until an invariant is
-broken again.
+count its faults down; they are given less to begin with, the smallest sums first, until an
+invariant is broken again.
 """
 
 from collections.abc import Iterator

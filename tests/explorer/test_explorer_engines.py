@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reassure_explorer import kernels, runs
-from reassure_explorer.derived import EngineError, explore_derived
+from reassure_explorer.derived import Engine, EngineError, explore_derived
 from reassure_explorer.diagrams import NotDeterministic
+from reassure_explorer.explore import get_model
 from reassure_explorer.interface import (
     Action,
     Choice,
@@ -200,6 +201,30 @@ def test_parts_expanded_by_threads_find_the_same_states(monkeypatch: pytest.Monk
     monkeypatch.setattr("reassure_explorer.derived.PARALLEL_FROM", 8)
     model = make_counter(60)
     assert summarise(explore_derived(model, threads=4)) == summarise(explore_derived(model))
+
+
+def test_threads_that_learn_at_the_same_time_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that learn paths while others walk the diagrams find what one thread finds."""
+    monkeypatch.setattr("reassure_explorer.derived.PARALLEL_FROM", 16)
+    for scope in ("small", "logs"):
+        _, model = get_model(scope, "kip-236-amended")
+        expected = summarise(explore_derived(model))
+        assert all(summarise(explore_derived(model, threads=4)) == expected for _ in range(3))
+
+
+def test_frozen_diagrams_are_not_changed_by_learning() -> None:
+    """What a kernel walks stays as it is, and complete in itself, while paths are learned."""
+    engine = Engine(make_counter())
+    layout, model = engine.layout, engine.model
+    engine.find_leaf(0, layout.pack(model.initial_states[0]))
+    frozen = engine.diagrams.freeze()
+    before = [frozen.roots.tolist(), frozen.children.tolist()]
+    for left in range(6):
+        words = layout.pack(model.state_type(left=left, right=5 - left))
+        engine.find_leaf(0, words)
+        engine.find_leaf(1, words)
+    assert [frozen.roots.tolist(), frozen.children.tolist()] == before
+    assert engine.diagrams.children[: len(frozen.children)].tolist() != before[1]
 
 
 @pytest.mark.parametrize("explore", [explore_plain, explore_derived])
