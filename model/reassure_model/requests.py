@@ -157,3 +157,16 @@ def decide_request(
             f"min.insync.replicas is {around.min_insync_replicas}",
         )
     return New()
+
+
+def settle_conflicts(decisions: tuple[Decision, ...], readings: Readings) -> tuple[Decision, ...]:
+    """Return what becomes of the partitions of one request, given what each comes to by itself.
+
+    Partitions are independent (reading request.conflict); under the other value one refusal refuses
+    the whole request.
+    """
+    refused = next((each for each in decisions if isinstance(each, Refusal)), None)
+    if refused is None or readings.request_conflict == "per-partition":
+        return decisions
+    whole = Refusal(refused.clause, f"the whole request is refused: {refused.reason}")
+    return tuple(each if isinstance(each, Refusal) else whole for each in decisions)

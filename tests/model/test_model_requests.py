@@ -4,9 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from reassure_model.requests import Change, New, NothingToDo, Refusal, decide_request
+from reassure_model.requests import (
+    Change,
+    New,
+    NothingToDo,
+    Refusal,
+    decide_request,
+    settle_conflicts,
+)
 from reassure_model.state import Partition, Reassignment, Request, Surroundings
-from reassure_spec.readings import Readings, get_profile
+from reassure_spec.readings import Readings, get_profile, override_readings
 
 AROUND = Surroundings(frozenset({1, 2, 3}), frozenset({1, 2, 3, 4}))
 CALM = Partition((1, 2))
@@ -106,3 +113,14 @@ def test_unknown_and_dead_brokers_wait_where_read_so() -> None:
     """A dead broker is waited for as written, and an unknown one where the reading says wait."""
     assert decide((1, 4)) == New()
     assert decide((1, 9), readings=Readings(target_unknown_broker="wait")) == New()
+
+
+@pytest.mark.parametrize(("value", "refused"), [("per-partition", 1), ("whole-request", 3)])
+def test_refusal_of_one_partition(value: str, refused: int) -> None:
+    """One bad partition is refused alone, or with the others of its request where it is read so."""
+    readings = override_readings(Readings(), {"request.conflict": value})
+    bad = Refusal("request.refuse.empty-target", "no replica")
+    settled = settle_conflicts((New(), bad, NothingToDo("request.no-op.nothing-started")), readings)
+    assert sum(isinstance(each, Refusal) for each in settled) == refused
+    assert settled[1] == bad
+    assert settle_conflicts((New(), New()), readings) == (New(), New())

@@ -24,7 +24,13 @@ from reassure_model.identity import Identity, compare_identity, follow_record
 from reassure_model.invariants import INVARIANTS
 from reassure_model.outcome import Rejected
 from reassure_model.owed import next_write
-from reassure_model.requests import NothingToDo, Refusal, decide_request
+from reassure_model.requests import (
+    Decision,
+    NothingToDo,
+    Refusal,
+    decide_request,
+    settle_conflicts,
+)
 from reassure_model.rules import accept_write, compute_drops
 from reassure_model.state import LeaderAndIsr, Partition, Reassignment
 from reassure_model.system import (
@@ -112,6 +118,14 @@ def format_write(write: Write, partition: Partition) -> str:
             return f"request {sequence} removed"
 
 
+def _format_decision(decision: Decision) -> str:
+    if isinstance(decision, Refusal):
+        return f"refused by {decision.clause}: {decision.reason}"
+    if isinstance(decision, NothingToDo):
+        return f"nothing to do by {decision.clause}"
+    return type(decision).__name__.lower()
+
+
 class ReassignmentWorld:
     """Partitions on a few brokers."""
 
@@ -149,6 +163,7 @@ class ReassignmentWorld:
             "owed": self._show_owed,
             "drops": self._show_drops,
             "decide": self._show_decision,
+            "decide-all": self._show_decisions,
             "invariants": self._show_invariants,
             "remember": self._remember,
             "recall": self._recall,
@@ -360,11 +375,25 @@ class ReassignmentWorld:
             return "no request waits"
         request = system.partition.requests[0]
         decision = decide_request(request, system.partition, system.around, self._readings)
-        if isinstance(decision, Refusal):
-            return f"refused by {decision.clause}: {decision.reason}"
-        if isinstance(decision, NothingToDo):
-            return f"nothing to do by {decision.clause}"
-        return type(decision).__name__.lower()
+        return _format_decision(decision)
+
+    def _show_decisions(self, arguments: Arguments) -> str:
+        """Say what the oldest waiting request would come to for each partition that it names."""
+        check_arguments(arguments)
+        heads = {
+            n: s.partition.requests[0] for n, s in self._systems.items() if s.partition.requests
+        }
+        oldest = min((request.sequence for request in heads.values()), default=None)
+        names = [name for name, request in heads.items() if request.sequence == oldest]
+        alone = []
+        for name in names:
+            system = self._systems[name]
+            alone.append(
+                decide_request(heads[name], system.partition, system.around, self._readings)
+            )
+        settled = settle_conflicts(tuple(alone), self._readings)
+        lines = [f"{n}: {_format_decision(d)}" for n, d in zip(names, settled, strict=True)]
+        return "\n".join(lines) or "no request waits"
 
     def _show_invariants(self, arguments: Arguments) -> str:
         check_arguments(arguments, (), ("partition",))
