@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ import numpy.typing as npt
 
 from reassure_explorer import kernels
 from reassure_explorer.checkpoint import Checkpoint, Saved, compute_key
-from reassure_explorer.diagrams import LEAF, MISSING, NO, YES, Diagrams, NotDeterministic
+from reassure_explorer.diagrams import LEAF, MISSING, NO, YES, Arrays, Diagrams, NotDeterministic
 from reassure_explorer.interface import Model, ModelError, Noted
 from reassure_explorer.packing import Layout, Words
 from reassure_explorer.result import Budget, ExploreResult, Story, StoryStep, Violation
@@ -48,6 +49,9 @@ MISSES: Final = 128
 CHECKED_PER_LEVEL: Final = 2
 PARALLEL_FROM: Final = 4096
 """A level with fewer states is not worth splitting between threads."""
+STATES_PER_PATH: Final = 400
+"""A level is split only if it has so many states for each path learned in the level before: Python
+learns in one thread at a time, and the others would wait for it."""
 COUNT_VALUES_TO: Final = 5_000_000
 TRACED_TWICE: Final = 8
 """Every so many paths one is traced a second time."""
@@ -133,6 +137,8 @@ class Engine:
         if self.layout.words == 1:
             self.recent = self.recent.reshape(-1)
         self.generated = 0
+        self._learned = 0
+        """Paths learned before the level that is being expanded."""
         self._resumed = 0
         """Levels that were there when an exploration went on."""
         self._actions_before: Counter[str] = Counter()
@@ -184,24 +190,25 @@ class Engine:
 
     # Expanding -------------------------------------------------------------------------------
 
-    def expand(self, states: Run) -> list[Run]:
-        """Return the successors of states as runs, repetitions between runs included."""
+    def expand(self, states: Run, *, alone: bool = True) -> list[Run]:
+        """Return the successors of states as runs, repetitions between runs included.
+
+        `alone` says that no other thread expands states at the same time.
+        """
         words = self.layout.words
         kernel = kernels.expand_word if words == 1 else kernels.expand_row
         count = len(self.instances)
         out = make_run(words, max(BUFFER_STATES, 2 * count))
         misses = np.empty((MISSES + count, 2), dtype=np.int64)
-        with self._lock:
-            d = self.diagrams.freeze()
+        d = self._get_arrays(alone=alone)
         hits = np.zeros(len(d.clear), dtype=np.int64)
         runs = Visited()
         # Two threads that wrote to one table could each see half of a state of several words.
-        recent = self.recent if self.threads == 1 else self.recent.copy()
+        recent = self.recent if alone else self.recent.copy()
         start = filled = taken = 0
         while start < len(states):
-            if d.paths != self.diagrams.paths:
-                with self._lock:
-                    d = self.diagrams.freeze()
+            if d.paths != self.diagrams.paths or alone:
+                d = self._get_arrays(alone=alone)
             if len(hits) < len(d.clear):
                 hits = np.concatenate([hits, np.zeros(len(d.clear) - len(hits), dtype=np.int64)])
             start, written, steps, missed = kernel(
@@ -224,6 +231,12 @@ class Engine:
             self.generated += taken
             self._add_hits(hits)
         return runs.runs
+
+    def _get_arrays(self, *, alone: bool) -> Arrays | Diagrams:
+        if alone:
+            return self.diagrams
+        with self._lock:
+            return self.diagrams.freeze()
 
     def _add_hits(self, hits: npt.NDArray[np.int64]) -> None:
         if len(hits) > len(self.hits):
@@ -260,14 +273,15 @@ class Engine:
 
     def _next_level(self, frontier: Run) -> Run:
         """Return the states one step away that were never seen before."""
-        parts = [frontier]
-        if self.threads > 1 and len(frontier) >= PARALLEL_FROM:
+        learned, self._learned = self.diagrams.paths - self._learned, self.diagrams.paths
+        many = len(frontier) >= max(PARALLEL_FROM, STATES_PER_PATH * learned)
+        if self.threads > 1 and many:
             parts = np.array_split(frontier, 4 * self.threads)
-        if len(parts) == 1:
-            runs = self.expand(frontier)
-        else:
+            expand = partial(self.expand, alone=False)
             with ThreadPoolExecutor(self.threads) as pool:
-                runs = [run for made in pool.map(self.expand, parts) for run in made]
+                runs = [run for made in pool.map(expand, parts) for run in made]
+        else:
+            runs = self.expand(frontier)
         pending = sum(run.nbytes for run in runs)
         self._peak_bytes = max(self._peak_bytes, self.bytes + pending)
         return self.visited.subtract_from(merge_all(runs, self.layout.words))
