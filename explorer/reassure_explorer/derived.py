@@ -125,7 +125,7 @@ class Engine:
         )
         names = [action.describe(parameter) for action, parameter in self.instances]
         names += [f"check {c.name}" for c in model.checks]
-        self.diagrams = Diagrams(self.layout, names)
+        self.diagrams = Diagrams(self.layout, names, len(self.instances))
         self.levels: list[StoredLevel] = []
         self.visited = Visited()
         if self.checkpoint is not None:
@@ -455,6 +455,8 @@ class Engine:
         saved, levels = loaded
         self.generated, self.levels = saved.generated, list(levels)
         self._resumed = len(self.levels)
+        # The diagrams begin empty again, so the first level has all to learn: as if much was.
+        self._learned = -saved.generated
         self._found = {c: (depth, tuple(words)) for c, depth, words in saved.found}
         self._actions_before.update(saved.actions)
         self._notes_before.update(saved.notes)

@@ -58,11 +58,12 @@ class Arrays:
 class Diagrams:
     """The diagrams of a model's action instances and checks.
 
-    `names` describes each root, for messages.
+    `names` describes each root, for messages; the first `actions` roots are action instances, the
+    others checks.
     """
 
-    def __init__(self, layout: Layout, names: Sequence[str]) -> None:
-        self.layout, self.names = layout, tuple(names)
+    def __init__(self, layout: Layout, names: Sequence[str], actions: int) -> None:
+        self.layout, self.names, self.actions = layout, tuple(names), actions
         self.roots: I32 = np.full(len(self.names), MISSING, dtype=np.int32)
         self.codes: U64 = np.zeros(1024, dtype=np.uint64)
         """For each node: first child << 32 | word << 16 | shift << 8 | width."""
@@ -143,7 +144,7 @@ class Diagrams:
     def _find_leaf(self, root: int, path: Trace) -> int:
         if path.writes is None:
             return LEAF - NO
-        if not path.writes and self.names[root].startswith("check "):
+        if root >= self.actions:
             return LEAF - YES
         clear, put = [0] * self.layout.words, [0] * self.layout.words
         for number, value in path.writes.items():

@@ -183,7 +183,11 @@ class SetOf(Domain):
     def write(self, first: int, value: Any) -> Mapping[int, int]:
         """Write the members that differ where the set was made from this very field."""
         if isinstance(value, LazySet) and value.first == first and value.domain == self:
-            return {first + self.members.index(m): int(v) for m, v in value.changed.items()}
+            strangers = [m for m, v in value.changed.items() if v and m not in self.places]
+            if strangers:
+                raise OutOfRange(f"{strangers[0]!r} is none of {list(self.members)}")
+            changed = value.changed.items()
+            return {first + self.places[m]: int(v) for m, v in changed if m in self.places}
         return Domain.write(self, first, value)
 
 

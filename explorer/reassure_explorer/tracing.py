@@ -59,6 +59,14 @@ class TracedState:
             raise AttributeError(f"model {self._layout.model.name} has no field {name!r}")
         return domain.read(self._recorder, self._layout.first[name])
 
+    def __eq__(self, other: object) -> bool:
+        raise ModelError(
+            f"model {self._layout.model.name} compares whole states; compare the fields that matter"
+        )
+
+    def __hash__(self) -> int:
+        raise ModelError(f"model {self._layout.model.name} hashes whole states; use fields")
+
     def replace(self, **changes: Any) -> "TracedState":
         """Return this state with some fields changed; nothing is read for it."""
         strangers = sorted(set(changes) - set(self._layout.model.fields))

@@ -237,6 +237,33 @@ def test_overflow_names_field_value_and_state(explore: Callable[[Model], Explore
         explore(model)
 
 
+@pytest.mark.parametrize("explore", [explore_plain, explore_derived])
+def test_stranger_in_a_set_is_out_of_range(explore: Callable[[Model], ExploreResult]) -> None:
+    """A member that a set cannot have is an error; taking away what is not there is none."""
+    fields = {"members": SetOf((1, 2))}
+    away = Action("away", lambda s, p: s.replace(members=s.members - {p}), (1, 9))
+    model = Model("set", fields, ({"members": frozenset({1})},), (away,))
+    assert explore(model).distinct == 2
+    join = Action("join", lambda s, p: s.replace(members=s.members | {p}), (2, 9))
+    with pytest.raises(RangeError, match="field members: 9 is none of"):
+        explore(Model("set", fields, ({"members": frozenset()},), (join,)))
+
+
+def test_comparing_whole_states_is_refused() -> None:
+    """An action that compares states as wholes, and so reads all of them, is refused."""
+    start = make_counter().initial_states[0]
+    model = make_counter(actions=(Action("same", lambda s, p: s if s == start else None),))
+    with pytest.raises(ModelError, match="compare the fields that matter"):
+        explore_derived(model)
+
+
+def test_action_that_changes_nothing_is_a_step() -> None:
+    """A step back to the same state is counted as a step, whatever the action is called."""
+    model = make_counter(actions=(Action("check nothing", lambda s, p: s, (0, 1)),))
+    for result in (explore_plain(model), explore_derived(model)):
+        assert (result.distinct, result.actions) == (1, {"check nothing": 2})
+
+
 def test_initial_value_out_of_range_is_refused() -> None:
     """A model whose first state is out of range is not made."""
     with pytest.raises(RangeError, match="field right: 9"):
