@@ -234,7 +234,7 @@ def _owed_shapes(replication_factor: int) -> Iterator[Shape]:
 
 
 def _plan_shapes(replication_factor: int) -> Iterator[Shape]:
-    yield from _in_flight_shapes(replication_factor)
+    yield from _cut_shapes(replication_factor)
     for assigned, requested in product(range(1, replication_factor + 1), repeat=2):
         yield _partition(assigned, 1, 0, requested)
 

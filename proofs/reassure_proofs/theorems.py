@@ -14,6 +14,12 @@ from typing import Any, Final
 
 from reassure_model.drop import compute_drop
 from reassure_model.insync import compute_high_watermark, compute_isr, compute_pseudo_isr
+from reassure_proofs.contracts import (
+    CONTRACT_THEOREMS,
+    claim_amended_contract,
+    claim_contract,
+)
+from reassure_proofs.elections import ELECTION_THEOREMS
 from reassure_proofs.formula import (
     Truth,
     all_of,
@@ -115,6 +121,17 @@ DROP_AND_TARGET: Final = Subject(
 )
 """The drop rule as written, and the target that it does not look at."""
 
+DROP_TWICE: Final = Subject(
+    "drop-twice",
+    lambda v: (
+        drop_function(_KIP_236)(v),
+        drop_function(_KIP_236)({**v, "isr": v["isr"][::-1]}),
+    ),
+    "the drop rule, with the in-sync set as stored and reversed,",
+    _drop_shapes,
+)
+"""The drop rule as written on two orders of the same in-sync set."""
+
 ASSIGNED_DISTINCT: Final = Hypothesis(
     "assigned-distinct",
     "no replica is assigned twice",
@@ -134,6 +151,16 @@ LEADER_IN_SYNC: Final = Hypothesis(
     "leader-in-sync",
     "the leader is in the in-sync set",
     lambda v: member(v["leader"], v["isr"]),
+)
+LEADER_IS_BROKER: Final = Hypothesis(
+    "leader-is-broker",
+    "the leader is a broker",
+    lambda v: v["leader"] != NO_LEADER,
+)
+TARGET_DISTINCT: Final = Hypothesis(
+    "target-distinct",
+    "no replica is in the target twice",
+    lambda v: distinct(v["target"]),
 )
 TOP_POSITIVE: Final = Hypothesis(
     "top-positive",
@@ -248,7 +275,117 @@ def _target_kept(values: Values, drop: Any) -> Truth:
     return all_of(negate(member(replica, values["target"])) for replica in drop)
 
 
+def _originals_kept(values: Values, drop: Any) -> Truth:
+    is_cancel = (values["top"] == len(values["target"])) & subset(
+        values["target"], values["assigned"]
+    )
+    return implies(is_cancel, _target_kept(values, drop))
+
+
+def _copies_kept(values: Values, drop: Any) -> Truth:
+    """Say that a drop after the expansion takes no target replica that is still copying."""
+    expanded = subset(values["target"], values["assigned"])
+    return implies(
+        expanded,
+        all_of(
+            member(replica, values["isr"]) | negate(member(replica, values["target"]))
+            for replica in drop
+        ),
+    )
+
+
+def _redundancy_kept(values: Values, drop: Any) -> Truth:
+    before, wanted = len(values["isr"]), len(values["target"])
+    after = remaining(values["isr"], drop)
+    return (before <= after) | (wanted <= after)
+
+
+def _same_in_any_order(values: Values, drops: Any) -> Truth:
+    return subset(drops[0], drops[1])
+
+
 _DROP_THEOREMS: Final = (
+    Theorem(
+        "drop-meets-contract",
+        "drop.keep-top",
+        "The numbers that a drop leaves, in sync and otherwise, are those of the contract.",
+        DROP,
+        (ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE, ISR_DISTINCT),
+        claim_contract,
+        "kip-236",
+    ),
+    Theorem(
+        "drop-amended-meets-contract",
+        "drop.protect-target",
+        "The numbers that the amended drop leaves are those of its contract.",
+        DROP_AMENDED,
+        (
+            LEADER_IS_BROKER,
+            LEADER_IN_SYNC,
+            ISR_ASSIGNED,
+            ISR_DISTINCT,
+            ASSIGNED_DISTINCT,
+            TOP_POSITIVE,
+        ),
+        claim_amended_contract,
+        "kip-236-amended",
+        largest=3,
+    ),
+    Theorem(
+        "drop-exclusive-nothing-at-first-request",
+        "drop.slice.inclusive",
+        "With the exclusive slice, nothing is dropped at a first request.",
+        DROP_EXCLUSIVE,
+        (*_SUFFICIENT, FIRST_REQUEST),
+        _nothing_dropped,
+        "kip-236",
+        expected="refuted",
+        finding="drop-2",
+    ),
+    Theorem(
+        "drop-after-expansion-keeps-copies",
+        "drop.before-expansion",
+        "Evaluated after the expansion, a drop takes no replica of the target that is copying.",
+        DROP_AND_TARGET,
+        _SUFFICIENT,
+        _copies_kept,
+        "kip-236",
+        expected="refuted",
+        finding="drop-3",
+    ),
+    Theorem(
+        "drop-cancel-keeps-originals",
+        "drop.protect-target",
+        "As written, a change back to an original assignment drops none of its replicas.",
+        DROP_AND_TARGET,
+        _SUFFICIENT,
+        _originals_kept,
+        "kip-236",
+        expected="refuted",
+        finding="drop-6",
+    ),
+    Theorem(
+        "drop-keeps-redundancy",
+        "drop.protect-target",
+        "As written, a drop leaves as many replicas in sync as there were or the target asks for.",
+        DROP_AND_TARGET,
+        (*_SUFFICIENT, TARGET_DISTINCT),
+        _redundancy_kept,
+        "kip-236",
+        expected="refuted",
+        finding="drop-8",
+    ),
+    Theorem(
+        "drop-same-in-any-order",
+        "drop.rank.leader-isr-rest",
+        "The order in which the in-sync set is stored makes no difference to the drop.",
+        DROP_TWICE,
+        _SUFFICIENT,
+        _same_in_any_order,
+        "kip-236",
+        expected="refuted",
+        finding="drop-15",
+    ),
     Theorem(
         "drop-leader-kept",
         "drop.leader-kept",
@@ -453,12 +590,17 @@ def _evaluation_shapes(replication_factor: int) -> Iterator[Shape]:
         }
 
 
-def evaluate(values: Values) -> tuple[Any, Any, Any]:
-    """Run the model's three definitions in their order: pseudo-ISR, high watermark, ISR."""
+def evaluate_with(values: Values, define: Callable[..., Any]) -> tuple[Any, Any, Any]:
+    """Run the three definitions in their order, with `define` for the in-sync set."""
     replicas, offsets = values["replicas"], values["offsets"]
     pseudo_isr = compute_pseudo_isr(replicas, values["lags_ms"], values["lag_ms_max"])
     high_watermark = compute_high_watermark(values["high_watermark"], replicas, offsets, pseudo_isr)
-    return pseudo_isr, high_watermark, compute_isr(replicas, offsets, pseudo_isr, high_watermark)
+    return pseudo_isr, high_watermark, define(replicas, offsets, pseudo_isr, high_watermark)
+
+
+def evaluate(values: Values) -> tuple[Any, Any, Any]:
+    """Run the model's three definitions in their order: pseudo-ISR, high watermark, ISR."""
+    return evaluate_with(values, compute_isr)
 
 
 EVALUATION: Final = Subject(
@@ -576,6 +718,8 @@ THEOREMS: Final[tuple[Theorem, ...]] = (
     *_DROP_THEOREMS,
     *_IN_SYNC_THEOREMS,
     *LAG_THEOREMS,
+    *CONTRACT_THEOREMS,
+    *ELECTION_THEOREMS,
     *PROTOCOL_THEOREMS,
 )
 """Every theorem, in the order of reports."""

@@ -1,0 +1,168 @@
+"""A reviewer's own rule, held against the theorems in place of the model's.
+
+A candidate is a plain Python function, named as `module:function`. What it is shows in the names of
+its parameters, which are those of the model's function:
+
+* a drop rule takes `assigned, leader, isr, top` and perhaps `target`, and returns the replicas to
+  drop;
+* a leader selector takes `assigned, isr, live` and returns a leader, or None;
+* a definition of the in-sync set takes `replicas, offsets, pseudo_isr, high_watermark` and returns
+  the replicas in sync.
+
+It is run on symbolic values as the model's own functions are, and what it may not do is the same
+(see `reassure_proofs.symex`). What is proved of it is proved of every input up to the bound; where
+it fails the smallest counterexample says how.
+"""
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from reassure_proofs.elections import selector_function
+from reassure_proofs.runner import TheoremResult, summarise_records
+from reassure_proofs.statement import Function, Subject, Theorem, Values
+from reassure_proofs.tasks import group_theorems, split_hypotheses
+from reassure_proofs.theorems import evaluate_with, get_theorems
+
+Candidate = Callable[..., Any]
+
+_DROP: Final = ("assigned", "leader", "isr", "top")
+_SELECTOR: Final = ("assigned", "isr", "live")
+_IN_SYNC: Final = ("replicas", "offsets", "pseudo_isr", "high_watermark")
+
+
+class CandidateError(ValueError):
+    """A candidate that cannot be found, or whose parameters say nothing of what it is."""
+
+
+def load_candidate(name: str) -> Candidate:
+    """Return the function that `module:function` names, looked for from the working directory too.
+
+    Raises CandidateError where there is none.
+    """
+    module_name, _, function_name = name.partition(":")
+    if not module_name or not function_name:
+        raise CandidateError(f"{name!r} names no function; write it as module:function")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise CandidateError(f"module {module_name!r} cannot be imported: {error}") from error
+    candidate = getattr(module, function_name, None)
+    if not callable(candidate):
+        raise CandidateError(f"module {module_name!r} has no function {function_name!r}")
+    found: Candidate = candidate
+    return found
+
+
+def recognise(candidate: Candidate) -> str:
+    """Return what a candidate is by its parameters: `drop`, `selector` or `in-sync`.
+
+    Raises CandidateError where they fit nothing.
+    """
+    names = tuple(inspect.signature(candidate).parameters)
+    if names in (_DROP, (*_DROP, "target")):
+        return "drop"
+    for kind, wanted in (("selector", _SELECTOR), ("in-sync", _IN_SYNC)):
+        if names == wanted:
+            return kind
+    expected = "; ".join(", ".join(each) for each in ((*_DROP, "[target]"), _SELECTOR, _IN_SYNC))
+    raise CandidateError(
+        f"the parameters {', '.join(names)} are those of no rule; expected one of: {expected}"
+    )
+
+
+def _as_drop(candidate: Candidate) -> Function:
+    takes_target = "target" in inspect.signature(candidate).parameters
+
+    def function(values: Values) -> Any:
+        arguments = [values[name] for name in _DROP]
+        if takes_target:
+            arguments.append(values["target"])
+        return tuple(candidate(*arguments))
+
+    return function
+
+
+def _as_in_sync(candidate: Candidate) -> Function:
+    return lambda values: evaluate_with(values, lambda *given: tuple(candidate(*given)))
+
+
+_MAKE: Final[Mapping[str, Callable[[Candidate], Function]]] = {
+    "drop": _as_drop,
+    "selector": selector_function,
+    "in-sync": _as_in_sync,
+}
+_HELD: Final[Mapping[str, tuple[str, ...]]] = {
+    "drop": ("drop", "drop-amended"),
+    "selector": ("select-offline",),
+    "in-sync": ("in-sync-evaluation",),
+}
+"""The subjects whose theorems a candidate of each kind is held against."""
+_CONTRACTS: Final = ("drop-meets-contract", "drop-amended-meets-contract")
+"""Not promises of a document, but how the model's own rule goes about it."""
+
+
+def find_theorems(candidate: Candidate, profile: str = "kip-236") -> tuple[Theorem, ...]:
+    """Return the theorems of a profile that a candidate has to satisfy, about the candidate."""
+    kind = recognise(candidate)
+    function = _MAKE[kind](candidate)
+    wants_target = "target" in inspect.signature(candidate).parameters
+    found: list[Theorem] = []
+    for theorem in get_theorems():
+        if theorem.subject.name not in _HELD[kind] or theorem.expected != "proved":
+            continue
+        if theorem.name in _CONTRACTS or (kind == "drop" and theorem.profile != profile):
+            continue
+        shapes = theorem.subject.shapes
+        if kind == "drop" and wants_target:
+            from reassure_proofs.theorems import DROP_AMENDED
+
+            shapes = DROP_AMENDED.shapes
+        subject = Subject(
+            "candidate", function, "the candidate", shapes, theorem.subject.bounded, hashable=True
+        )
+        found.append(replace(theorem, subject=subject, layer="candidate"))
+    if not found:
+        raise CandidateError(f"profile {profile!r} has no theorem about a {kind} rule")
+    return tuple(found)
+
+
+def prove_candidate(
+    name: str | Candidate,
+    replication_factor: int = 3,
+    profile: str = "kip-236",
+    timeout_s: float = 60.0,
+) -> list[TheoremResult]:
+    """Return what comes of a candidate's theorems, in this process.
+
+    `name` is `module:function`, or the function itself. Raises CandidateError, and ProofFaultError
+    where the executor is at fault or the candidate does not depend on its arguments alone.
+    """
+    from reassure_proofs.prover import Goal, explore_shape
+    from reassure_proofs.symex import Limits
+
+    candidate = load_candidate(name) if isinstance(name, str) else name
+    theorems = find_theorems(candidate, profile)
+    records: dict[str, list[dict[str, Any]]] = {theorem.name: [] for theorem in theorems}
+    for group in group_theorems(theorems):
+        shared, extra = split_hypotheses(group)
+        goals = [Goal(item.name, item.claim, extra[item.name]) for item in group]
+        for place, shape in enumerate(group[0].shapes(replication_factor)):
+            limits = Limits(seconds=timeout_s)
+            explored = explore_shape(
+                group[0].subject.function, shape, shared, goals, limits, hashable=True
+            )
+            record = {**explored.to_json(), "place": place}
+            for goal in goals:
+                records[goal.name].append(record)
+            goals = [goal for goal in goals if goal.name not in explored.counterexamples]
+            if not goals:
+                break
+    return [summarise_records(item, records[item.name], replication_factor) for item in theorems]

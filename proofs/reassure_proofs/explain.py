@@ -1,0 +1,143 @@
+"""Theorems in words: what is claimed, what it needs, and what happens without.
+
+`explain` is for one theorem. `render_page` is the generated table of all hypotheses; running this
+module writes it:
+
+    python -m reassure_proofs.explain > docs/hypotheses.md
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from reassure_proofs.necessity import SHAPE, NecessityResult, examine_hypotheses
+from reassure_proofs.runner import TheoremResult, prove_all
+from reassure_proofs.statement import THOROUGH, Theorem, describe
+from reassure_proofs.theorems import get_theorems
+
+_LAYERS: Final = {
+    "code": "the model's own code on symbolic values",
+    "contract": "numbers of any size, on a contract that the code is proved to meet",
+    "candidate": "a candidate's code on symbolic values",
+}
+_PAGE_FACTOR: Final = 2
+_ONE_MORE: Final = ("lag-estimate-never-short", "lag-estimate-one-ms-short")
+"""Theorems whose need of a hypothesis shows only with one element more."""
+_ALONE: Final = ("step",)
+"""Subjects that are looked at with single replicas, as the whole would take minutes."""
+
+
+def explain(name: str, replication_factor: int = 2, timeout_s: float = 60.0) -> str:
+    """Return a theorem in words, with the counterexample to each hypothesis that is left out.
+
+    Raises UnknownTheoremError for a name there is not.
+    """
+    (theorem,) = get_theorems([name])
+    (result,) = prove_all([name], replication_factor, timeout_s=timeout_s, processes=1)
+    found: list[NecessityResult] = []
+    if theorem.expected == "proved" and theorem.hypotheses:
+        factor = THOROUGH if name in _ONE_MORE else replication_factor
+        found = examine_hypotheses([name], factor, timeout_s=timeout_s, processes=1)
+    return "\n".join(_explanation(theorem, result, found))
+
+
+def _explanation(
+    theorem: Theorem, result: TheoremResult, found: Sequence[NecessityResult]
+) -> Iterator[str]:
+    yield f"{theorem.name}: {theorem.statement}"
+    yield ""
+    facts = {
+        "clause": theorem.clause,
+        "profile": theorem.profile,
+        "about": f"{theorem.subject.words} ({_LAYERS[theorem.layer]})",
+        "bound": result.bound,
+        "verdict": f"{result.verdict}, expected {theorem.expected}",
+        "finding": theorem.finding,
+        "paths": f"{result.paths}, certified to be all of them" if result.certificate else "",
+        "unknown because": result.reason,
+    }
+    width = max(len(key) for key in facts)
+    yield from (f"  {key:<{width}}  {value}" for key, value in facts.items() if value)
+    if result.counterexample is not None:
+        yield ""
+        yield "It fails for:"
+        yield from _table(result.counterexample)
+    for item in theorem.hypotheses:
+        yield ""
+        yield f"Assumed: {item.sentence} ({item.name})."
+        for told in found:
+            if told.hypothesis == item.name:
+                yield from _without(told)
+    if theorem.shape:
+        yield ""
+        yield "Assumed only to bound the number of paths:"
+        yield from (f"  {item.sentence} ({item.name})" for item in theorem.shape)
+
+
+def _without(told: NecessityResult) -> Iterator[str]:
+    if told.counterexample is None:
+        yield f"  Without it: {told.verdict}. {told.reason}".rstrip()
+        return
+    yield "  Without it the claim fails:"
+    yield from _table(told.counterexample)
+
+
+def _table(counterexample: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a counterexample as a table of two columns."""
+    rows = {name: describe(value) for name, value in counterexample["arguments"].items()}
+    rows["result"] = counterexample["outcome"]
+    width = max(len(name) for name in rows)
+    yield from (f"    {name:<{width}}  {value}" for name, value in rows.items())
+
+
+def examine_page(tier: str) -> list[NecessityResult]:
+    """Return what the page says of a tier, within the bounds of the page."""
+    names = [item.name for item in get_theorems(None, tier) if item.tier == tier]
+    more = [name for name in names if name in _ONE_MORE]
+    alone = [item.name for item in get_theorems(names) if item.subject.name in _ALONE]
+    rest = [name for name in names if name not in (*more, *alone)]
+    found: list[NecessityResult] = []
+    for some, factor in ((rest, _PAGE_FACTOR), (more, THOROUGH), (alone, 1)):
+        if some:
+            found += examine_hypotheses(some, factor, timeout_s=300.0, processes=1)
+    return found
+
+
+def render_section(tier: str) -> str:
+    """Return the tables of one tier as Markdown."""
+    lines: list[str] = []
+    theorem = ""
+    for told in examine_page(tier):
+        if told.theorem.name != theorem:
+            theorem = told.theorem.name
+            lines += ["", f"### {theorem}", "", told.theorem.statement, ""]
+            lines += ["| without | verdict | smallest counterexample |", "|---|---|---|"]
+        sentence = told.counterexample["sentence"] if told.counterexample else ""
+        name = "all that bounds paths" if told.hypothesis == SHAPE else told.hypothesis
+        verdict = told.verdict if told.as_expected else f"{told.verdict} (unexpected)"
+        cells = [f"{name}: {told.sentence}", verdict, f"`{sentence}`" if sentence else ""]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines).strip() + "\n"
+
+
+_TITLES: Final = {"gate": "What every check proves", "full": "The protocol by induction"}
+
+
+def render_page() -> str:
+    """Return the page of all hypotheses as Markdown."""
+    head = [
+        "# Hypotheses",
+        "",
+        "<!-- Written by `python -m reassure_proofs.explain`. Do not edit. -->",
+        "",
+        "Each theorem that is proved, once more without each of its hypotheses. Where the claim",
+        "fails the hypothesis is needed; the smallest counterexample was replayed on the model.",
+        "What is assumed only to bound the number of paths is left out all at once.",
+    ]
+    sections = [f"\n## {title}\n\n{render_section(tier)}" for tier, title in _TITLES.items()]
+    return "\n".join(head) + "\n" + "".join(sections)
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.stdout.write(render_page())
