@@ -6,7 +6,10 @@ them run without Python's lock. Machine code is kept on disk in the user's cache
 (`NUMBA_CACHE_DIR` moves it), so that only the first start ever compiles.
 """
 
+import atexit
 import os
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -21,10 +24,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _choose_cache_directory() -> None:
+    """Keep machine code in the user's cache, or for this session only where that is read-only."""
     config: Any = numba.config
-    if not config.CACHE_DIR:
-        home = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
-        config.CACHE_DIR = str(Path(home) / "reassure" / "numba")
+    if config.CACHE_DIR:
+        return
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    place = home / "reassure" / "numba"
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError:
+        place = Path(tempfile.mkdtemp(prefix="reassure-numba-"))
+        atexit.register(shutil.rmtree, place, ignore_errors=True)
+    config.CACHE_DIR = str(place)
 
 
 _choose_cache_directory()
