@@ -351,33 +351,102 @@ def faults(
 # -- prove and audit
 
 
+def _explain_theorems(names: tuple[str, ...]) -> int:
+    """Print the named theorems in words."""
+    from reassure_proofs.explain import explain
+
+    if not names:
+        raise click.UsageError("--explain needs the name of a theorem; `reassure prove` lists them")
+    click.echo("\n\n".join(explain(name) for name in names))
+    return 0
+
+
+def _prove_code(code: str, replication_factor: int, profile: str, timeout_s: float) -> list[Any]:
+    """Return what comes of a reviewer's own rule."""
+    from reassure_proofs.candidate import CandidateError, prove_candidate
+
+    try:
+        return prove_candidate(code, replication_factor, profile, timeout_s)
+    except CandidateError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _ask_again(
+    names: tuple[str, ...], replication_factor: int, timeout_s: float, progress: "_Progress"
+) -> dict[str, Any]:
+    """Return what another solver says to every question."""
+    from reassure_proofs.opinion import SOLVER, ask_all, has_second_solver, to_json
+    from reassure_proofs.smt import make_scripts
+
+    if not has_second_solver():
+        click.echo(
+            f"{SOLVER} is not installed: no second opinion. Install the extra dev.", err=True
+        )
+        raise SystemExit(EXIT_UNAVAILABLE)
+    scripts = make_scripts(list(names) or None, replication_factor, timeout_s)
+    return to_json(ask_all(scripts, timeout_s, lambda done: progress("second opinion", done, 0)))
+
+
 @cli.command()
 @click.argument("names", nargs=-1, metavar="[THEOREM]...")
 @click.option("--replication-factor", type=click.IntRange(1, 7), default=4, show_default=True)
 @click.option("--timeout", "timeout_s", type=float, default=60.0, show_default=True)
+@click.option("--thorough", is_flag=True, help="Go as far as is bearable; takes minutes.")
+@click.option("--explain", "explained", is_flag=True, help="Say in words what a theorem needs.")
+@click.option("--code", metavar="MODULE:FUNCTION", help="Hold your own rule against the theorems.")
+@click.option(
+    "--profile", default="kip-236", show_default=True, help="With --code: whose theorems."
+)
+@click.option("--second-opinion", is_flag=True, help="Ask cvc5 the same questions again.")
 @_format_option
-def prove(names: tuple[str, ...], replication_factor: int, timeout_s: float, form: str) -> int:
-    """Prove the theorems about the model's own functions."""
+def prove(
+    names: tuple[str, ...],
+    replication_factor: int,
+    timeout_s: float,
+    thorough: bool,
+    explained: bool,
+    code: str | None,
+    profile: str,
+    second_opinion: bool,
+    form: str,
+) -> int:
+    """Prove the theorems about the model's own functions, or about a rule of your own."""
     import time
 
     from reassure_conformance import display
     from reassure_proofs.runner import prove_all, to_json
+    from reassure_proofs.statement import THOROUGH
 
+    if explained:
+        return _explain_theorems(names)
+    factor = THOROUGH if thorough else replication_factor
+    timeout_s = max(timeout_s, 600.0) if thorough else timeout_s
     progress, start = _Progress(), time.monotonic()
+    opinions: dict[str, Any] = {}
     try:
-        results = prove_all(
-            list(names) or None,
-            replication_factor,
-            lambda done, total: progress("proofs", done, total),
-            timeout_s,
-        )
+        if code is not None:
+            results = _prove_code(code, min(factor, 3), profile, timeout_s)
+        else:
+            results = prove_all(
+                list(names) or None,
+                factor,
+                lambda done, total: progress("proofs", done, total),
+                timeout_s,
+                tier="full",
+            )
+        if second_opinion:
+            opinions = _ask_again(names, factor, timeout_s, progress)
     finally:
         progress.stop()
-    body = to_json(results)
+    body = {**to_json(results), **opinions}
     profiles = sorted({theorem["profile"] for theorem in body["theorems"]})
+    verdict = body.pop("verdict")
+    if opinions and verdict == "holds":
+        told = opinions["second_opinion"]
+        verdict = "violated" if told["differs"] else "unknown" if told["unknown"] else "holds"
     document = Document(
         "prove",
-        body.pop("verdict"),
+        verdict,
         time.monotonic() - start,
         body.pop("counts"),
         profile=profiles[0] if len(profiles) == 1 else None,
@@ -393,6 +462,10 @@ def prove(names: tuple[str, ...], replication_factor: int, timeout_s: float, for
             for t in body["theorems"]
             if t["counterexample"]
         ]
+        if opinions:
+            told = opinions["second_opinion"]
+            numbers = ", ".join(f"{told[name]} {name}" for name in ("agrees", "differs", "unknown"))
+            lines.append(f"{told['solver']} on {told['scripts']} questions: {numbers}")
         return "\n".join([*lines, f"{document.verdict.upper()} in {document.seconds:.1f} s"])
 
     return _emit(document, form, render)
