@@ -1,8 +1,10 @@
 """The front door: explore a standard scope and say what was found, in words or as JSON."""
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -167,7 +169,7 @@ def explore(
             budget=budget,
             threads=threads,
             directory=directory,
-            label=repr(chosen),
+            label=f"{chosen} {_hash_rules()}",
             progress=progress,
         )
     else:
@@ -183,6 +185,19 @@ def explore(
 
         live = check_liveness(model)
     return Exploration(scope, profile, chosen, result, live)
+
+
+def _hash_rules() -> str:
+    """Return a digest of the texts that the actions are made of.
+
+    States kept on disk under other rules are of no use, even where the model's shape is the same.
+    """
+    from reassure_explorer import logs, reference, views
+
+    rules = files("reassure_model").iterdir()
+    texts = [rule.read_bytes() for rule in rules if rule.name.endswith(".py")]
+    texts += [Path(str(module.__file__)).read_bytes() for module in (logs, reference, views)]
+    return hashlib.sha256(b"".join(sorted(texts))).hexdigest()
 
 
 def get_model(

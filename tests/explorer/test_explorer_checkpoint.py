@@ -53,3 +53,11 @@ def test_other_exploration_is_refused(tmp_path: Path) -> None:
     (tmp_path / "progress.json").write_text("{", encoding="utf-8")
     with pytest.raises(ForeignCheckpoint, match="start afresh"):
         explore("small", directory=tmp_path)
+
+
+def test_other_rules_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """States kept under rules whose text has changed since are not gone on from."""
+    explore("small", directory=tmp_path, budget=Budget(states=100))
+    monkeypatch.setattr("reassure_explorer.explore._hash_rules", lambda: "other rules")
+    with pytest.raises(ForeignCheckpoint, match="another model"):
+        explore("small", directory=tmp_path)
