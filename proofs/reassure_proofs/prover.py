@@ -433,6 +433,20 @@ def _smallest_model(solver: Any, shape: Shape, values: Values) -> Term:
     model = _ask(solver)
     if model is None:
         raise EngineFault("a violated path has no input that violates it")
+    return _thin_out(solver, values, model)
+
+
+def _thin_out(solver: Any, values: Values, model: Term) -> Term:
+    """Return a model in which no set has a member that it can do without."""
+    sets = {name: value for name, value in values.items() if isinstance(value, SSet)}
+    plain = _plain(values, model) if sets else {}
+    for name, value in sets.items():
+        for number in sorted(plain[name]):
+            absent = z3.Not(value.function(number))
+            fewer = _ask(solver, absent)
+            if fewer is not None:
+                solver.add(absent)
+                model = fewer
     return model
 
 

@@ -5,15 +5,17 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reassure_model.drop import compute_drop, compute_existing, compute_kept
-from reassure_proofs.necessity import NecessityResult, examine_hypotheses
+from reassure_proofs.explain import examine_page, render_page, render_section
+from reassure_proofs.necessity import NecessityResult
 from reassure_proofs.prover import prove
 from reassure_proofs.runner import TheoremResult, prove_all, to_json
-from reassure_proofs.statement import THOROUGH, Hypothesis, Theorem
+from reassure_proofs.statement import Hypothesis, Theorem
 from reassure_proofs.theorems import (
     DROP,
     THEOREMS,
@@ -272,13 +274,21 @@ NEEDED = {
 @pytest.fixture(scope="module")
 def necessity() -> list[NecessityResult]:
     """What becomes of the gate's theorems without each of their hypotheses."""
-    # That a history is in order shows with three changes; everything else shows with two replicas.
-    lags = ["lag-estimate-never-short", "lag-estimate-one-ms-short"]
-    others = [theorem.name for theorem in GATE if theorem.name not in lags]
-    return [
-        *examine_hypotheses(others, replication_factor=2, processes=1),
-        *examine_hypotheses(lags, replication_factor=THOROUGH, processes=1),
-    ]
+    return examine_page("gate")
+
+
+def test_page_of_hypotheses_is_fresh(necessity: list[NecessityResult]) -> None:
+    """The generated table of hypotheses has the gate's theorems as they are now."""
+    page = (Path(__file__).parents[2] / "docs/hypotheses.md").read_text(encoding="utf-8")
+    assert render_section(necessity) in page
+
+
+@pytest.mark.slow
+def test_whole_page_of_hypotheses_is_fresh() -> None:
+    """The generated table of hypotheses is what would be written now."""
+    page = (Path(__file__).parents[2] / "docs/hypotheses.md").read_text(encoding="utf-8")
+    assert render_page() == page
+    assert "unexpected" not in page
 
 
 def test_needed_hypotheses_are_the_known_ones(necessity: list[NecessityResult]) -> None:
