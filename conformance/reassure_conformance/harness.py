@@ -34,6 +34,7 @@ from reassure_judge.verdicts import Violation
 from reassure_spec.readings import get_profile, override_readings
 from reassure_spec.znodes import (
     MAX_ZNODE_BYTES,
+    PERSISTENT_ROOTS,
     REASSIGNMENT_REQUESTS,
     REQUEST_PREFIX,
     ReplicaList,
@@ -171,11 +172,11 @@ class Harness:
     # -- an example, from begin to end
 
     def begin(self, brokers: ReplicaList, name: str = "example") -> Example:
-        """Make a fresh chroot, start brokers and a controller there, and settle."""
+        """Make a fresh chroot with the persistent paths, start brokers and a controller, settle."""
         self.examples += 1
         chroot = f"{self._prefix}-{self.examples:05d}"
         with self._section("zookeeper"):
-            self._write(lambda: self._client.create(chroot, b""))
+            self._write(lambda: self._make_cluster(chroot))
         with self._calling("start"):
             self.adapter.start(self.hosts, chroot, brokers)
         now = Situation(
@@ -188,6 +189,16 @@ class Harness:
         example = Example(Story(name, (), brokers), chroot, now)
         self._settle_and_judge(example)
         return example
+
+    def _make_cluster(self, chroot: str) -> None:
+        paths = dict.fromkeys((chroot,))
+        for root in PERSISTENT_ROOTS:
+            parts = root.split("/")[1:]
+            paths |= {"/".join((chroot, *parts[:n])): None for n in range(1, len(parts) + 1)}
+        transaction = self._client.transaction()
+        for path in paths:
+            transaction.create(path, b"")
+        transaction.commit()
 
     def perform(self, example: Example, step: s.Step) -> Done:
         """Carry out a step, settle, and judge what happened; skip it where it is not possible."""
