@@ -59,6 +59,9 @@ def negation(term: Term) -> Term:
 
 
 def _connected(make: Callable[..., Any], terms: Sequence[Term]) -> Term:
+    if not terms:
+        # An operator of no operands is printed as a word that other solvers take for a name.
+        return z3.BoolVal(make is z3.Z3_mk_and)
     context = z3.main_ctx()
     operands = (z3.Ast * len(terms))(*(term.as_ast() for term in terms))
     return z3.BoolRef(make(context.ref(), len(terms), operands), context)
