@@ -9,6 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, TypeVar
 
+from reassure_conformance.matrix import collect_sources, format_checks
 from reassure_conformance.worlds.kafka42 import format_effect as format_move_effect
 from reassure_conformance.worlds.kip455 import format_effect as format_shipped_effect
 from reassure_conformance.worlds.reassignment import format_write
@@ -23,6 +24,7 @@ from reassure_model.tables import (
 )
 from reassure_spec.clauses import load_clauses
 from reassure_spec.findings import FINDINGS
+from reassure_spec.matrix import make_matrix
 from reassure_spec.readings import PROFILES, READINGS, get_profile
 from reassure_spec.znodes import ReplicaList
 
@@ -42,10 +44,12 @@ def _page(title: str, *lines: str) -> str:
 
 
 def render_clauses() -> str:
-    """Return the list of clauses, by chapter."""
+    """Return the list of clauses, by chapter, with what carries out and checks each."""
     lines: list[str] = []
     chapter = ""
-    for clause in load_clauses().values():
+    sources = collect_sources(HERE.parent / "tests")
+    for row in make_matrix(tuple(load_clauses().values()), sources):
+        clause = row.clause
         if clause.chapter != chapter:
             chapter = clause.chapter
             lines += [f"## {chapter}", ""]
@@ -58,9 +62,17 @@ def render_clauses() -> str:
             f"- Source: {clause.source}",
             f"- Profiles: {', '.join(clause.profiles)}",
             f"- Why: {clause.why}",
+            f"- Checks: {format_checks(row.places)}",
             "",
         ]
-    return _page("Clauses", *lines[:-1])
+    return _page(
+        "Clauses",
+        "*Checks* says what in the model carries a clause out, and what judges, proves, tells,",
+        "plants against or tests it. The judge puts writes to the rules of the model; only what it",
+        "looks at besides is listed as its own. A theorem marked as refuted is expected to be.",
+        "",
+        *lines[:-1],
+    )
 
 
 def render_findings() -> str:

@@ -629,10 +629,10 @@ def spec_findings(form: str) -> int:
 @spec.command("matrix")
 @_format_option
 def spec_matrix(form: str) -> int:
-    """Show where each clause is carried out, proved, judged and planted against."""
-    from reassure_conformance.matrix import COLUMNS, make_matrix
+    """Show where each clause is carried out, judged, proved, told and planted against."""
+    from reassure_conformance.matrix import COLUMNS, MANY, make_matrix
 
-    rows = make_matrix()
+    rows = make_matrix(None if form == "json" else MANY)
     return _spec_verb("matrix", "Matrix", list(COLUMNS), rows, form, clauses=len(rows))
 
 

@@ -1,114 +1,23 @@
 """Every clause is checked somewhere, and nothing checks a clause that there is not."""
 
-import ast
-import importlib
-import pkgutil
-from collections.abc import Iterator
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from reassure_spec.clauses import Clause, get_places, load_clauses
+from reassure_conformance import matrix
+from reassure_conformance.mentions import find_tests_of
+from reassure_spec.clauses import Clause, load_clauses
 from reassure_spec.matrix import Places, Row, find_unchecked, find_unknown, make_matrix
 
 ROOT = Path(__file__).parents[2]
 
 
-def find_registered(room: str) -> Places:
-    """Return where the decorator names clauses in a room."""
-    package = importlib.import_module(room)
-    for module in pkgutil.walk_packages(package.__path__, f"{room}."):
-        importlib.import_module(module.name)
-    return {
-        clause_id: sorted(place for place in places if place.startswith(room))
-        for clause_id, places in get_places().items()
-        if any(place.startswith(room) for place in places)
-    }
-
-
-def find_theorems() -> Places:
-    """Return the theorems of each clause."""
-    from reassure_proofs.theorems import get_theorems
-
-    found: dict[str, list[str]] = {}
-    for theorem in get_theorems(None):
-        found.setdefault(theorem.clause, []).append(theorem.name)
-    return found
-
-
-def find_scenarios() -> Places:
-    """Return the scenarios of each clause."""
-    from reassure_conformance.scenarios import find_scenarios as paths
-    from reassure_conformance.scenarios import read_scenario
-
-    found: dict[str, list[str]] = {}
-    for path in paths():
-        for clause_id in read_scenario(path).clauses:
-            found.setdefault(clause_id, []).append(f"{path.parent.name}/{path.stem}")
-    return found
-
-
-def find_faults() -> Places:
-    """Return the planted faults that each clause is made for."""
-    from reassure_conformance.faultmatrix import EXPECTED
-
-    found: dict[str, list[str]] = {}
-    for fault, clauses in EXPECTED.items():
-        for clause_id in clauses:
-            found.setdefault(clause_id, []).append(fault)
-    return found
-
-
-def read_marks(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield clause id and place of each `pytest.mark.clause` with a literal id in a file."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.clause":
-            for argument in node.args:
-                if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-                    yield argument.value, f"{path.name}:{node.lineno}"
-
-
-def read_literals(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield clause id and place of each text in a file that is the id of a clause."""
-    known = set(load_clauses())
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Constant) and node.value in known:
-            yield str(node.value), f"{path.name}:{node.lineno}"
-
-
-def find_tests() -> Places:
-    """Return the tests that are marked with each clause, or that name it in a table of cases."""
-    found: dict[str, list[str]] = {}
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        for clause_id, place in (*read_marks(path), *read_literals(path)):
-            found.setdefault(clause_id, []).append(place)
-    return found
-
-
-def find_judged() -> Places:
-    """Return where the judge names each clause, in a decorator or in a violation."""
-    found = {
-        clause_id: list(places) for clause_id, places in find_registered("reassure_judge").items()
-    }
-    for path in sorted((ROOT / "judge").rglob("*.py")):
-        for clause_id, place in read_literals(path):
-            found.setdefault(clause_id, []).append(place)
-    return found
-
-
 @cache
-def collect_sources() -> dict[str, Places]:
-    """Return everything that names clauses, by column."""
-    return {
-        "model": find_registered("reassure_model"),
-        "judge": find_judged(),
-        "proof": find_theorems(),
-        "scenario": find_scenarios(),
-        "fault": find_faults(),
-        "test": find_tests(),
-    }
+def collect_sources() -> Mapping[str, Places]:
+    """Return everything that names clauses, by column, tests included."""
+    return matrix.collect_sources(ROOT / "tests")
 
 
 CHECKS = ("proof", "scenario", "fault", "test")
@@ -153,3 +62,51 @@ def test_matrix_notices_gaps(level: str, unchecked: tuple[str, ...]) -> None:
         {"proof": (), "test": ()},
     ]
     assert find_unchecked(found, ("proof", "test")) == unchecked
+
+
+TESTS = """
+import pytest
+
+CASES = [("a.b", 1)]
+TABLE = {"x": CASES}
+KEPT: str = "a.c"
+
+@pytest.mark.parametrize("case", TABLE["x"])
+def test_table(case): ...
+
+@pytest.mark.clause(KEPT)
+def test_constant(): ...
+
+@pytest.mark.clause("a.typo")
+def test_typo(): ...
+
+def test_body():
+    assert explain("a.b")
+"""
+
+
+def test_tests_are_found_by_their_decorators(tmp_path: Path) -> None:
+    """Marks and tables of cases say what a test is about, unknown ids included; a body does not."""
+    path = tmp_path / "test_x.py"
+    path.write_text(TESTS, encoding="utf-8")
+    assert list(find_tests_of(path, {"a.b", "a.c"})) == [
+        ("a.b", "test_x::test_table"),
+        ("a.c", "test_x::test_constant"),
+        ("a.typo", "test_x::test_typo"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("places", "line"),
+    [
+        ({"model": (), "test": ()}, "none"),
+        (
+            {"model": ("a.f", "a.g"), "judge": (), "fault": ("x",)},
+            "model `a.f`, `a.g`; planted faults `x`",
+        ),
+        ({"scenario": ("d/a", "d/b", "d/c", "d/e")}, "scenarios 4, among them `d/a`"),
+    ],
+)
+def test_checks_fit_on_one_line(places: dict[str, tuple[str, ...]], line: str) -> None:
+    """Places are listed column by column, counted where they are many, and absent ones left out."""
+    assert matrix.format_checks(places) == line
