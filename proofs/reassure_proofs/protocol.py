@@ -50,6 +50,7 @@ from reassure_spec.znodes import NO_LEADER
 _PROFILE: Final = "kip-236-amended"
 _READINGS: Final = get_profile(_PROFILE)
 _BOUNDED: Final = "1 to {} replicas assigned, in sync, in a target and in a write"
+_CUT: Final = _BOUNDED + ", not all of them at their largest at once"
 _TRUTH: Final = Parameter(kind="truth")
 _SET: Final = Parameter(kind="set")
 _ID: Final = Parameter(floor=1)
@@ -230,7 +231,8 @@ def _owed_shapes(replication_factor: int) -> Iterator[Shape]:
     for assigned in lengths:
         yield _partition(assigned)
         for isr, target, requested in product(lengths, (0, *lengths), (0, *lengths)):
-            yield _partition(assigned, isr, target, requested)
+            if isr <= assigned and assigned + isr + target + requested <= 3 * replication_factor:
+                yield _partition(assigned, isr, target, requested)
 
 
 def _plan_shapes(replication_factor: int) -> Iterator[Shape]:
@@ -511,11 +513,11 @@ STEP: Final = Subject(
 )
 """One step of any kind: a write that the rules judge, or a failover."""
 OWED: Final = Subject(
-    "owed", take_owed, "the rules on what is owed", _owed_shapes, bounded=_BOUNDED, hashable=True
+    "owed", take_owed, "the rules on what is owed", _owed_shapes, bounded=_CUT, hashable=True
 )
 """The next write that the controller owes, put to the rules."""
 PLAN: Final = Subject(
-    "plan", carry_out, "the controller's plan", _plan_shapes, bounded=_BOUNDED, hashable=True
+    "plan", carry_out, "the controller's plan", _plan_shapes, bounded=_CUT, hashable=True
 )
 """All that the controller owes, carried out."""
 RESUMED: Final = Subject(
@@ -523,7 +525,7 @@ RESUMED: Final = Subject(
     crash_and_resume,
     "the plan cut and resumed",
     _cut_shapes,
-    bounded=_BOUNDED,
+    bounded=_CUT,
     hashable=True,
 )
 """The plan cut at each point and resumed by another controller."""
