@@ -66,6 +66,7 @@ from reassure_spec.znodes import (
     ReplicaList,
     RequestZnode,
     StateZnode,
+    parse_request_name,
 )
 
 SUPPORTED: Mapping[str, frozenset[str]] = {
@@ -241,7 +242,8 @@ def plan_bad_request(context: Context, path: str, reason: str, rules: Rules) -> 
     """Return the steps that remove a request that cannot be read."""
     plan = _Plan(context, rules)
     plan.add(Warn(path, f"{reason}; deleted"))
-    if "malformed-request-kept" in rules.faults:
+    request = parse_request_name(path.rpartition("/")[2]) is not None
+    if request and "malformed-request-kept" in rules.faults:
         plan.add(KeepRequest(path))
     else:
         plan.add(DeleteRequest(point="request.deleted", path=path))
@@ -610,7 +612,8 @@ def _resume(plan: _Plan, key: PartitionKey) -> None:
         plan.enter(key, None)
         return
     topic, partition = key
-    if "top-recomputed-on-failover" in plan.faults:
+    recomputed = "top-recomputed-on-failover" in plan.faults
+    if recomputed and child.top != len(content.assigned):
         plan.add(
             UpdateReassignment(
                 point="failover.child-written",

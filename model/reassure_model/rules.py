@@ -223,9 +223,13 @@ def judge_leader(
     """Judge who leads after the write; answer the clauses that an election was put to."""
     old, flight = partition.state, partition.reassignment
     assert old is not None and partition.assigned is not None
+    leader_live = is_leader_live(old, around)
+    if leader_live and old.leader not in new.isr and new.leader in (old.leader, NO_LEADER):
+        stopped = _find_stopped_leader(partition)
+        if stopped is not None:
+            return stopped
     if new.leader == old.leader:
         return ()
-    leader_live = is_leader_live(old, around)
     offline = select_offline(partition.assigned, old.isr, around.live)
     if new.leader == NO_LEADER:
         if leader_live or offline is not None:
@@ -261,6 +265,16 @@ def judge_leader(
         "election.live",
         "election.assignment-order",
     )
+
+
+def _find_stopped_leader(partition: Partition) -> Rejected | None:
+    """Say why a live leader of a reassignment in flight may not be stopped as an old replica."""
+    old, flight = partition.state, partition.reassignment
+    if old is None or flight is None or old.leader in flight.target or partition.drop_due:
+        return None
+    if is_target_in_sync(partition):
+        return Rejected("complete.leader-in-target", f"leader {old.leader} was stopped")
+    return Rejected("complete.target-in-sync", _missing(partition, flight))
 
 
 def _missing(partition: Partition, flight: Reassignment) -> str:

@@ -143,6 +143,21 @@ def stopped_too_early(simulation: Any) -> int:
     return simulation.perform(raised(simulation, isr=(1,)))
 
 
+def leader_stopped_too_early(simulation: Any) -> int:
+    """Stop the leader as an old replica while the target is not in sync."""
+    in_flight(simulation, 3, 4)
+    simulation.run()
+    return simulation.perform(raised(simulation, leader=-1, isr=(2,)))
+
+
+def leader_stopped_in_office(simulation: Any) -> int:
+    """Stop the leader as an old replica without an election first."""
+    in_flight(simulation, 3, 4)
+    simulation.run()
+    simulation.change_isr(1, 2, 3, 4)
+    return simulation.perform(raised(simulation, isr=(2, 3, 4)))
+
+
 def leader_left_behind(simulation: Any) -> int:
     """Stop an old replica while the other old one still leads."""
     in_flight(simulation, 3, 4)
@@ -313,6 +328,8 @@ BROKEN = {
     record_made_anew: "child.update-in-place",
     completed_too_early: "complete.target-in-sync",
     stopped_too_early: "complete.target-in-sync",
+    leader_stopped_too_early: "complete.target-in-sync",
+    leader_stopped_in_office: "complete.leader-in-target",
     leader_left_behind: "complete.leader-in-target",
     wrong_target_leader: "complete.leader-first-in-sync-target",
     old_replica_kept_in_sync: "complete.isr-before-assigned",
