@@ -224,7 +224,8 @@ def judge_leader(
     old, flight = partition.state, partition.reassignment
     assert old is not None and partition.assigned is not None
     leader_live = is_leader_live(old, around)
-    if leader_live and old.leader not in new.isr and new.leader in (old.leader, NO_LEADER):
+    removed = old.leader in old.isr and old.leader not in new.isr
+    if leader_live and removed and new.leader in (old.leader, NO_LEADER):
         stopped = _find_stopped_leader(partition)
         if stopped is not None:
             return stopped
