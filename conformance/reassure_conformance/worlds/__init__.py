@@ -88,6 +88,20 @@ def check_arguments(
             raise ScenarioError(f"no argument {name!r}; {takes}")
 
 
+def run_to_rest(effect: Callable[[], str | None], limit: int) -> list[str]:
+    """Return what a controller did until it waits, one line for each effect.
+
+    `effect` carries out the next one and answers its line, None where the controller waits. Raises
+    ScenarioError when there are more than `limit`.
+    """
+    lines: list[str] = []
+    while (line := effect()) is not None:
+        lines.append(line)
+        if len(lines) > limit:
+            raise ScenarioError(f"the controller does not come to rest in {limit} effects")
+    return lines
+
+
 def parse_number(name: str, text: str) -> int:
     """Return the number in an argument; `none` is -1, the leader id that says there is none.
 

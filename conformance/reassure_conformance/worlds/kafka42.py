@@ -19,6 +19,7 @@ from reassure_conformance.worlds import (
     format_replicas,
     parse_number,
     parse_replicas,
+    run_to_rest,
 )
 from reassure_model.copies import Append
 from reassure_model.kafka42 import (
@@ -215,11 +216,7 @@ class Kafka42World:
 
     def _run(self, arguments: Arguments) -> str:
         check_arguments(arguments)
-        lines: list[str] = []
-        while (line := self._effect()) is not None:
-            lines.append(line)
-            if len(lines) > LIMIT:
-                raise ScenarioError(f"the controller does not come to rest in {LIMIT} effects")
+        lines = run_to_rest(self._effect, LIMIT)
         return "\n".join([*lines, *self._show({}).splitlines()])
 
     def _report(self, arguments: Arguments, action: Interrupt | Observe) -> str:

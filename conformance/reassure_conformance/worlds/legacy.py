@@ -17,6 +17,7 @@ from reassure_conformance.worlds import (
     format_replicas,
     parse_number,
     parse_replicas,
+    run_to_rest,
 )
 from reassure_conformance.worlds.reassignment import format_partition, format_write
 from reassure_model.legacy import (
@@ -198,12 +199,7 @@ class LegacyWorld:
 
     def _run(self, arguments: Arguments) -> str:
         check_arguments(arguments)
-        lines: list[str] = []
-        while (line := self._effect()) is not None:
-            lines.append(line)
-            if len(lines) > LIMIT:
-                raise ScenarioError(f"the controller does not come to rest in {LIMIT} effects")
-        return "\n".join(lines) or "the controller waits"
+        return "\n".join(run_to_rest(self._effect, LIMIT)) or "the controller waits"
 
     def _show(self, arguments: Arguments) -> str:
         check_arguments(arguments)
