@@ -28,8 +28,8 @@ from reassure_spec.znodes import (
     ReassignmentZnode,
     ReplicaList,
     StateZnode,
-    encode_topic,
     partition_path,
+    replace_assigned,
     topic_path,
 )
 
@@ -73,6 +73,8 @@ class Context:
     known_brokers: set[int] = field(default_factory=set)
     """Brokers that are or ever were registered."""
     topic_versions: MutableMapping[str, int] = field(default_factory=dict)
+    topic_contents: MutableMapping[str, bytes] = field(default_factory=dict)
+    """The znodes of the topics as they stand: a write keeps what it does not change."""
     partitions: MutableMapping[PartitionKey, PartitionContext] = field(default_factory=dict)
     """Changed by `put` and `drop` only, which keep the two indexes that follow."""
     numbers: dict[str, set[int]] = field(default_factory=dict)
@@ -97,6 +99,7 @@ class Context:
         return replace(
             self,
             topic_versions=ChainMap({}, self.topic_versions),
+            topic_contents=ChainMap({}, self.topic_contents),
             partitions=ChainMap({}, self.partitions),
             flying=set(self.flying),
             parents=set(self.parents),
@@ -138,9 +141,7 @@ class Context:
 
     def topic_content(self, key: PartitionKey, assigned: ReplicaList) -> bytes:
         """Return the content of the topic's znode with this partition's assignment replaced."""
-        content = {other[1]: self.partitions[other].assigned for other in self.keys_of([key[0]])}
-        content[key[1]] = assigned
-        return encode_topic(content)
+        return replace_assigned(self.topic_contents[key[0]], key[1], assigned)
 
     def missing_directories(self, key: PartitionKey) -> tuple[str, ...]:
         """Return the paths above the partition's state that do not exist, topmost first."""
@@ -215,6 +216,7 @@ def _apply_to_partition(context: Context, step: _PartitionStep, version: int | N
         case WriteAssigned(assigned=assigned):
             known = context.topic_versions[step.topic] + 1
             context.topic_versions[step.topic] = known if version is None else version
+            context.topic_contents[step.topic] = context.topic_content(key, assigned)
             after = replace(before, assigned=assigned)
         case WriteState(state=state):
             new = before.state_version + 1 if version is None else version

@@ -148,6 +148,7 @@ class Reader:
             return []
         partitions = self._context.partitions
         self._context.topic_versions[topic] = stat.version
+        self._context.topic_contents[topic] = data
         for key in self._context.keys_of([topic]):
             if key[1] not in assignment:
                 self._forget_partition(key, "there is no such partition")
@@ -165,6 +166,7 @@ class Reader:
         """Forget a topic that is gone; its reassignments have become rubbish."""
         self.watched.discard(topic)
         self._context.topic_versions.pop(topic, None)
+        self._context.topic_contents.pop(topic, None)
         for key in self._context.keys_of([topic]):
             self._forget_partition(key, "there is no such topic")
         self._take_directories(topic, None)

@@ -297,6 +297,23 @@ def encode_topic(partitions: Mapping[int, ReplicaList]) -> bytes:
     return _dump({"version": 1, "partitions": content})
 
 
+def replace_assigned(data: bytes, partition: int, assigned: ReplicaList) -> bytes:
+    """Return the content of `/brokers/topics/T`, of any version, with one assignment replaced.
+
+    What else stands there (other partitions, a topic id) is kept as it is. What was being added to
+    or removed from the partition itself goes, as it spoke of the assignment that is replaced.
+
+    >>> replace_assigned(b'{"version":1,"partitions":{"0":[1],"1":[2]}}', 1, (3,))
+    b'{"version":1,"partitions":{"0":[1],"1":[3]}}'
+    """
+    value = json.loads(data)
+    value["partitions"][str(partition)] = list(assigned)
+    for name in ("adding_replicas", "removing_replicas"):
+        if isinstance(value.get(name), dict):
+            value[name].pop(str(partition), None)
+    return _dump(value)
+
+
 def decode_topic_lists(path: str, data: bytes) -> dict[int, AssignmentZnode]:
     """Decode `/brokers/topics/T` (versions 1 to 3) with what is being added and removed.
 

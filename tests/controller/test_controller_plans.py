@@ -36,6 +36,7 @@ from reassure_spec.znodes import (
     ReplicaList,
     RequestZnode,
     StateZnode,
+    encode_topic,
     request_path,
 )
 
@@ -61,6 +62,7 @@ def context(
         brokers={one: LiveBroker(one, 0, "127.0.0.1", 1) for one in live},
         known_brokers={1, 2, 3, 4, 5, 6},
         topic_versions={"t": 20},
+        topic_contents={"t": encode_topic({0: assigned})},
         directories={"/brokers/topics/t/partitions", "/brokers/topics/t/partitions/0"},
     )
     memory.put(KEY, PartitionContext(assigned, state, 30, child, 40, phase))

@@ -1,9 +1,16 @@
 """Whole reassignments on a real ZooKeeper."""
 
+import json
 from typing import Any
 
 from reassure_spec.readings import get_profile
-from reassure_spec.znodes import CONTROLLER_EPOCH, NO_LEADER, ReassignmentZnode, StateZnode
+from reassure_spec.znodes import (
+    CONTROLLER_EPOCH,
+    NO_LEADER,
+    ReassignmentZnode,
+    StateZnode,
+    topic_path,
+)
 
 
 def test_first_controller_raises_the_epoch_to_one(cluster: Any) -> None:
@@ -47,6 +54,24 @@ def test_reassignment_moves_a_partition(cluster: Any) -> None:
     assert (cluster.reassigning(), cluster.requests()) == ([], [])
     assert cluster.brokers[3].leads("t", 0)
     assert cluster.brokers[1].hosted("t", 0) is None
+
+
+def test_moving_a_partition_keeps_what_else_the_topic_znode_says(cluster: Any) -> None:
+    """A topic id and the lists of another protocol are not the controller's to lose."""
+    content = {
+        "version": 3,
+        "topic_id": "c3RpbGwgaGVyZSAoMTYp",
+        "partitions": {"0": [1, 2], "1": [2, 3]},
+        "adding_replicas": {"1": [3]},
+        "removing_replicas": {},
+    }
+    cluster.admin.create(topic_path("orders"), json.dumps(content).encode())
+    controller = cluster.controller()
+    controller.drain()
+    cluster.request({("orders", 0): (2, 1)})
+    controller.drain()
+    found = json.loads(cluster.admin.get(topic_path("orders"))[0])
+    assert found == content | {"partitions": {"0": [2, 1], "1": [2, 3]}}
 
 
 def test_reorder_completes_at_once(cluster: Any) -> None:
