@@ -17,6 +17,7 @@ from reassure_proofs.theorems import get_theorems
 _LAYERS: Final = {
     "code": "the model's own code on symbolic values",
     "contract": "numbers of any size, on a contract that the code is proved to meet",
+    "steps": "every story that the model's steps can tell within a scope",
     "candidate": "a candidate's code on symbolic values",
 }
 _PAGE_FACTOR: Final = 2

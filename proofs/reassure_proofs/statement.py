@@ -52,6 +52,16 @@ Claim: TypeAlias = Callable[[Values, Any], Truth]
 
 
 @dataclass(frozen=True, slots=True)
+class Telling:
+    """A counterexample in the commands of a scenario."""
+
+    commands: tuple[str, ...]
+    """One line each; the first makes the world."""
+    readings: tuple[str, ...] = ()
+    """Readings that are not those of the theorem's profile, as `name=value`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Subject:
     """A function of the model and the shapes in which it is looked at."""
 
@@ -67,6 +77,8 @@ class Subject:
     """What is bounded, in words, with `{}` for the bound."""
     hashable: bool = False
     """Whether the code may put values in sets, see `reassure_proofs.symex.Engine.hashable`."""
+    tell: Callable[[Values], Telling] | None = None
+    """Tells plain arguments as a scenario, None where no world has the commands for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +103,8 @@ class Theorem:
     expected: str = "proved"
     """`proved`, or `refuted` where a document promises what this reading cannot keep."""
     layer: str = "code"
-    """What kind of proof: `code` is the model's own text on symbolic values."""
+    """What kind of proof: `code` is the model's own text on symbolic values, `steps` every story
+    that its steps can tell within a scope."""
     largest: int | None = None
     """Replication factor beyond which the shapes would cost too much, None if there is no such."""
     shape: tuple[Hypothesis, ...] = ()
@@ -104,6 +117,12 @@ class Theorem:
     """`gate` for what every check proves, `full` for what only a whole proof run does."""
 
     @property
+    def scenario(self) -> str:
+        """Return the scenario that the counterexample is, by area and name; "" where none is."""
+        told = self.expected == "refuted" and self.subject.tell is not None
+        return f"counterexamples/{self.name}" if told else ""
+
+    @property
     def assumptions(self) -> tuple[Hypothesis, ...]:
         """Return all that is assumed, needed or not."""
         return (*self.hypotheses, *self.shape)
@@ -111,7 +130,7 @@ class Theorem:
     def bound(self, replication_factor: int) -> str:
         """Return in words what is bounded when proved up to `replication_factor`."""
         words = self.subject.bounded.format(self._cap(replication_factor))
-        return f"{words}; all integers unbounded"
+        return words if self.layer == "steps" else f"{words}; all integers unbounded"
 
     def shapes(self, replication_factor: int) -> tuple[Shape, ...]:
         """Return the shapes to look at, smallest first."""

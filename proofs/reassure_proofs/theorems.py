@@ -44,6 +44,7 @@ from reassure_proofs.statement import (
     Unread,
     Values,
 )
+from reassure_proofs.story_theorems import STORY_THEOREMS
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import NO_LEADER
 
@@ -721,6 +722,7 @@ THEOREMS: Final[tuple[Theorem, ...]] = (
     *CONTRACT_THEOREMS,
     *ELECTION_THEOREMS,
     *PROTOCOL_THEOREMS,
+    *STORY_THEOREMS,
 )
 """Every theorem, in the order of reports."""
 
