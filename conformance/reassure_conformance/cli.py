@@ -478,6 +478,7 @@ def prove(
 @click.option("--keep-going", is_flag=True, help="Go on after the first violation.")
 @click.option("--minimise-faults", is_flag=True, help="Prefer stories with fewer faults.")
 @click.option("--liveness", is_flag=True, help="Check as well that fair runs settle.")
+@click.option("--symmetry", is_flag=True, help="Let brokers and partitions change places.")
 @click.option("--threads", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--states", type=click.IntRange(1), help="Stop after so many states.")
 @click.option("--seconds", type=float, help="Stop after so long.")
@@ -702,6 +703,7 @@ def _exit_code_of(error: BaseException) -> int | None:
         "UnknownScope": EXIT_USAGE,
         "UnknownEngine": EXIT_USAGE,
         "ModelError": EXIT_USAGE,
+        "NotSymmetric": EXIT_USAGE,
         "ForeignCheckpoint": EXIT_USAGE,
         "UnknownReading": EXIT_USAGE,
         "UnknownFault": EXIT_USAGE,

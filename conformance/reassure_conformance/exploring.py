@@ -43,6 +43,7 @@ def run_explore(options: Mapping[str, Any], progress: Progress) -> Exploration:
         threads=options["threads"],
         directory=options["directory"],
         progress=tell,
+        symmetry=options["symmetry"],
     )
 
 

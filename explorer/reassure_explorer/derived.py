@@ -29,6 +29,7 @@ from reassure_explorer import kernels
 from reassure_explorer.checkpoint import Checkpoint, Saved, compute_key
 from reassure_explorer.diagrams import LEAF, MISSING, NO, YES, Arrays, Diagrams, NotDeterministic
 from reassure_explorer.interface import Model, ModelError, Noted
+from reassure_explorer.orbits import Comparison, make_tables
 from reassure_explorer.packing import Layout, Words
 from reassure_explorer.result import Budget, ExploreResult, Story, StoryStep, Violation
 from reassure_explorer.runs import (
@@ -41,12 +42,18 @@ from reassure_explorer.runs import (
     sort_unique,
     store_level,
 )
+from reassure_explorer.symmetry import (
+    make_group,
+    undo_permutations,
+)
 from reassure_explorer.tracing import Trace, trace_action, trace_check
 from reassure_explorer.values import FieldValues
 
 BUFFER_STATES: Final = 1 << 18
 MISSES: Final = 128
 CHECKED_PER_LEVEL: Final = 2
+COMPARED_PER_LEVEL: Final = 1024
+"""States of a level that are held against the group where there is symmetry."""
 PARALLEL_FROM: Final = 4096
 """A level with fewer states is not worth splitting between threads."""
 STATES_PER_PATH: Final = 400
@@ -81,16 +88,18 @@ def explore_derived(
     directory: Path | None = None,
     label: str = "",
     progress: Callable[[Progress], None] | None = None,
+    symmetry: bool = False,
 ) -> ExploreResult:
-    """Visit every reachable state.
+    """Visit every reachable state, or with `symmetry` one of each orbit.
 
     With `directory` visited states are kept on disk, and an exploration that was stopped there goes
     on; `label` names what the model depends on and does not show (see `checkpoint`).
 
     Raises RangeError when a value leaves its range, NotDeterministic for a model that depends on
-    more than its fields, EngineError when the engine contradicts the plain model.
+    more than its fields, NotSymmetric for one that tells apart what it declares to be alike,
+    EngineError when the engine contradicts the plain model.
     """
-    engine = Engine(model, threads, directory, label)
+    engine = Engine(model, threads, directory, label, symmetry)
     return engine.run(keep_going=keep_going, budget=budget or Budget(), progress=progress)
 
 
@@ -111,12 +120,19 @@ class Engine:
     """Diagrams and states of one exploration. `run` may be called once."""
 
     def __init__(
-        self, model: Model, threads: int = 1, directory: Path | None = None, label: str = ""
+        self,
+        model: Model,
+        threads: int = 1,
+        directory: Path | None = None,
+        label: str = "",
+        symmetry: bool = False,
     ) -> None:
         self.model, self.layout, self.threads = model, Layout(model), threads
+        self.group = make_group(model) if symmetry else None
+        self.tables = make_tables(self.group, self.layout)
         self.checkpoint: Checkpoint | None = None
         if directory is not None:
-            key = compute_key(model, label)
+            key = compute_key(model, f"{label} symmetry" if symmetry else label)
             self.checkpoint = Checkpoint(directory, key, self.layout.words)
         self.instances = model.instances
         self.checks: tuple[Callable[[Any], bool], ...] = (
@@ -143,6 +159,8 @@ class Engine:
         """Levels that were there when an exploration went on."""
         self._actions_before: Counter[str] = Counter()
         self._notes_before: Counter[str] = Counter()
+        self._witnesses: list[Words] = []
+        """States from which paths were learned since symmetry was last checked."""
         self.hits: npt.NDArray[np.int64] = np.zeros(256, dtype=np.int64)
         self.unfinished: str | None = None
         self._lock = threading.Lock()
@@ -162,6 +180,10 @@ class Engine:
             self.recent, nothing, misses, self.hits,
         )  # fmt: skip
         kernels.judge(rows, 0, none, d.roots, d.codes, d.children, none, misses)
+        if self.group is not None:
+            kernels.represent(rows, self.tables)
+            kernels.permute(rows, self.tables, 0)
+            kernels.find_leaves(rows, d.roots, d.codes, d.children)
         return time.perf_counter() - started
 
     # Learning --------------------------------------------------------------------------------
@@ -181,6 +203,8 @@ class Engine:
             return leaf
         path = self._trace(root, words)
         leaf = self.diagrams.learn(root, path)
+        if self.group is not None:
+            self._witnesses.append(words)
         if self.diagrams.paths % TRACED_TWICE == 0 and self._trace(root, words) != path:
             raise NotDeterministic(
                 f"model {self.model.name}: {self.diagrams.names[root]} did not do the same when it "
@@ -221,8 +245,10 @@ class Engine:
                 extra = self._resolve(as_rows(states), misses[:missed], hits)
                 taken += len(extra)
                 if len(extra):
+                    kernels.represent(extra, self.tables)
                     runs.add_any(sort_unique(extra if words > 1 else extra.reshape(-1)))
             if filled + count > len(out) or start == len(states):
+                kernels.represent(as_rows(out[:filled]), self.tables)
                 runs.add_any(sort_unique(out[:filled]))
                 filled = 0
                 if self._is_too_late():
@@ -333,6 +359,19 @@ class Engine:
                 if ours != plain:
                     raise EngineError(self._describe_difference(root, state, ours, after))
 
+    def _check_symmetric(self, level: Run) -> None:
+        """Hold states of a level, and those that new paths were learned from, against the group.
+
+        Raises NotSymmetric.
+        """
+        if self.group is None or len(self.group.permutations) == 1:
+            return
+        rows = as_rows(level)
+        some = rows[:: -(-len(rows) // COMPARED_PER_LEVEL)]
+        fresh = np.array(self._witnesses, dtype=np.uint64).reshape(-1, self.layout.words)
+        Comparison(self, self.group).compare(np.concatenate([some, fresh]))
+        self._witnesses.clear()
+
     def _describe_difference(self, root: int, state: Any, ours: Words | None, plain: Any) -> str:
         derived = "not possible" if ours is None else self.layout.unpack(ours)
         return (
@@ -356,14 +395,23 @@ class Engine:
             if before < self._resumed - 1:
                 self._learn(level)
             rows = as_rows(level)
-            target = np.array(words, dtype=np.uint64)
             i, root = kernels.find_source(
-                rows, target, d.roots[:count], d.codes, d.children, d.clear, d.put
+                rows,
+                np.array(words, dtype=np.uint64),
+                d.roots[:count],
+                d.codes,
+                d.children,
+                d.clear,
+                d.put,
+                self.tables,
             )
             if i < 0:
                 raise EngineError(f"nothing of depth {before} leads to {self.layout.unpack(words)}")
             way.append((int(root), words))
             words = tuple(rows[i].tolist())
+        if self.group is not None:
+            orbits = [words, *(after for _, after in way[::-1])]
+            return undo_permutations(self.group, [self.layout.unpack(orbit) for orbit in orbits])
         return self._retell(words, way[::-1])
 
     def _learn(self, level: Run) -> None:
@@ -421,6 +469,7 @@ class Engine:
     def _make_first(self) -> Run:
         packed = [self.layout.pack(state) for state in self.model.initial_states]
         first = np.array(packed, dtype=np.uint64).reshape(len(packed), self.layout.words)
+        kernels.represent(first, self.tables)
         return sort_unique(first.reshape(-1) if self.layout.words == 1 else first)
 
     def _enter(self, frontier: Run) -> None:
@@ -432,6 +481,7 @@ class Engine:
         self.levels.append(level)
         self._judge(frontier)
         self._check_against_plain(frontier)
+        self._check_symmetric(frontier)
         if self.checkpoint is not None:
             self.checkpoint.save(self._make_saved(self.checkpoint.key))
 
@@ -490,8 +540,11 @@ class Engine:
         return self.unfinished
 
     def _count_values(self, distinct: int) -> dict[str, int] | None:
-        """Return the number of values of each field; None where there are very many states."""
-        if distinct > COUNT_VALUES_TO:
+        """Return the number of values of each field; None where there are very many states.
+
+        None as well where one state stands for its orbit: its values are not all there are.
+        """
+        if distinct > COUNT_VALUES_TO or self.group is not None:
             return None
         values = FieldValues(self.layout)
         for level in self.levels:
@@ -530,6 +583,7 @@ class Engine:
                 "words": self.layout.words,
                 "bits": self.layout.bits,
                 "values": self._count_values(distinct),
+                **({} if self.group is None else {"symmetry": self.group.as_json_dict()}),
             },
         )
 

@@ -107,6 +107,8 @@ class Exploration:
             f"  {counts['distinct']:,} states, {steps}, {times} ({result.engine})",
             f"  {counts['invariants']} invariants, {goals}, {len(result.notes)} clauses exercised",
         ]
+        if "symmetry" in result.details:
+            lines.append(f"  {_describe_symmetry(result.details['symmetry'])}")
         if result.unfinished is not None:
             lines.append(f"  not complete: {result.unfinished}; no more than this was looked at")
         lines += [f"  never reached: {g}" for g, depth in result.goals.items() if depth is None]
@@ -116,6 +118,21 @@ class Exploration:
         if self.liveness is not None:
             lines.append(render_liveness(self.liveness))
         return "\n".join(lines)
+
+
+def _describe_symmetry(symmetry: Mapping[str, Any]) -> str:
+    """Say how many permutations were used, and what may change places."""
+    parts = [
+        f"{kind}s {' and '.join(map(str, part))}"
+        for kind, parts in symmetry.items()
+        if kind != "permutations"
+        for part in parts
+        if len(part) > 1
+    ]
+    if not parts:
+        return "symmetry: none; within this scope no two brokers or partitions play the same part"
+    alike = ", ".join(parts)
+    return f"symmetry: {symmetry['permutations']} permutations; {alike} play the same part"
 
 
 def render_liveness(result: "LivenessResult") -> str:
@@ -146,6 +163,7 @@ def explore(
     threads: int = 1,
     directory: Path | None = None,
     progress: Callable[[Any], None] | None = None,
+    symmetry: bool = False,
 ) -> Exploration:
     """Explore a standard scope.
 
@@ -153,13 +171,14 @@ def explore(
     faults as will do, even where that makes them longer. With `liveness` fair runs are
     looked at as well, for which the whole graph must fit into memory. With `directory` the derived
     engine keeps states on disk and goes on where an exploration stopped there. `progress` is called
-    after each level by the derived engine.
+    after each level by the derived engine. With `symmetry` one state stands for all that differ
+    only in which broker, or partition, is which; `liveness` looks at every state all the same.
 
-    Raises UnknownScope, UnknownReading, UnknownEngine, ForeignCheckpoint.
+    Raises UnknownScope, UnknownReading, UnknownEngine, ForeignCheckpoint, NotSymmetric.
     """
     chosen, model = get_model(scope, profile, readings)
     if engine == "plain":
-        result = explore_plain(model, keep_going=keep_going, budget=budget)
+        result = explore_plain(model, keep_going=keep_going, budget=budget, symmetry=symmetry)
     elif engine == "derived":
         from reassure_explorer.derived import explore_derived
 
@@ -171,6 +190,7 @@ def explore(
             directory=directory,
             label=f"{chosen} {_hash_rules()}",
             progress=progress,
+            symmetry=symmetry,
         )
     else:
         raise UnknownEngine(f"there is no engine {engine!r}; the engines are: {', '.join(ENGINES)}")

@@ -17,12 +17,15 @@ place of a loop over brokers, and ask `broker in state.live` in place of copying
 
 Sets answer as frozensets do, sequences as tuples do. `copy a field whole` and `compare by id order`
 are allowed, and cost more or rule out symmetry.
+
+A model may say that some things are alike (`Symmetry`): states that differ only in which of them is
+which are then explored once.
 """
 
 import keyword
 from collections import namedtuple
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -50,9 +53,12 @@ __all__ = [
     "Noted",
     "Option",
     "RangeError",
+    "Rename",
     "SequenceOf",
     "SetOf",
     "State",
+    "Symmetry",
+    "rename_whole",
 ]
 
 
@@ -125,6 +131,34 @@ class Goal:
     reached: Callable[[Any], bool]
 
 
+Rename = Callable[[Any], Any]
+"""From a member of a symmetry to the one that takes its place; anything else stays what it is."""
+
+
+def rename_whole(rename: Rename, value: Any) -> Any:
+    """Rename a value that is a member itself, or none at all."""
+    return rename(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Symmetry:
+    """Things of one kind that may change places: brokers, partitions.
+
+    What is said here is checked while exploring (`symmetry.NotSymmetric`), never trusted.
+    """
+
+    name: str
+    """The kind of thing, in the singular."""
+    members: tuple[Hashable, ...]
+    values: Mapping[str, Callable[[Rename, Any], Any]] = field(default_factory=dict)
+    """For each field that holds members how to rename a value: of a set one member of it, of a
+    sequence one entry, otherwise the value. Fields not named here hold no members."""
+    families: tuple[tuple[str, ...], ...] = ()
+    """Fields that change places with the members: one for each member, in the members' order."""
+    parameters: Mapping[str, Callable[[Rename, Any], Any]] = field(default_factory=dict)
+    """For each action whose parameter holds members how to rename it."""
+
+
 @dataclass(frozen=True)
 class Model:
     """A finite transition system.
@@ -143,6 +177,8 @@ class Model:
     """What fair runs come to again and again (liveness); None where nothing is claimed."""
     faults: tuple[str, ...] = ()
     """Fields that count down how many faults of a kind may still happen."""
+    symmetries: tuple[Symmetry, ...] = ()
+    """What may change places; looked at only where symmetry is asked for."""
 
     def __post_init__(self) -> None:
         bad = [f for f in self.fields if not f.isidentifier() or keyword.iskeyword(f)]
@@ -157,8 +193,27 @@ class Model:
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise ModelError(f"model {self.name}: {twice[0]!r} is the name of two things")
+        for symmetry in self.symmetries:
+            self._check_symmetry(symmetry)
         for state in self.initial_states:
             self.check_range(state, "an initial state")
+
+    def _check_symmetry(self, symmetry: Symmetry) -> None:
+        named = {*symmetry.values, *(name for family in symmetry.families for name in family)}
+        strangers = sorted(named - set(self.fields))
+        strangers += sorted(set(symmetry.parameters) - {action.name for action in self.actions})
+        if strangers:
+            raise ModelError(
+                f"model {self.name}: the symmetry of {symmetry.name}s names {strangers[0]!r}, "
+                "which is neither a field nor an action"
+            )
+        for family in symmetry.families:
+            domains = [self.fields[name] for name in family]
+            if len(family) != len(symmetry.members) or any(d != domains[0] for d in domains):
+                raise ModelError(
+                    f"model {self.name}: {', '.join(family)} cannot change places with the "
+                    f"{symmetry.name}s; give one field for each, all with the same range"
+                )
 
     @property
     def checks(self) -> tuple[Invariant | Goal, ...]:

@@ -192,6 +192,66 @@ def judge(
     return len(states), missed
 
 
+# Orbits ---------------------------------------------------------------------------------------
+
+
+@inlined
+def rename(states: Array, i: int, tables: Any, made: Array) -> None:
+    """Write what row `i` becomes under each permutation to `made`, by word and permutation."""
+    starts, slices, firsts, images = tables
+    made[:] = 0
+    for chunk in range(len(firsts)):
+        value = np.uint64(0)
+        for at in range(starts[chunk], starts[chunk + 1]):
+            word = states[i, slices[at, 0]] >> np.uint64(slices[at, 1])
+            mask = (_ONE << np.uint64(slices[at, 2])) - _ONE
+            value |= (word & mask) << np.uint64(slices[at, 3])
+        row = firsts[chunk] + np.int64(value)
+        for k in range(images.shape[1]):
+            for g in range(images.shape[2]):
+                made[k, g] |= images[row, k, g]
+
+
+@compiled
+def represent(states: Array, tables: Any) -> None:
+    """Replace each state (row) by the least of what it becomes; nothing without permutations."""
+    size = tables[3].shape[2]
+    if size == 0:
+        return
+    words = states.shape[1]
+    made = np.empty((words, size), dtype=np.uint64)
+    for i in range(len(states)):
+        rename(states, i, tables, made)
+        if words == 1:
+            least = made[0, 0]
+            for g in range(1, size):
+                least = min(least, made[0, g])
+            states[i, 0] = least
+            continue
+        best = 0
+        for g in range(1, size):
+            order = 0
+            for k in range(words):
+                if order == 0 and made[k, g] != made[k, best]:
+                    order = -1 if made[k, g] < made[k, best] else 1
+            if order < 0:
+                best = g
+        for k in range(words):
+            states[i, k] = made[k, best]
+
+
+@compiled
+def permute(states: Array, tables: Any, which: int) -> Array:
+    """Return what the states (rows) become under one permutation."""
+    images = np.empty_like(states)
+    made = np.empty((states.shape[1], tables[3].shape[2]), dtype=np.uint64)
+    for i in range(len(states)):
+        rename(states, i, tables, made)
+        for k in range(states.shape[1]):
+            images[i, k] = made[k, which]
+    return images
+
+
 @compiled
 def find_source(
     states: Array,
@@ -201,19 +261,37 @@ def find_source(
     children: Array,
     clear: Array,
     put: Array,
+    tables: Any,
 ) -> tuple[int, int]:
-    """Return the first (state, root) whose successor is `target`, or (-1, -1)."""
+    """Return the first (state, root) whose successor is `target`, or (-1, -1).
+
+    Successors stand for their orbits: they are replaced by representatives before comparing.
+    """
+    after = np.empty((1, states.shape[1]), dtype=np.uint64)
     for i in range(len(states)):
         for root in range(len(roots)):
             at = walk_row(states, i, np.int64(roots[root]), codes, children)
             if at >= -2:
                 continue
+            for k in range(states.shape[1]):
+                after[0, k] = (states[i, k] & ~clear[-2 - at, k]) | put[-2 - at, k]
+            represent(after, tables)
             same = True
             for k in range(states.shape[1]):
-                same = same and ((states[i, k] & ~clear[-2 - at, k]) | put[-2 - at, k]) == target[k]
+                same = same and after[0, k] == target[k]
             if same:
                 return i, root
     return -1, -1
+
+
+@compiled
+def find_leaves(states: Array, roots: Array, codes: Array, children: Array) -> Array:
+    """Return for each state (row) and root the leaf it comes to, -1 for a miss."""
+    leaves = np.empty((len(states), len(roots)), dtype=np.int32)
+    for i in range(len(states)):
+        for root in range(len(roots)):
+            leaves[i, root] = walk_row(states, i, np.int64(roots[root]), codes, children)
+    return leaves
 
 
 # Sorted runs of one-word states --------------------------------------------------------------

@@ -23,6 +23,8 @@ from reassure_explorer.interface import (
     Noted,
     SequenceOf,
     SetOf,
+    Symmetry,
+    rename_whole,
 )
 from reassure_explorer.views import View, get_changes
 from reassure_model import replication
@@ -191,6 +193,19 @@ class Logs:
             ),
             goals=tuple(Goal(goal, partial(_find, test, self)) for goal, test in GOALS.items()),
             faults=tuple(LIMITED.values()),
+            symmetries=(self._make_symmetry(),),
+        )
+
+    def _make_symmetry(self) -> Symmetry:
+        """Declare that brokers may change places; each takes its log and its marks with it."""
+        brokers = tuple(range(self.world.brokers))
+        own = ("log", "offset", "mark", "epoch", "request")
+        return Symmetry(
+            "broker",
+            brokers,
+            values=dict.fromkeys(("leader", "isr", "term_isr", "pseudo_isr"), rename_whole),
+            families=tuple(tuple(f"{name}_{broker}" for broker in brokers) for name in own),
+            parameters={verb.value: rename_whole for verb in Verb},
         )
 
 

@@ -3,6 +3,9 @@
 It is slow and is the reference for every other engine. Levels are explored completely, one after
 the other; invariants and goals are looked at in each new state. Where `keep_going` is off it stops
 after the first level in which an invariant is broken.
+
+With `symmetry` it goes on from one state of each orbit only (`symmetry`), and holds the rules
+against each of these states: they must treat alike what was declared to be alike.
 """
 
 import time
@@ -11,22 +14,32 @@ from typing import Any
 
 from reassure_explorer.interface import Invariant, Model, Noted
 from reassure_explorer.result import Budget, ExploreResult, Story, StoryStep, Violation
+from reassure_explorer.symmetry import check_symmetric, make_group, undo_permutations
 
 Parent = tuple[Any, int] | None
 """The state before and the number of the action instance; None for an initial state."""
 
 
 def explore_plain(
-    model: Model, *, keep_going: bool = False, budget: Budget | None = None
+    model: Model,
+    *,
+    keep_going: bool = False,
+    budget: Budget | None = None,
+    symmetry: bool = False,
 ) -> ExploreResult:
-    """Visit every reachable state. Raises RangeError when a value leaves its range."""
-    return _Search(model, keep_going, budget or Budget()).run()
+    """Visit every reachable state, or with `symmetry` one of each orbit.
+
+    Raises RangeError when a value leaves its range, NotSymmetric for a model that tells apart what
+    it declares to be alike.
+    """
+    return _Search(model, keep_going, budget or Budget(), symmetry).run()
 
 
 class _Search:
-    def __init__(self, model: Model, keep_going: bool, budget: Budget) -> None:
+    def __init__(self, model: Model, keep_going: bool, budget: Budget, symmetry: bool) -> None:
         self.model, self.keep_going, self.budget = model, keep_going, budget
-        self.parents: dict[Any, Parent] = dict.fromkeys(model.initial_states)
+        self.group = make_group(model) if symmetry else None
+        self.parents: dict[Any, Parent] = dict.fromkeys(map(self._represent, model.initial_states))
         self.levels: list[int] = []
         self.violations: dict[str, Violation] = {}
         self.goals: dict[str, int | None] = {goal.name: None for goal in model.goals}
@@ -49,6 +62,9 @@ class _Search:
             frontier = self._expand(frontier)
         return self._report()
 
+    def _represent(self, state: Any) -> Any:
+        return state if self.group is None else self.group.represent(state)
+
     def _expand(self, frontier: list[Any]) -> list[Any]:
         reached: list[Any] = []
         for state in frontier:
@@ -60,13 +76,17 @@ class _Search:
                     self.notes.update(after.notes)
                     after = after.state
                 self.actions[action.name] += 1
+                self.model.check_range(after, action.describe(parameter))
+                after = self._represent(after)
                 if after not in self.parents:
-                    self.model.check_range(after, action.describe(parameter))
                     self.parents[after] = (state, number)
                     reached.append(after)
         return reached
 
     def _judge(self, level: list[Any]) -> None:
+        if self.group is not None:
+            for state in level:
+                check_symmetric(self.group, state)
         depth = len(self.levels) - 1
         for goal in self.model.goals:
             if self.goals[goal.name] is None and any(map(goal.reached, level)):
@@ -80,10 +100,16 @@ class _Search:
             reason = invariant.find(state)
             if reason is not None:
                 story = self._tell(state)
+                reason = invariant.find(story.last) or reason
                 self.violations[invariant.name] = Violation(invariant.name, reason, story)
                 return
 
     def _tell(self, state: Any) -> Story:
+        if self.group is not None:
+            orbits = [state]
+            while (parent := self.parents[orbits[-1]]) is not None:
+                orbits.append(parent[0])
+            return undo_permutations(self.group, orbits[::-1])
         steps: list[StoryStep] = []
         while (parent := self.parents[state]) is not None:
             action, parameter = self.model.instances[parent[1]]
@@ -112,5 +138,6 @@ class _Search:
             actions=dict(self.actions),
             notes=dict(self.notes),
             unfinished=self.unfinished,
+            details={} if self.group is None else {"symmetry": self.group.as_json_dict()},
             seconds=time.perf_counter() - self.started,
         )

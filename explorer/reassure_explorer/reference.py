@@ -12,7 +12,7 @@ Faults are limited, each kind by a field that counts down: requests, deaths, lag
 heals (the controller's writes, catching up, a broker's return) is never limited.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, cast
@@ -27,8 +27,11 @@ from reassure_explorer.interface import (
     Invariant,
     Model,
     Noted,
+    Rename,
     SequenceOf,
     SetOf,
+    Symmetry,
+    rename_whole,
 )
 from reassure_explorer.views import View, get_changes
 from reassure_model import invariants, system
@@ -430,7 +433,46 @@ class Reference:
             goals=tuple(Goal(g.name, partial(self.is_reached, g)) for g in invariants.GOALS),
             settled=self.is_settled,
             faults=tuple(name for name in self._limited if name != "requests_left"),
+            symmetries=self._make_symmetries(),
         )
+
+    def _make_symmetries(self) -> tuple[Symmetry, ...]:
+        """Declare what may change places: brokers, and partitions where there are several."""
+        places = tuple(range(len(self.world.assigned)))
+        values: dict[str, Callable[[Rename, Any], Any]] = {"live": rename_whole}
+        for at in places:
+            whole = (self._name(name, at) for name in ("leader", "isr", "assigned"))
+            asked = (self._name(name, at) for name in ("flight", "requests"))
+            values |= dict.fromkeys(whole, rename_whole) | dict.fromkeys(asked, _rename_target)
+        brokers = Symmetry(
+            "broker",
+            tuple(range(1, self.world.brokers + 1)),
+            values,
+            parameters={
+                "submit": lambda rename, asked: (asked[0], _rename_target(rename, asked[1])),
+                **dict.fromkeys(("join", "leave"), lambda rename, who: (who[0], rename(who[1]))),
+                **dict.fromkeys(("die", "return"), rename_whole),
+            },
+        )
+        if len(places) == 1:
+            return (brokers,)
+        owned = [name for name in self._make_fields() if name.endswith("_0")]
+        partitions = Symmetry(
+            "partition",
+            places,
+            families=tuple(tuple(f"{n[:-1]}{at}" for at in places) for n in owned),
+            parameters={
+                **dict.fromkeys(
+                    ("submit", "join", "leave"), lambda rename, p: (rename(p[0]), p[1])
+                ),
+                "controller": rename_whole,
+            },
+        )
+        return brokers, partitions
+
+
+def _rename_target(rename: Rename, target: Target | None) -> Target | None:
+    return None if target is None else (tuple(map(rename, target[0])), target[1])
 
 
 def get_system(reference: Reference, state: Any, at: int = 0) -> system.System:

@@ -25,7 +25,7 @@ def make_run(words: int, size: int) -> Run:
 
 def as_rows(run: Run) -> Run:
     """Return a run with a row for each state, whatever its states are; nothing is copied."""
-    return run.reshape(len(run), -1) if run.ndim == 1 else run
+    return run.reshape(len(run), 1) if run.ndim == 1 else run
 
 
 def sort_unique(states: Run) -> Run:
