@@ -10,7 +10,7 @@ from reassure_model.selectors import (
     select_reassigned,
 )
 from reassure_proofs.formula import Truth, all_of, any_of, inside, member, negate
-from reassure_proofs.statement import Function, Parameter, Shape, Subject, Theorem, Values
+from reassure_proofs.statement import Function, Parameter, Shape, Subject, Telling, Theorem, Values
 
 _PROFILE: Final = "kip-236"
 
@@ -39,13 +39,25 @@ def _subject(name: str, select: Callable[..., Any], words: str) -> Subject:
     return Subject(name, selector_function(select), words, _shapes, hashable=True)
 
 
+def _tell_unclean(values: Values) -> Telling:
+    lists = {name: ",".join(map(str, values[name])) or "none" for name in ("assigned", "isr")}
+    live = ",".join(map(str, sorted(values["live"]))) or "none"
+    question = f"assigned={lists['assigned']} isr={lists['isr']} live={live} unclean"
+    return Telling(("world tables", f"elect-offline {question}"))
+
+
 OFFLINE: Final = _subject("select-offline", select_offline, "the offline selector")
 REASSIGNED: Final = _subject("select-reassigned", select_reassigned, "the reassignment selector")
 PREFERRED: Final = _subject("select-preferred", select_preferred, "the preferred selector")
-UNCLEAN: Final = _subject(
+UNCLEAN: Final = Subject(
     "select-unclean",
-    lambda assigned, isr, live: select_offline(assigned, isr, live, unclean=True),
+    selector_function(
+        lambda assigned, isr, live: select_offline(assigned, isr, live, unclean=True)
+    ),
     "the offline selector with unclean elections",
+    _shapes,
+    hashable=True,
+    tell=_tell_unclean,
 )
 NEW: Final = Subject(
     "select-new",

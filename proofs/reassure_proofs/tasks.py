@@ -48,9 +48,9 @@ def group_theorems(theorems: Sequence[Theorem]) -> list[list[Theorem]]:
     Those expected to be refuted stand apart: their search ends with the first counterexample,
     while the others' cannot.
     """
-    groups: dict[tuple[str, str, int | None], list[Theorem]] = {}
+    groups: dict[tuple[str, str, int | None, str], list[Theorem]] = {}
     for theorem in theorems:
-        key = (theorem.subject.name, theorem.expected, theorem.largest)
+        key = (theorem.subject.name, theorem.expected, theorem.largest, theorem.tier)
         groups.setdefault(key, []).append(theorem)
     return list(groups.values())
 

@@ -10,6 +10,7 @@ Nothing here needs the solver, so that the matrix of clauses can list the theore
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from reassure_model.drop import compute_drop
@@ -34,12 +35,14 @@ from reassure_proofs.formula import (
 )
 from reassure_proofs.lag import LAG_THEOREMS
 from reassure_proofs.protocol import PROTOCOL_THEOREMS
+from reassure_proofs.refutations import REFUTATIONS, tell_drop
 from reassure_proofs.statement import (
     Function,
     Hypothesis,
     Parameter,
     Shape,
     Subject,
+    Telling,
     Theorem,
     Unread,
     Values,
@@ -99,13 +102,16 @@ _KIP_236: Final = get_profile("kip-236")
 _EXCLUSIVE: Final = override_readings(_KIP_236, {"drop.slice": "exclusive"})
 _AMENDED: Final = get_profile("kip-236-amended")
 
-DROP: Final = Subject("drop", drop_function(_KIP_236), "the drop rule", _drop_shapes)
+DROP: Final = Subject(
+    "drop", drop_function(_KIP_236), "the drop rule", _drop_shapes, tell=tell_drop
+)
 """The drop rule as written, in the reading that keeps what the document promises."""
 DROP_EXCLUSIVE: Final = Subject(
     "drop-exclusive",
     drop_function(_EXCLUSIVE),
     "the drop rule with the exclusive slice",
     _drop_shapes,
+    tell=lambda v: tell_drop(v, "drop.slice=exclusive"),
 )
 """The drop rule with the slice taken to the letter."""
 DROP_AMENDED: Final = Subject(
@@ -118,7 +124,11 @@ DROP_ANY_ORDER: Final = Subject(
 )
 """The drop rule with the replicas that are out of sync in an order that is given."""
 DROP_AND_TARGET: Final = Subject(
-    "drop-target", drop_function(_KIP_236), "the drop rule", _drop_and_target_shapes
+    "drop-target",
+    drop_function(_KIP_236),
+    "the drop rule",
+    _drop_and_target_shapes,
+    tell=tell_drop,
 )
 """The drop rule as written, and the target that it does not look at."""
 
@@ -130,6 +140,9 @@ DROP_TWICE: Final = Subject(
     ),
     "the drop rule, with the in-sync set as stored and reversed,",
     _drop_shapes,
+    tell=lambda v: Telling(
+        (*tell_drop(v).commands, tell_drop({**v, "isr": v["isr"][::-1]}).commands[1])
+    ),
 )
 """The drop rule as written on two orders of the same in-sync set."""
 
@@ -625,6 +638,11 @@ LEADER_COUNTED: Final = Hypothesis(
         for replica, end, lag in zip(v["replicas"], v["offsets"], v["lags_ms"], strict=True)
     ),
 )
+SOMEBODY_CLOSE: Final = Hypothesis(
+    "somebody-close",
+    "a replica is within the lag limit",
+    lambda v: any_of(lag <= v["lag_ms_max"] for lag in v["lags_ms"]),
+)
 HW_WITHIN_LEADER: Final = Hypothesis(
     "hw-within-leader",
     "the high watermark is not beyond the leader's end before the evaluation",
@@ -686,6 +704,18 @@ _IN_SYNC_THEOREMS: Final = (
         shape=(REPLICAS_DISTINCT,),
     ),
     Theorem(
+        "hw-within-uncounted-leader",
+        "lag.leader-none",
+        "Where the leader need not be one of those that count, the mark stays within its end.",
+        EVALUATION,
+        (REPLICAS_DISTINCT, SOMEBODY_CLOSE, HW_WITHIN_LEADER),
+        _hw_within_leader,
+        "kafka-4485",
+        expected="refuted",
+        finding="watermark-15",
+        tier="full",
+    ),
+    Theorem(
         "hw-advance-is-replicated",
         "hw.minimum-of-pseudo-isr",
         "When the high watermark advances, every replica within the lag limit has reached it.",
@@ -715,13 +745,49 @@ _IN_SYNC_THEOREMS: Final = (
     ),
 )
 
+
+def _without(theorem: Theorem, hypothesis: str, finding: str) -> Theorem:
+    """Return the refutation of a theorem that lacks one of its hypotheses."""
+    left = tuple(item for item in theorem.hypotheses if item.name != hypothesis)
+    (gone,) = (item for item in theorem.hypotheses if item.name == hypothesis)
+    return replace(
+        theorem,
+        name=f"{theorem.name}-without-{hypothesis}",
+        statement=f"{theorem.statement} Not assumed: {gone.sentence}.",
+        hypotheses=left,
+        expected="refuted",
+        finding=finding,
+        tier="full",
+        largest=3,
+    )
+
+
+_SILENT: Final = (
+    ("drop-isr-at-least-min", "leader-in-sync", "hypothesis-1"),
+    ("drop-assigned-isr-at-least-min", "isr-assigned", "hypothesis-2"),
+    ("drop-isr-at-least-min", "isr-distinct", "hypothesis-3"),
+    ("drop-isr-at-least-min", "top-at-least-min", "hypothesis-4"),
+    ("drop-isr-at-least-min", "isr-at-least-min", "hypothesis-6"),
+    ("drop-leader-kept", "top-positive", "drop-14"),
+)
+"""Theorem, hypothesis on which a document is silent, and the finding that says so."""
+
+_WITHOUT: Final = tuple(
+    _without(theorem, hypothesis, finding)
+    for name, hypothesis, finding in _SILENT
+    for theorem in _DROP_THEOREMS
+    if theorem.name == name
+)
+
 THEOREMS: Final[tuple[Theorem, ...]] = (
     *_DROP_THEOREMS,
     *_IN_SYNC_THEOREMS,
+    *_WITHOUT,
     *LAG_THEOREMS,
     *CONTRACT_THEOREMS,
     *ELECTION_THEOREMS,
     *PROTOCOL_THEOREMS,
+    *REFUTATIONS,
     *STORY_THEOREMS,
 )
 """Every theorem, in the order of reports."""

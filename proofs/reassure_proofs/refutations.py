@@ -1,0 +1,1290 @@
+"""Promises of the documents that the model's functions break, and the smallest arguments that do.
+
+Beside the refutations among `reassure_proofs.theorems`, these are about more than one function:
+what the controller's whole plan makes of a partition (`reassure_model.owed.compute_plan`), what a
+leader concludes from several fetches. All arguments are symbolic; only lengths are bounded. Each
+tells its counterexample as a scenario where a world has the commands for it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from reassure_model.drop import compute_drop
+from reassure_model.kafka42 import Move, find_refusal
+from reassure_model.kip455 import Assignment, reassign_to
+from reassure_model.outcome import Accepted
+from reassure_model.owed import compute_plan, next_write
+from reassure_model.replication_lag import (
+    compute_replica_lag,
+    end_at,
+    matching_lags,
+    read_clock_and_end,
+)
+from reassure_model.replication_leader import (
+    NEVER_MS,
+    Follower,
+    Leader,
+    estimate_lag,
+    evaluate,
+    record_fetch,
+    start_leader,
+)
+from reassure_model.requests import Change, Refusal, decide_request, settle_conflicts
+from reassure_model.rules import accept_write, apply_failover
+from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Request, Surroundings
+from reassure_model.writes import ChangeIsr
+from reassure_proofs.formula import (
+    Truth,
+    all_of,
+    any_of,
+    distinct,
+    implies,
+    inside,
+    member,
+    negate,
+    remaining,
+    subset,
+)
+from reassure_proofs.statement import (
+    Hypothesis,
+    Parameter,
+    Shape,
+    Subject,
+    Telling,
+    Theorem,
+    Values,
+)
+from reassure_spec.readings import Readings, get_profile, override_readings
+
+_ID: Final = Parameter(floor=1)
+_SET: Final = Parameter(kind="set")
+_KIP_236: Final = get_profile("kip-236")
+
+
+def _read(name: str, value: str, profile: str = "kip-236") -> Readings:
+    return override_readings(get_profile(profile), {name: value})
+
+
+def _list(replicas: Any) -> str:
+    return ",".join(map(str, replicas)) or "none"
+
+
+def _ids(length: int) -> Parameter:
+    return Parameter(length, floor=1)
+
+
+# A partition and what the controller makes of it ------------------------------------------------
+
+
+def _partition(values: Values) -> Partition:
+    """Return the partition that the values describe, with nothing due but what they name."""
+    flight = None
+    if "target" in values:
+        flight = Reassignment(values["target"], values["top"])
+    asked = (name for name in ("requested", "requested_next") if name in values)
+    requests = tuple(Request(number, values[name]) for number, name in enumerate(asked))
+    state = LeaderAndIsr(values["leader"], 0, 1, values["isr"])
+    return Partition(values["assigned"], state, flight, requests)
+
+
+def _around(values: Values) -> Surroundings:
+    return Surroundings(values["live"], values["live"], values.get("minimum", 1), 1)
+
+
+def _named(values: Values) -> tuple[Any, ...]:
+    lists = ("assigned", "isr", "target", "requested", "requested_next")
+    return tuple(replica for name in lists for replica in values.get(name, ()))
+
+
+SOUND: Final = Hypothesis(
+    "sound",
+    "the partition is as the rules leave it: no list names a replica twice, the in-sync set is "
+    "assigned, the leader is in it, top is at least 1",
+    lambda v: (
+        all_of(
+            distinct(v[name])
+            for name in ("assigned", "isr", "target", "requested", "requested_next")
+            if name in v
+        )
+        & subset(v["isr"], v["assigned"])
+        & member(v["leader"], v["isr"])
+        & (v.get("top", 1) >= 1)
+    ),
+)
+ALL_LIVE: Final = Hypothesis(
+    "all-live",
+    "every broker that is named is alive",
+    lambda v: all_of((r >= 0) & inside(r, v["live"]) for r in _named(v)),
+)
+ASKS_NEW: Final = Hypothesis(
+    "asks-for-new",
+    "each request asks for brokers that no other list names",
+    lambda v: (
+        all_of(negate(member(r, v["assigned"])) for r in v["requested"])
+        & all_of(
+            negate(member(r, v["assigned"])) & negate(member(r, v["requested"]))
+            for r in v.get("requested_next", ())
+        )
+    ),
+)
+EXPANDED: Final = Hypothesis(
+    "expanded",
+    "the whole target is assigned, and not in sync yet",
+    lambda v: subset(v["target"], v["assigned"]) & negate(subset(v["target"], v["isr"])),
+)
+MINIMUM_MET: Final = Hypothesis(
+    "minimum-met",
+    "the in-sync set and top reach the minimum, which is at least 1",
+    lambda v: (v["minimum"] >= 1) & (v["minimum"] <= len(v["isr"])) & (v["minimum"] <= v["top"]),
+)
+
+
+def _shapes(
+    _: int,
+    lists: tuple[tuple[int, ...], ...],
+    names: tuple[str, ...],
+    numbers: tuple[str, ...] = (),
+) -> Iterator[Shape]:
+    """Yield the shapes with the lists `names` of these lengths, smallest first."""
+    for lengths in lists:
+        shape = {name: _ids(length) for name, length in zip(names, lengths, strict=True)}
+        more = dict.fromkeys(numbers, _ID)
+        yield {**shape, "leader": _ID, **more, "live": _SET}
+
+
+_IN_FLIGHT: Final = ("assigned", "isr", "target")
+
+
+def _world(values: Values, **more: Any) -> tuple[str, ...]:
+    """Return the commands that make the partition."""
+    brokers = sorted(set(_named(values)))
+    minimum = values.get("minimum", 1)
+    least = f" min.insync.replicas={minimum}" if minimum != 1 else ""
+    flight = f" target={_list(values['target'])} top={values['top']}" if "target" in values else ""
+    lists = f"assigned={_list(values['assigned'])} isr={_list(values['isr'])}"
+    return (
+        f"world reassignment brokers={_list(brokers)}{least}",
+        f"topic {lists} leader={values['leader']}{flight}",
+    )
+
+
+def restart(values: Values) -> Any:
+    """Return the partition after a failover that evaluates the drop rule again."""
+    readings = _read("drop.reevaluated-on-failover", "yes")
+    found = apply_failover(_partition(values), readings)
+    return compute_plan(found, _around(values), readings)[1]
+
+
+RESTARTED: Final = Subject(
+    "restarted",
+    restart,
+    "a failover that counts as a change",
+    partial(
+        _shapes,
+        lists=((2, 1, 1), (2, 2, 1), (3, 2, 2), (3, 3, 3)),
+        names=_IN_FLIGHT,
+        numbers=("top",),
+    ),
+    bounded="up to 3 replicas assigned",
+    hashable=True,
+    tell=lambda v: Telling(
+        (*_world(v), "fail-over", "controller", "show"), ("drop.reevaluated-on-failover=yes",)
+    ),
+)
+
+
+def _finished_copies_kept(values: Values, after: Any) -> Truth:
+    return all_of(
+        implies(member(replica, values["isr"]), member(replica, after.state.isr))
+        for replica in values["target"]
+    )
+
+
+def catch_up_and_complete(values: Values) -> Any:
+    """Return the partition after the whole target has caught up and the controller rests."""
+    around = _around(values)
+    partition = compute_plan(_partition(values), around, _KIP_236)[1]
+    flight, state = partition.reassignment, partition.state
+    for replica in flight.target if flight is not None else ():
+        assert state is not None
+        if replica not in state.isr:
+            joined = replace(state, isr=(*state.isr, replica))
+            outcome = accept_write(partition, ChangeIsr(joined, state.leader), around, _KIP_236)
+            assert isinstance(outcome, Accepted)
+            partition = outcome.state
+            state = partition.state
+    return compute_plan(partition, around, _KIP_236)[1]
+
+
+def _tell_completion(values: Values) -> Telling:
+    missing = [r for r in values["target"] if r not in values["isr"]]
+    joins = (f"join replica={_list(missing)}",) if missing else ()
+    return Telling((*_world(values), *joins, "controller", "show"))
+
+
+COMPLETED: Final = Subject(
+    "completed",
+    catch_up_and_complete,
+    "the completion of the reassignment",
+    partial(_shapes, lists=((2, 1, 1), (2, 2, 1)), names=_IN_FLIGHT, numbers=("top", "minimum")),
+    bounded="up to 2 replicas assigned, one in the target",
+    hashable=True,
+    tell=_tell_completion,
+)
+
+
+def _isr_still_sufficient(values: Values, after: Any) -> Truth:
+    return len(after.state.isr) >= values["minimum"]
+
+
+def take_two_requests(values: Values, readings: Readings) -> Any:
+    """Return the partition after the controller has dealt with two requests."""
+    return compute_plan(_partition(values), _around(values), readings)[1]
+
+
+_TWO: Final = ("assigned", "isr", "requested", "requested_next")
+TOP_ANEW: Final = Subject(
+    "top-anew",
+    partial(take_two_requests, readings=_read("top.recorded", "each-change")),
+    "a change that takes top anew",
+    partial(_shapes, lists=((1, 1, 1, 1),), names=_TWO),
+    bounded="one replica in each list",
+    hashable=True,
+    tell=lambda v: Telling(
+        (
+            *_world(v),
+            f"submit target={_list(v['requested'])}",
+            f"submit target={_list(v['requested_next'])}",
+            "controller",
+            "show",
+        ),
+        ("top.recorded=each-change",),
+    ),
+)
+
+
+def _assigned_bounded(values: Values, after: Any) -> Truth:
+    return len(after.assigned) <= len(values["assigned"]) + len(values["requested_next"])
+
+
+def take_in_either_order(values: Values) -> tuple[Any, Any]:
+    """Return what is in flight after two requests, in their order and in the opposite one."""
+    partition, around = _partition(values), _around(values)
+    turned = replace(partition, requests=partition.requests[::-1])
+    plans = (compute_plan(each, around, _KIP_236)[1] for each in (partition, turned))
+    first, second = (after.reassignment for after in plans)
+    return (
+        None if first is None else first.target,
+        None if second is None else second.target,
+    )
+
+
+EITHER_ORDER: Final = Subject(
+    "either-order",
+    take_in_either_order,
+    "two requests in either order",
+    partial(_shapes, lists=((1, 1, 1, 1),), names=_TWO),
+    bounded="one replica in each list",
+    hashable=True,
+)
+
+
+def cut_after_record(values: Values) -> tuple[Any, Any]:
+    """Return the partition after a change, and after one with a failover behind its record."""
+    partition, around = _partition(values), _around(values)
+    plan, final = compute_plan(partition, around, _KIP_236)
+    recorded = accept_write(partition, plan[0].write, around, _KIP_236)
+    assert isinstance(recorded, Accepted)
+    found = apply_failover(recorded.state, _KIP_236)
+    return final, compute_plan(found, around, _KIP_236)[1]
+
+
+CUT: Final = Subject(
+    "cut-after-record",
+    cut_after_record,
+    "a change, and the same with a failover behind its record,",
+    partial(
+        _shapes,
+        lists=((2, 1, 1, 1), (3, 1, 2, 1)),
+        names=("assigned", "isr", "target", "requested"),
+        numbers=("top",),
+    ),
+    bounded="up to 3 replicas assigned, one in sync, one asked for",
+    hashable=True,
+    tell=lambda v: Telling(
+        (
+            *_world(v),
+            f"submit target={_list(v['requested'])}",
+            "step",
+            "fail-over",
+            "controller",
+            "show",
+        )
+    ),
+)
+
+
+def _nothing_more_assigned(_: Values, after: Any) -> Truth:
+    return subset(after[1].assigned, after[0].assigned)
+
+
+def record_after_effects(values: Values) -> Any:
+    """Return the top that is recorded where the target joined the assignment first."""
+    added = tuple(r for r in values["requested"] if r not in values["assigned"])
+    begun = replace(_partition(values), assigned=values["assigned"] + added)
+    owed = next_write(apply_failover(begun, _KIP_236), _around(values), _KIP_236)
+    assert owed is not None
+    return getattr(owed.write, "reassignment", None)
+
+
+def _tell_effects_first(values: Values) -> Telling:
+    added = tuple(r for r in values["requested"] if r not in values["assigned"])
+    begun = {**values, "assigned": values["assigned"] + added}
+    return Telling(
+        (*_world(begun), f"submit target={_list(values['requested'])}", "fail-over", "step")
+    )
+
+
+EFFECTS_FIRST: Final = Subject(
+    "effects-first",
+    record_after_effects,
+    "the record that is made after a crash",
+    partial(_shapes, lists=((1, 1, 1),), names=("assigned", "isr", "requested")),
+    bounded="one replica in each list",
+    hashable=True,
+    tell=_tell_effects_first,
+)
+
+
+def ask_again(values: Values) -> Any:
+    """Return what a request for the target in flight comes to, where that counts as a change."""
+    readings = _read("request.same-target", "restart")
+    partition = replace(_partition(values), requests=(Request(0, values["target"]),))
+    return type(decide_request(partition.requests[0], partition, _around(values), readings))
+
+
+ASKED_AGAIN: Final = Subject(
+    "asked-again",
+    lambda v: ask_again(v) is Change,
+    "whether a request for the target in flight is a change",
+    partial(_shapes, lists=((1, 1, 1), (2, 1, 1)), names=_IN_FLIGHT, numbers=("top",)),
+    bounded="up to 2 replicas assigned",
+    hashable=True,
+    tell=lambda v: Telling(
+        (*_world(v), f"submit target={_list(v['target'])}", "decide"),
+        ("request.same-target=restart",),
+    ),
+)
+
+
+def take_up_request_at_failover(values: Values) -> Any:
+    """Return the target in flight once a new controller has dealt with a request it found."""
+    found = apply_failover(_partition(values), _KIP_236)
+    flight = compute_plan(found, _around(values), _KIP_236)[1].reassignment
+    return None if flight is None else (flight.target, flight.top)
+
+
+FOUND_REQUEST: Final = Subject(
+    "found-request",
+    take_up_request_at_failover,
+    "a request that a new controller finds",
+    partial(
+        _shapes,
+        lists=((2, 1, 1, 1),),
+        names=("assigned", "isr", "target", "requested"),
+        numbers=("top",),
+    ),
+    bounded="2 replicas assigned, one in each other list",
+    hashable=True,
+    tell=lambda v: Telling(
+        (
+            *_world(v),
+            f"submit target={_list(v['requested'])}",
+            "fail-over",
+            "controller",
+            "show",
+        )
+    ),
+)
+
+
+def decide_for_two(values: Values) -> tuple[Any, Any]:
+    """Return what a request comes to for two partitions, one unknown: one by one, and whole."""
+    readings = _read("request.conflict", "whole-request")
+    request, around = Request(0, values["requested"]), _around(values)
+    known = replace(_partition(values), requests=(request,))
+    unknown = Partition(requests=(request,))
+    alone = tuple(decide_request(request, each, around, readings) for each in (known, unknown))
+    settled = settle_conflicts(alone, readings)
+    return tuple(isinstance(each, Refusal) for each in alone), tuple(
+        isinstance(each, Refusal) for each in settled
+    )
+
+
+WHOLE: Final = Subject(
+    "whole-request",
+    decide_for_two,
+    "a request for two partitions, one of them unknown: whether each refuses it",
+    partial(_shapes, lists=((1, 1, 1),), names=("assigned", "isr", "requested")),
+    bounded="one replica in each list",
+    hashable=True,
+    tell=lambda v: Telling(
+        (
+            f"world reassignment brokers={_list(sorted(set(_named(v))))}",
+            f"topic partition=p assigned={_list(v['assigned'])} leader={v['leader']}",
+            f"submit p={_list(v['requested'])} q={_list(v['requested'])}",
+            "decide-all",
+        ),
+        ("request.conflict=whole-request",),
+    ),
+)
+
+
+def find_again(values: Values) -> Any:
+    """Return whether a new controller owes something where the old one ignored a request."""
+    found = apply_failover(_partition(values), _KIP_236)
+    return next_write(found, _around(values), _KIP_236) is None
+
+
+IGNORED: Final = Subject(
+    "ignored-request",
+    find_again,
+    "whether a new controller owes nothing",
+    partial(_shapes, lists=((1, 1, 2),), names=("assigned", "isr", "requested")),
+    bounded="one replica assigned, two in the target",
+    hashable=True,
+    tell=lambda v: Telling(
+        (*_world(v), f"submit target={_list(v['requested'])}", "owed", "fail-over", "owed")
+    ),
+)
+NAMED_TWICE: Final = Hypothesis(
+    "named-twice",
+    "the request names a replica twice, so that it is refused",
+    lambda v: v["requested"][0] == v["requested"][1],
+)
+SOUND_BUT_REQUEST: Final = Hypothesis(
+    "sound",
+    "the one replica that is assigned leads and is in sync",
+    lambda v: (v["assigned"][0] == v["leader"]) & (v["isr"][0] == v["leader"]),
+)
+
+
+def join_while_completing(values: Values) -> Any:
+    """Return whether the rules let a replica join that a completion has cut."""
+    partition = replace(_partition(values), completing=True)
+    state = partition.state
+    assert state is not None
+    joined = replace(state, isr=(*state.isr, values["replica"]))
+    outcome = accept_write(partition, ChangeIsr(joined, state.leader), _around(values), _KIP_236)
+    return isinstance(outcome, Accepted)
+
+
+JOINED: Final = Subject(
+    "joined-while-completing",
+    join_while_completing,
+    "whether a replica that was cut can join again",
+    partial(_shapes, lists=((2, 1, 1),), names=_IN_FLIGHT, numbers=("top", "replica")),
+    bounded="2 replicas assigned, one in the target",
+    hashable=True,
+    tell=lambda v: Telling(
+        (
+            *_world(v),
+            "step",
+            f"write-isr writer={v['leader']} isr={_list((*v['isr'], v['replica']))}",
+            "owed",
+        )
+    ),
+)
+WAS_CUT: Final = Hypothesis(
+    "was-cut",
+    "the target is in sync, and the replica is assigned, not in the target and cut",
+    lambda v: (
+        subset(v["target"], v["isr"])
+        & subset(v["isr"], v["target"])
+        & member(v["replica"], v["assigned"])
+        & negate(member(v["replica"], v["isr"]))
+    ),
+)
+
+# The drop rule once more ------------------------------------------------------------------------
+
+
+def _drop_shapes(_: int, more: Callable[[int, int], dict[str, Parameter]]) -> Iterator[Shape]:
+    for assigned in (1, 2, 3):
+        for isr in range(1, assigned + 1):
+            shape = {"assigned": _ids(assigned), "isr": _ids(isr), "leader": _ID}
+            yield {**shape, "top": _ID, **more(assigned, isr)}
+
+
+def tell_drop(values: Values, *readings: str) -> Telling:
+    """Return a question about the drop rule as a scenario."""
+    lists = f"assigned={_list(values['assigned'])} leader={values['leader']}"
+    rest = f"isr={_list(values['isr'])} top={values['top']}"
+    drop = f"drop {lists} {rest} target={_list(values.get('target', ()))}"
+    return Telling(("world tables", drop), readings)
+
+
+def _drop(values: Values, others: Any = None) -> Any:
+    arguments = (values["assigned"], values["leader"], values["isr"], values["top"])
+    return compute_drop(*arguments, values.get("target", ()), _KIP_236, others)
+
+
+CANCELLED: Final = Subject(
+    "cancelled",
+    _drop,
+    "the drop rule",
+    partial(_drop_shapes, more=lambda assigned, _: {"target": _ids(max(assigned - 1, 1))}),
+    bounded="up to 3 replicas assigned",
+    tell=tell_drop,
+)
+ORIGINALS_IN_SYNC: Final = Hypothesis(
+    "originals-in-sync",
+    "the change goes back to the original replicas, all of which are in sync",
+    lambda v: (v["top"] == len(v["target"])) & subset(v["target"], v["isr"]),
+)
+
+
+def _only_originals_left(values: Values, drop: Any) -> Truth:
+    return all_of(
+        member(replica, values["target"]) | member(replica, drop) for replica in values["assigned"]
+    )
+
+
+def drop_by_lag_and_not(values: Values) -> tuple[Any, Any]:
+    """Return what is dropped with the replicas out of sync in assigned order, and by lag."""
+    assigned, isr = values["assigned"], values["isr"]
+    lags = [(r, lag) for r, lag in zip(assigned, values["lags_ms"], strict=True) if r not in isr]
+    by_lag = tuple(replica for replica, _ in sorted(lags, key=lambda pair: pair[1]))
+    return _drop(values), _drop(values, by_lag)
+
+
+def _tell_by_lag(values: Values) -> Telling:
+    lags = dict(zip(values["assigned"], values["lags_ms"], strict=True))
+    others = sorted((r for r in values["assigned"] if r not in values["isr"]), key=lags.__getitem__)
+    world, drop = tell_drop(values).commands
+    return Telling((world, drop, f"{drop} others={_list(others)}"), ("drop.order=by-lag",))
+
+
+BY_LAG: Final = Subject(
+    "drop-by-lag",
+    drop_by_lag_and_not,
+    "the drop rule, unordered and by lag,",
+    partial(
+        _drop_shapes,
+        more=lambda assigned, _: {
+            "target": _ids(max(assigned - 1, 1)),
+            "lags_ms": Parameter(assigned),
+        },
+    ),
+    bounded="up to 3 replicas assigned",
+    tell=_tell_by_lag,
+)
+
+
+def _by_lag_keeps_wanted(values: Values, drops: Any) -> Truth:
+    unordered, by_lag = (
+        any_of(member(replica, values["target"]) for replica in drop) for drop in drops
+    )
+    return implies(by_lag, unordered)
+
+
+CHANGED: Final = Subject(
+    "changed-in-between",
+    _drop,
+    "the drop rule",
+    partial(
+        _drop_shapes, more=lambda _, isr: {"minimum": _ID, "isr_by_then": _ids(max(isr - 1, 1))}
+    ),
+    bounded="up to 3 replicas assigned",
+    tell=lambda v: Telling(
+        (
+            *tell_drop(v).commands,
+            tell_drop({**v, "isr": v["isr_by_then"]}).commands[1],
+        )
+    ),
+)
+SUFFICIENT: Final = Hypothesis(
+    "sufficient",
+    "the in-sync set and top reach the minimum",
+    lambda v: (v["minimum"] <= len(v["isr"])) & (v["minimum"] <= v["top"]),
+)
+STILL_SUFFICIENT: Final = Hypothesis(
+    "still-sufficient",
+    "what is in sync by the time of the write is a part of what was read, and reaches the minimum",
+    lambda v: (
+        distinct(v["isr_by_then"])
+        & subset(v["isr_by_then"], v["isr"])
+        & member(v["leader"], v["isr_by_then"])
+        & (v["minimum"] <= len(v["isr_by_then"]))
+    ),
+)
+
+
+def _sufficient_by_then(values: Values, drop: Any) -> Truth:
+    return remaining(values["isr_by_then"], drop) >= values["minimum"]
+
+
+# The listener, and the algebra of shipped controllers --------------------------------------------
+
+
+def _refusal(values: Values, readings: Readings) -> Any:
+    move = Move(values["assigned"], values["assigned"][0], (), values["live"], (), ())  # type: ignore[arg-type]
+    return find_refusal(move, values["target"], readings) is None
+
+
+def _listener_shapes(longest: int) -> Iterator[Shape]:
+    for length in range(1, longest + 1):
+        yield {"assigned": _ids(length), "target": _ids(length), "live": _SET}
+
+
+def _tell_listener(values: Values, *readings: str) -> Telling:
+    named = _list(sorted({*values["assigned"], *values["target"]}))
+    return Telling(
+        (
+            f"world kafka-42 assigned={_list(values['assigned'])} brokers={named}",
+            f"command target={_list(values['target'])}",
+            "step",
+        ),
+        readings,
+    )
+
+
+LITERAL: Final = Subject(
+    "listener-literal",
+    partial(_refusal, readings=_read("move.refuses-partition", "existing", "kafka-42")),
+    "whether the listener takes the target",
+    _listener_shapes,
+    hashable=True,
+    tell=lambda v: _tell_listener(v, "move.refuses-partition=existing"),
+)
+AS_SET: Final = Subject(
+    "listener-as-set",
+    partial(_refusal, readings=_read("move.same-replicas", "as-set", "kafka-42")),
+    "whether the listener takes the target",
+    _listener_shapes,
+    hashable=True,
+    tell=lambda v: _tell_listener(v, "move.same-replicas=as-set"),
+)
+GOOD_TARGET: Final = Hypothesis(
+    "good-target",
+    "assignment and target name live brokers, none of them twice, and are not the same",
+    lambda v: (
+        distinct(v["assigned"])
+        & distinct(v["target"])
+        & all_of(inside(r, v["live"]) for r in (*v["assigned"], *v["target"]))
+        & any_of(a != b for a, b in zip(v["assigned"], v["target"], strict=True))
+    ),
+)
+
+
+def move_and_cancel(values: Values) -> Any:
+    """Return the replicas that a cancel asks for after a reassignment was begun."""
+    return reassign_to(Assignment(values["assigned"]), values["target"]).original
+
+
+CANCEL_ORDER: Final = Subject(
+    "cancel-order",
+    move_and_cancel,
+    "what a cancel goes back to",
+    lambda longest: (
+        {"assigned": _ids(assigned), "target": _ids(target)}
+        for assigned in range(1, longest + 1)
+        for target in range(1, longest + 1)
+    ),
+    hashable=True,
+    tell=lambda v: Telling(
+        (
+            f"world kip-455 brokers={_list(sorted({*v['assigned'], *v['target']}))}",
+            f"assign start={_list(v['assigned'])} targets={_list(v['target'])}",
+        )
+    ),
+)
+BOTH_DISTINCT: Final = Hypothesis(
+    "distinct",
+    "neither list names a replica twice",
+    lambda v: distinct(v["assigned"]) & distinct(v["target"]),
+)
+
+
+def _same_list(values: Values, original: Any) -> Truth:
+    if len(original) != len(values["assigned"]):
+        return False
+    return all_of(a == b for a, b in zip(values["assigned"], original, strict=True))
+
+
+# A leader and its follower ----------------------------------------------------------------------
+
+
+def fetch_in_step(values: Values) -> Any:
+    """Return how often a follower has to enter the pseudo-ISR, with a record every millisecond.
+
+    It fetches at the given times and gets all there is; the leader evaluates before each fetch
+    and after. The leader's end is the time, as it writes a record in each millisecond from 0.
+    """
+    follower = Follower(0, 0, 0, 0)
+    limit, entries, inside_now, offset = values["lag_ms_max"], 0, True, 0
+    for at_ms in values["fetches_ms"]:
+        for fetched in (False, True):
+            if fetched:
+                follower = record_fetch(follower, offset, at_ms, at_ms, _LAG, "lag")
+                offset = at_ms
+            leader = evaluate(Leader((1, 2), at_ms, (follower,)), at_ms, limit)
+            found = 2 in leader.pseudo_isr
+            entries += int(found and not inside_now)
+            inside_now = found
+    return entries
+
+
+_LAG: Final = get_profile("kafka-4485")
+
+
+def _tell_flapping(values: Values) -> Telling:
+    commands, now = [f"world replication replicas=1,2 limit={values['lag_ms_max']}"], 0
+    for at_ms in values["fetches_ms"]:
+        for _ in range(at_ms - now):
+            commands += ["tick", "append"]
+        commands += ["evaluate", "fetch replica=2", "evaluate"]
+        now = at_ms
+    return Telling(tuple(commands))
+
+
+FLAPPING: Final = Subject(
+    "flapping",
+    fetch_in_step,
+    "the number of times that the follower enters the pseudo-ISR",
+    lambda _: iter([{"fetches_ms": Parameter(n), "lag_ms_max": Parameter()} for n in (2, 3)]),
+    bounded="up to 3 fetches",
+    tell=_tell_flapping,
+)
+WITHIN_LIMIT: Final = Hypothesis(
+    "within-limit",
+    "the follower fetches in the order of time, with no gap above the limit",
+    lambda v: all_of(
+        (before < at_ms) & (at_ms <= before + v["lag_ms_max"])
+        for before, at_ms in zip((0, *v["fetches_ms"]), v["fetches_ms"], strict=False)
+    ),
+)
+
+
+def _history(values: Values) -> tuple[tuple[Any, Any], ...]:
+    return tuple(zip(values["times_ms"], values["ends"], strict=True))
+
+
+HISTORY: Final = Hypothesis(
+    "history",
+    "the leader's end moves forward with time, from 0",
+    lambda v: (
+        all_of(a <= b for a, b in zip(v["times_ms"], v["times_ms"][1:], strict=False))
+        & all_of(a < b for a, b in zip((0, *v["ends"]), v["ends"], strict=False))
+    ),
+)
+
+
+def read_end_first(values: Values) -> tuple[Any, Any]:
+    """Return the end that a leader notes when it reads that first, and its end at that time."""
+    readings = _read("lag.clock-read", "after-end", "kafka-4485")
+    history = _history(values)
+    at_ms, end = read_clock_and_end(history, values["first_ms"], values["second_ms"], readings)
+    return end, end_at(history, at_ms)
+
+
+def _history_shapes(longest: int, numbers: tuple[str, ...]) -> Iterator[Shape]:
+    for length in range(1, min(longest, 2) + 1):
+        history = {"times_ms": Parameter(length), "ends": Parameter(length)}
+        yield {**history, **{name: Parameter() for name in numbers}}
+
+
+READ: Final = Subject(
+    "read-end-first",
+    read_end_first,
+    "the noted end and the leader's end at the noted time",
+    partial(_history_shapes, numbers=("first_ms", "second_ms")),
+    bounded="up to 2 changes of the leader's end",
+    tell=lambda v: Telling(
+        (
+            f"world replication replicas=1,2 limit=10 start={v['first_ms']}",
+            f"tick ms={v['times_ms'][0] - v['first_ms']}",
+            f"append records={v['ends'][0]}",
+            f"tick ms={v['second_ms'] - v['times_ms'][0]}",
+            f"fetch replica=2 take=0 read={v['first_ms']},{v['second_ms']}",
+        ),
+        ("lag.clock-read=after-end",),
+    ),
+)
+READ_IN_ORDER: Final = Hypothesis(
+    "read-in-order",
+    "the second reading is not before the first",
+    lambda v: v["first_ms"] <= v["second_ms"],
+)
+
+_AGO: Final = 2
+
+
+def match_literally(values: Values) -> Any:
+    """Return every lag of at most two milliseconds of which the sentence of the text is true."""
+    return matching_lags(_history(values), values["end"], values["now_ms"], _AGO)
+
+
+def _tell_matching(values: Values) -> Telling:
+    # The world begins two milliseconds ago, with what was written by then.
+    start = values["now_ms"] - _AGO
+    commands = [f"world replication replicas=1,2 limit=10 start={start}"]
+    now, before = start, 0
+    for at_ms, end in _history(values):
+        if at_ms > values["now_ms"]:
+            break
+        commands += [f"tick ms={at_ms - now}"] if at_ms > now else []
+        commands.append(f"append records={end - before}")
+        now, before = max(at_ms, now), end
+    commands += [f"tick ms={values['now_ms'] - now}"] if values["now_ms"] > now else []
+    return Telling((*commands, f"fetch replica=2 take={values['end']}", "matches replica=2"))
+
+
+MATCHES: Final = Subject(
+    "literal-lag",
+    match_literally,
+    "the lags that the sentence allows",
+    partial(_history_shapes, numbers=("end", "now_ms")),
+    bounded="up to 2 changes of the leader's end, lags of up to 2 ms",
+    tell=_tell_matching,
+)
+NOT_AHEAD: Final = Hypothesis(
+    "not-ahead",
+    "the follower holds no more than the leader, and the leader has ended there or further within "
+    "the time looked at",
+    lambda v: (
+        (v["end"] >= 0)
+        & any_of(
+            (at_ms <= v["now_ms"]) & (at_ms >= v["now_ms"] - _AGO + 1) & (v["end"] <= end)
+            for at_ms, end in zip(v["times_ms"], v["ends"], strict=True)
+        )
+    ),
+)
+
+
+_NEW_LEADER: Final = "world replication replicas=1,2 isr=1"
+
+
+def start_and_evaluate(values: Values) -> Any:
+    """Return the pseudo-ISR that a new leader concludes at once, one replica being in sync."""
+    leader = start_leader((1, 2), values["leader_end"], values["now_ms"], (1,), _LAG)
+    return evaluate(leader, values["now_ms"], values["lag_ms_max"]).pseudo_isr
+
+
+STARTED: Final = Subject(
+    "first-evaluation",
+    start_and_evaluate,
+    "the pseudo-ISR of a new leader",
+    lambda _: iter(
+        [{"leader_end": Parameter(floor=1), "now_ms": Parameter(), "lag_ms_max": Parameter()}]
+    ),
+    bounded="one follower that never fetched",
+    tell=lambda v: Telling(
+        (
+            f"{_NEW_LEADER} limit={v['lag_ms_max']} end={v['leader_end']} start={v['now_ms']}",
+            "evaluate",
+        )
+    ),
+)
+BEHIND: Final = Hypothesis(
+    "behind",
+    "the leader holds a record, the limit is not negative",
+    lambda v: (v["leader_end"] >= 1) & (v["lag_ms_max"] >= 0),
+)
+
+
+def fetch_from_further_back(values: Values) -> tuple[Any, Any, Any]:
+    """Return ISR, mark and known offset where a follower fetches from before where it was."""
+    caught_up = Follower(values["offset"], values["now_ms"], values["offset"], values["now_ms"])
+    leader = Leader((1, 2), values["leader_end"], (caught_up,))
+    leader = evaluate(leader, values["now_ms"], 0)
+    follower = record_fetch(
+        caught_up, values["new_offset"], values["leader_end"], values["now_ms"], _LAG, "lag"
+    )
+    return leader.isr, leader.high_watermark, follower.offset
+
+
+BACK: Final = Subject(
+    "fetch-from-further-back",
+    fetch_from_further_back,
+    "in-sync set, high watermark and known offset before the next evaluation",
+    lambda _: iter(
+        [{name: Parameter() for name in ("offset", "new_offset", "leader_end", "now_ms")}]
+    ),
+    bounded="one fetch between two evaluations",
+    tell=lambda v: Telling(
+        (
+            "world replication replicas=1,2 limit=5",
+            f"append records={v['leader_end']}",
+            f"fetch replica=2 take={v['offset']}",
+            "fetch replica=2 take=0",
+            "evaluate",
+            f"truncate replica=2 end={v['new_offset']}",
+            "fetch replica=2 take=0",
+            "show",
+        )
+    ),
+)
+OFFSETS: Final = Hypothesis(
+    "offsets",
+    "offsets are not negative and not beyond the leader's end",
+    lambda v: (
+        (v["new_offset"] >= 0) & (v["offset"] >= v["new_offset"]) & (v["offset"] <= v["leader_end"])
+    ),
+)
+
+
+def _member_reaches_mark(_: Values, result: Any) -> Truth:
+    isr, mark, offset = result
+    return implies(member(2, isr), mark <= offset)
+
+
+def fall_silent(values: Values) -> tuple[Any, Any]:
+    """Return who is in sync, and the lag, some time after the last request and evaluation."""
+    history = ((values["written_ms"], 1),)
+    start = Follower(0, 0, 0, 0)
+    leader = evaluate(Leader((1, 2), 0, (start,)), 0, values["lag_ms_max"])
+    return leader.isr, compute_replica_lag(history, 0, values["now_ms"], of_ms="start")
+
+
+SILENT: Final = Subject(
+    "silent-follower",
+    fall_silent,
+    "in-sync set and lag with no evaluation in between",
+    lambda _: iter([{name: Parameter() for name in ("written_ms", "now_ms", "lag_ms_max")}]),
+    bounded="one record, no fetch",
+    tell=lambda v: Telling(
+        (
+            f"world replication replicas=1,2 limit={v['lag_ms_max']}",
+            "evaluate",
+            *([f"tick ms={v['written_ms']}"] if v["written_ms"] else []),
+            "append",
+            *(
+                [f"tick ms={v['now_ms'] - v['written_ms']}"]
+                if v["now_ms"] > v["written_ms"]
+                else []
+            ),
+            "show",
+            "evaluate",
+        )
+    ),
+)
+AFTERWARDS: Final = Hypothesis(
+    "afterwards",
+    "the record is written after the evaluation, and the limit is not negative",
+    lambda v: (v["written_ms"] >= 0) & (v["written_ms"] <= v["now_ms"]) & (v["lag_ms_max"] >= 0),
+)
+
+
+def _lagging_is_out(values: Values, result: Any) -> Truth:
+    isr, lag = result
+    return implies(values["lag_ms_max"] < lag, negate(member(2, isr)))
+
+
+def fetch_when_idle(values: Values) -> Any:
+    """Return the lag that the older of the two texts assumes of a caught-up follower."""
+    readings = _read("lag.credit", "last-fetch", "kafka-4485")
+    follower = Follower(0, NEVER_MS, 0, 0)
+    for at_ms in values["fetches_ms"]:
+        follower = record_fetch(follower, 0, 0, at_ms, readings, "lag")
+    return estimate_lag(follower, values["fetches_ms"][-1])
+
+
+IDLE: Final = Subject(
+    "older-item",
+    fetch_when_idle,
+    "the lag assumed of an idle, caught-up follower at its fetch",
+    lambda _: iter([{"fetches_ms": Parameter(2)}]),
+    bounded="two fetches of nothing",
+    tell=lambda v: Telling(
+        (
+            f"world replication replicas=1,2 limit=5 start={v['fetches_ms'][0]}",
+            "fetch replica=2",
+            f"tick ms={v['fetches_ms'][1] - v['fetches_ms'][0]}",
+            "fetch replica=2",
+        ),
+        ("lag.credit=last-fetch",),
+    ),
+)
+IN_TIME: Final = Hypothesis(
+    "in-time",
+    "the fetches are in the order of time",
+    lambda v: v["fetches_ms"][0] <= v["fetches_ms"][1],
+)
+
+# Theorems ---------------------------------------------------------------------------------------
+
+
+def _refuted(
+    name: str,
+    clause: str,
+    statement: str,
+    subject: Subject,
+    hypotheses: tuple[Hypothesis, ...],
+    claim: Any,
+    finding: str,
+    profile: str = "kip-236",
+) -> Theorem:
+    return Theorem(
+        name,
+        clause,
+        statement,
+        subject,
+        hypotheses,
+        claim,
+        profile,
+        expected="refuted",
+        finding=finding,
+        tier="full",
+        largest=2,
+    )
+
+
+_PLANNED: Final = (SOUND, ALL_LIVE)
+
+REFUTATIONS: Final[tuple[Theorem, ...]] = (
+    _refuted(
+        "restart-keeps-finished-copies",
+        "drop.carried-out",
+        "Where a failover evaluates the drop rule again, no finished copy of the target is lost.",
+        RESTARTED,
+        (*_PLANNED, EXPANDED),
+        _finished_copies_kept,
+        "drop-5",
+    ),
+    _refuted(
+        "cancel-leaves-originals-only",
+        "drop.leader-kept",
+        "A change back to the original replicas, all in sync, leaves no other replica.",
+        CANCELLED,
+        (SOUND, ORIGINALS_IN_SYNC),
+        _only_originals_left,
+        "drop-7",
+    ),
+    _refuted(
+        "completion-keeps-min-isr",
+        "target.at-least-min-isr",
+        "As written, a completed reassignment leaves min.insync.replicas replicas in sync.",
+        COMPLETED,
+        (*_PLANNED, MINIMUM_MET),
+        _isr_still_sufficient,
+        "drop-10",
+    ),
+    _refuted(
+        "top-anew-bounds-assigned",
+        "top.once-per-chain",
+        "Where each change takes top anew, no more are assigned than at first and in the target.",
+        TOP_ANEW,
+        _PLANNED,
+        _assigned_bounded,
+        "drop-12",
+    ),
+    _refuted(
+        "failover-keeps-drop",
+        "drop.carried-out",
+        "A failover between the record of a change and its drop leaves no replica more.",
+        CUT,
+        (*_PLANNED, EXPANDED),
+        _nothing_more_assigned,
+        "drop-16",
+    ),
+    _refuted(
+        "by-lag-keeps-wanted",
+        "drop.keep-top",
+        "Ranked by lag, a drop takes a wanted replica only where it would unranked.",
+        BY_LAG,
+        (SOUND,),
+        _by_lag_keeps_wanted,
+        "drop-17",
+    ),
+    _refuted(
+        "drop-of-older-isr-keeps-min",
+        "state.write-conditional",
+        "A drop that was computed from an older in-sync set leaves the minimum in sync.",
+        CHANGED,
+        (SOUND, SUFFICIENT, STILL_SUFFICIENT),
+        _sufficient_by_then,
+        "hypothesis-5",
+    ),
+    _refuted(
+        "effects-first-keep-top",
+        "child.before-effects",
+        "Where the target is added before the record is made, a crash leaves top as it was.",
+        EFFECTS_FIRST,
+        (*_PLANNED, ASKS_NEW),
+        lambda v, record: record is not None and record.top == len(v["assigned"]),
+        "protocol-1",
+    ),
+    _refuted(
+        "failover-leaves-target",
+        "request.consumed",
+        "A new controller carries on what is in flight, whatever requests it finds.",
+        FOUND_REQUEST,
+        (*_PLANNED, EXPANDED, ASKS_NEW),
+        lambda v, flight: (
+            False if flight is None else subset(flight[0], v["target"]) & (flight[1] == v["top"])
+        ),
+        "protocol-3",
+    ),
+    _refuted(
+        "partitions-decided-alone",
+        "request.consumed",
+        "Where a request is taken as a whole, one partition is decided as it would be alone.",
+        WHOLE,
+        _PLANNED,
+        lambda _, refused: refused[0] == refused[1],
+        "protocol-4",
+    ),
+    _refuted(
+        "order-of-requests-is-free",
+        "request.order.sequence",
+        "In whatever order two requests are dealt with, the same is in flight in the end.",
+        EITHER_ORDER,
+        (*_PLANNED, ASKS_NEW),
+        lambda _, targets: (
+            targets[0] is not None and targets[1] is not None and targets[0] == targets[1]
+        ),
+        "protocol-5",
+    ),
+    _refuted(
+        "same-target-is-no-change",
+        "request.same-target.no-change",
+        "Where nothing is said of it, asking for the target in flight is no change.",
+        ASKED_AGAIN,
+        (*_PLANNED, EXPANDED),
+        lambda _, changed: negate(changed),
+        "protocol-7",
+    ),
+    _refuted(
+        "ignored-request-is-done-with",
+        "request.consumed",
+        "A request that is ignored and left where it is does not come up again.",
+        IGNORED,
+        (SOUND_BUT_REQUEST, ALL_LIVE, NAMED_TWICE),
+        lambda _, rests: rests,
+        "protocol-8",
+    ),
+    _refuted(
+        "cut-replica-stays-out",
+        "isr.change.stopped-stays-out",
+        "The rules keep out a replica that a completion has taken out of the in-sync set.",
+        JOINED,
+        (*_PLANNED, WAS_CUT),
+        lambda _, joined: negate(joined),
+        "protocol-9",
+    ),
+    _refuted(
+        "listener-takes-existing-partition",
+        "move.listener.refuse-missing",
+        "Taken to the letter, the listener takes a good target for a partition that exists.",
+        LITERAL,
+        (GOOD_TARGET,),
+        lambda _, taken: taken,
+        "move-11",
+        "kafka-42",
+    ),
+    _refuted(
+        "listener-takes-new-order",
+        "move.listener.refuse-same",
+        "Compared as sets, the listener takes a good target in a new order.",
+        AS_SET,
+        (GOOD_TARGET,),
+        lambda _, taken: taken,
+        "move-13",
+        "kafka-42",
+    ),
+    _refuted(
+        "cancel-keeps-order",
+        "shipped.assignment.original-derivable",
+        "A cancel goes back to the original replicas in their order.",
+        CANCEL_ORDER,
+        (BOTH_DISTINCT,),
+        _same_list,
+        "zk-7",
+        "kafka-zk",
+    ),
+    _refuted(
+        "frequent-follower-enters-once",
+        "isr.pseudo.close-follower",
+        "A follower that fetches all there is, within the limit, enters the pseudo-ISR no second "
+        "time.",
+        FLAPPING,
+        (WITHIN_LIMIT,),
+        lambda _, entries: entries <= 1,
+        "watermark-4",
+        "kafka-4485",
+    ),
+    _refuted(
+        "end-read-first-is-sound",
+        "lag.clock-before-end",
+        "A leader that reads its end before the clock notes no less than it had at that time.",
+        READ,
+        (HISTORY, READ_IN_ORDER),
+        lambda _, result: result[1] <= result[0],
+        "watermark-6",
+        "kafka-4485",
+    ),
+    _refuted(
+        "lag-is-total",
+        "lag.definition",
+        "Taken to the letter, every follower has a lag.",
+        MATCHES,
+        (HISTORY, NOT_AHEAD),
+        lambda _, lags: len(lags) > 0,
+        "watermark-8",
+        "kafka-4485",
+    ),
+    _refuted(
+        "lag-is-unique",
+        "lag.definition",
+        "Taken to the letter, no follower has two lags.",
+        MATCHES,
+        (HISTORY, NOT_AHEAD),
+        lambda _, lags: len(lags) <= 1,
+        "watermark-8",
+        "kafka-4485",
+    ),
+    _refuted(
+        "empty-follower-is-not-waited-for",
+        "lag.credit.caught-up",
+        "A leader that begins does not count an empty follower as close.",
+        STARTED,
+        (BEHIND,),
+        lambda _, pseudo: negate(member(2, pseudo)),
+        "watermark-9",
+        "kafka-4485",
+    ),
+    _refuted(
+        "isr-members-reach-hw-always",
+        "isr.member.at-or-above-hw",
+        "Guarantee 4 holds between evaluations as well.",
+        BACK,
+        (OFFSETS,),
+        _member_reaches_mark,
+        "watermark-10",
+        "kafka-4485",
+    ),
+    _refuted(
+        "silent-follower-leaves",
+        "lag.evaluated-in-time",
+        "Guarantee 2 holds with no request and no timer.",
+        SILENT,
+        (AFTERWARDS,),
+        _lagging_is_out,
+        "watermark-11",
+        "kafka-4485",
+    ),
+    _refuted(
+        "older-item-credits-idle-follower",
+        "lag.noted-after-serving",
+        "By the older of the two texts a follower that has everything is not behind at its fetch.",
+        IDLE,
+        (IN_TIME,),
+        lambda _, lag: lag == 0,
+        "watermark-16",
+        "kafka-4485",
+    ),
+)
+"""Every promise that is refuted here."""
