@@ -1,0 +1,212 @@
+"""Findings are derived: the solver's smallest counterexamples, told as scenarios and replayed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reassure_conformance.scenarios import (
+    Scenario,
+    format_found,
+    parse_scenario,
+    read_scenario,
+    run_scenario,
+    scenarios_folder,
+)
+from reassure_model.state import Partition
+from reassure_proofs import counterexamples
+from reassure_proofs.counterexamples import (
+    AREA,
+    TEXT_ONLY,
+    find_underived,
+    render_scenario,
+    restore_arguments,
+    tell,
+    theorems_of,
+)
+from reassure_proofs.runner import TheoremResult, prove_all
+from reassure_proofs.statement import Theorem
+from reassure_proofs.stories import TALES, find_tale
+from reassure_proofs.theorems import THEOREMS
+from reassure_spec.findings import FINDINGS
+
+TOLD = [theorem for theorem in THEOREMS if theorem.scenario]
+EACH = pytest.mark.parametrize("theorem", TOLD, ids=lambda theorem: theorem.name)
+
+
+@pytest.fixture(scope="module")
+def refuted() -> dict[str, TheoremResult]:
+    """Every refutation that a scenario tells, derived in this process."""
+    found = prove_all([theorem.name for theorem in TOLD], 3, processes=1)
+    return {result.theorem.name: result for result in found}
+
+
+def test_every_finding_is_derived_or_concerns_words() -> None:
+    """A finding has a refuted theorem, or a reason why there is nothing to run."""
+    assert find_underived() == ()
+    assert set(TEXT_ONLY) < {finding.id for finding in FINDINGS}
+    assert [each for each in TEXT_ONLY if theorems_of(each)] == []
+
+
+def test_finding_without_theorem_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a theorem is taken away, its finding is told to be a mere claim."""
+    left = tuple(theorem for theorem in THEOREMS if theorem.finding != "drop-7")
+    monkeypatch.setattr(counterexamples, "THEOREMS", left)
+    assert find_underived() == ("drop-7",)
+
+
+def _path(theorem: Theorem) -> Path:
+    return scenarios_folder() / f"{theorem.scenario}.txt"
+
+
+def _found(theorem: Theorem, result: TheoremResult) -> Scenario:
+    assert result.counterexample is not None
+    telling = tell(theorem, result.counterexample["arguments"])
+    return parse_scenario(render_scenario(theorem, telling), str(_path(theorem)))
+
+
+@EACH
+def test_counterexample_is_its_scenario(
+    theorem: Theorem, refuted: dict[str, TheoremResult], request: pytest.FixtureRequest
+) -> None:
+    """The scenario of a refutation is the counterexample that is found now, word for word."""
+    assert refuted[theorem.name].verdict == "refuted"
+    found = _found(theorem, refuted[theorem.name])
+    if request.config.getoption("--rewrite-scenarios"):
+        _path(theorem).write_text(format_found(found, run_scenario(found)), encoding="utf-8")
+    stored = read_scenario(_path(theorem))
+    assert [block.text for block in stored.blocks] == [block.text for block in found.blocks]
+    assert (stored.clauses, stored.profile, stored.overrides) == (
+        found.clauses,
+        found.profile,
+        found.overrides,
+    )
+
+
+def _list(replicas: Any) -> str:
+    return f"[{','.join(map(str, replicas))}]"
+
+
+def _expected_lines(theorem: Theorem, outcome: Any) -> Iterator[str]:
+    """Yield what the world has to answer, given what the code under test returned."""
+    partitions = outcome if isinstance(outcome, tuple) and outcome else (outcome,)
+    if theorem.layer == "steps" and theorem.subject.name.startswith("tale-"):
+        yield outcome[-1].removeprefix("=> ")
+    elif isinstance(partitions[-1], Partition):
+        after = partitions[-1]
+        assert after.state is not None
+        state = f"leader {after.state.leader} isr {_list(after.state.isr)}"
+        yield f"assigned {_list(after.assigned or ())} {state}"
+    elif theorem.subject.name in ("drop-twice", "drop-by-lag"):
+        yield from (f"drop {_list(drop)}" for drop in outcome)
+    elif theorem.subject.name.startswith(("drop", "cancelled", "changed")):
+        yield f"drop {_list(outcome)}"
+    elif theorem.subject.name == "literal-lag":
+        yield f"literally true of {', '.join(map(str, outcome)) or 'no lag at all'}"
+    elif theorem.subject.name == "cancel-order":
+        yield f"original {_list(outcome)}"
+    elif theorem.subject.name == "older-item":
+        yield f"estimated {outcome}"
+    elif theorem.subject.name == "first-evaluation":
+        yield f"pseudo {_list(outcome)}"
+    elif theorem.subject.name == "effects-first":
+        yield f"in flight to {_list(outcome.target)}, top {outcome.top}"
+    elif theorem.subject.name == "select-unclean":
+        yield f"leader {outcome}"
+
+
+SHOWN_ELSEWHERE = {
+    "failover-leaves-target": "in flight to [3], top 1",
+    "partitions-decided-alone": "p: refused by request.refuse.unknown-partition",
+    "same-target-is-no-change": "change",
+    "ignored-request-is-done-with": "request 0 removed",
+    "cut-replica-stays-out": "accepted",
+    "listener-takes-existing-partition": "the partition exists; path removed",
+    "listener-takes-new-order": "the target is assigned already; path removed",
+    "end-read-first-is-sound": "known 0 lag 1 estimated 0",
+    "frequent-follower-enters-once": "ms 3 end 3 hw 3 pseudo [1,2] isr [1]",
+    "isr-members-reach-hw-always": "ms 0 end 1 hw 1 pseudo [1,2] isr [1,2]",
+    "silent-follower-leaves": "ms 1 end 1 hw 0 pseudo [1,2] isr [1,2]",
+    "table-stops-live-replica": "online -> non-existent: rejected",
+    "table-offline-again": "offline -> offline: rejected",
+    "story-legal-transitions": "is no valid previous state",
+    "story-started-only-if-assigned": "running [1,2]",
+    "story-target-in-sync-after-stop": "isr [4]",
+    "story-stored-set-as-defined": "isr [0,1] version 0 pseudo [0]",
+    "story-refused-entry-goes": "old znode: t-0 to [3]",
+    "story-cancelled-by-either-route": "request 1 waits: [1]",
+    "story-rewrite-is-seen": "old znode: t-0 to [3]",
+    "story-removed-at-one-time": "in flight to [2], top 1, legacy",
+    "story-task-removes-no-live-replica": "task 0 automatic t-0 [3,2]",
+    "story-queue-goes-on": "task 0 automatic t-0 [3,2] running",
+    "story-targets-are-live": "failed 2",
+    "story-one-meaning-of-redundancy": "task 0 automatic",
+    "story-tasks-made-once": "task 1 automatic",
+}
+"""What the world shows where it has other words for it than the code under test."""
+
+
+@EACH
+def test_scenario_shows_what_was_derived(
+    theorem: Theorem, refuted: dict[str, TheoremResult]
+) -> None:
+    """In its world the counterexample ends as the code under test says, and nothing is refused."""
+    counterexample = refuted[theorem.name].counterexample
+    assert counterexample is not None
+    arguments = restore_arguments(theorem, counterexample["arguments"])
+    outcome = theorem.subject.function(arguments)
+    answers = "\n".join(
+        line for block in run_scenario(_found(theorem, refuted[theorem.name])) for line in block
+    )
+    assert "not possible" not in answers
+    expected = [SHOWN_ELSEWHERE[theorem.name]] if theorem.name in SHOWN_ELSEWHERE else []
+    expected = expected or list(_expected_lines(theorem, outcome))
+    assert expected
+    assert [line for line in expected if line not in answers] == []
+
+
+def test_no_scenario_is_left_over() -> None:
+    """Each file in the area is the counterexample of a theorem."""
+    files = {file.stem for file in (scenarios_folder() / AREA).glob("*.txt")}
+    assert files == {theorem.name for theorem in TOLD}
+
+
+def test_telling_needs_a_world() -> None:
+    """A theorem whose arguments no world can tell says so."""
+    (theorem,) = (item for item in THEOREMS if item.name == "order-of-requests-is-free")
+    with pytest.raises(ValueError, match="no world has the commands"):
+        tell(theorem, {})
+
+
+def test_repaired_move_has_no_story(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the repair that a finding asks for, the search comes to its end and finds nothing."""
+    repairs = {
+        "move.expand-first": "yes",
+        "move.cut-isr": "yes",
+        "move.recheck-before-stop": "yes",
+        "election.unclean": "no",
+    }
+    from reassure_proofs import stories
+
+    for name in ("deleted-in-sync", "empty-leader", "stopped-leader", "emptied-assignment"):
+        monkeypatch.setitem(
+            TALES,  # type: ignore[arg-type]
+            f"repaired-{name}",
+            lambda name=name: stories._move_tale((1,), (2,), name, repairs, deaths=1, failovers=1),
+        )
+        assert find_tale(f"repaired-{name}") == (), name
+
+
+def test_story_is_a_shortest_one() -> None:
+    """The stories have the lengths that are known from the register of findings."""
+    lengths = {
+        "committed-lost": 4,
+        "mark-gone-back": 5,
+        "stale-entry": 8,
+        "member-emptied": 8,
+        "stopped-replica-in-sync": 6,
+        "stopped-replica-elected": 8,
+        "killed-command": 8,
+    }
+    assert {name: len(find_tale(name)) - 1 for name in lengths} == lengths
