@@ -14,7 +14,8 @@
 A file is a head of comment lines and then blocks, with a blank line after each. A block is one
 command line, `----`, and the output that is expected up to the blank line. The first command makes
 the world (`reassure_conformance.worlds`); all others are for the world to understand. The head
-names the clauses the story is about, its profile, and readings that differ from the profile's.
+names the clauses the story is about, its profile, and the readings that it is about or that differ
+from the profile's.
 
 Files are run in the model alone: no clock, no server, milliseconds. `rewrite` puts what was found
 in the place of what was expected; a change to an expectation belongs in a review.
@@ -82,7 +83,7 @@ class Scenario:
     clauses: tuple[str, ...]
     profile: str
     overrides: Mapping[str, str]
-    """Readings that differ from those of the profile, by dotted name."""
+    """Readings that the head names, by dotted name; all others are the profile's."""
     readings: Readings
     world: str
     blocks: tuple[Block, ...]

@@ -9,7 +9,8 @@ Clauses are written in Markdown (`clauses/*.md`), one idea each:
     Profiles: kip-236, kip-236-amended
     Why: dropping the leader would need an election in the middle of a change.
 
-They are parsed once. Code that carries out or checks a clause registers its id with `clause`, which
+`Untold: REASON` may follow where no scenario can tell a clause; without it one has to. Clauses are
+parsed once. Code that carries out or checks a clause registers its id with `clause`, which
 only records: the function that is decorated stays exactly the function that was written.
 """
 
@@ -25,7 +26,7 @@ LEVELS: Final = ("MUST", "SHOULD", "MAY", "UNTESTABLE")
 """How binding a clause is. UNTESTABLE: nothing that ZooKeeper records can show it either way."""
 
 _ID: Final = re.compile(r"^r\[([a-z0-9]+(?:[.-][a-z0-9]+)*)\]$")
-_FIELD: Final = re.compile(r"^(Level|Source|Profiles|Why|Judged): (.+)$")
+_FIELD: Final = re.compile(r"^(Level|Source|Profiles|Why|Untold): (.+)$")
 
 Function = TypeVar("Function", bound=Callable[..., object] | type)
 
@@ -52,6 +53,8 @@ class Clause:
     """Why it is so."""
     chapter: str
     """The heading under which it stands."""
+    untold: str = ""
+    """Why no scenario tells it, "" where one has to."""
 
 
 def _parse_block(lines: list[str], chapter: str, origin: str) -> Clause:
@@ -82,6 +85,7 @@ def _parse_block(lines: list[str], chapter: str, origin: str) -> Clause:
         profiles=tuple(name.strip() for name in text["Profiles"].split(",")),
         why=text["Why"],
         chapter=chapter,
+        untold=text.get("Untold", ""),
     )
 
 

@@ -45,6 +45,13 @@ def test_clause_is_read_field_by_field() -> None:
     assert found.chapter == "First things"
 
 
+def test_reason_for_no_scenario_is_optional() -> None:
+    """A clause may say why no scenario tells it, after its other fields."""
+    (plain,) = parse_clauses(GOOD, "things.md")
+    (untold,) = parse_clauses(GOOD + "Untold: nothing shows\nit.\n", "things.md")
+    assert (plain.untold, untold.untold) == ("", "nothing shows it.")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [

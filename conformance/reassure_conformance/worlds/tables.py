@@ -4,7 +4,9 @@ State machine moves, leader selectors, the drop rule, what becomes of a request,
 controllers. Nothing is kept from one command to the next.
 """
 
+from collections.abc import Iterator
 from enum import Enum
+from itertools import permutations
 from typing import ClassVar, Final, TypeVar
 
 from reassure_conformance.worlds import (
@@ -38,6 +40,7 @@ from reassure_model.tables import (
     move_replica,
 )
 from reassure_spec.readings import Readings
+from reassure_spec.znodes import ReplicaList
 
 State = TypeVar("State", bound=Enum)
 
@@ -173,13 +176,25 @@ class TablesWorld:
         return f"controller {outcome.state.broker} epoch {outcome.state.epoch}"
 
     def _drop(self, arguments: Arguments) -> str:
-        check_arguments(arguments, ("assigned", "leader", "isr", "top", "target"), ("others",))
+        """Drop once; `others` is an order of those out of sync, `lag` (as `2:50,3:10`) gives one.
+
+        Where the reading is that they stand in no order, with `lag` every outcome is listed.
+        """
+        required = ("assigned", "leader", "isr", "top", "target")
+        check_arguments(arguments, required, ("others", "lag"))
+        orders: list[ReplicaList | None] = [None]
+        if "others" in arguments:
+            orders = [parse_replicas("others", arguments["others"])]
+        elif "lag" in arguments:
+            orders = list(_order_by_lag(arguments, self._readings))
+        return "\n".join(dict.fromkeys(self._drop_once(arguments, each) for each in orders))
+
+    def _drop_once(self, arguments: Arguments, others: ReplicaList | None) -> str:
         assigned = parse_replicas("assigned", arguments["assigned"])
         isr = parse_replicas("isr", arguments["isr"])
         target = parse_replicas("target", arguments["target"])
         leader = parse_number("leader", arguments["leader"])
         top = parse_number("top", arguments["top"])
-        others = parse_replicas("others", arguments["others"]) if "others" in arguments else None
         existing = compute_existing(assigned, leader, isr, others)
         kept = compute_kept(existing, top, self._readings)
         drop = compute_drop(assigned, leader, isr, top, target, self._readings, others)
@@ -213,6 +228,18 @@ class TablesWorld:
         wanted = parse_replicas("target", arguments["target"])
         request = Request(0, wanted, "legacy" in arguments)
         return _format_decision(request, partition, around, self._readings)
+
+
+def _order_by_lag(arguments: Arguments, readings: Readings) -> Iterator[ReplicaList]:
+    """Yield the orders in which the replicas out of sync may stand, given how far each lags."""
+    lags: dict[int, int] = {}
+    for item in arguments["lag"].split(","):
+        replica, _, lag = item.partition(":")
+        lags[parse_number("lag", replica)] = parse_number("lag", lag)
+    if readings.drop_order == "by-lag":
+        yield tuple(sorted(lags, key=lambda replica: lags[replica]))
+    else:
+        yield from permutations(sorted(lags))
 
 
 def _parse_set(name: str, arguments: Arguments) -> frozenset[int]:
