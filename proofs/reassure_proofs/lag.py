@@ -13,6 +13,7 @@ less by one, which is refuted.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 from reassure_model.replication_lag import compute_replica_lag, compute_views, end_at
@@ -25,7 +26,7 @@ from reassure_model.replication_leader import (
 )
 from reassure_proofs.formula import Truth, all_of, implies, member, negate
 from reassure_proofs.statement import Hypothesis, Parameter, Shape, Subject, Theorem, Values
-from reassure_spec.readings import get_profile
+from reassure_spec.readings import Readings, get_profile
 
 _PROFILE: Final = "kafka-4485"
 _READINGS: Final = get_profile(_PROFILE)
@@ -41,7 +42,7 @@ def _fetch_shapes(_: int) -> Iterator[Shape]:
     yield {name: Parameter() for name in (*names, "new_offset", "leader_end", *ends)}
 
 
-def fetch_once(values: Values) -> Follower:
+def fetch_once(values: Values, readings: Readings = _READINGS) -> Follower:
     """Return what the leader notes after one fetch."""
     before = Follower(
         values["offset"],
@@ -50,7 +51,7 @@ def fetch_once(values: Values) -> Follower:
         values["last_caught_up_ms"],
     )
     return record_fetch(
-        before, values["new_offset"], values["leader_end"], values["now_ms"], _READINGS, "lag"
+        before, values["new_offset"], values["leader_end"], values["now_ms"], readings, "lag"
     )
 
 
@@ -60,6 +61,7 @@ FETCH: Final = Subject(
     "the leader's note of a fetch",
     _fetch_shapes,
     bounded="any history, any number of fetches",
+    under=lambda readings: partial(fetch_once, readings=readings),
 )
 """One fetch; the leader's history shows only in where it ended at three moments."""
 
@@ -185,14 +187,14 @@ def _run_shapes(changes: int) -> Iterator[Shape]:
         yield {"times_ms": Parameter(length), "ends": Parameter(length), **numbers}
 
 
-def fetch_twice(values: Values) -> tuple[Any, Any, Any]:
+def fetch_twice(values: Values, readings: Readings = _READINGS) -> tuple[Any, Any, Any]:
     """Return estimate, lag by the known offset, and pseudo-ISR after two fetches."""
     history, now_ms = _history(values), values["now_ms"]
     follower = Follower(0, values["caught_up_ms"], 0, values["caught_up_ms"])
     for place in ("first", "second"):
         at_ms = values[f"{place}_ms"]
         follower = record_fetch(
-            follower, values[f"{place}_offset"], end_at(history, at_ms), at_ms, _READINGS, "lag"
+            follower, values[f"{place}_offset"], end_at(history, at_ms), at_ms, readings, "lag"
         )
     leader = Leader((1, 2), end_at(history, now_ms), (follower,))
     return (
@@ -203,7 +205,12 @@ def fetch_twice(values: Values) -> tuple[Any, Any, Any]:
 
 
 TWO_FETCHES: Final = Subject(
-    "two-fetches", fetch_twice, "the run of two fetches", _run_shapes, bounded=_BOUNDED
+    "two-fetches",
+    fetch_twice,
+    "the run of two fetches",
+    _run_shapes,
+    bounded=_BOUNDED,
+    under=lambda readings: partial(fetch_twice, readings=readings),
 )
 """The last two fetches of a follower, after which the leader evaluates."""
 

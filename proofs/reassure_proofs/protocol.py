@@ -14,6 +14,7 @@ holds of them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import product
 from typing import Any, Final
 
@@ -44,7 +45,7 @@ from reassure_proofs.formula import (
     subset,
 )
 from reassure_proofs.statement import Hypothesis, Parameter, Shape, Subject, Theorem, Values
-from reassure_spec.readings import get_profile
+from reassure_spec.readings import Readings, get_profile
 from reassure_spec.znodes import NO_LEADER
 
 _PROFILE: Final = "kip-236-amended"
@@ -106,53 +107,55 @@ WRITES: Final = (*_MAKE, "failover")
 """Every kind of step; a failover is none that the rules could refuse."""
 
 
-def take(values: Values) -> Partition | None:
+def take(values: Values, readings: Readings = _READINGS) -> Partition | None:
     """Return the partition after the step that the values describe, None if the rules refuse it."""
     partition = make_partition(values)
     if values["write"] == "failover":
-        return apply_failover(partition, _READINGS)
+        return apply_failover(partition, readings)
     write = _MAKE[values["write"]](values)
-    outcome = accept_write(partition, write, make_surroundings(values), _READINGS)
+    outcome = accept_write(partition, write, make_surroundings(values), readings)
     return outcome.state if isinstance(outcome, Accepted) else None
 
 
-def take_owed(values: Values) -> tuple[bool, Partition]:
+def take_owed(values: Values, readings: Readings = _READINGS) -> tuple[bool, Partition]:
     """Return whether the rules accept what the controller owes, and the partition after it."""
     partition, around = make_partition(values), make_surroundings(values)
-    owed = next_write(partition, around, _READINGS)
+    owed = next_write(partition, around, readings)
     if owed is None:
         return True, partition
-    outcome = accept_write(partition, owed.write, around, _READINGS)
+    outcome = accept_write(partition, owed.write, around, readings)
     accepted = isinstance(outcome, Accepted)
     return accepted, outcome.state if isinstance(outcome, Accepted) else partition
 
 
-def carry_out(values: Values) -> tuple[int, Partition, bool]:
+def carry_out(values: Values, readings: Readings = _READINGS) -> tuple[int, Partition, bool]:
     """Return how many writes the controller owes, the partition after them, whether it rests."""
     partition, around = make_partition(values), make_surroundings(values)
-    plan, after = compute_plan(partition, around, _READINGS)
-    return len(plan), after, next_write(after, around, _READINGS) is None
+    plan, after = compute_plan(partition, around, readings)
+    return len(plan), after, next_write(after, around, readings) is None
 
 
-def crash_and_resume(values: Values) -> tuple[Partition, tuple[Partition, ...]]:
+def crash_and_resume(
+    values: Values, readings: Readings = _READINGS
+) -> tuple[Partition, tuple[Partition, ...]]:
     """Return the partition at rest, and at rest after a failover at each point of the plan."""
     partition, around = make_partition(values), make_surroundings(values)
-    plan, final = compute_plan(partition, around, _READINGS)
+    plan, final = compute_plan(partition, around, readings)
     resumed: tuple[Partition, ...] = ()
     for owed in (None, *plan):
         if owed is not None:
-            outcome = accept_write(partition, owed.write, around, _READINGS)
+            outcome = accept_write(partition, owed.write, around, readings)
             assert isinstance(outcome, Accepted)
             partition = outcome.state
-        found = apply_failover(partition, _READINGS)
-        resumed = (*resumed, compute_plan(found, around, _READINGS)[1])
+        found = apply_failover(partition, readings)
+        resumed = (*resumed, compute_plan(found, around, readings)[1])
     return final, resumed
 
 
-def catch_up(values: Values) -> Partition:
+def catch_up(values: Values, readings: Readings = _READINGS) -> Partition:
     """Return the partition after the controller rested, the target caught up, and it went on."""
     partition, around = make_partition(values), make_surroundings(values)
-    partition = compute_plan(partition, around, _READINGS)[1]
+    partition = compute_plan(partition, around, readings)[1]
     state, flight = partition.state, partition.reassignment
     assert state is not None
     for replica in flight.target if flight is not None else ():
@@ -163,10 +166,10 @@ def catch_up(values: Values) -> Partition:
                 state.leader, state.leader_epoch, state.controller_epoch, (*state.isr, replica)
             )
             write = ChangeIsr(joined, state.leader)
-            outcome = accept_write(partition, write, around, _READINGS)
+            outcome = accept_write(partition, write, around, readings)
             assert isinstance(outcome, Accepted)
             partition = outcome.state
-    return compute_plan(partition, around, _READINGS)[1]
+    return compute_plan(partition, around, readings)[1]
 
 
 # Shapes -----------------------------------------------------------------------------------------
@@ -509,15 +512,33 @@ def _completed(values: Values, after: Any) -> Truth:
 # Theorems ---------------------------------------------------------------------------------------
 
 STEP: Final = Subject(
-    "step", take, "the rules on one step", _step_shapes, bounded=_BOUNDED, hashable=True
+    "step",
+    take,
+    "the rules on one step",
+    _step_shapes,
+    bounded=_BOUNDED,
+    hashable=True,
+    under=lambda readings: partial(take, readings=readings),
 )
 """One step of any kind: a write that the rules judge, or a failover."""
 OWED: Final = Subject(
-    "owed", take_owed, "the rules on what is owed", _owed_shapes, bounded=_CUT, hashable=True
+    "owed",
+    take_owed,
+    "the rules on what is owed",
+    _owed_shapes,
+    bounded=_CUT,
+    hashable=True,
+    under=lambda readings: partial(take_owed, readings=readings),
 )
 """The next write that the controller owes, put to the rules."""
 PLAN: Final = Subject(
-    "plan", carry_out, "the controller's plan", _plan_shapes, bounded=_CUT, hashable=True
+    "plan",
+    carry_out,
+    "the controller's plan",
+    _plan_shapes,
+    bounded=_CUT,
+    hashable=True,
+    under=lambda readings: partial(carry_out, readings=readings),
 )
 """All that the controller owes, carried out."""
 RESUMED: Final = Subject(
@@ -527,6 +548,7 @@ RESUMED: Final = Subject(
     _cut_shapes,
     bounded=_CUT,
     hashable=True,
+    under=lambda readings: partial(crash_and_resume, readings=readings),
 )
 """The plan cut at each point and resumed by another controller."""
 CAUGHT_UP: Final = Subject(
@@ -536,6 +558,7 @@ CAUGHT_UP: Final = Subject(
     _in_flight_shapes,
     bounded=_BOUNDED,
     hashable=True,
+    under=lambda readings: partial(catch_up, readings=readings),
 )
 """What becomes of a reassignment once its whole target is in sync."""
 INITIAL: Final = Subject(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn, TypeAlias
 
 from reassure_proofs.formula import Truth
+from reassure_spec.readings import Readings
 
 Values: TypeAlias = Mapping[str, Any]
 """The arguments by name: integers and tuples of integers, all plain or all symbolic."""
@@ -77,6 +78,8 @@ class Subject:
     """What is bounded, in words, with `{}` for the bound."""
     hashable: bool = False
     """Whether the code may put values in sets, see `reassure_proofs.symex.Engine.hashable`."""
+    under: Callable[[Readings], Function] | None = None
+    """The same code under other readings than the profile's, None where it takes none."""
     tell: Callable[[Values], Telling] | None = None
     """Tells plain arguments as a scenario, None where no world has the commands for it."""
 

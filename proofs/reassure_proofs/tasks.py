@@ -11,8 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reassure_proofs.statement import Hypothesis, Theorem
+from reassure_proofs.statement import Function, Hypothesis, Theorem
 from reassure_proofs.theorems import get_theorems
+from reassure_spec.readings import (
+    READINGS,
+    Readings,
+    field_name,
+    get_profile,
+    override_readings,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,9 @@ class Task:
     """Time for all of it."""
     without: tuple[str, ...] = ()
     """Names of hypotheses to leave out, to see whether they are needed."""
+    readings: tuple[str, ...] | None = None
+    """Readings to change, as `name=value`; None asks for the code as the subject has it. With a
+    choice of readings, be it empty, the records say which readings the code looked at."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the task as plain JSON values."""
@@ -38,8 +48,8 @@ class Task:
     @staticmethod
     def from_json(data: dict[str, Any]) -> "Task":
         """Return the task that `to_json` wrote."""
-        lists = {name: tuple(data[name]) for name in ("theorems", "shapes", "without")}
-        return Task(**{**data, **lists})
+        names = [name for name in data if isinstance(data[name], list)]
+        return Task(**{**data, **{name: tuple(data[name]) for name in names}})
 
 
 def group_theorems(theorems: Sequence[Theorem]) -> list[list[Theorem]]:
@@ -70,6 +80,33 @@ def split_hypotheses(
     return tuple(shared), extra
 
 
+def make_function(theorem: Theorem, changes: Sequence[str]) -> tuple[Function, set[str]]:
+    """Return the code under the profile's readings with changes, and the set of those it reads.
+
+    The set fills while the code runs. Raises ValueError for a subject that takes no readings, and
+    UnknownReading.
+    """
+    if theorem.subject.under is None:
+        raise ValueError(f"{theorem.subject.words} takes no readings")
+    pairs = dict(change.split("=", 1) for change in changes)
+    chosen = override_readings(get_profile(theorem.profile), pairs)
+    read: set[str] = set()
+    return theorem.subject.under(watch_readings(chosen, read)), read
+
+
+def watch_readings(readings: Readings, read: set[str]) -> Readings:
+    """Return the same readings; whoever looks at one is noted in `read`, by dotted name."""
+    dotted = {field_name(reading.name): reading.name for reading in READINGS}
+
+    class Watched(Readings):
+        def __getattribute__(self, name: str) -> Any:
+            if name in dotted:
+                read.add(dotted[name])
+            return super().__getattribute__(name)
+
+    return Watched(**{name: getattr(readings, name) for name in dotted})
+
+
 def run_task(task: Task) -> list[dict[str, Any]]:
     """Do the task in this process; return one plain JSON record for each shape it looked at.
 
@@ -82,11 +119,14 @@ def run_task(task: Task) -> list[dict[str, Any]]:
     shared, extra = split_hypotheses(theorems, task.without)
     shapes = theorems[0].shapes(task.replication_factor)
     open_goals = [Goal(item.name, item.claim, extra[item.name]) for item in theorems]
+    function, read = theorems[0].subject.function, set[str]()
+    if task.readings is not None:
+        function, read = make_function(theorems[0], task.readings)
     records: list[dict[str, Any]] = []
     deadline = time.monotonic() + task.seconds
     for place in task.shapes:
         explored = explore_shape(
-            theorems[0].subject.function,
+            function,
             shapes[place],
             shared,
             open_goals,
@@ -94,7 +134,7 @@ def run_task(task: Task) -> list[dict[str, Any]]:
             theorems[0].subject.hashable,
         )
         record = explored.to_json()
-        record["place"] = place
+        record |= {"place": place, "read": sorted(read)}
         records.append(record)
         open_goals = [goal for goal in open_goals if goal.name not in explored.counterexamples]
         if not open_goals or explored.reason:

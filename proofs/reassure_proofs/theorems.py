@@ -103,7 +103,12 @@ _EXCLUSIVE: Final = override_readings(_KIP_236, {"drop.slice": "exclusive"})
 _AMENDED: Final = get_profile("kip-236-amended")
 
 DROP: Final = Subject(
-    "drop", drop_function(_KIP_236), "the drop rule", _drop_shapes, tell=tell_drop
+    "drop",
+    drop_function(_KIP_236),
+    "the drop rule",
+    _drop_shapes,
+    under=drop_function,
+    tell=tell_drop,
 )
 """The drop rule as written, in the reading that keeps what the document promises."""
 DROP_EXCLUSIVE: Final = Subject(
@@ -115,12 +120,20 @@ DROP_EXCLUSIVE: Final = Subject(
 )
 """The drop rule with the slice taken to the letter."""
 DROP_AMENDED: Final = Subject(
-    "drop-amended", drop_function(_AMENDED), "the amended drop rule", _drop_and_target_shapes
+    "drop-amended",
+    drop_function(_AMENDED),
+    "the amended drop rule",
+    _drop_and_target_shapes,
+    under=drop_function,
 )
 """The drop rule with every amendment."""
 
 DROP_ANY_ORDER: Final = Subject(
-    "drop-any-order", drop_function(_KIP_236), "the drop rule", _drop_any_order_shapes
+    "drop-any-order",
+    drop_function(_KIP_236),
+    "the drop rule",
+    _drop_any_order_shapes,
+    under=drop_function,
 )
 """The drop rule with the replicas that are out of sync in an order that is given."""
 DROP_AND_TARGET: Final = Subject(
@@ -128,6 +141,7 @@ DROP_AND_TARGET: Final = Subject(
     drop_function(_KIP_236),
     "the drop rule",
     _drop_and_target_shapes,
+    under=drop_function,
     tell=tell_drop,
 )
 """The drop rule as written, and the target that it does not look at."""
