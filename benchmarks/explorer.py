@@ -1,6 +1,6 @@
-"""How fast the explorer is: against plain Python, against SPIN, warm, on two threads, and growing.
+"""How fast the explorer is: against plain Python, SPIN and TLC, warm, on two threads, and growing.
 
-    python benchmarks/explorer.py [--plain-seconds 60] [--large] [--growth]
+    python benchmarks/explorer.py [--plain-seconds 60] [--large] [--growth] [--tlc tla2tools.jar]
 
 Every figure is one run. Times are wall times and include the plain runs from which the diagrams are
 learned and the checks of invariants; compiling or loading the kernels is said apart. Plain Python
@@ -22,6 +22,7 @@ from reassure_explorer.result import Budget, ExploreResult
 from reassure_spec.readings import get_profile
 
 PROMELA = Path(__file__).with_name("explorer_logs.pml")
+TLA = Path(__file__).with_name("explorer_logs.tla")
 
 
 def describe(name: str, result: ExploreResult) -> str:
@@ -89,6 +90,27 @@ def compare_with_spin() -> None:
     assert f"{ours.generated + 2} transitions" in answer.stdout, "counts differ"
 
 
+def compare_with_tlc(jar: Path) -> None:
+    """Print TLC's figures for the same scope beside ours on as many threads, counts compared."""
+    _, model = get_model("logs-three", "kip-236-amended")
+    ours = explore_derived(model, keep_going=True, threads=2)
+    print(describe("logs-three, 2 threads", ours))
+    java = ["java", "-XX:+UseParallelGC", "-Xmx4g", "-cp", str(jar.resolve()), "tlc2.TLC"]
+    with tempfile.TemporaryDirectory() as directory:
+        started = time.perf_counter()
+        answer = subprocess.run(
+            [*java, "-deadlock", "-workers", "2", "-metadir", directory, str(TLA)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        seconds = time.perf_counter() - started
+    print(f"   tlc: {seconds:.2f} s, its start included; {seconds / ours.seconds:.0f} times ours")
+    # TLC counts the initial state among those generated.
+    counts = f"{ours.generated + 1} states generated, {ours.distinct} distinct states found"
+    assert counts in answer.stdout, f"counts differ: expected {counts}"
+
+
 def measure_large() -> None:
     """Print the large scope on one thread and on two."""
     _, model = get_model("large", "kip-236")
@@ -123,9 +145,12 @@ def main() -> None:
     parser.add_argument("--plain-seconds", type=float, default=60.0)
     parser.add_argument("--large", action="store_true", help="the large scope too: minutes")
     parser.add_argument("--growth", action="store_true", help="growing scopes: minutes")
+    parser.add_argument("--tlc", type=Path, help="where tla2tools.jar lies: minutes")
     chosen = parser.parse_args()
     measure_warm("medium")
     compare_with_spin()
+    if chosen.tlc:
+        compare_with_tlc(chosen.tlc)
     compare_with_plain("medium", chosen.plain_seconds)
     if chosen.large:
         measure_large()
