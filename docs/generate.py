@@ -63,6 +63,7 @@ def render_clauses() -> str:
             f"- Profiles: {', '.join(clause.profiles)}",
             f"- Why: {clause.why}",
             f"- Checks: {format_checks(row.places)}",
+            *([f"- Told by no scenario: {clause.untold}"] if clause.untold else []),
             "",
         ]
     return _page(
@@ -89,7 +90,7 @@ def render_findings() -> str:
             "Clauses": ", ".join(f"`{name}`" for name in finding.clauses),
             "Readings": ", ".join(f"`{name}`" for name in finding.readings),
             "Profiles": ", ".join(finding.profiles),
-            "Shown by": finding.shown_by or "nothing yet",
+            "Shown by": finding.shown_by or f"nothing that runs: {finding.words_only}",
         }
         lines += [f"### {finding.id}: {finding.title}", "", finding.statement, ""]
         lines += [f"- {name}: {value}" for name, value in facts.items() if value]

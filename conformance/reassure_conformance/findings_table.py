@@ -431,10 +431,13 @@ def compute_guarantees() -> tuple[Guarantee, ...]:
 
 
 def check_finding(finding: Finding) -> str:
-    """Say how a finding is shown: `shown` or `differs` by a scenario that was run, else by what."""
+    """Say how a finding is shown: `shown` or `differs` by a scenario that was run, else by what.
+
+    `words` where it is about words alone.
+    """
     kind, _, name = finding.shown_by.partition(" ")
     if kind != "scenario":
-        return kind or "claim"
+        return kind or "words"
     scenario = read_scenario(scenarios_folder() / f"{name}.txt")
     return "differs" if compare(scenario, run_scenario(scenario)) else "shown"
 

@@ -26,10 +26,12 @@ from reassure_model import (
 )
 from reassure_model.copies import Append
 from reassure_model.outcome import Accepted
+from reassure_model.owed import next_write
 from reassure_model.requests import Refusal, decide_request
 from reassure_model.search import find_story
 from reassure_model.system import Controller, Die, Failover, Join, Leave, Return, Submit
 from reassure_model.tables import ReplicaState, move_replica
+from reassure_model.writes import UpdateReassignment, WriteAssigned
 from reassure_proofs.statement import Telling
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
@@ -298,6 +300,59 @@ def _deletion_tale() -> Tale:
     )
 
 
+# A change and its drop ---------------------------------------------------------------------------
+
+_AMENDED: Final = get_profile("kip-236-amended")
+Changing = tuple[system.System, int, bool]
+"""The partition, how many targets were asked for, and whether the drop of the last is done."""
+
+
+def _change_successors(
+    changing: Changing, targets: Sequence[ReplicaList]
+) -> Iterator[tuple[Any, Changing]]:
+    """Yield what may happen to a partition that is asked for one target after another."""
+    state, asked, dropped = changing
+    for action in system.enabled(state, _AMENDED, targets[asked : asked + 1]):
+        if isinstance(action, Leave | Return):
+            continue
+        outcome = system.step(state, action, _AMENDED)
+        assert isinstance(outcome, Accepted)  # whatever is possible keeps the rules
+        owed = next_write(state.partition, state.around, _AMENDED)
+        done = dropped
+        if isinstance(action, Controller) and owed is not None:
+            ends = isinstance(owed.write, WriteAssigned) and owed.clause == "drop.carried-out"
+            done = ends or (dropped and not isinstance(owed.write, UpdateReassignment))
+        yield action, (outcome.state, asked + isinstance(action, Submit), done)
+
+
+def _find_second_drop(changing: Changing) -> str | None:
+    """Say so when a drop is owed though that of the same change is done."""
+    state, _, dropped = changing
+    owed = next_write(state.partition, state.around, _AMENDED)
+    if not dropped or owed is None or owed.clause != "drop.carried-out":
+        return None
+    left = owed.write.assigned if isinstance(owed.write, WriteAssigned) else ()
+    return f"assigned [{_join_numbers(left)}] ({owed.clause})"
+
+
+def _change_tale(assigned: ReplicaList, targets: tuple[ReplicaList, ...]) -> Tale:
+    brokers = tuple(sorted({*assigned, *(replica for target in targets for replica in target)}))
+    online = system.step(system.make_system(assigned, brokers), Controller(), _AMENDED)
+    assert isinstance(online, Accepted)
+    return Tale(
+        (
+            f"world reassignment brokers={_join_numbers(brokers)}",
+            f"topic assigned={_join_numbers(assigned)} online",
+        ),
+        (online.state, 0, False),
+        partial(_change_successors, targets=targets),
+        _find_second_drop,
+        _say,
+        ((Die, 1), (Failover, 1)),
+        ("owed",),
+    )
+
+
 # Logs across elections --------------------------------------------------------------------------
 
 _LOGS: Final = {
@@ -310,17 +365,18 @@ _LOGS: Final = {
 
 
 def _log_successors(
-    state: replication.Replication, readings: Readings, records: int, elections: int
+    state: replication.Replication, readings: Readings, records: int, elections: int, calm: bool
 ) -> Iterator[tuple[Any, Any]]:
+    """Yield what may happen; where it is `calm` nobody lags, and the leader may be re-elected."""
     verbs = replication.Verb
     for action in replication.enabled(state):
         full = len(state.replicas[state.leader].log) >= records
         if action.verb in (verbs.REMOVE, verbs.REFRESH, verbs.CATCH_UP):
             continue
-        if action.verb is verbs.APPEND and full:
+        if (action.verb is verbs.APPEND and full) or (action.verb is verbs.LAG and calm):
             continue
         if action.verb is verbs.ELECT and (
-            state.leader_epoch >= elections or action.broker == state.leader
+            state.leader_epoch >= elections or (action.broker == state.leader and not calm)
         ):
             continue
         outcome = replication.step(state, action, readings)
@@ -343,13 +399,14 @@ def _log_tale(
     brokers: int = 2,
     records: int = 1,
     elections: int = 2,
+    calm: bool = False,
     profile: str = "kafka-4485",
 ) -> Tale:
     chosen = override_readings(get_profile(profile), readings or {})
     return Tale(
         (f"world replication brokers={brokers}",),
         replication.make_replication(brokers),
-        partial(_log_successors, readings=chosen, records=records, elections=elections),
+        partial(_log_successors, readings=chosen, records=records, elections=elections, calm=calm),
         problem,
         _say_log,
         (),
@@ -595,6 +652,8 @@ TALES: Final[Mapping[str, Callable[[], Tale]]] = {
     "member-emptied": lambda: _log_tale(
         _MEMBERS, _amended_without("follower.truncation"), brokers=3, elections=1
     ),
+    "member-emptied-in-calm": lambda: _log_tale(_MEMBERS, calm=True, elections=1),
+    "one-more-dropped": lambda: _change_tale((2,), ((1, 4), (1, 3))),
     "foreign-records": lambda: _log_tale(_MEMBERS, {**_LOGS, "follower.truncation": "leader-end"}),
     "stored-has-memory": lambda: _log_tale(_find_lagging_member),
     "refused-entry": lambda: _legacy_tale(

@@ -208,6 +208,22 @@ _TOLD: Final[tuple[tuple[str, str, str, str, str, str], ...]] = (
         "election-4",
     ),
     (
+        "story-calm-keeps-committed",
+        "isr.stored.holds-committed",
+        "As written, where nobody lags or is removed, whoever is in sync holds what was shown.",
+        "member-emptied-in-calm",
+        "kafka-4485",
+        "election-5",
+    ),
+    (
+        "story-one-drop-for-a-change",
+        "drop.carried-out",
+        "With one death and one failover, what was dropped for a change is dropped once.",
+        "one-more-dropped",
+        "kip-236-amended",
+        "drop-18",
+    ),
+    (
         "story-mark-survives-election",
         "hw.consumer.monotone",
         "As written, the mark that consumers see never goes back, whoever leads.",

@@ -2,8 +2,9 @@
 
 A finding is about a document, not about a program. Each names the smallest instance that shows it,
 the clauses it concerns and the reading that settles it, if there is one. `shown_by` says what in
-this repository reproduces it today: a theorem (`theorem NAME`), a scenario (`scenario AREA/NAME`)
-or a test (`test FILE::FUNCTION`); it is empty where nothing does, and then the finding is a claim.
+this repository reproduces it: a scenario (`scenario AREA/NAME`) or a theorem (`theorem NAME`).
+Where nothing can, because the finding is about words alone, `words_only` says why. The head of a
+scenario names the findings that it shows.
 
 Ids are never reused. A number that is missing was taken back.
 
@@ -54,7 +55,9 @@ class Finding:
     statement: str
     """What the finding says, in full."""
     shown_by: str = ""
-    """What reproduces it here, "" where nothing does yet."""
+    """What reproduces it here, "" where it is about words alone."""
+    words_only: str = ""
+    """Why nothing can be run that would show it, "" where something has to show it."""
 
 
 class UnknownFinding(KeyError):
@@ -239,13 +242,12 @@ _DROP: Final = (
         ("drop.carried-out", "top.bounds-assigned"),
         ("drop.reevaluated-on-failover",),
         _BOTH,
-        "[1] -> [2,3], A=[1,2,3]; change to [2] is recorded, the controller dies: 3 replicas are "
-        "left, and top and target allow 2",
+        "[1,2] -> [1,3], A=[1,2,3] I=[1]; change to [2] is recorded, the controller dies: 3 stays, "
+        "which the drop would have taken",
         "The rule is evaluated when the reassignment changes, which the next controller does not "
         "see. It can tell from the record where the target is not assigned yet or more replicas "
         "are than any drop leaves; otherwise they stay until completion.",
-        "test tests/model/test_model_search.py::"
-        "test_crash_between_writes_changes_nothing_in_the_end",
+        "scenario drop/failover-loses-the-drop",
     ),
     Finding(
         "drop-17",
@@ -258,7 +260,23 @@ _DROP: Final = (
         "The first draft ranks the replicas out of sync by their lag, the later one does not. It "
         "matters exactly where fewer than top replicas are in sync and more than top are assigned, "
         "and neither draft looks at the target.",
-        "scenario drop/by-lag-and-unordered",
+        "scenario drop/lag-against-origin",
+    ),
+    Finding(
+        "drop-18",
+        "After a drop and an election a failover drops one replica more",
+        KIP_236,
+        ("drop.carried-out", "drop.protect-target"),
+        ("drop.protects",),
+        ("kip-236-amended",),
+        "[2] -> [1,4], 1 joins; change to [1,3]: drop {4}, A=[2,1]; 2 dies, 1 leads, 2 is in sync "
+        "again; failover before 3 is added: A=[2,1] I=[1,2] L=1 T=[1,3] top=1, drop {2}",
+        "A drop that protects the target may leave more than top replicas. Until the target is "
+        "added this looks like a change whose drop is still due, and the next controller evaluates "
+        "it anew. Where the leader is the same it comes to the same replicas. After an election "
+        "the ranking is another: a replica that the drop kept, here the original and in sync, "
+        "goes. Nothing that is promised breaks, but the copy is lost.",
+        "scenario failover/one-more-dropped-after-an-election",
     ),
 )
 
@@ -358,6 +376,7 @@ _PROTOCOL: Final = (
         "the example has no braces and no version, and its legacy flag is only mentioned",
         "No content that could be written is shown. The formats here are those of the prototype "
         "that was published with the proposal.",
+        "scenario requests/content-that-is-a-fragment",
     ),
     Finding(
         "protocol-3",
@@ -631,6 +650,7 @@ _MOVE: Final = (
         "between steps 4 and 5, between steps 6 and 7",
         "The cases refer to the seven steps. Later documents speak of the same code by twelve, so "
         "that a number alone does not name a moment.",
+        words_only="it is about how steps are numbered, not about what any step does",
     ),
     Finding(
         "move-18",
@@ -885,6 +905,21 @@ _ELECTION: Final = (
         "while it is in the in-sync set.",
         "scenario replication/election-4",
     ),
+    Finding(
+        "election-5",
+        "A new epoch of the same leader empties a member",
+        KAFKA_4485,
+        ("isr.stored.holds-committed", "follower.truncation.common-prefix"),
+        ("follower.truncation",),
+        _KAFKA_4485,
+        "n=2: append; the follower has the record and asks for more; the high watermark is shown "
+        "as 1; the same leader is elected again; the follower cuts its log at 0 (6 steps)",
+        "As election-4, and nothing has to go wrong for it: no replica lags, none is removed, no "
+        "broker fails. A follower learns of the high watermark one fetch late, so that any new "
+        "leader epoch makes it drop a record that consumers have seen, and it stays electable. "
+        "This truncation alone, with or without the other three amendments, is to blame.",
+        "scenario replication/same-leader-elected-again",
+    ),
 )
 
 _LEGACY_ZNODE: Final = (
@@ -971,6 +1006,7 @@ _HEALING: Final = (
         _KIP_46,
         "failed_nodes, failed_brokers and /failed_brokers",
         "The record of a failed broker is named differently in each part of the text.",
+        words_only="it is about a name; any of the three would do, and the model has no paths",
     ),
     Finding(
         "heal-5",

@@ -26,6 +26,8 @@ class Reading:
     """Why the first value is the default."""
     source: str
     """The document and section that leave the point open."""
+    untold: str = ""
+    """Why no scenario turns on it, "" where one for each value has to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,7 @@ READINGS: Final[tuple[Reading, ...]] = (
         ("child-first", "effects-first"),
         "a crash between the first effect and the child znode loses top",
         "KIP-236, new znode protocol, step 3",
+        "the model carries out the first value alone",
     ),
     Reading(
         "request.conflict",
@@ -232,12 +235,14 @@ READINGS: Final[tuple[Reading, ...]] = (
         ("stored", "memoryless"),
         "brokers store the set and change it by conditional write; the text defines it afresh",
         "KAFKA-4485, definition of the ISR set",
+        "the model carries out the first value alone",
     ),
     Reading(
         "hw.scope",
         ("per-leader-term", "across-clean-elections"),
         "as written the high watermark can go back when the leader changes",
         "KAFKA-4485, guarantee 3",
+        "the model carries out the first value alone",
     ),
     Reading(
         "hw.over-stored-isr",
