@@ -635,6 +635,9 @@ TALES: Final[Mapping[str, Callable[[], Tale]]] = {
     "cancel-deletes-last-copy": lambda: _shipped_tale(
         (1,), (2, 3), "deleted-in-sync", (None,), deaths=1
     ),
+    "change-deletes-last-copy": lambda: _shipped_tale(
+        (1,), (3,), "deleted-in-sync", ((2,),), deaths=1
+    ),
     "cancelled-in-sync": lambda: _shipped_tale(
         (1,), (2, 3), "outside-assigned", (None,), failovers=1
     ),

@@ -128,6 +128,14 @@ _TOLD: Final[tuple[tuple[str, str, str, str, str, str], ...]] = (
         "zk-1",
     ),
     (
+        "story-change-keeps-last-copy",
+        "shipped.isr.without-deleted",
+        "With one death, a change of the target deletes no log of a replica in sync.",
+        "change-deletes-last-copy",
+        "kafka-zk",
+        "zk-9",
+    ),
+    (
         "story-cancelled-leaves-isr",
         "shipped.isr.within-assigned",
         "With one failover, whoever is in sync after a cancel is assigned.",

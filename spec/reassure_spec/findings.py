@@ -1139,6 +1139,22 @@ _SHIPPED: Final = (
         "after the topic's znode leaves its configuration for the next topic of that name.",
         "scenario topics/deletion-failover-leaves-the-configuration",
     ),
+    Finding(
+        "zk-9",
+        "A change of the target deletes the last copy",
+        KIP_455,
+        (
+            "shipped.isr.without-deleted",
+            "shipped.assigned.holds-committed",
+            "shipped.change.unneeded-stopped",
+        ),
+        (),
+        _KAFKA_ZK,
+        "[1] -> [3], 3 joins, 1 dies and 3 leads; change to [2]: 3 is stopped and deleted",
+        "As zk-1, with no cancel: whatever asks for another target, a call or the old znode, "
+        "stops the added replicas that it does not name, the only one in sync among them.",
+        "scenario counterexamples/story-change-keeps-last-copy",
+    ),
 )
 
 FINDINGS: Final = (
