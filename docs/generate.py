@@ -3,16 +3,21 @@
 They come from the same records and tables as the code. `make docs` writes them; a test compares.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
+from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import Final, TypeVar
 
 from reassure_conformance.matrix import collect_sources, format_checks
+from reassure_conformance.scenarios import Scenario, find_scenarios, read_scenario
 from reassure_conformance.worlds.kafka42 import format_effect as format_move_effect
 from reassure_conformance.worlds.kip455 import format_effect as format_shipped_effect
 from reassure_conformance.worlds.reassignment import format_write
+from reassure_explorer.scopes import SCOPES
 from reassure_model import kafka42, kip455, system
 from reassure_model.outcome import Accepted
 from reassure_model.owed import next_write
@@ -22,10 +27,11 @@ from reassure_model.tables import (
     PARTITION_TABLES,
     REPLICA_TABLES,
 )
-from reassure_spec.clauses import load_clauses
+from reassure_spec.clauses import get_places, load_clauses
 from reassure_spec.findings import FINDINGS
-from reassure_spec.matrix import make_matrix
+from reassure_spec.matrix import Row, make_matrix
 from reassure_spec.readings import PROFILES, READINGS, get_profile
+from reassure_spec.systems import SYSTEMS, System
 from reassure_spec.znodes import ReplicaList
 
 HERE: Final = Path(__file__).parent
@@ -47,8 +53,7 @@ def render_clauses() -> str:
     """Return the list of clauses, by chapter, with what carries out and checks each."""
     lines: list[str] = []
     chapter = ""
-    sources = collect_sources(HERE.parent / "tests")
-    for row in make_matrix(tuple(load_clauses().values()), sources):
+    for row in _rows():
         clause = row.clause
         if clause.chapter != chapter:
             chapter = clause.chapter
@@ -138,38 +143,278 @@ def _diagram(table: Mapping[State, frozenset[State]]) -> list[str]:
     return ["```mermaid", "stateDiagram-v2", "    [*] --> NonExistent", *arrows, "```"]
 
 
+def _list_previous(table: Mapping[State, frozenset[State]]) -> Iterator[tuple[str, str]]:
+    for state, before in table.items():
+        previous = sorted(before, key=lambda each: each.value)
+        yield _name(state), ", ".join(map(_name, previous))
+
+
 def _machines(title: str, tables: Mapping[str, Mapping[State, frozenset[State]]]) -> Iterator[str]:
     groups: dict[tuple[str, ...], list[str]] = {}
     for profile, table in tables.items():
         groups.setdefault(tuple(_diagram(table)), []).append(profile)
     for diagram, profiles in groups.items():
         yield from (f"## {title}: {', '.join(profiles)}", "", *diagram, "")
+        yield from _table(("state", "from"), _list_previous(tables[profiles[0]]))
+        yield ""
+
+
+def _dropped_replica() -> Iterator[str]:
+    yield from ("## A dropped replica", "", " → ".join(_name(state) for state in DROP_PATH), "")
 
 
 def render_state_machines() -> str:
     """Return the state machines as diagrams, each table once with the profiles that use it."""
-    path = " → ".join(_name(state) for state in DROP_PATH)
-    return _page(
-        "State machines",
+    lines = [
         *_machines("Replica", REPLICA_TABLES),
         *_machines("Partition", PARTITION_TABLES),
-        "## A dropped replica",
-        "",
-        path,
+        *_dropped_replica(),
+    ]
+    return _page("State machines", *lines[:-1])
+
+
+# A page for each system --------------------------------------------------------------------------
+
+_PREDICATE: Final = "Say so when "
+"""How the docstring of a function begins that answers why something that must never be is."""
+_COLUMNS: Final = ("model", "judge", "proof", "scenario", "story", "fault", "test")
+_UP: Final = ".."
+_MOVES: Final = ("kafka-42", "requests", "shipped")
+_STEPS: Final = " One move [step by step](../figures/worked-moves.md)."
+
+
+def _anchor(heading: str) -> str:
+    """Return what a link to a heading of a page ends in."""
+    kept = "".join(c for c in heading.lower() if c.isalnum() or c in " -_")
+    return kept.replace(" ", "-")
+
+
+def _link(text: str, page: str, heading: str) -> str:
+    return f"[{text}]({_UP}/{page}#{_anchor(heading)})"
+
+
+def _link_clause(clause_id: str) -> str:
+    return _link(f"`{clause_id}`", "clauses.md", clause_id)
+
+
+def _first_sentence(lines: Sequence[str]) -> str:
+    """Return the first sentence, without the dot that ends it."""
+    text = " ".join(lines)
+    return re.split(r"(?<=[a-z0-9\])])\.(?:\s|$)", text, maxsplit=1)[0]
+
+
+@cache
+def _rows() -> tuple[Row, ...]:
+    return make_matrix(tuple(load_clauses().values()), collect_sources(HERE.parent / "tests"))
+
+
+@cache
+def _scenarios() -> tuple[Scenario, ...]:
+    return tuple(map(read_scenario, find_scenarios()))
+
+
+def _list_checks(row: Row) -> str:
+    """Return by what a clause is checked, with how many of each."""
+    found = {name: len(row.places[name]) for name in _COLUMNS[1:] if row.places[name]}
+    return ", ".join(f"{name} {count}" for name, count in found.items()) or "none"
+
+
+def _clause_table(system: System) -> Iterator[str]:
+    rows = [row for row in _rows() if system.has_clause(row.clause.id)]
+    yield from _table(
+        ("clause", "level", "what it says", "carried out by", "checked by"),
+        (
+            (
+                _link_clause(row.clause.id),
+                row.clause.level,
+                row.clause.sentence,
+                ", ".join(f"`{place}`" for place in row.places["model"]),
+                _list_checks(row),
+            )
+            for row in rows
+        ),
+    )
+    counts = {name: sum(1 for row in rows if row.places[name]) for name in _COLUMNS}
+    yield ""
+    yield f"Of {len(rows)} clauses, so many have at least one of each:"
+    yield ""
+    yield from _table(_COLUMNS, [[str(count) for count in counts.values()]])
+
+
+def _module_table(system: System) -> Iterator[str]:
+    modules = [(name, import_module(f"reassure_model.{name}")) for name in system.modules]
+    yield from _table(
+        ("module", "what it is"),
+        ((f"`{name}`", (module.__doc__ or "").splitlines()[0]) for name, module in modules),
     )
 
+
+def _predicates(system: System) -> Iterator[tuple[str, str, str]]:
+    """Yield clause, words and place of each function that answers why something is wrong."""
+    for clause_id, places in get_places().items():
+        for place in sorted(places):
+            room, _, name = place.rpartition(".")
+            module = room.removeprefix("reassure_model.")
+            if module not in system.modules or not system.has_clause(clause_id):
+                continue
+            words = getattr(getattr(import_module(room), name, None), "__doc__", None) or ""
+            if words.startswith(_PREDICATE):
+                said = words.splitlines()[0].removeprefix(_PREDICATE).rstrip(".")
+                yield _link_clause(clause_id), said, f"`{module}.{name}`"
+
+
+def _goals(modules: Iterable[str]) -> Iterator[str]:
+    for name in modules:
+        for goal in getattr(import_module(f"reassure_model.{name}"), "GOALS", ()):
+            yield f"- {goal if isinstance(goal, str) else goal.name}"
+
+
+def _promises(system: System) -> Iterator[str]:
+    wrong = sorted(set(_predicates(system)))
+    refused = [row for row in wrong if row[2].startswith("`requests.")]
+    never = [row for row in wrong if row not in refused]
+    goals = list(_goals(sorted({place.strip("`").partition(".")[0] for _, _, place in never})))
+    if refused:
+        columns = ("clause", "a request is refused when", "looked for by")
+        yield from ("## What is refused", "", *_table(columns, refused), "")
+    if never:
+        columns = ("clause", "broken when", "looked for by")
+        yield from ("## What must never be", "", *_table(columns, never), "")
+    if goals:
+        yield from ("## What must be reachable", "", *goals, "")
+
+
+def _scopes(system: System) -> Iterator[str]:
+    """Yield the scopes of the explorer that look at a clause of the system."""
+    readings = get_profile(system.profiles[0])
+    found = []
+    for scope in SCOPES.values():
+        names = [invariant.name for invariant in scope.make_model(readings).invariants]
+        looked_at = [f"`{name}`" for name in names if system.has_clause(name)]
+        if looked_at:
+            found.append((f"`{scope.name}`", scope.summary, ", ".join(looked_at)))
+    if found:
+        yield from ("## Explored", "", *_table(("scope", "what it holds", "clauses"), found), "")
+
+
+def _reading_table(system: System) -> Iterator[str]:
+    """Yield the readings, each with the scenarios whose heads name its values."""
+    rows = []
+    for reading in READINGS:
+        if system.has_reading(reading.name):
+            told = [
+                f"{value}: "
+                + ", ".join(
+                    f"`{each.area}/{each.name}`"
+                    for each in _scenarios()
+                    if each.overrides.get(reading.name) == value and each.area != "counterexamples"
+                )
+                for value in reading.values
+            ]
+            rows.append((f"`{reading.name}`", reading.why, "; ".join(told)))
+    if rows:
+        yield from ("## Readings", "", *_table(("reading", "why its first value", "told"), rows))
+        yield ""
+
+
+def _finding_table(system: System) -> Iterator[str]:
+    rows = [
+        (
+            _link(finding.id, "findings.md", f"{finding.id}: {finding.title}"),
+            finding.title,
+            finding.instance,
+            f"`{finding.shown_by}`" if finding.shown_by else finding.words_only,
+        )
+        for finding in FINDINGS
+        if system.has_finding(finding.id)
+    ]
+    if rows:
+        columns = ("finding", "title", "smallest instance", "shown by")
+        yield from ("## Findings", "", *_table(columns, rows), "")
+
+
+def _scenario_table(system: System) -> Iterator[str]:
+    own = [each for each in _scenarios() if each.area in system.areas]
+    others = [
+        f"`{each.area}/{each.name}`"
+        for each in _scenarios()
+        if each.area not in system.areas and system.has_scenario(each.area, each.clauses)
+    ]
+    yield from ("## Scenarios", "")
+    yield from _table(
+        ("scenario", "what it shows"),
+        ((f"`{each.area}/{each.name}`", _first_sentence(each.why)) for each in own),
+    )
+    if others:
+        yield from ("", f"About its clauses as well: {', '.join(others)}.")
+
+
+def _state_machines(system: System) -> Iterator[str]:
+    for profile in system.machines:
+        replicas, partitions = REPLICA_TABLES[profile], PARTITION_TABLES[profile]
+        yield from _machines("Replica", {profile: replicas})
+        yield from _machines("Partition", {profile: partitions})
+    if "drop" in system.modules:
+        yield from _dropped_replica()
+
+
+def render_system(system: System) -> str:
+    """Return the page of one system: what it is, and everything that belongs to it."""
+    return _page(
+        system.title,
+        system.words,
+        "",
+        f"Profiles: {', '.join(system.profiles)}.{_STEPS if system.id in _MOVES else ''}",
+        "",
+        "## Clauses",
+        "",
+        *_clause_table(system),
+        "",
+        "## In the model",
+        "",
+        *_module_table(system),
+        "",
+        *_state_machines(system),
+        *_promises(system),
+        *_scopes(system),
+        *_reading_table(system),
+        *_finding_table(system),
+        *_scenario_table(system),
+    )
+
+
+def render_systems() -> str:
+    """Return the list of the systems, with how much belongs to each."""
+    rows = []
+    for part in SYSTEMS:
+        counts = (
+            sum(map(part.has_clause, load_clauses())),
+            sum(part.has_finding(finding.id) for finding in FINDINGS),
+            sum(part.has_scenario(each.area, each.clauses) for each in _scenarios()),
+        )
+        rows.append((f"[{part.title}]({part.id}.md)", *map(str, counts)))
+    return _page(
+        "Systems",
+        "What the documents describe, a page each: in words, its clauses with what carries them",
+        "out and checks them, state machines, what must never be, readings, findings, scenarios.",
+        "",
+        *_table(("system", "clauses", "findings", "scenarios"), rows),
+    )
+
+
+# One move step by step ---------------------------------------------------------------------------
 
 _FROM: Final = (1, 2, 3)
 _TO: Final = (4, 5, 6)
 _STEP: Final = ("what is done", "assigned", "leader", "in sync", "leader epoch")
-Row = tuple[str, str, str, str, str]
+Step = tuple[str, str, str, str, str]
 
 
-def _row(what: str, assigned: ReplicaList, leader: int, isr: ReplicaList, epoch: int) -> Row:
+def _row(what: str, assigned: ReplicaList, leader: int, isr: ReplicaList, epoch: int) -> Step:
     return (what, str(list(assigned)), str(leader), str(list(isr)), str(epoch))
 
 
-def _walk_first() -> Iterator[Row]:
+def _walk_first() -> Iterator[Step]:
     """Yield the seven steps of the first reassignment, with all four repairs of its readings."""
     readings, joined = get_profile("kip-236-amended"), False
     move = kafka42.make_move(_FROM, frozenset(_FROM + _TO))
@@ -185,7 +430,7 @@ def _walk_first() -> Iterator[Row]:
         yield _row(what, move.assigned, move.leader, move.isr, move.leader_epoch)
 
 
-def _walk_requests() -> Iterator[Row]:
+def _walk_requests() -> Iterator[Step]:
     """Yield the writes of KIP-236 from request to completion."""
     readings, targets = get_profile("kip-236"), list(_TO)
     state: system.System = system.make_system(_FROM, _FROM + _TO)
@@ -209,7 +454,7 @@ def _walk_requests() -> Iterator[Row]:
         yield _row(what, assigned, here.leader, here.isr, here.leader_epoch)
 
 
-def _walk_shipped() -> Iterator[Row]:
+def _walk_shipped() -> Iterator[Step]:
     """Yield the phases of a shipped controller, with the target in the old znode."""
     shipped, joined = kip455.make_shipped(_FROM, frozenset(_FROM + _TO)), False
     shipped = replace(shipped, entry=_TO, unread=True)
@@ -248,12 +493,14 @@ def render_worked_moves() -> str:
     )
 
 
-PAGES: Final = {
+PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "clauses.md": render_clauses,
     "findings.md": render_findings,
     "readings.md": render_readings,
     "figures/state-machines.md": render_state_machines,
     "figures/worked-moves.md": render_worked_moves,
+    "systems/README.md": render_systems,
+    **{f"systems/{part.id}.md": partial(render_system, part) for part in SYSTEMS},
 }
 """The generated pages, by path below docs/."""
 

@@ -2,10 +2,13 @@
 
 import importlib.util
 import re
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from reassure_spec.systems import SYSTEMS
 
 ROOT = Path(__file__).parents[2]
 PAGES = (
@@ -14,9 +17,12 @@ PAGES = (
     "readings.md",
     "figures/state-machines.md",
     "figures/worked-moves.md",
+    "systems/README.md",
+    *(f"systems/{system.id}.md" for system in SYSTEMS),
 )
 
 
+@cache
 def load_generator() -> ModuleType:
     """Return the script that writes the generated pages."""
     spec = importlib.util.spec_from_file_location("generate", ROOT / "docs/generate.py")

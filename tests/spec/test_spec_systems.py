@@ -1,0 +1,71 @@
+"""The systems: everything belongs to one, and what they name is there."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+
+import pytest
+
+from reassure_conformance.scenarios import Scenario, find_scenarios, read_scenario
+from reassure_spec.clauses import load_clauses
+from reassure_spec.findings import FINDINGS
+from reassure_spec.readings import PROFILES, READINGS
+from reassure_spec.systems import SYSTEMS, System
+
+SCENARIOS = tuple(map(read_scenario, find_scenarios()))
+EACH = pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.id)
+
+
+def find_homeless(systems: Sequence[System], scenarios: Sequence[Scenario]) -> list[str]:
+    """Return the clauses, findings, readings and scenarios that belong to none of the systems."""
+    ids = [name for name in load_clauses() if not any(s.has_clause(name) for s in systems)]
+    ids += [f.id for f in FINDINGS if not any(s.has_finding(f.id) for s in systems)]
+    ids += [r.name for r in READINGS if not any(s.has_reading(r.name) for s in systems)]
+    return ids + [
+        f"{each.area}/{each.name}"
+        for each in scenarios
+        if not any(s.has_scenario(each.area, each.clauses) for s in systems)
+    ]
+
+
+def test_everything_belongs_to_a_system() -> None:
+    """No clause, finding, reading or scenario is left without a page."""
+    assert find_homeless(SYSTEMS, SCENARIOS) == []
+
+
+def test_what_belongs_nowhere_is_noticed() -> None:
+    """Without the system of healing what is healing's alone is missed, and so is a stray story."""
+    left = [system for system in SYSTEMS if system.id != "healing"]
+    homeless = find_homeless(left, SCENARIOS)
+    assert {"heal.interval", "heal-1", "heal.replaces", "healing/spread-evenly"} <= set(homeless)
+    stray = replace(SCENARIOS[0], area="nowhere", name="stray", clauses=("nothing.at-all",))
+    assert find_homeless(SYSTEMS, [stray]) == ["nowhere/stray"]
+
+
+@EACH
+def test_system_names_what_there_is(system: System) -> None:
+    """Each beginning, area, module, machine and profile of a system stands for something."""
+    for beginning in system.clauses:
+        assert any(name.startswith(beginning) for name in load_clauses()), beginning
+    for finding in system.findings:
+        one = replace(system, findings=(finding,))
+        assert any(one.has_finding(each.id) for each in FINDINGS), finding
+    for beginning in system.readings:
+        assert any(reading.name.startswith(beginning) for reading in READINGS), beginning
+    assert set(system.areas) <= {scenario.area for scenario in SCENARIOS}
+    for module in system.modules:
+        assert find_spec(f"reassure_model.{module}") is not None, module
+    assert {*system.profiles, *system.machines} <= set(PROFILES)
+
+
+def test_ids_of_systems_are_unique() -> None:
+    """Each system has a page of its own."""
+    assert len({system.id for system in SYSTEMS}) == len(SYSTEMS)
+
+
+def test_finding_is_not_taken_for_another() -> None:
+    """A whole id stands for itself, a beginning for all that begin so."""
+    one = replace(SYSTEMS[0], findings=("drop-1",))
+    assert (one.has_finding("drop-1"), one.has_finding("drop-11")) == (True, False)
+    area = replace(SYSTEMS[0], findings=("drop-",))
+    assert (area.has_finding("drop-11"), area.has_finding("hypothesis-1")) == (True, False)
