@@ -46,11 +46,14 @@ from reassure_explorer.symmetry import (
     make_group,
     undo_permutations,
 )
-from reassure_explorer.tracing import Trace, trace_action, trace_check
+from reassure_explorer.tracing import Trace, order_fields, trace_action, trace_check
 from reassure_explorer.values import FieldValues
 
 BUFFER_STATES: Final = 1 << 18
-MISSES: Final = 128
+CHUNK: Final = 1024
+CHUNK_LEARNING: Final = 16
+"""States expanded at a time: few while there is much to learn, as paths learned come too late for
+the rest of them."""
 CHECKED_PER_LEVEL: Final = 2
 COMPARED_PER_LEVEL: Final = 1024
 """States of a level that are held against the group where there is symmetry."""
@@ -127,12 +130,14 @@ class Engine:
         label: str = "",
         symmetry: bool = False,
     ) -> None:
-        self.model, self.layout, self.threads = model, Layout(model), threads
+        self.model, self.threads = model, threads
+        self.layout = Layout(model, order_fields(model))
         self.group = make_group(model) if symmetry else None
         self.tables = make_tables(self.group, self.layout)
         self.checkpoint: Checkpoint | None = None
         if directory is not None:
-            key = compute_key(model, f"{label} symmetry" if symmetry else label)
+            label = f"{label} {self.layout.order} {symmetry}"
+            key = compute_key(model, label)
             self.checkpoint = Checkpoint(directory, key, self.layout.words)
         self.instances = model.instances
         self.checks: tuple[Callable[[Any], bool], ...] = (
@@ -174,16 +179,15 @@ class Engine:
         d, words = self.diagrams, self.layout.words
         nothing, misses = make_run(words, 0), np.empty((0, 2), dtype=np.int64)
         rows, none = nothing.reshape(0, words), np.empty(0, dtype=np.int64)
-        kernel = kernels.expand_word if words == 1 else kernels.expand_row
-        kernel(
-            nothing, 0, d.roots, d.codes, d.children, d.clear, d.put,
+        kernels.expand(
+            nothing, 0, 1, d.roots, d.children, d.clear, d.put,
             self.recent, nothing, misses, self.hits,
         )  # fmt: skip
-        kernels.judge(rows, 0, none, d.roots, d.codes, d.children, none, misses)
+        kernels.judge(nothing, 0, 0, none, d.roots, d.children, none, misses)
         if self.group is not None:
             kernels.represent(rows, self.tables)
             kernels.permute(rows, self.tables, 0)
-            kernels.find_leaves(rows, d.roots, d.codes, d.children)
+            kernels.find_leaves(rows, d.roots, d.children)
         return time.perf_counter() - started
 
     # Learning --------------------------------------------------------------------------------
@@ -220,10 +224,10 @@ class Engine:
         `alone` says that no other thread expands states at the same time.
         """
         words = self.layout.words
-        kernel = kernels.expand_word if words == 1 else kernels.expand_row
         count = len(self.instances)
-        out = make_run(words, max(BUFFER_STATES, 2 * count))
-        misses = np.empty((MISSES + count, 2), dtype=np.int64)
+        out = make_run(words, max(BUFFER_STATES, 4 * CHUNK * count))
+        misses = np.empty((CHUNK * count, 2), dtype=np.int64)
+        chunk = CHUNK_LEARNING
         d = self._get_arrays(alone=alone)
         hits = np.zeros(len(d.clear), dtype=np.int64)
         runs = Visited()
@@ -235,19 +239,20 @@ class Engine:
                 d = self._get_arrays(alone=alone)
             if len(hits) < len(d.clear):
                 hits = np.concatenate([hits, np.zeros(len(d.clear) - len(hits), dtype=np.int64)])
-            start, written, steps, missed = kernel(
-                states, start, d.roots[:count], d.codes, d.children, d.clear, d.put,
-                recent, out[filled:], misses, hits,
+            start, written, steps, missed = kernels.expand(
+                states, start, chunk, d.roots[:count], d.children, d.clear, d.put,
+                recent, out[filled:], misses[: chunk * count], hits,
             )  # fmt: skip
+            chunk = CHUNK_LEARNING if missed else min(2 * chunk, CHUNK)
             filled += written
             taken += steps
             if missed:
                 extra = self._resolve(as_rows(states), misses[:missed], hits)
                 taken += len(extra)
                 if len(extra):
-                    kernels.represent(extra, self.tables)
-                    runs.add_any(sort_unique(extra if words > 1 else extra.reshape(-1)))
-            if filled + count > len(out) or start == len(states):
+                    out[filled : filled + len(extra)] = extra if words > 1 else extra[:, 0]
+                    filled += len(extra)
+            if filled + 2 * CHUNK * count > len(out) or start == len(states):
                 kernels.represent(as_rows(out[:filled]), self.tables)
                 runs.add_any(sort_unique(out[:filled]))
                 filled = 0
@@ -329,12 +334,12 @@ class Engine:
         rows, d = as_rows(level), self.diagrams
         roots = np.array([first + c for c in pending], dtype=np.int64)
         found = np.full(len(pending), -1, dtype=np.int64)
-        misses = np.empty((MISSES + len(pending), 2), dtype=np.int64)
-        start = 0
+        misses = np.empty((CHUNK * len(pending), 2), dtype=np.int64)
+        start, chunk = 0, CHUNK_LEARNING
         while start < len(rows):
-            start, missed = kernels.judge(
-                rows, start, roots, d.roots, d.codes, d.children, found, misses
-            )
+            end = min(start + chunk, len(rows))
+            missed = kernels.judge(level, start, end, roots, d.roots, d.children, found, misses)
+            start, chunk = end, CHUNK_LEARNING if missed else min(2 * chunk, CHUNK)
             for i, c in misses[:missed].tolist():
                 leaf = self.find_leaf(first + pending[c], tuple(rows[i].tolist()))
                 if leaf == LEAF - YES and (found[c] < 0 or i < found[c]):
@@ -399,7 +404,6 @@ class Engine:
                 rows,
                 np.array(words, dtype=np.uint64),
                 d.roots[:count],
-                d.codes,
                 d.children,
                 d.clear,
                 d.put,

@@ -1,9 +1,11 @@
 """Decision diagrams that are learned path by path, in arrays that a compiled kernel can walk.
 
 One diagram (root) for each action instance and each check. A node asks for one cell and has a child
-for each value of it. A child is a node (0 and up), `MISSING` where no path has gone yet, or a leaf:
-`LEAF - n`. Leaf `NO` says that an action is not possible or a check false, leaf `YES` that a check
-is true; every other leaf says which bits of the state to clear and which to set.
+for each value of it. A child is a node, `MISSING` where no path has gone yet, or a leaf, which is
+`LEAF - n`. A node is one number that says all a kernel needs: the place of its first child, and the
+word, shift and width of its cell; so one look in memory leads from a node to the next. Leaf `NO`
+says that an action is not possible or a check false, leaf `YES` that a check is true; every other
+leaf says which bits of the state to clear and which to set.
 
 A path can only be learned if it agrees with the paths before it: where two runs read the same
 values they must next read the same cell and end the same way. A model for which that is not so is
@@ -25,9 +27,12 @@ MISSING: Final = -1
 LEAF: Final = -2
 NO: Final = 0
 YES: Final = 1
+_FIRST: Final = 32
+"""The bit of a node's number where the place of its first child begins."""
 
 U64 = npt.NDArray[np.uint64]
 I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
 
 
 class NotDeterministic(ModelError):
@@ -48,9 +53,8 @@ class Arrays:
 
     paths: int
     """Paths learned so far."""
-    roots: I32
-    codes: U64
-    children: I32
+    roots: I64
+    children: I64
     clear: U64
     put: U64
 
@@ -64,17 +68,16 @@ class Diagrams:
 
     def __init__(self, layout: Layout, names: Sequence[str], actions: int) -> None:
         self.layout, self.names, self.actions = layout, tuple(names), actions
-        self.roots: I32 = np.full(len(self.names), MISSING, dtype=np.int32)
-        self.codes: U64 = np.zeros(1024, dtype=np.uint64)
-        """For each node: first child << 32 | word << 16 | shift << 8 | width."""
-        self.children: I32 = np.full(8192, MISSING, dtype=np.int32)
+        self.roots: I64 = np.full(len(self.names), MISSING, dtype=np.int64)
+        self.children: I64 = np.full(8192, MISSING, dtype=np.int64)
+        """Nodes, as first child << 32 | word << 16 | shift << 8 | width of the cell, and leaves."""
         self.clear: U64 = np.zeros((256, layout.words), dtype=np.uint64)
         self.put: U64 = np.zeros((256, layout.words), dtype=np.uint64)
         self.leaves: list[tuple[int, tuple[str, ...]]] = [(-1, ()), (-1, ())]
         """For each leaf: the root it belongs to and the notes of the step."""
         self.paths = 0
-        self._cells: list[int] = []
-        self._firsts: list[int] = []
+        places = (cell.word << 16 | cell.shift << 8 | cell.width for cell in layout.cells)
+        self._cell_by_place = {place: cell for cell, place in enumerate(places)}
         self._used = 0
         self._known_leaves: dict[tuple[int, tuple[str, ...], tuple[int, ...]], int] = {}
 
@@ -85,17 +88,19 @@ class Diagrams:
         in another thread would come to nodes and leaves that its other arrays do not have. These
         only ever grow, and what is there stays.
         """
-        return Arrays(
-            self.paths, self.roots.copy(), self.codes, self.children.copy(), self.clear, self.put
-        )
+        children = self.children[: self._used].copy()
+        return Arrays(self.paths, self.roots.copy(), children, self.clear, self.put)
 
     def walk(self, root: int, words: Words) -> int:
         """Return the leaf (`LEAF - n`) that a state comes to, or MISSING."""
         at = int(self.roots[root])
         layout, children = self.layout, self.children
         while at >= 0:
-            at = int(children[self._firsts[at] + layout.read_cell(words, self._cells[at])])
+            at = int(children[(at >> _FIRST) + layout.read_cell(words, self._get_cell(at))])
         return at
+
+    def _get_cell(self, node: int) -> int:
+        return self._cell_by_place[node & (1 << _FIRST) - 1]
 
     def learn(self, root: int, path: Trace) -> int:
         """Add a path and return its leaf. Raises NotDeterministic where it contradicts another."""
@@ -106,9 +111,9 @@ class Diagrams:
             if at == MISSING:
                 at = self._add_node(cell)
                 self._link(root, slot, at)
-            if at < 0 or self._cells[at] != cell:
+            if at < 0 or self._get_cell(at) != cell:
                 raise self._contradiction(root, path)
-            slot = self._firsts[at] + value
+            slot = (at >> _FIRST) + value
             at = int(self.children[slot])
         leaf = self._find_leaf(root, path)
         if at == MISSING:
@@ -132,14 +137,10 @@ class Diagrams:
             self.children[slot] = child
 
     def _add_node(self, cell: int) -> int:
-        node, place = len(self._cells), self.layout.cells[cell]
+        place = self.layout.cells[cell]
         first, self._used = self._used, self._used + (1 << place.width)
         self.children = _grow(self.children, self._used, MISSING)
-        self.codes = _grow(self.codes, node + 1, 0)
-        self.codes[node] = first << 32 | place.word << 16 | place.shift << 8 | place.width
-        self._cells.append(cell)
-        self._firsts.append(first)
-        return node
+        return first << _FIRST | place.word << 16 | place.shift << 8 | place.width
 
     def _find_leaf(self, root: int, path: Trace) -> int:
         if path.writes is None:

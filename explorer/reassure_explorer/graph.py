@@ -32,7 +32,7 @@ class StateGraph:
         self.rows = as_rows(merge_all(list(engine.visited.runs), engine.layout.words))
         d = engine.diagrams
         self.targets: I32 = graph_kernels.link(
-            self.rows, d.roots[: self.count], d.codes, d.children, d.clear, d.put
+            self.rows, d.roots[: self.count], d.children, d.clear, d.put
         )
         assert self.targets.min(initial=0) >= -1, "the exploration missed a successor"
 

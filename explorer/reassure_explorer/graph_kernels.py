@@ -2,13 +2,11 @@
 
 import numpy as np
 
-from reassure_explorer.kernels import Array, compare_rows, compiled, walk_row
+from reassure_explorer.kernels import Array, compare_rows, compiled, walk
 
 
 @compiled
-def link(
-    states: Array, roots: Array, codes: Array, children: Array, clear: Array, put: Array
-) -> Array:
+def link(states: Array, roots: Array, children: Array, clear: Array, put: Array) -> Array:
     """Return the successor of each state (row) by each root, as a row number, -1 where none.
 
     `states` are sorted rows. -2 stands for a path that was never learned, -3 for a successor that
@@ -18,7 +16,7 @@ def link(
     target = np.empty((1, states.shape[1]), dtype=np.uint64)
     for i in range(len(states)):
         for root in range(len(roots)):
-            at = walk_row(states, i, np.int64(roots[root]), codes, children)
+            at = walk(states, i, roots[root], children)
             if at == -2:
                 continue
             if at == -1:
@@ -40,11 +38,11 @@ def link(
 
 
 @compiled
-def mark(states: Array, root: int, codes: Array, children: Array) -> Array:
+def mark(states: Array, root: int, children: Array) -> Array:
     """Return for each state (row) whether a check is true: 0, 1, or 2 where it is not learned."""
     marks = np.zeros(len(states), dtype=np.uint8)
     for i in range(len(states)):
-        at = walk_row(states, i, np.int64(root), codes, children)
+        at = walk(states, i, np.int64(root), children)
         marks[i] = 2 if at == -1 else np.uint8(at == -3)
     return marks
 

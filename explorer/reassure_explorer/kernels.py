@@ -1,9 +1,9 @@
 """The compiled kernels. They know nothing of any model: only diagrams, words and sorted runs.
 
-States are rows of unsigned 64-bit words. Where a state is one word the arrays are flat, and the
-kernels ending in `_word` are used; the others, ending in `_row`, take any number of words. All of
-them run without Python's lock. Machine code is kept on disk in the user's cache directory
-(`NUMBA_CACHE_DIR` moves it), so that only the first start ever compiles.
+States are rows of unsigned 64-bit words; where a state is one word the arrays may be flat. Kernels
+ending in `_word` take flat arrays only, those ending in `_row` rows only. All of them run without
+Python's lock. Machine code is kept on disk in the user's cache directory (`NUMBA_CACHE_DIR` moves
+it), so that only the first start ever compiles.
 """
 
 import atexit
@@ -52,11 +52,98 @@ _RECENT_SHIFT = np.uint64(64 - RECENT_BITS)
 
 
 @compiled
-def expand_word(
+def count_words(states: Array) -> int:
+    """Return the number of words of a state; known when the kernel is compiled for flat arrays."""
+    return 1 if states.ndim == 1 else states.shape[1]
+
+
+@compiled
+def get_word(states: Array, i: int, k: int) -> Any:
+    """Return word `k` of state `i`."""
+    if states.ndim == 1:
+        return states[i]
+    return states[i, k]
+
+
+@compiled
+def put_word(states: Array, i: int, k: int, word: Any) -> None:
+    """Write word `k` of state `i`."""
+    if states.ndim == 1:
+        states[i] = word
+    else:
+        states[i, k] = word
+
+
+@inlined
+def walk(states: Array, i: int, at: Any, children: Array) -> Any:
+    """Return the leaf, or -1 for a miss, that state `i` comes to from node or leaf `at`."""
+    while at >= 0:
+        node = np.uint64(at)
+        word = get_word(states, i, np.int64((node >> np.uint64(16)) & _BYTE))
+        value = (word >> ((node >> np.uint64(8)) & _BYTE)) & ((_ONE << (node & _BYTE)) - _ONE)
+        at = children[np.int64(node >> np.uint64(32)) + np.int64(value)]
+    return at
+
+
+@compiled
+def walk_again(
+    states: Array, i: int, root: int, children: Array, before: int, last: int, read: Array
+) -> tuple[int, int]:
+    """Do what `walk` does, from a root, unless all that state `last` read there is the same.
+
+    Neighbours in a sorted run mostly differ in bits that a rule does not look at. `before` is the
+    leaf that `last` came to, and `read` the bits it read, which are replaced where `i` is walked.
+    Answers the leaf, and the state that `read` is about from now on.
+    """
+    words = count_words(states)
+    if last >= 0:
+        differ = np.uint64(0)
+        for k in range(words):
+            differ |= (get_word(states, i, k) ^ get_word(states, last, k)) & read[k]
+        if differ == 0:
+            return before, last
+    for k in range(words):
+        read[k] = 0
+    at: Any = np.int64(root)
+    while at >= 0:
+        node = np.uint64(at)
+        k = 0 if states.ndim == 1 else np.int64((node >> np.uint64(16)) & _BYTE)
+        shift = (node >> np.uint64(8)) & _BYTE
+        mask = (_ONE << (node & _BYTE)) - _ONE
+        read[k] |= mask << shift
+        value = (get_word(states, i, k) >> shift) & mask
+        at = children[np.int64(node >> np.uint64(32)) + np.int64(value)]
+    return at, i
+
+
+@compiled
+def write_successor(
+    states: Array, i: int, leaf: int, clear: Array, put: Array, recent: Array, out: Array, at: int
+) -> int:
+    """Write the successor of a state to place `at`; answer 0 where it was written lately, else 1.
+
+    What was written lately is kept by hash in `recent`, whole.
+    """
+    mixed = np.uint64(0)
+    for k in range(count_words(states)):
+        word = (get_word(states, i, k) & ~clear[leaf, k]) | put[leaf, k]
+        put_word(out, at, k, word)
+        mixed = (mixed ^ word) * _SPREAD
+    place = np.int64(mixed >> _RECENT_SHIFT)
+    fresh = 0
+    for k in range(count_words(states)):
+        word = get_word(out, at, k)
+        fresh |= get_word(recent, place, k) != word
+        put_word(recent, place, k, word)
+    return fresh
+
+
+@compiled
+def expand(
     states: Array,
     start: int,
+    chunk: int,
     roots: Array,
-    codes: Array,
     children: Array,
     clear: Array,
     put: Array,
@@ -67,129 +154,83 @@ def expand_word(
 ) -> tuple[int, int, int, int]:
     """Write the successors of states to `out` until the states end or room runs out.
 
-    Answers the first state not expanded, the number of states written, of steps taken and of
-    misses. A miss is a (state, root) whose path is not learned yet. `recent` holds, by hash, states
-    that were written before; what is found there is a step and is not written again.
+    So many states are taken at a time, root by root; `out` and `misses` have room for a step of
+    each root from each of them. Answers the first state not expanded, the number of states written,
+    of steps taken and of misses. A miss is a (state, root) whose path is not learned yet. States
+    found in `recent` are steps and are not written again.
     """
     written = 0
     taken = 0
     missed = 0
-    count = len(roots)
-    for i in range(start, len(states)):
-        if written + count > len(out) or missed + count > len(misses):
-            return i, written, taken, missed
-        state = states[i]
-        for root in range(count):
-            at: Any = np.int64(roots[root])
-            while at >= 0:
-                code = codes[at]
-                value = (state >> ((code >> np.uint64(8)) & _BYTE)) & (
-                    (_ONE << (code & _BYTE)) - _ONE
-                )
-                at = np.int64(children[np.int64((code >> np.uint64(32)) + value)])
-            if at < -2:
-                leaf = -2 - at
-                after = (state & ~clear[leaf, 0]) | put[leaf, 0]
-                taken += 1
-                hits[leaf] += 1
-                place = np.int64((after * _SPREAD) >> _RECENT_SHIFT)
-                out[written] = after
-                written += recent[place] != after
-                recent[place] = after
-            elif at == -1:
-                misses[missed, 0] = i
-                misses[missed, 1] = root
-                missed += 1
-    return len(states), written, taken, missed
-
-
-@inlined
-def walk_row(states: Array, i: int, at: Any, codes: Array, children: Array) -> Any:
-    """Return the leaf, or -1 for a miss, that row `i` comes to from node or leaf `at`."""
-    while at >= 0:
-        code = codes[at]
-        word = states[i, np.int64((code >> np.uint64(16)) & _BYTE)]
-        value = (word >> ((code >> np.uint64(8)) & _BYTE)) & ((_ONE << (code & _BYTE)) - _ONE)
-        at = np.int64(children[np.int64((code >> np.uint64(32)) + value)])
-    return at
-
-
-@compiled
-def expand_row(
-    states: Array,
-    start: int,
-    roots: Array,
-    codes: Array,
-    children: Array,
-    clear: Array,
-    put: Array,
-    recent: Array,
-    out: Array,
-    misses: Array,
-    hits: Array,
-) -> tuple[int, int, int, int]:
-    """Do what `expand_word` does, for states of any number of words."""
-    written = 0
-    taken = 0
-    missed = 0
-    count = len(roots)
-    for i in range(start, len(states)):
-        if written + count > len(out) or missed + count > len(misses):
-            return i, written, taken, missed
-        for root in range(count):
-            at = walk_row(states, i, np.int64(roots[root]), codes, children)
-            if at < -2:
-                leaf = -2 - at
-                taken += 1
-                hits[leaf] += 1
-                mixed = np.uint64(0)
-                for k in range(states.shape[1]):
-                    out[written, k] = (states[i, k] & ~clear[leaf, k]) | put[leaf, k]
-                    mixed = (mixed ^ out[written, k]) * _SPREAD
-                place = np.int64(mixed >> _RECENT_SHIFT)
-                known = True
-                for k in range(states.shape[1]):
-                    known = known and recent[place, k] == out[written, k]
-                    recent[place, k] = out[written, k]
-                written += not known
-            elif at == -1:
-                misses[missed, 0] = i
-                misses[missed, 1] = root
-                missed += 1
-    return len(states), written, taken, missed
+    read = np.zeros(count_words(states), dtype=np.uint64)
+    while start < len(states):
+        end = min(start + chunk, len(states))
+        room = (end - start) * len(roots)
+        if written + room > len(out) or missed + room > len(misses):
+            break
+        for root in range(len(roots)):
+            at = np.int64(-1)
+            last = np.int64(-1)
+            for i in range(start, end):
+                at, last = walk_again(states, i, roots[root], children, at, last, read)
+                if at < -2:
+                    hits[-2 - at] += 1
+                    taken += 1
+                    written += write_successor(states, i, -2 - at, clear, put, recent, out, written)
+                elif at == -1:
+                    misses[missed, 0] = i
+                    misses[missed, 1] = root
+                    missed += 1
+        start = end
+    return start, written, taken, missed
 
 
 @compiled
 def judge(
     states: Array,
     start: int,
+    end: int,
     checks: Array,
     roots: Array,
-    codes: Array,
     children: Array,
     found: Array,
     misses: Array,
-) -> tuple[int, int]:
-    """Look for the first state (row) in which each check is true.
+) -> int:
+    """Look for the first of these states in which each check is true; answer the misses.
 
-    `checks` are numbers of roots, `found` the row by check, -1 before. Answers the first state not
-    looked at, which is less than their number where misses ran out of room, and the misses.
+    `checks` are numbers of roots, `found` the state by check, -1 before. `misses` has room for each
+    check of each state.
     """
     missed = 0
-    for i in range(start, len(states)):
-        if missed + len(checks) > len(misses):
-            return i, missed
-        for c in range(len(checks)):
+    read = np.zeros(count_words(states), dtype=np.uint64)
+    for c in range(len(checks)):
+        at = np.int64(-1)
+        last = np.int64(-1)
+        for i in range(start, end):
             if found[c] >= 0:
-                continue
-            at = walk_row(states, i, np.int64(roots[checks[c]]), codes, children)
+                break
+            at, last = walk_again(states, i, roots[checks[c]], children, at, last, read)
             if at == -3:
                 found[c] = i
             elif at == -1:
                 misses[missed, 0] = i
                 misses[missed, 1] = c
                 missed += 1
-    return len(states), missed
+    return missed
+
+
+@compiled
+def count_values(
+    states: Array, words: Array, shifts: Array, masks: Array, firsts: Array, seen: Array
+) -> None:
+    """Mark for each field which values the states have.
+
+    A field is some bits of a word; its values begin in `seen` at its place in `firsts`.
+    """
+    for field in range(len(words)):
+        for i in range(len(states)):
+            value = (get_word(states, i, words[field]) >> shifts[field]) & masks[field]
+            seen[firsts[field] + np.int64(value)] = True
 
 
 # Orbits ---------------------------------------------------------------------------------------
@@ -257,7 +298,6 @@ def find_source(
     states: Array,
     target: Array,
     roots: Array,
-    codes: Array,
     children: Array,
     clear: Array,
     put: Array,
@@ -270,7 +310,7 @@ def find_source(
     after = np.empty((1, states.shape[1]), dtype=np.uint64)
     for i in range(len(states)):
         for root in range(len(roots)):
-            at = walk_row(states, i, np.int64(roots[root]), codes, children)
+            at = walk(states, i, roots[root], children)
             if at >= -2:
                 continue
             for k in range(states.shape[1]):
@@ -285,12 +325,12 @@ def find_source(
 
 
 @compiled
-def find_leaves(states: Array, roots: Array, codes: Array, children: Array) -> Array:
+def find_leaves(states: Array, roots: Array, children: Array) -> Array:
     """Return for each state (row) and root the leaf it comes to, -1 for a miss."""
     leaves = np.empty((len(states), len(roots)), dtype=np.int32)
     for i in range(len(states)):
         for root in range(len(roots)):
-            leaves[i, root] = walk_row(states, i, np.int64(roots[root]), codes, children)
+            leaves[i, root] = walk(states, i, roots[root], children)
     return leaves
 
 

@@ -83,7 +83,7 @@ class _Graph(StateGraph):
 
     def _find_unsettled(self) -> npt.NDArray[np.bool_]:
         d, root = self.engine.diagrams, self.count
-        marks = graph_kernels.mark(self.rows, d.roots[root], d.codes, d.children)
+        marks = graph_kernels.mark(self.rows, d.roots[root], d.children)
         for i in np.flatnonzero(marks == 2).tolist():
             leaf = self.engine.find_leaf(root, tuple(self.rows[i].tolist()))
             marks[i] = leaf == LEAF - YES

@@ -227,7 +227,7 @@ class Comparison:
 
     def _find_leaves(self, rows: Run) -> I32:
         d = self.engine.diagrams
-        leaves: I32 = kernels.find_leaves(rows, d.roots, d.codes, d.children)
+        leaves: I32 = kernels.find_leaves(rows, d.roots, d.children)
         for i, root in np.argwhere(leaves == MISSING).tolist():
             leaves[i, root] = self.engine.find_leaf(root, tuple(rows[i].tolist()))
         return leaves

@@ -1,11 +1,14 @@
 """Packing: where each cell of each field lies in the words of a packed state.
 
 A packed state is one or more words of 64 bits, never a hash: it can always be unpacked again. Cells
-are laid down in the order of the fields; none crosses from one word to the next.
+are laid down in the order of the fields, from the most significant bit of the first word on; none
+crosses from one word to the next. So neighbours in a sorted run mostly agree in the first fields.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, Final
 
 from reassure_explorer.interface import Model
@@ -29,23 +32,33 @@ class Layout:
     """The places of a model's cells."""
 
     model: Model
+    order: tuple[str, ...] = ()
+    """Fields in the order in which they are laid down; the model's own where it is not given."""
     cells: tuple[Cell, ...] = field(init=False)
+    """Cells by number; the cells of a field are numbered one after the other."""
     first: dict[str, int] = field(init=False)
     """Number of the first cell of each field."""
 
     def __post_init__(self) -> None:
-        cells: list[Cell] = []
-        first: dict[str, int] = {}
-        word = shift = 0
-        for name, domain in self.model.fields.items():
-            first[name] = len(cells)
-            for width in domain.widths:
-                if shift + width > WORD_BITS:
-                    word, shift = word + 1, 0
-                cells.append(Cell(word, shift, width))
-                shift += width
-        object.__setattr__(self, "cells", tuple(cells))
-        object.__setattr__(self, "first", first)
+        words: list[list[tuple[str, int]]] = [[]]
+        room = WORD_BITS
+        for name in self.order or self.model.fields:
+            for width in self.model.fields[name].widths:
+                if width > room:
+                    words.append([])
+                    room = WORD_BITS
+                words[-1].append((name, width))
+                room -= width
+        placed: dict[str, list[Cell]] = {name: [] for name in self.model.fields}
+        for word, cells in enumerate(words):
+            shift = sum(width for _, width in cells)
+            for name, width in cells:
+                shift -= width
+                placed[name].append(Cell(word, shift, width))
+        numbered = tuple(cell for cells in placed.values() for cell in cells)
+        ends = list(accumulate(map(len, placed.values()), initial=0))
+        object.__setattr__(self, "cells", numbered)
+        object.__setattr__(self, "first", dict(zip(placed, ends, strict=False)))
 
     @cached_property
     def words(self) -> int:
@@ -71,6 +84,15 @@ class Layout:
         """Return the value of one cell."""
         cell = self.cells[number]
         return words[cell.word] >> cell.shift & (1 << cell.width) - 1
+
+    def write(self, words: Words, values: Mapping[int, int]) -> Words:
+        """Return a packed state with other values in some cells."""
+        changed = list(words)
+        for number, value in values.items():
+            cell = self.cells[number]
+            changed[cell.word] &= ~((1 << cell.width) - 1 << cell.shift)
+            changed[cell.word] |= value << cell.shift
+        return tuple(changed)
 
     def unpack(self, words: Words) -> Any:
         """Return the plain state that was packed."""

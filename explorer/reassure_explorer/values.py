@@ -1,11 +1,13 @@
 """How many different values each field takes among the states reached: coverage of the ranges."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from reassure_explorer.packing import Layout
+from reassure_explorer import kernels
+from reassure_explorer.packing import Cell, Layout
 from reassure_explorer.runs import Run, as_rows
 
 _TABLE_BITS: Final = 20
@@ -16,32 +18,49 @@ class FieldValues:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._tables: dict[str, npt.NDArray[np.bool_]] = {}
+        self._firsts: dict[str, int] = {}
+        self._masks: dict[str, npt.NDArray[np.uint64]] = {}
+        """For fields that are too wide for a table the bits of each word."""
         self._sets: dict[str, set[tuple[int, ...]]] = {}
+        places: list[tuple[int, int, int, int]] = []
+        size = 0
+        for name, domain in layout.model.fields.items():
+            first = layout.first[name]
+            cells = layout.cells[first : first + len(domain.widths)]
+            bits = sum(cell.width for cell in cells)
+            if len({cell.word for cell in cells}) == 1 and bits <= _TABLE_BITS:
+                places.append((cells[0].word, cells[-1].shift, (1 << bits) - 1, size))
+                self._firsts[name], size = size, size + (1 << bits)
+            else:
+                self._masks[name] = _make_masks(cells, layout.words)
+                self._sets[name] = set()
+        columns = list(zip(*places, strict=True)) or [(), (), (), ()]
+        kinds = (np.int64, np.uint64, np.uint64, np.int64)
+        self._places = [np.array(c, dtype=kind) for c, kind in zip(columns, kinds, strict=True)]
+        self._seen = np.zeros(size, dtype=np.bool_)
 
     def add(self, run: Run) -> None:
         """Take note of the values in these states."""
+        words, shifts, masks, firsts = self._places
+        kernels.count_values(run, words, shifts, masks, firsts, self._seen)
         rows = as_rows(run)
-        for name, domain in self._layout.model.fields.items():
-            first = self._layout.first[name]
-            cells = self._layout.cells[first : first + len(domain.widths)]
-            bits = sum(cell.width for cell in cells)
-            if len({cell.word for cell in cells}) <= 1 and bits <= _TABLE_BITS:
-                table = self._tables.setdefault(name, np.zeros(1 << bits, dtype=np.bool_))
-                if cells:
-                    column = rows[:, cells[0].word] >> np.uint64(cells[0].shift)
-                    table[column & np.uint64((1 << bits) - 1)] = True
-                else:
-                    table[0] = True
-                continue
-            masks = np.zeros(self._layout.words, dtype=np.uint64)
-            for cell in cells:
-                masks[cell.word] |= np.uint64((1 << cell.width) - 1 << cell.shift)
+        for name, masks in self._masks.items():
             found = np.unique(rows & masks, axis=0).tolist()
-            self._sets.setdefault(name, set()).update(map(tuple, found))
+            self._sets[name].update(map(tuple, found))
 
     def count(self) -> dict[str, int]:
         """Return the number of different values by field."""
-        counts = {name: int(table.sum()) for name, table in self._tables.items()}
+        ends = [*list(self._firsts.values())[1:], len(self._seen)]
+        counts = {
+            name: int(self._seen[first:end].sum())
+            for (name, first), end in zip(self._firsts.items(), ends, strict=bool(self._firsts))
+        }
         counts |= {name: len(values) for name, values in self._sets.items()}
         return {name: counts[name] for name in self._layout.model.fields}
+
+
+def _make_masks(cells: Sequence[Cell], words: int) -> npt.NDArray[np.uint64]:
+    masks = np.zeros(words, dtype=np.uint64)
+    for cell in cells:
+        masks[cell.word] |= np.uint64((1 << cell.width) - 1 << cell.shift)
+    return masks
