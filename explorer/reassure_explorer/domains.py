@@ -256,6 +256,9 @@ class LazySet:
     def __ge__(self, other: Iterable[Any]) -> bool:
         return all(member in self for member in other)
 
+    issubset = __le__
+    issuperset = __ge__
+
     def __repr__(self) -> str:
         return repr(frozenset(self))
 

@@ -212,11 +212,15 @@ def _hash_rules() -> str:
 
     States kept on disk under other rules are of no use, even where the model's shape is the same.
     """
-    from reassure_explorer import logs, reference, views
-
     rules = files("reassure_model").iterdir()
     texts = [rule.read_bytes() for rule in rules if rule.name.endswith(".py")]
-    texts += [Path(str(module.__file__)).read_bytes() for module in (logs, reference, views)]
+    own = ("copies", "logs", "reference", "views")
+    modules = files("reassure_explorer").iterdir()
+    texts += [
+        module.read_bytes()
+        for module in modules
+        if module.name.removesuffix(".py") in own or module.name.endswith("_scope.py")
+    ]
     return hashlib.sha256(b"".join(sorted(texts))).hexdigest()
 
 

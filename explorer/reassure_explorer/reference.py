@@ -36,13 +36,16 @@ from reassure_explorer.interface import (
 from reassure_explorer.views import View, get_changes
 from reassure_model import invariants, system
 from reassure_model.outcome import Rejected
-from reassure_model.owed import next_write
+from reassure_model.owed import find_drop, next_write
+from reassure_model.promises import PROMISES, Memory, Moment
 from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Request, Surroundings
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, ReplicaList
 
 Target = tuple[ReplicaList, bool]
 """What a request asks for, and whether it comes by the legacy route."""
+
+Promise = Callable[[Moment], str | None]
 
 FAIR: Final = ("join", "return", "controller")
 """What heals, and so is bound to happen in the end where it stays possible."""
@@ -82,6 +85,8 @@ class World:
     min_insync_replicas: int = 1
     online: bool = True
     """Whether the partitions have a leader at the start, their first replica."""
+    promises: bool = False
+    """Whether what a reader takes for granted is an invariant; as written it is broken."""
 
 
 class RequestsView(Sequence[Request]):
@@ -162,7 +167,7 @@ class Reference:
         for name, value in (get_changes(after) or {}).items():
             match name:
                 case "partition":
-                    changes |= self._store_partition(value, at)
+                    changes |= self.store_partition(value, at)
                 case "live":
                     changes["live"] = value
                 case "known" | "controller_epoch" | "next_sequence":
@@ -171,7 +176,8 @@ class Reference:
                     raise KeyError(f"the model's System has a field {name!r}; give it a place here")
         return state.replace(**changes)
 
-    def _store_partition(self, after: Any, at: int) -> dict[str, Any]:
+    def store_partition(self, after: Any, at: int) -> dict[str, Any]:
+        """Return the fields that a step of the model on a view of partition `at` has changed."""
         changes: dict[str, Any] = {}
         for name, value in (get_changes(after) or {}).items():
             match name:
@@ -257,6 +263,8 @@ class Reference:
         after = self._step(state, 0, system.Failover(), "failovers_left")
         for at in range(1, len(self.world.assigned)):
             after = self._step(after, at, system.Failover())
+        if self.world.promises:
+            after = after.replace(**self._find_lost(state, after))
         return after.replace(written=0) if term else after
 
     def write(self, state: Any, at: int) -> Any:
@@ -271,9 +279,55 @@ class Reference:
         if isinstance(outcome, Rejected):
             return state.replace(contradiction=True)
         after = self._store(state, outcome.state, at)
+        if self.world.promises:
+            after = after.replace(**self._remember(state, after, at))
         if self.world.limits.term:
             after = after.replace(written=min(state.written + 1, self.world.limits.term))
         return Noted(after, outcome.clauses)
+
+    # What the promises look back at ------------------------------------------------------------
+
+    def _remember(self, before: Any, after: Any, at: int) -> dict[str, Any]:
+        """Return what is to be remembered after a write of the controller."""
+        flight, due, assigned, original, was, lost = (
+            self._name(name, at)
+            for name in ("flight", "drop_due", "assigned", "original", "before", "lost")
+        )
+        if getattr(after, flight) is None:
+            return {original: (), was: (), lost: False}
+        now = tuple(getattr(before, assigned))
+        if getattr(before, flight) is None:
+            return {original: now, was: now}
+        changed = getattr(after, flight) != getattr(before, flight)
+        if changed or (getattr(after, due) and not getattr(before, due)):
+            return {was: now, lost: False}
+        return {}
+
+    def _find_lost(self, before: Any, after: Any) -> dict[str, Any]:
+        """Return the partitions whose drop was due before a failover and is unknown after it."""
+        lost = {}
+        for at in range(len(self.world.assigned)):
+            due = self._name("drop_due", at)
+            if not getattr(before, due) or getattr(after, due):
+                continue
+            if find_drop(self.view_partition(before, at), self.readings):
+                lost[self._name("lost", at)] = True
+        return lost
+
+    def find_promise_broken(self, find: Promise, state: Any) -> str | None:
+        """Say why what a reader takes for granted is broken in one of the partitions."""
+        for at in range(len(self.world.assigned)):
+            memory = Memory(
+                getattr(state, self._name("original", at)),
+                getattr(state, self._name("before", at)),
+                getattr(state, self._name("lost", at)),
+            )
+            around = self.view_surroundings(state)
+            moment = Moment(self.view_partition(state, at), around, memory, self.readings)
+            reason = find(moment)
+            if reason is not None:
+                return reason if len(self.world.assigned) == 1 else f"partition {at}: {reason}"
+        return None
 
     def describe(self, name: str, parameter: Any) -> str:
         """Return an action in words; the partition is named where there are several."""
@@ -354,13 +408,14 @@ class Reference:
 
     # The model -------------------------------------------------------------------------------
 
-    def _make_fields(self) -> dict[str, Domain]:
+    def make_partition_fields(self) -> dict[str, Domain]:
+        """Return the fields of brokers and partitions."""
         world = self.world
         broker = Int(1, world.brokers)
         longest = max(len(target) for target, _ in world.targets) if world.targets else 1
         fields: dict[str, Domain] = {"live": SetOf(tuple(range(1, world.brokers + 1)))}
         for at in range(len(world.assigned)):
-            partition = {
+            partition: dict[str, Domain] = {
                 "flight": Choice((None, *world.targets)),
                 "requests": SequenceOf(Choice(world.targets), world.queue),
                 "drop_due": Flag(),
@@ -371,17 +426,24 @@ class Reference:
                 "assigned": SequenceOf(broker, max(world.brokers, longest)),
                 "top": Int(0, world.brokers),
             }
+            if world.promises:
+                replicas = SequenceOf(broker, max(world.brokers, longest))
+                partition |= {"original": replicas, "before": replicas, "lost": Flag()}
             fields |= {self._name(name, at): domain for name, domain in partition.items()}
-        fields["contradiction"] = Flag()
-        if world.limits.term:
-            fields["written"] = Int(0, world.limits.term)
+        return fields
+
+    def _make_fields(self) -> dict[str, Domain]:
+        fields = {**self.make_partition_fields(), "contradiction": Flag()}
+        if self.world.limits.term:
+            fields["written"] = Int(0, self.world.limits.term)
         return fields | {name: Int(0, limit) for name, limit in self._limited.items()}
 
-    def _make_initial(self) -> dict[str, Any]:
-        initial: dict[str, Any] = {"live": self._members, "contradiction": False}
+    def make_initial_partitions(self) -> dict[str, Any]:
+        """Return the values of brokers and partitions at the start."""
+        initial: dict[str, Any] = {"live": self._members}
         for at, assigned in enumerate(self.world.assigned):
             online = self.world.online
-            values = {
+            values: dict[str, Any] = {
                 "assigned": assigned,
                 "leader": assigned[0] if online else None,
                 "isr": assigned if online else (),
@@ -392,7 +454,13 @@ class Reference:
                 "announce_due": False,
                 "completing": False,
             }
+            if self.world.promises:
+                values |= {"original": (), "before": (), "lost": False}
             initial |= {self._name(name, at): value for name, value in values.items()}
+        return initial
+
+    def _make_initial(self) -> dict[str, Any]:
+        initial = {**self.make_initial_partitions(), "contradiction": False}
         if self.world.limits.term:
             initial["written"] = 0
         return initial | self._limited
@@ -429,6 +497,10 @@ class Reference:
             invariants=(
                 Invariant(SELF_CONSISTENCY, self.find_contradiction),
                 *(Invariant(i.clause, partial(self.find_broken, i)) for i in invariants.INVARIANTS),
+                *(
+                    Invariant(clause, partial(self.find_promise_broken, find))
+                    for clause, find in (PROMISES if self.world.promises else {}).items()
+                ),
             ),
             goals=tuple(Goal(g.name, partial(self.is_reached, g)) for g in invariants.GOALS),
             settled=self.is_settled,
@@ -441,7 +513,9 @@ class Reference:
         places = tuple(range(len(self.world.assigned)))
         values: dict[str, Callable[[Rename, Any], Any]] = {"live": rename_whole}
         for at in places:
-            whole = (self._name(name, at) for name in ("leader", "isr", "assigned"))
+            whole = [self._name(name, at) for name in ("leader", "isr", "assigned")]
+            if self.world.promises:
+                whole += [self._name(name, at) for name in ("original", "before")]
             asked = (self._name(name, at) for name in ("flight", "requests"))
             values |= dict.fromkeys(whole, rename_whole) | dict.fromkeys(asked, _rename_target)
         brokers = Symmetry(

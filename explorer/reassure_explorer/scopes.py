@@ -10,10 +10,18 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from reassure_explorer.copies import CopiesWorld
+from reassure_explorer.healing_scope import Healing, HealingWorld
 from reassure_explorer.interface import Model
+from reassure_explorer.kafka42_scope import Moves
+from reassure_explorer.kip455_scope import Shipments
+from reassure_explorer.legacy_scope import LegacyWorld, OldZnode
 from reassure_explorer.logs import Logs, LogWorld
 from reassure_explorer.reference import Limits, Reference, Target, World
 from reassure_spec.readings import Readings
+
+Source = Reference | Logs | Moves | Shipments | Healing | OldZnode
+"""What a scope's model is made from: a model of `reassure_model` within a world."""
 
 
 class UnknownScope(ValueError):
@@ -27,11 +35,13 @@ class Scope:
     name: str
     summary: str
     """What it holds, in one sentence."""
-    make: Callable[[str, Readings], Model]
+    make_source: Callable[[Readings], Source]
+    profile: str = "kip-236"
+    """The version of the rules that it is about; any other can be asked for."""
 
     def make_model(self, readings: Readings) -> Model:
         """Return the model within this scope, under these readings."""
-        return self.make(self.name, readings)
+        return self.make_source(readings).make_model(self.name)
 
 
 def _ask(*targets: tuple[int, ...]) -> tuple[Target, ...]:
@@ -39,11 +49,27 @@ def _ask(*targets: tuple[int, ...]) -> tuple[Target, ...]:
 
 
 def _reference(name: str, summary: str, world: World) -> Scope:
-    return Scope(name, summary, lambda n, readings: Reference(world, readings).make_model(n))
+    return Scope(name, summary, lambda readings: Reference(world, readings))
 
 
 def _logs(name: str, summary: str, world: LogWorld) -> Scope:
-    return Scope(name, summary, lambda n, readings: Logs(world, readings).make_model(n))
+    return Scope(name, summary, lambda readings: Logs(world, readings), "kafka-4485")
+
+
+def _moves(name: str, summary: str, world: CopiesWorld) -> Scope:
+    return Scope(name, summary, lambda readings: Moves(world, readings), "kafka-42")
+
+
+def _shipped(name: str, summary: str, world: CopiesWorld) -> Scope:
+    return Scope(name, summary, lambda readings: Shipments(world, readings), "kafka-zk")
+
+
+def _healing(name: str, summary: str, world: HealingWorld) -> Scope:
+    return Scope(name, summary, lambda readings: Healing(world, readings), "kip-46")
+
+
+def _old_znode(name: str, summary: str, world: LegacyWorld) -> Scope:
+    return Scope(name, summary, lambda readings: OldZnode(world, readings), "kip-236-legacy")
 
 
 _ALL: Final = (
@@ -122,6 +148,127 @@ _ALL: Final = (
         "logs-elections",
         "three brokers that keep logs of at most two records; two elections, one lag, one removal",
         LogWorld(3, records=2, elections=2, lags=1, removals=1),
+    ),
+    _reference(
+        "promises",
+        "what readers take for granted of a change: three brokers, two requests, one death, one "
+        "lag, one failover",
+        World(3, ((1, 2),), _ask((1, 3), (3, 1), (1, 2)), Limits(2, 1, 1, 1), promises=True),
+    ),
+    _reference(
+        "promises-four",
+        "the same with four brokers and a change from one new replica to two",
+        World(4, ((1, 2),), _ask((1, 3), (4, 3), (1, 2)), Limits(2, 1, 1, 1), promises=True),
+    ),
+    _reference(
+        "promises-growth",
+        "the same where one replica is to become four",
+        World(4, ((1,),), _ask((1, 2, 3, 4), (2,), (2, 3)), Limits(2, 1, 0, 1), promises=True),
+    ),
+    _reference(
+        "promises-min-two",
+        "the same where two replicas have to be in sync and one target has one replica only",
+        World(
+            3,
+            ((1, 2),),
+            _ask((2, 3), (1, 3), (3,)),
+            Limits(2, 1, 1, 1),
+            min_insync_replicas=2,
+            promises=True,
+        ),
+    ),
+    _reference(
+        "promises-chain",
+        "the same with five brokers, a chain of two targets and two deaths",
+        World(5, ((1, 2),), _ask((1, 3), (4, 5)), Limits(2, 2), promises=True),
+    ),
+    _moves(
+        "moves",
+        "KAFKA-42: a partition on two of three brokers; one command, one death, one failover, one "
+        "interruption",
+        CopiesWorld((1, 2), ((2, 3),), 3, deaths=1, failovers=1, interrupts=1),
+    ),
+    _moves(
+        "moves-growth",
+        "KAFKA-42: one replica that is to move or to become two; two commands, one death, one "
+        "failover, one interruption",
+        CopiesWorld((1,), ((2,), (1, 2)), 2, requests=2, deaths=1, failovers=1, interrupts=1),
+    ),
+    _moves(
+        "moves-medium",
+        "KAFKA-42: four brokers, two commands, two deaths, one failover, one interruption",
+        CopiesWorld((1, 2), ((2, 3), (3, 4)), 4, requests=2, deaths=2, failovers=1, interrupts=1),
+    ),
+    _shipped(
+        "shipped",
+        "KIP-455: one replica, three brokers; two calls, one write of the old znode, one death "
+        "and one failover",
+        CopiesWorld(
+            (1,),
+            ((2, 3), (2,)),
+            3,
+            requests=2,
+            deaths=1,
+            failovers=1,
+            entries=((), (2, 2)),
+            writes=1,
+        ),
+    ),
+    _shipped(
+        "shipped-medium",
+        "KIP-455: a partition on two of four brokers; three calls, two deaths, one failover",
+        CopiesWorld((1, 2), ((3, 4), (2, 4)), 4, requests=3, deaths=2, failovers=1),
+    ),
+    _healing(
+        "healing",
+        "KIP-46: a partition on two of three brokers; two deaths, one failover, at most four tasks",
+        HealingWorld(3, ((1, 2),), deaths=2, failovers=1, promises=False),
+    ),
+    _healing(
+        "healing-promises",
+        "the same, and what readers take for granted of tasks",
+        HealingWorld(3, ((1, 2),), deaths=2, failovers=1),
+    ),
+    _healing(
+        "healing-medium",
+        "KIP-46: two partitions on three of four brokers; two deaths, one failover",
+        HealingWorld(4, ((1, 2), (2, 3)), deaths=2, failovers=1, promises=False),
+    ),
+    _old_znode(
+        "old-znode",
+        "the old znode and requests by the new route: one replica, three brokers; two writes of "
+        "the znode, one request, one failover",
+        LegacyWorld(
+            ((1,),), 3, (((2,),), ((3,),)), ((1,), (2,)), 2, 1, failovers=1, promises=False
+        ),
+    ),
+    _old_znode(
+        "old-znode-promises",
+        "the same, and what readers take for granted of entries",
+        LegacyWorld(((1,),), 3, (((2,),), ((3,),)), ((1,), (2,)), 2, 1, failovers=1),
+    ),
+    _old_znode(
+        "old-znode-two",
+        "both routes with two partitions, one of which the znode may leave out",
+        LegacyWorld(
+            ((1,), (2,)), 3, (((2,), (3,)), ((3,),)), ((1,),), 2, 1, failovers=1, promises=False
+        ),
+    ),
+    _old_znode(
+        "old-znode-medium",
+        "both routes with two replicas; two writes of the znode, one request, one death, one "
+        "failover",
+        LegacyWorld(
+            ((1, 2),),
+            3,
+            (((2, 3),), ((1, 3),)),
+            ((1, 3), (1, 2)),
+            2,
+            1,
+            deaths=1,
+            failovers=1,
+            promises=False,
+        ),
     ),
 )
 

@@ -11,7 +11,7 @@ class View:
     `look_up` answers for the fields that were not changed, `known` for those it was asked before.
     The rules make new records with `dataclasses.replace`, which would copy, and so read, every
     field. Of a view it finds no fields to copy, and then calls what `__class__` answers with the
-    changes.
+    changes. Where the record has methods or properties, a subclass takes them over by name.
     """
 
     __dataclass_fields__: Final[dict[str, Any]] = {}
@@ -43,9 +43,9 @@ class View:
 
 
 def _change(view: View, **changes: Any) -> View:
-    return View(view._look_up, view._known, {**view._changes, **changes})  # noqa: SLF001
+    return type(view)(view._look_up, view._known, {**view._changes, **changes})  # noqa: SLF001
 
 
 def get_changes(record: Any) -> Mapping[str, Any] | None:
     """Return the fields that a view changes, None for a record that is new altogether."""
-    return record._changes if type(record) is View else None  # noqa: SLF001
+    return record._changes if isinstance(record, View) else None  # noqa: SLF001

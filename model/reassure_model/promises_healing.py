@@ -1,0 +1,64 @@
+"""What a reader of KIP-46 takes for granted, and the text does not keep."""
+
+from reassure_model.healing import (
+    Cluster,
+    Generate,
+    HealingConfig,
+    find_dead_target,
+    find_running,
+    get_hosted,
+    is_redundant,
+    next_effect,
+)
+from reassure_spec.clauses import clause
+from reassure_spec.readings import Readings, override_readings
+
+
+@clause("heal.cancel.never-running", "heal.task.one-at-a-time")
+def find_stopped_queue(cluster: Cluster, config: HealingConfig, readings: Readings) -> str | None:
+    """Say so when a running task waits for a dead broker and others wait behind it (heal-2)."""
+    running = find_running(cluster)
+    if running is None or next_effect(cluster, config, readings) is not None:
+        return None
+    dead = find_dead_target(cluster, running)
+    return f"{dead}, and a task waits behind it" if dead and cluster.tasks[1:] else None
+
+
+@clause("heal.target.live", "heal.generate.replaces-failed")
+def find_dead_named(cluster: Cluster, config: HealingConfig, readings: Readings) -> str | None:
+    """Say so when the controller makes a task that keeps a broker it knows has failed (heal-3)."""
+    due = next_effect(cluster, config, readings)
+    if not isinstance(due, Generate):
+        return None
+    failed = [broker for broker, _ in cluster.failed]
+    for assignments in due.pending:
+        for (topic, number), target in assignments:
+            named = [replica for replica in target if replica in failed]
+            if named:
+                return f"{topic}-{number} is to go to {list(target)}, and {named[0]} has failed"
+    return None
+
+
+@clause("heal.failover.generated-again")
+def find_made_twice(cluster: Cluster) -> str | None:
+    """Say so when the same task stands twice (heal-6)."""
+    made = [task.assignments for task in cluster.tasks if task.automatic]
+    twice = [one for one in made if made.count(one) > 1]
+    return f"a task stands twice: {list(twice[0][0][1])}" if twice else None
+
+
+@clause("heal.cancel.enough-replicas")
+def find_two_meanings(cluster: Cluster, readings: Readings) -> str | None:
+    """Say so when a task is pointless by the number of live replicas, and one still copies.
+
+    Finding heal-5: what the desired number of replicas counts is not defined. It can be asked only
+    where the readings count live ones.
+    """
+    strict = override_readings(readings, {"heal.redundancy": "isr-full"})
+    for task in cluster.tasks[:1]:
+        loose = task.automatic and is_redundant(cluster, task, readings)
+        if loose and not is_redundant(cluster, task, strict):
+            behind = [get_hosted(cluster, key) for key, _ in task.assignments]
+            sets = [(list(h.assigned), list(h.isr)) for h in behind if h is not None]
+            return f"the task is dropped with assigned {sets[0][0]} and in sync {sets[0][1]}"
+    return None
