@@ -1,0 +1,66 @@
+"""How many watches a controller needs, counted at the server."""
+
+import re
+import socket
+from typing import Any
+
+import pytest
+
+from reassure_controller.session import connect, stop
+from reassure_spec.znodes import state_path
+
+PARTITIONS = 12
+
+
+def ask_server(hosts: str, word: bytes) -> str:
+    """Return the server's answer to a four letter word."""
+    host, _, port = hosts.partition("/")[0].partition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(word)
+        return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+
+
+def count_watches(hosts: str) -> int:
+    """Return how many watches the server holds, for data and for children, of all sessions."""
+    found = re.search(r"^zk_watch_count\s+(\d+)$", ask_server(hosts, b"mntr"), re.MULTILINE)
+    assert found is not None
+    return int(found[1])
+
+
+def list_watched(hosts: str) -> set[str]:
+    """Return the paths in the chroot whose data somebody watches."""
+    chroot = "/" + hosts.partition("/")[2]
+    paths = ask_server(hosts, b"wchp").splitlines()
+    return {path.removeprefix(chroot) for path in paths if path.startswith(f"{chroot}/")}
+
+
+def test_watches_are_counted_at_the_server(make_cluster: Any) -> None:
+    """A watch for children and one for data both count; the latter's path is told."""
+    hosts = make_cluster().hosts
+    client = connect(hosts)
+    before = count_watches(hosts)
+    client.get_children("/brokers", watch=lambda _: None)
+    client.get("/brokers", watch=lambda _: None)
+    assert count_watches(hosts) == before + 2
+    assert list_watched(hosts) == {"/brokers"}
+    stop(client)
+
+
+@pytest.mark.clause("legacy.watch.one-more")
+def test_reassignments_need_no_watches_of_their_own(make_cluster: Any) -> None:
+    """The queue is watched once, and the records not at all, however many there are.
+
+    Controllers have always watched the states of the partitions in flight, to see who joins.
+    """
+    cluster = make_cluster()
+    controller = cluster.controller()
+    cluster.create_topic("t", dict.fromkeys(range(PARTITIONS), (1, 2)))
+    controller.drain()
+    idle, watched = count_watches(cluster.hosts), list_watched(cluster.hosts)
+    for first, end in ((0, 1), (1, PARTITIONS)):
+        cluster.request({("t", number): (2, 3) for number in range(first, end)})
+        controller.drain()
+        assert all(cluster.child("t", number) for number in range(end))
+        states = {state_path("t", number) for number in range(end)}
+        assert list_watched(cluster.hosts) - watched == states
+        assert count_watches(cluster.hosts) == idle + len(states)
