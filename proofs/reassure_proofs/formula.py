@@ -37,6 +37,18 @@ def implies(premise: Truth, conclusion: Truth) -> Truth:
     return negate(premise) | conclusion
 
 
+def choose(truth: Truth, yes: Number, no: Number) -> Number:
+    """Return `yes` where the condition holds, `no` where it does not.
+
+    >>> choose(True, 1, 2)
+    1
+    """
+    chosen = getattr(truth, "choose", None)
+    if chosen is None:
+        return yes if truth else no
+    return chosen(yes, no)
+
+
 def all_of(truths: Iterable[Truth]) -> Truth:
     """Return whether every one of them holds; of none, True.
 

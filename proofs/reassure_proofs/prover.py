@@ -188,7 +188,10 @@ class _Exploration:
         self.values = {
             name: self._symbols(name, parameter) for name, parameter in self.shape.items()
         }
-        self.assumed = [_formula(item.holds(self.values)) for item in self.hypotheses]
+        self.assumed = [
+            *_domain(self.shape, self.values),
+            *(_formula(item.holds(self.values)) for item in self.hypotheses),
+        ]
         self.extra = {
             goal.name: [_formula(item.holds(self.values)) for item in goal.hypotheses]
             for goal in self.goals
@@ -369,6 +372,16 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, frozenset):
         return sorted(value)
     return list(value) if isinstance(value, tuple) else value
+
+
+def _domain(shape: Shape, values: Values) -> list[Term]:
+    """Return what is true of the values by their kind."""
+    return [
+        number.term >= 0
+        for name, parameter in shape.items()
+        if parameter.kind == "natural"
+        for number in (values[name] if parameter.length is not None else (values[name],))
+    ]
 
 
 def _formula(truth: Any) -> Term:

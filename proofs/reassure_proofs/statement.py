@@ -26,8 +26,8 @@ class Parameter:
     floor: int = 0
     """Counterexamples are sought from here upwards first. Taste, not a hypothesis."""
     kind: str = "integer"
-    """`integer`, `truth` for a truth value, `set` for any set of integers at all, `word` for a
-    word that tells shapes apart."""
+    """`integer`, `natural` for one that is not negative, `truth` for a truth value, `set` for any
+    set of integers at all, `word` for a word that tells shapes apart."""
     word: str = ""
     """The word."""
 

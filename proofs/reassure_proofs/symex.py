@@ -454,6 +454,16 @@ class SBool(_Symbolic):
     def __bool__(self) -> bool:
         return self.engine.decide(self)
 
+    def choose(self, yes: object, no: object) -> SInt:
+        """Return `yes` where this holds and `no` where it does not, without a decision."""
+        first, second = (v if isinstance(v, SInt) else self.engine.plain(v) for v in (yes, no))
+        key = ("choose", self.id, first.id, second.id)
+        found: SInt | None = self.engine.made.get(key)
+        if found is None:
+            found = SInt(self.engine, z3.If(self.term, first.term, second.term))
+            self.engine.made[key] = found
+        return found
+
     def _number(self) -> SInt:
         made = self.engine.made
         found: SInt | None = made.get(("number", self.id))

@@ -36,6 +36,7 @@ from reassure_proofs.formula import (
 from reassure_proofs.lag import LAG_THEOREMS
 from reassure_proofs.protocol import PROTOCOL_THEOREMS
 from reassure_proofs.refutations import REFUTATIONS, tell_drop
+from reassure_proofs.replicas import REPLICA_THEOREMS
 from reassure_proofs.statement import (
     Function,
     Hypothesis,
@@ -801,6 +802,7 @@ THEOREMS: Final[tuple[Theorem, ...]] = (
     *CONTRACT_THEOREMS,
     *ELECTION_THEOREMS,
     *PROTOCOL_THEOREMS,
+    *REPLICA_THEOREMS,
     *REFUTATIONS,
     *STORY_THEOREMS,
 )
