@@ -25,8 +25,11 @@ from reassure_conformance.steps import CAPABILITIES
 from reassure_controller.broker import Broker
 from reassure_controller.controller import Controller, NotQuiet
 from reassure_controller.faults import FAULTS, check_faults
+from reassure_controller.messages import LeaderAndIsr
+from reassure_controller.plan import Rules, UnsupportedReading
 from reassure_controller.transport import LocalTransport
-from reassure_spec.readings import get_profile, override_readings
+from reassure_spec.readings import Readings, get_profile, override_readings
+from reassure_spec.znodes import ReplicaList, StateZnode
 from reassure_zookeeper.errors import FaultError
 from reassure_zookeeper.faults import cut_connection, expire_session
 
@@ -41,6 +44,15 @@ RECONNECT_S: Final = 5.0
 def list_faults() -> Mapping[str, str]:
     """Return the faults that can be planted, each with its sentence."""
     return FAULTS
+
+
+def find_unsupported(readings: Readings) -> str:
+    """Return why the bundled controller does not carry these readings out, "" where it does."""
+    try:
+        Rules(readings)
+    except UnsupportedReading as error:
+        return str(error)
+    return ""
 
 
 @dataclass(slots=True, eq=False)
@@ -195,6 +207,25 @@ class Bundled:
             if agent.leads(topic, partition):
                 return Reply(agent.change_isr(topic, partition, **change))
         return Reply.REFUSED
+
+    def inform(self, topic: str, partition: int, replicas: ReplicaList, state: StateZnode) -> None:
+        """Have the live replicas know a partition as a controller before would have told them."""
+        message = LeaderAndIsr(
+            controller=FIRST_CONTROLLER,
+            controller_epoch=state.controller_epoch,
+            topic=topic,
+            partition=partition,
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            isr=state.isr,
+            state_controller_epoch=state.controller_epoch,
+            state_version=0,
+            replicas=replicas,
+            is_new=False,
+        )
+        for broker in replicas:
+            if broker in self._brokers:
+                self._brokers[broker].handle(message)
 
     # -- controllers
 

@@ -191,12 +191,8 @@ class Harness:
         return example
 
     def _make_cluster(self, chroot: str) -> None:
-        paths = dict.fromkeys((chroot,))
-        for root in PERSISTENT_ROOTS:
-            parts = root.split("/")[1:]
-            paths |= {"/".join((chroot, *parts[:n])): None for n in range(1, len(parts) + 1)}
         transaction = self._client.transaction()
-        for path in paths:
+        for path in list_cluster_paths(chroot):
             transaction.create(path, b"")
         transaction.commit()
 
@@ -395,6 +391,15 @@ class Harness:
         found = self.judge.violations[self._seen_violations :]
         self._seen_violations = len(self.judge.violations)
         example.violations += [v for v in found if v.chroot == example.chroot]
+
+
+def list_cluster_paths(chroot: str) -> tuple[str, ...]:
+    """Return the paths that a cluster in this chroot begins with, parents first."""
+    paths = dict.fromkeys((chroot,))
+    for root in PERSISTENT_ROOTS:
+        parts = root.split("/")[1:]
+        paths |= {"/".join((chroot, *parts[:n])): None for n in range(1, len(parts) + 1)}
+    return tuple(paths)
 
 
 def _note_effect(now: Situation, step: s.Step) -> None:

@@ -24,7 +24,7 @@ in the place of what was expected; a change to an expectation belongs in a revie
 import difflib
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -225,14 +225,17 @@ def find_scenarios(folder: Path | None = None) -> tuple[Path, ...]:
     return tuple(sorted((folder or scenarios_folder()).glob(f"*/*{SUFFIX}")))
 
 
-def _make_world(scenario: Scenario) -> World:
+def make_world(scenario: Scenario) -> World:
+    """Return the model's world of a scenario. Raises ScenarioError."""
     arguments = dict(scenario.blocks[0].arguments)
     arguments.pop(scenario.world, None)
     return get_world(scenario.world)(scenario.profile, scenario.readings, arguments)
 
 
-def run_scenario(scenario: Scenario) -> tuple[tuple[str, ...], ...]:
-    """Return the output lines that were found, block by block.
+def run_scenario(
+    scenario: Scenario, make: Callable[[Scenario], World] = make_world
+) -> tuple[tuple[str, ...], ...]:
+    """Return the output lines that were found, block by block, in the world that `make` makes.
 
     Raises ScenarioError with file and line for a command that the world does not understand. Other
     exceptions are mistakes of the model; they carry file and line as a note.
@@ -243,7 +246,7 @@ def run_scenario(scenario: Scenario) -> tuple[tuple[str, ...], ...]:
         place = f"{scenario.origin}:{block.line}"
         try:
             if world is None:
-                world, output = _make_world(scenario), ""
+                world, output = make(scenario), ""
             else:
                 output = world.run(block.command, block.arguments)
         except ScenarioError as error:

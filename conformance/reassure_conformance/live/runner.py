@@ -1,0 +1,194 @@
+"""Runs live scenarios one after another on one ZooKeeper server."""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Self
+
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import KazooTimeoutError
+
+from reassure_conformance.bundled import Bundled, find_unsupported
+from reassure_conformance.harness import ServerGone
+from reassure_conformance.live.reassignment import LiveReassignmentWorld, find_reason
+from reassure_conformance.live.stage import LiveAdapter, Stage
+from reassure_conformance.scenarios import Scenario, World, compare, run_scenario
+from reassure_conformance.worlds import Arguments
+from reassure_judge.verdicts import Violation
+from reassure_zookeeper.server import Server
+from reassure_zookeeper.txnlog import LogFollower
+
+WITHOUT_COUNTERPART: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "deletion": "topics are not deleted by this controller",
+        "healing": "the healing service of KIP-46 is not part of this controller",
+        "kafka-42": "the first protocol, with its own znode, is not part of this controller",
+        "kip-455": "this controller has KIP-236's records, not KIP-455's lists",
+        "legacy": "this controller does not watch the older znode",
+        "replication": "brokers of this controller keep no logs",
+        "tables": "a table or a rule by itself; there is nothing to carry out",
+        "znodes": "contents by themselves; there is nothing to carry out",
+    }
+)
+"""Worlds that are not told live, each with the reason."""
+
+LIVE_WORLDS: Final[Mapping[str, Callable[[tuple[tuple[str, Arguments], ...]], str]]] = (
+    MappingProxyType({"reassignment": find_reason})
+)
+"""Worlds that are told live; what each answers says why some commands are not."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOutcome:
+    """What came of one live scenario."""
+
+    scenario: Scenario
+    skipped: str = ""
+    """Why it could not be told, "" where it was."""
+    found: tuple[tuple[str, ...], ...] = ()
+    """The lines that were found, block by block."""
+    difference: str = ""
+    """A diff of the file against what was found, "" where nothing differs."""
+    violations: tuple[Violation, ...] = ()
+    """What the judge says of the transaction log."""
+    transactions: int = 0
+    """How many transactions of the cluster the log shows."""
+    raises: Mapping[str, int] = field(default_factory=dict)
+    """How often the leader epoch was raised though nobody owed that, by partition."""
+
+    @property
+    def unexpected(self) -> tuple[Violation, ...]:
+        """The violations of clauses that the scenario is not about."""
+        return tuple(v for v in self.violations if v.clause not in self.scenario.clauses)
+
+    @property
+    def passed(self) -> bool:
+        """Whether it was told as expected, and the log breaks no clause but its own."""
+        return not self.skipped and not self.difference and not self.unexpected
+
+
+def find_reason_to_skip(scenario: Scenario) -> str:
+    """Return why a scenario cannot be told to the bundled controller, "" where it can."""
+    if scenario.world not in LIVE_WORLDS:
+        reason = WITHOUT_COUNTERPART.get(scenario.world, "it has no live counterpart")
+        return f"world {scenario.world}: {reason}"
+    unsupported = find_unsupported(scenario.readings)
+    if unsupported:
+        return unsupported
+    commands = tuple((block.command, block.arguments) for block in scenario.blocks[1:])
+    return LIVE_WORLDS[scenario.world](commands)
+
+
+class LiveServer:
+    """A ZooKeeper server on which scenarios are told, each in a chroot. A context manager.
+
+    Clients, and the adapter of each set of readings, are kept from one scenario to the next. Calls
+    come from one thread.
+    """
+
+    def __init__(
+        self, server: Server, faults: tuple[str, ...] = (), *, chroot_prefix: str = "/live"
+    ) -> None:
+        """Use a server that somebody else ends. Raises ServerGone; see `start`."""
+        self._server = server
+        self._faults = faults
+        self._prefix = chroot_prefix
+        self._told = 0
+        self._adapters: dict[tuple[str, tuple[tuple[str, str], ...]], LiveAdapter] = {}
+        self._owned: Server | None = None
+        self._follower = LogFollower(server.log_dir)
+        self._client = KazooClient(hosts=server.hosts, timeout=30.0)
+        try:
+            self._client.start(timeout=15)
+        except KazooTimeoutError as error:
+            raise ServerGone(f"ZooKeeper at {server.hosts} does not answer: {error}") from error
+
+    @classmethod
+    def start(cls, faults: tuple[str, ...] = ()) -> Self:
+        """Start an embedded server, which ends with this object. Raises ServerError, JavaError."""
+        server = Server.start()
+        try:
+            live = cls(server, faults)
+        except BaseException:
+            server.stop()
+            raise
+        live._owned = server
+        return live
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the adapters, the client, and the server where it was started here."""
+        for adapter in self._adapters.values():
+            with contextlib.suppress(Exception):  # an adapter that died has said so before
+                adapter.close()
+        self._client.stop()
+        self._client.close()
+        if self._owned is not None:
+            self._owned.stop()
+
+    def _get_adapter(self, scenario: Scenario) -> LiveAdapter:
+        key = (scenario.profile, tuple(sorted(scenario.overrides.items())))
+        if key not in self._adapters:
+            self._adapters[key] = Bundled(
+                profile=scenario.profile, readings=scenario.overrides, faults=self._faults
+            )
+        return self._adapters[key]
+
+    def tell(self, scenario: Scenario) -> LiveOutcome:
+        """Tell a scenario to the controller; skip it, with the reason, where that cannot be.
+
+        Raises AdapterDied, ServerGone, UnknownFault.
+        """
+        reason = find_reason_to_skip(scenario)
+        if reason:
+            return LiveOutcome(scenario, reason)
+        self._told += 1
+        chroot = f"{self._prefix}-{self._told:05d}"
+        stage = Stage(
+            self._client,
+            self._follower,
+            self._get_adapter(scenario),
+            chroot,
+            scenario.readings,
+        )
+        made: list[LiveReassignmentWorld] = []
+
+        def make(_: Scenario) -> World:
+            arguments = dict(scenario.blocks[0].arguments)
+            arguments.pop(scenario.world, None)
+            world = LiveReassignmentWorld(stage, self._server.hosts, scenario.readings, arguments)
+            made.append(world)
+            return world
+
+        try:
+            found = run_scenario(scenario, make)
+        finally:
+            stage.end()
+        return LiveOutcome(
+            scenario,
+            found=found,
+            difference=compare(scenario, found),
+            violations=stage.violations,
+            transactions=stage.transactions,
+            raises=made[0].count_raises(),
+        )
+
+
+def run_live(
+    scenario: Scenario, server: LiveServer | None = None, *, faults: tuple[str, ...] = ()
+) -> LiveOutcome:
+    """Tell one scenario to the bundled controller on ZooKeeper.
+
+    Without a `server` one is started for this scenario, its controller with these `faults` planted.
+    Raises AdapterDied, ServerGone, ServerError, JavaError, UnknownFault.
+    """
+    if server is not None:
+        return server.tell(scenario)
+    with LiveServer.start(faults) as own:
+        return own.tell(scenario)

@@ -1,0 +1,382 @@
+"""The stage of one live scenario: a chroot, its brokers and controllers, and what its log shows.
+
+What is told here is what ZooKeeper says. The judge follows the transaction log; each write of a
+controller becomes a `Done`, which says besides whether the model owed that write.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+from kazoo.client import KazooClient, TransactionRequest
+from kazoo.exceptions import KazooException, NoNodeError
+
+from reassure_conformance.adapter import Adapter, AdapterDied, Reply
+from reassure_conformance.harness import ServerGone, list_cluster_paths
+from reassure_judge.history import Observation, Router
+from reassure_judge.judge import Tracking
+from reassure_judge.verdicts import Violation
+from reassure_model.identity import Identity
+from reassure_model.owed import next_write
+from reassure_model.rules import apply_failover
+from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Request, Surroundings
+from reassure_model.writes import (
+    CreateReassignment,
+    CreateState,
+    DeleteReassignment,
+    DeleteRequest,
+    UpdateReassignment,
+    Write,
+    WriteAssigned,
+    WriteState,
+)
+from reassure_spec import znodes
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import PartitionKey, ReplicaList, StateZnode
+from reassure_zookeeper.txnlog import LogFollower
+
+SETTLE_TIMEOUT_S: Final = 10.0
+
+Answer = TypeVar("Answer")
+
+
+class LiveAdapter(Adapter, Protocol):
+    """An adapter that can be put into the middle of a story."""
+
+    def inform(self, topic: str, partition: int, replicas: ReplicaList, state: StateZnode) -> None:
+        """Have the live replicas know a partition as if a controller had told them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """One write of a controller."""
+
+    key: PartitionKey
+    write: Write
+    before: Partition
+    """What it was made to."""
+    clause: str
+    """The clause by which exactly this write was owed, "" where it was not."""
+    broken: str
+    """The clause that the judge says it breaks, "" where it breaks none."""
+
+    @property
+    def is_spare_raise(self) -> bool:
+        """Whether it only raises the leader epoch, and neither was owed nor breaks a clause."""
+        old = self.before.state
+        if self.clause or self.broken or old is None or not isinstance(self.write, WriteState):
+            return False
+        new = self.write.state
+        return (new.leader, new.isr) == (old.leader, old.isr)
+
+
+class Stage:
+    """One cluster in a chroot of its own; made by `LiveServer`, ended by `end`."""
+
+    def __init__(
+        self,
+        client: KazooClient,
+        follower: LogFollower,
+        adapter: LiveAdapter,
+        chroot: str,
+        readings: Readings,
+    ) -> None:
+        self.chroot = chroot
+        self.transactions = 0
+        """How many the log shows of this cluster."""
+        self._readings = readings
+        self._client = client
+        self._follower = follower
+        self._adapter = adapter
+        self._router = Router()
+        self._tracking = Tracking(readings)
+        self._epochs: dict[PartitionKey, int] = {}
+        self._zxid = 0
+
+    def begin(self, hosts: str, brokers: ReplicaList, known: Iterable[int]) -> None:
+        """Make the persistent paths, register the brokers and elect a controller, which waits."""
+        transaction = self._client.transaction()
+        for path in list_cluster_paths(self.chroot):
+            transaction.create(path, b"")
+        for broker in known:
+            path = self.chroot + znodes.broker_config_path(broker)
+            transaction.create(path, znodes.encode_config({}))
+        self._commit(transaction)
+        self._follower.read_new()
+        self.call(lambda adapter: adapter.start(hosts, self.chroot, brokers))
+        for broker in known:
+            path = self.chroot + znodes.broker_config_path(broker)
+            self._give([(path, znodes.encode_config({}))])
+        self.read()
+
+    def end(self) -> None:
+        """Stop brokers and controllers; the chroot is left behind, as nobody looks there again."""
+        self.call(lambda adapter: adapter.stop())
+
+    def call(self, do: Callable[[LiveAdapter], Answer]) -> Answer:
+        """Have the adapter do something. Raises AdapterDied when it raises."""
+        try:
+            return do(self._adapter)
+        except Exception as error:
+            raise AdapterDied(f"the adapter died in {self.chroot}: {error!r}") from error
+
+    def _commit(self, transaction: TransactionRequest) -> None:
+        try:
+            results = transaction.commit()
+        except KazooException as error:
+            raise ServerGone(f"ZooKeeper does not answer: {error!r}") from error
+        refused = [result for result in results if isinstance(result, Exception)]
+        if refused:
+            raise RuntimeError(f"a client's write in {self.chroot} was refused: {refused[0]!r}")
+
+    # -- what clients do
+
+    def create_partition(
+        self, key: PartitionKey, partition: Partition, min_insync: int, *, given: bool
+    ) -> None:
+        """Make a partition. Where it is given, it has been there before the story began.
+
+        The judge takes what is given as it is, and the brokers have been told of it.
+        """
+        topic, number = key
+        nodes: list[tuple[str, bytes]] = []
+        stored = self._read(znodes.topic_path(topic))
+        assigned = {} if stored is None else znodes.decode_topic(znodes.topic_path(topic), stored)
+        assigned[number] = partition.assigned or ()
+        nodes.append((znodes.topic_path(topic), znodes.encode_topic(assigned)))
+        if min_insync != 1:
+            nodes.append(self._config(topic, min_insync))
+        if partition.state is not None:
+            nodes.append((f"{znodes.topic_path(topic)}/partitions", b""))
+            nodes.append((znodes.partition_path(topic, number), b""))
+            content = znodes.encode_state(_to_znode(partition.state))
+            nodes.append((znodes.state_path(topic, number), content))
+        if partition.reassignment is not None:
+            nodes.append((f"{znodes.REASSIGNMENTS}/{topic}", b""))
+            flight = partition.reassignment
+            record = znodes.ReassignmentZnode(flight.top, flight.target, flight.legacy)
+            nodes.append(
+                (znodes.reassignment_path(topic, number), znodes.encode_reassignment(record))
+            )
+        self.put(nodes, given=given)
+        if given and partition.state is not None and partition.assigned is not None:
+            replicas, state = partition.assigned, _to_znode(partition.state)
+            self.call(lambda adapter: adapter.inform(topic, number, replicas, state))
+
+    def _config(self, topic: str, min_insync: int) -> tuple[str, bytes]:
+        content = znodes.encode_config({"min.insync.replicas": str(min_insync)})
+        return znodes.topic_config_path(topic), content
+
+    def set_min_insync(self, topics: Iterable[str], min_insync: int) -> None:
+        """Write `min.insync.replicas` of these topics."""
+        self.put([self._config(topic, min_insync) for topic in topics], given=False)
+
+    def put(self, nodes: Iterable[tuple[str, bytes]], *, given: bool) -> None:
+        """Write znodes in one transaction, making those that are not there."""
+        self.read()
+        transaction = self._client.transaction()
+        for path, content in nodes:
+            place = self.chroot + path
+            if self._client.exists(place) is None:
+                transaction.create(place, content)
+            else:
+                transaction.set_data(place, content)
+        self._commit(transaction)
+        if given:
+            self._follower.read_new()
+            self._give((self.chroot + path, content) for path, content in nodes)
+        else:
+            self.read()
+
+    def _give(self, nodes: Iterable[tuple[str, bytes]]) -> None:
+        """Have the judge take znodes as they are."""
+        for seen in self._router.load((path, content, 0) for path, content in nodes):
+            self._tracking.observe(seen)
+            self._epochs[seen.topic, seen.partition] = seen.around.controller_epoch
+
+    def submit(self, targets: dict[PartitionKey, ReplicaList], *, legacy: bool) -> None:
+        """Make one request for these partitions."""
+        path = f"{self.chroot}{znodes.REASSIGNMENT_REQUESTS}/{znodes.REQUEST_PREFIX}"
+        content = znodes.encode_request(znodes.RequestZnode(targets, legacy))
+        try:
+            self._client.create(path, content, sequence=True)
+        except KazooException as error:
+            raise ServerGone(f"ZooKeeper does not answer: {error!r}") from error
+        self.read()
+
+    # -- what the implementation does
+
+    def change_isr(self, broker: int, key: PartitionKey, *, joins: bool) -> Reply:
+        """Have the leader take a replica into the in-sync set, or out of it."""
+        reply = self.call(lambda adapter: adapter.change_isr(broker, *key, joins=joins))
+        self.read()
+        return reply
+
+    def stop_broker(self, broker: int) -> Reply:
+        """Let a broker die."""
+        reply = self.call(lambda adapter: adapter.stop_broker(broker))
+        self.read()
+        return reply
+
+    def start_broker(self, broker: int) -> Reply:
+        """Bring a broker back."""
+        reply = self.call(lambda adapter: adapter.start_broker(broker))
+        self.read()
+        return reply
+
+    def fail_over(self) -> None:
+        """Kill the controller wherever it stands and elect another one, which waits."""
+        self.call(lambda adapter: adapter.kill_controller())
+        self.call(lambda adapter: adapter.elect())
+        self.read()
+
+    def work(self, effects: int | None) -> tuple[list[Done], bool]:
+        """Let the controller carry out so many effects, or all that it finds to do.
+
+        Returns its writes, and whether nothing was left to do.
+        """
+        self.call(lambda adapter: adapter.resume())
+        if effects is not None:
+            self.call(lambda adapter: adapter.hold(effects))
+        quiet = self.call(lambda adapter: adapter.settle(SETTLE_TIMEOUT_S))
+        done = self.read()
+        if quiet:
+            self._rest()
+        return done, quiet
+
+    # -- what ZooKeeper says
+
+    def read(self) -> list[Done]:
+        """Judge what the log shows since the last look; return what controllers wrote."""
+        done: list[Done] = []
+        for transaction in self._follower.read_new():
+            seen = [one for one in self._router.feed(transaction) if one.chroot == self.chroot]
+            self.transactions += bool(seen)
+            for one in seen:
+                self._zxid = one.zxid
+                found = self._judge(one)
+                done += [] if found is None else [found]
+        return done
+
+    def _judge(self, seen: Observation) -> Done | None:
+        """Judge one observation; say what was done where a controller did it."""
+        key = (seen.topic, seen.partition)
+        if seen.partition < 0:
+            self._tracking.observe(seen)
+            return None
+        before = self.partition(key)
+        epoch = seen.around.controller_epoch
+        if self._epochs.setdefault(key, epoch) != epoch:
+            before = apply_failover(before, self._readings)
+            self._epochs[key] = epoch
+        found = len(self._tracking.violations)
+        self._tracking.observe(seen)
+        write = _find_write(before, self.partition(key))
+        if write is None:
+            return None
+        owed = next_write(before, seen.around, self._readings)
+        clause = owed.clause if owed is not None and owed.write == write else ""
+        broken = [violation.clause for violation in self._tracking.violations[found:]]
+        return Done(key, write, before, clause, broken[0] if broken else "")
+
+    def _rest(self) -> None:
+        self._router.settle(self.chroot)
+        for key, tracker in self._tracking.partitions.items():
+            tracker.rest(*key, self._zxid, self.surroundings(key[1]))
+        for chroot, cluster in self._tracking.clusters.items():
+            cluster.rest(chroot, self._zxid)
+
+    @property
+    def violations(self) -> tuple[Violation, ...]:
+        """What the judge found so far."""
+        return tuple(self._tracking.violations)
+
+    @property
+    def controller_epoch(self) -> int:
+        """The controller epoch in office."""
+        return self._router.get_cluster(self.chroot).epoch
+
+    def partition(self, key: PartitionKey) -> Partition:
+        """Return the partition as the log leaves it, with what follows from the order of writes."""
+        tracker = self._tracking.partitions.get((self.chroot, *key))
+        return Partition() if tracker is None else tracker.partition
+
+    def surroundings(self, topic: str) -> Surroundings:
+        """Return the surroundings as the log leaves them."""
+        return self._router.get_cluster(self.chroot).get_surroundings(topic)
+
+    def _read(self, path: str) -> bytes | None:
+        try:
+            return bytes(self._client.get(self.chroot + path)[0])
+        except NoNodeError:
+            return None
+
+    def read_brokers(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Return the registered brokers and those that have a configuration, from the znodes."""
+        live, known = (
+            frozenset(int(name) for name in self._client.get_children(self.chroot + path))
+            for path in (znodes.BROKER_IDS, znodes.BROKER_CONFIGS)
+        )
+        return live, live | known
+
+    def read_partition(self, key: PartitionKey) -> Partition:
+        """Return what the znodes hold of a partition."""
+        topic, number = key
+        path = znodes.topic_path(topic)
+        content = self._read(path)
+        assigned = None if content is None else znodes.decode_topic(path, content).get(number)
+        path = znodes.state_path(topic, number)
+        content = self._read(path)
+        state = None if content is None else _from_znode(znodes.decode_state(path, content))
+        path = znodes.reassignment_path(topic, number)
+        content = self._read(path)
+        flight = None
+        if content is not None:
+            record = znodes.decode_reassignment(path, content)
+            flight = Reassignment(record.target, record.top, record.legacy)
+        return Partition(assigned, state, flight, tuple(self._read_requests(key)))
+
+    def _read_requests(self, key: PartitionKey) -> Iterable[Request]:
+        root = znodes.REASSIGNMENT_REQUESTS
+        for name in sorted(self._client.get_children(self.chroot + root)):
+            sequence, content = znodes.parse_request_name(name), self._read(f"{root}/{name}")
+            if sequence is None or content is None:
+                continue
+            request = znodes.decode_request(f"{root}/{name}", content)
+            if key in request.assignments:
+                yield Request(sequence, request.assignments[key], request.legacy)
+
+    def read_identity(self, key: PartitionKey) -> Identity | None:
+        """Return the zxids of a partition's record, None where it has none."""
+        stat = self._client.exists(self.chroot + znodes.reassignment_path(*key))
+        return None if stat is None else Identity(stat.czxid, stat.mzxid)
+
+
+def _find_write(before: Partition, after: Partition) -> Write | None:
+    """Return the write that made this change; None for one that is a client's."""
+    if after.assigned != before.assigned:
+        made = before.assigned is None or after.assigned is None
+        return None if made or after.assigned is None else WriteAssigned(after.assigned)
+    if after.state != before.state and after.state is not None:
+        return CreateState(after.state) if before.state is None else WriteState(after.state)
+    if after.reassignment != before.reassignment:
+        if after.reassignment is None:
+            return DeleteReassignment()
+        if before.reassignment is None:
+            return CreateReassignment(after.reassignment)
+        return UpdateReassignment(after.reassignment)
+    gone = [request for request in before.requests if request not in after.requests]
+    return DeleteRequest(gone[0].sequence) if gone else None
+
+
+def _to_znode(state: LeaderAndIsr) -> StateZnode:
+    return StateZnode(
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        controller_epoch=state.controller_epoch,
+        isr=state.isr,
+    )
+
+
+def _from_znode(state: StateZnode) -> LeaderAndIsr:
+    return LeaderAndIsr(state.leader, state.leader_epoch, state.controller_epoch, state.isr)
