@@ -1,0 +1,172 @@
+"""Replication across elections: verdicts, that no action is vacuous, and planted faults."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reassure_model import replication
+from reassure_model.outcome import Accepted
+from reassure_model.replication import LEADER_ALONE, Action, Replication, Verb
+from reassure_proofs import logs, replicas
+from reassure_proofs.logs import SeenLog, load
+from reassure_proofs.necessity import examine_hypotheses
+from reassure_proofs.prover import ProofFaultError, prove
+from reassure_proofs.replicas import INVARIANT, REPLICA_THEOREMS, STEP, holds_invariant, observe
+from reassure_proofs.runner import prove_all
+from reassure_proofs.theorems import get_theorems
+from reassure_spec.readings import get_profile, override_readings
+
+NAMES = [theorem.name for theorem in REPLICA_THEOREMS]
+PROVED = [theorem.name for theorem in REPLICA_THEOREMS if theorem.expected == "proved"]
+AMENDED = override_readings(get_profile("kafka-4485"), replicas.AMENDMENTS)
+MODEL = "reassure_model.replication"
+
+
+def _prove(name: str, verb: Verb) -> Any:
+    """Return what comes of a theorem for two brokers and one kind of action."""
+    (theorem,) = get_theorems([name])
+    shapes = [item for item in theorem.shapes(2) if item["verb"].word == verb.value]
+    return prove(theorem.subject.function, shapes, theorem.assumptions, theorem.claim)
+
+
+def _walk(seed: int, brokers: int = 3, steps: int = 60) -> list[tuple[Replication, Action]]:
+    """Return the states of a random run and what was done in each."""
+    chance, state = random.Random(seed), replication.make_replication(brokers)
+    walk = []
+    for _ in range(steps):
+        action = chance.choice(replication.enabled(state))
+        walk.append((state, action))
+        outcome = replication.step(state, action, AMENDED)
+        state = outcome.state if isinstance(outcome, Accepted) else state
+    return walk
+
+
+def test_replication_is_as_expected_for_two_brokers() -> None:
+    """Everything is proved with the amendments, and refuted without any one of them."""
+    results = prove_all(NAMES, replication_factor=2, processes=1)
+    assert {result.outcome for result in results} == {"holds", "finding"}
+    assert [r.theorem.name for r in results if r.outcome == "holds"] == PROVED
+
+
+def test_every_hypothesis_about_replication_is_needed() -> None:
+    """Without the invariant each claim fails."""
+    results = examine_hypotheses(PROVED, replication_factor=2, processes=1)
+    assert results != []
+    assert [(r.theorem.name, r.hypothesis) for r in results if not r.as_expected] == []
+
+
+@pytest.mark.parametrize("verb", Verb)
+def test_action_is_not_vacuous(verb: Verb) -> None:
+    """Every kind of action is taken in some state of the invariant, and may change something."""
+    shapes = [item for item in STEP.shapes(2) if item["verb"].word == verb.value]
+    refused = prove(STEP.function, shapes, (INVARIANT,), lambda _, after: after is None)
+    assert refused.verdict == "refuted"
+
+
+def test_runs_stay_in_the_invariant() -> None:
+    """The formula that is proved holds of states that plain runs of the model reach."""
+    elections = 0
+    for seed in range(30):
+        for state, _ in _walk(seed):
+            elections = max(elections, state.leader_epoch)
+            assert holds_invariant(observe(state, (0, 1, 2)), (0, 1, 2))
+    assert elections > 2
+
+
+def test_numbers_of_brokers_make_no_difference() -> None:
+    """The model takes the same steps whatever brokers are called, as the shapes suppose."""
+    seats = (2, 0, 1)
+    for seed in range(20):
+        for state, action in _walk(seed):
+            seat = seats[action.broker]
+            alone = action.verb in LEADER_ALONE and action.broker == state.leader
+            assert alone or action.verb not in LEADER_ALONE
+            outcome = replication.step(state, action, AMENDED)
+            other = replication.step(_renumber(state, seats), Action(action.verb, seat), AMENDED)
+            assert isinstance(outcome, Accepted) == isinstance(other, Accepted)
+            if isinstance(outcome, Accepted) and isinstance(other, Accepted):
+                assert _renumber(outcome.state, seats) == other.state
+
+
+def _renumber(state: Replication, seats: tuple[int, ...]) -> Replication:
+    order = sorted(range(len(seats)), key=lambda broker: seats[broker])
+    term = replace(
+        state.term,
+        isr=frozenset(seats[broker] for broker in state.term.isr),
+        pseudo_isr=frozenset(seats[broker] for broker in state.term.pseudo_isr),
+        offsets=tuple(state.term.offsets[broker] for broker in order),
+    )
+    return replace(
+        state,
+        replicas=tuple(state.replicas[broker] for broker in order),
+        leader=seats[state.leader],
+        isr=frozenset(seats[broker] for broker in state.isr),
+        term=term,
+    )
+
+
+def _let_everyone_in(state: Any, broker: int, _: object) -> Any:
+    isr, version = state.term.isr | {broker}, state.version + 1
+    term = replace(state.term, isr=isr, version=version)
+    return Accepted(replace(state, isr=isr, version=version, term=term))
+
+
+def _forget_to_cut(state: Any, broker: int, _: object) -> Any:
+    replica = replace(state.replicas[broker], leader_epoch=state.leader_epoch, request=None)
+    both = (*state.replicas[:broker], replica, *state.replicas[broker + 1 :])
+    return Accepted(replace(state, replicas=both))
+
+
+def _elect_anybody(state: Any, broker: int, readings: Any) -> Any:
+    everyone = replicas.Members((True,) * len(state.replicas))
+    return load(MODEL)._elect(replace(state, isr=everyone), broker, readings)
+
+
+@pytest.mark.parametrize(
+    ("verb", "fault"),
+    [
+        (Verb.JOIN, _let_everyone_in),
+        (Verb.FOLLOW, _forget_to_cut),
+        (Verb.ELECT, _elect_anybody),
+    ],
+)
+def test_fault_in_the_model_is_caught(
+    monkeypatch: pytest.MonkeyPatch, verb: Verb, fault: object
+) -> None:
+    """A step that lets in, keeps or elects what it must not leads out of the invariant."""
+    module = load(MODEL)
+    assert _prove("replication-step-keeps-invariant", verb).verdict == "proved"
+    monkeypatch.setitem(module._STEPS, module.Verb(verb.value), fault)
+    assert _prove("replication-step-keeps-invariant", verb).verdict == "refuted"
+
+
+def test_fault_in_symbolic_logs_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs that are cut wrongly give a result that the plain code does not give."""
+    monkeypatch.setattr(SeenLog, "_place", lambda self, _: self.end)
+    with pytest.raises(ProofFaultError):
+        _prove("replication-mark-within-end", Verb.ADVANCE)
+
+
+def test_fault_in_counting_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A count that does not look at records gives a result that the plain code does not give."""
+    monkeypatch.setattr(load(MODEL), "count_common", _count_ends)
+    with pytest.raises(ProofFaultError):
+        _prove("replication-mark-within-end", Verb.FOLLOW)
+
+
+def _count_ends(log: Any, other: Any) -> Any:
+    if isinstance(log, SeenLog):
+        return min(log.end, other.end)
+    return logs.count_plain(log, other)
+
+
+def test_pieces_are_joined_only_where_they_were_cut() -> None:
+    """A chain of pieces that leaves a gap is refused, as its records would lose their places."""
+    from reassure_proofs.symex import GaveUp
+
+    log = SeenLog((0, 4), (7, 8), 6)
+    assert logs.join_pieces((*log[:3], *log[3:])).end == 6
+    with pytest.raises(GaveUp, match="joins logs elsewhere"):
+        logs.join_pieces((*log[:2], *log[3:]))
