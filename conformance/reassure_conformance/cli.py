@@ -371,6 +371,23 @@ def _prove_code(code: str, replication_factor: int, profile: str, timeout_s: flo
         raise click.UsageError(str(error)) from error
 
 
+def _sweep_or_replay(
+    names: tuple[str, ...], thorough: bool, timeout_s: float, form: str, *, swept: bool
+) -> int:
+    """Sweep the readings, or replay the counterexamples of left-out hypotheses."""
+    from reassure_conformance import proving
+
+    progress = _Progress()
+    try:
+        if swept:
+            document, text = proving.sweep_document(names, timeout_s, progress, thorough=thorough)
+        else:
+            document, text = proving.replay_document(names, timeout_s, progress, form)
+    finally:
+        progress.stop()
+    return _emit(document, form, lambda: f"{text}\n{document.verdict.upper()}")
+
+
 def _ask_again(
     names: tuple[str, ...], replication_factor: int, timeout_s: float, progress: "_Progress"
 ) -> dict[str, Any]:
@@ -398,6 +415,10 @@ def _ask_again(
     "--profile", default="kip-236", show_default=True, help="With --code: whose theorems."
 )
 @click.option("--second-opinion", is_flag=True, help="Ask cvc5 the same questions again.")
+@click.option("--sweep", "swept", is_flag=True, help="Ask again under each other reading.")
+@click.option(
+    "--replay", "replayed", is_flag=True, help="Replay what each hypothesis is needed for."
+)
 @_format_option
 def prove(
     names: tuple[str, ...],
@@ -408,6 +429,8 @@ def prove(
     code: str | None,
     profile: str,
     second_opinion: bool,
+    swept: bool,
+    replayed: bool,
     form: str,
 ) -> int:
     """Prove the theorems about the model's own functions, or about a rule of your own."""
@@ -421,6 +444,8 @@ def prove(
         return _explain_theorems(names)
     factor = THOROUGH if thorough else replication_factor
     timeout_s = max(timeout_s, 600.0) if thorough else timeout_s
+    if swept or replayed:
+        return _sweep_or_replay(names, thorough, timeout_s, form, swept=swept)
     progress, start = _Progress(), time.monotonic()
     opinions: dict[str, Any] = {}
     try:
