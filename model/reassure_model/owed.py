@@ -10,7 +10,15 @@ from dataclasses import dataclass
 
 from reassure_model.drop import compute_drop
 from reassure_model.outcome import Rejected
-from reassure_model.requests import Change, New, Refusal, decide_request
+from reassure_model.requests import (
+    Change,
+    New,
+    Refusal,
+    compute_top,
+    decide_request,
+    has_begun,
+    take_up,
+)
 from reassure_model.rules import accept_write, is_drop_held
 from reassure_model.selectors import select_new, select_offline, select_reassigned
 from reassure_model.state import (
@@ -134,7 +142,7 @@ def next_for_reassignment(
 ) -> Owed | None:
     """Carry a reassignment in flight on: change, wait for the target, move, stop, complete."""
     assigned, state, flight = partition.assigned, partition.state, partition.reassignment
-    if flight is None or assigned is None:
+    if flight is None or assigned is None or has_begun(partition, readings):
         return None
     change = next_for_change(partition, around, readings)
     if change is not None:
@@ -164,19 +172,14 @@ def next_for_request(partition: Partition, around: Surroundings, readings: Readi
         return None
     head = partition.requests[0]
     decision = decide_request(head, partition, around, readings)
-    if isinstance(decision, New):
-        top = len(partition.assigned or ())
-        return Owed(
-            CreateReassignment(Reassignment(head.target, top, head.legacy)), "request.consumed"
-        )
-    if isinstance(decision, Change):
-        assert partition.reassignment is not None
-        top = partition.reassignment.top
-        if readings.top_recorded == "each-change":
-            top = len(partition.assigned or ())
-        return Owed(
-            UpdateReassignment(Reassignment(head.target, top, head.legacy)), "request.consumed"
-        )
+    if isinstance(decision, New | Change):
+        record = Reassignment(head.target, compute_top(partition, readings), head.legacy)
+        if readings.request_persist == "effects-first":
+            effect = next_for_change(take_up(partition, record, readings), around, readings)
+            if effect is not None:
+                return effect
+        write = CreateReassignment if isinstance(decision, New) else UpdateReassignment
+        return Owed(write(record), "request.consumed")
     due = decision.clause if isinstance(decision, Refusal) else "request.consumed"
     return Owed(DeleteRequest(head.sequence), due)
 

@@ -7,7 +7,9 @@ fetch request on its way or waiting at the leader (`SERVE`: it arrives and the l
 offset; `ANSWER`: the response arrives with records and high watermark, and the next request
 leaves). A broker that is down is one that takes no action. Elections are clean; what a leader had
 in memory goes with it. The stored ISR is changed by conditional write: the controller may change it
-too (`REMOVE`), and then the leader's write fails until it has read again (`REFRESH`).
+too (`REMOVE`), and then the leader's write fails until it has read again (`REFRESH`). Under the
+other value of reading `isr.members` nothing is stored: the set is what its definition says at any
+moment (`define_isr`).
 
 Not here: unclean elections, lost disks, min.insync.replicas, changes of the assignment.
 """
@@ -17,7 +19,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from reassure_model.insync import compute_high_watermark
+from reassure_model.insync import compute_high_watermark, compute_isr
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
@@ -177,7 +179,26 @@ def step(state: Replication, action: Action, readings: Readings) -> Outcome:
     """Take one action. Raises NotPossible where it has nothing to act upon."""
     if not is_possible(state, action):
         raise NotPossible(f"{action.verb.value} of broker {action.broker} in {state}")
-    return _STEPS[action.verb](state, action.broker, readings)
+    outcome = _STEPS[action.verb](state, action.broker, readings)
+    if readings.isr_members == "stored" or isinstance(outcome, Rejected):
+        return outcome
+    return replace(outcome, state=define_isr(outcome.state))
+
+
+@clause("isr.member.at-or-above-hw", "isr.lagging-leaves")
+def define_isr(state: Replication) -> Replication:
+    """Return the state with the ISR as it is defined, which nobody writes and nobody reads late."""
+    term, ids = state.term, tuple(range(len(state.replicas)))
+    close = tuple(broker for broker in ids if broker in term.pseudo_isr)
+    mark = state.replicas[state.leader].high_watermark
+    isr = frozenset(compute_isr(ids, _count_offsets(state), close, mark))
+    return replace(state, isr=isr, version=0, term=replace(term, isr=isr, version=0))
+
+
+def _count_offsets(state: Replication) -> tuple[int, ...]:
+    """Return the log end offsets that the leader knows, its own among them."""
+    known, leader = state.term.offsets, state.leader
+    return (*known[:leader], len(state.replicas[leader].log), *known[leader + 1 :])
 
 
 def _set(state: Replication, broker: int, replica: Replica) -> Replication:
@@ -232,10 +253,9 @@ def _catch_up(state: Replication, broker: int, readings: Readings) -> Outcome:
 def _advance(state: Replication, leader: int, readings: Readings) -> Outcome:
     replica, term = state.replicas[leader], state.term
     ids = tuple(range(len(state.replicas)))
-    offsets = (*term.offsets[:leader], len(replica.log), *term.offsets[leader + 1 :])
     waited = term.pseudo_isr | (term.isr if readings.hw_over_stored_isr == "yes" else frozenset())
     members = tuple(r for r in ids if r in waited)  # the leader is always among them
-    mark = compute_high_watermark(replica.high_watermark, ids, offsets, members)
+    mark = compute_high_watermark(replica.high_watermark, ids, _count_offsets(state), members)
     return Accepted(_show(_set(state, leader, replace(replica, high_watermark=mark)), readings))
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from reassure_model.replication import Replication
 from reassure_spec.clauses import clause
+from reassure_spec.readings import Readings
 
 
 @clause("hw.consumer.monotone")
@@ -61,6 +62,17 @@ INVARIANTS: Final[Mapping[str, Callable[[Replication], str | None]]] = {
     "isr.change.leader-kept": find_leader_not_stored,
 }
 """By clause."""
+
+
+@clause("hw.never-decreases", "hw.consumer.monotone")
+def is_promised(clause_id: str, readings: Readings) -> bool:
+    """Whether the readings promise the invariant: guarantee 3 may speak of one leader's term only.
+
+    Within a term the mark never goes back by the way it is computed
+    (`insync.compute_high_watermark`); across elections consumers would have to look.
+    """
+    return clause_id != "hw.consumer.monotone" or readings.hw_scope == "across-clean-elections"
+
 
 GOALS: Final[Mapping[str, Callable[[Replication], bool]]] = {
     "consumers are shown a record": lambda s: len(s.committed) > 0,

@@ -6,10 +6,10 @@ otherwise.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from reassure_model.state import Partition, Request, Surroundings
+from reassure_model.state import Partition, Reassignment, Request, Surroundings
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
 
@@ -133,18 +133,59 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
 """The refusals in the order in which they are looked for, by clause."""
 
 
+def is_remembered(readings: Readings) -> bool:
+    """Whether a controller remembers what it makes of the lowest request until that is removed.
+
+    It has to where its effects come before the record, so as to know top and how far it is, and
+    where asking again is a restart, so as to restart once. The next controller knows nothing of it.
+    """
+    return readings.request_persist == "effects-first" or readings.request_same_target == "restart"
+
+
+def has_begun(partition: Partition, readings: Readings) -> bool:
+    """Whether the acting controller is at the effects of a request that it has not recorded."""
+    return is_remembered(readings) and partition.taken not in (None, partition.reassignment)
+
+
+@clause("top.original-length", "top.once-per-chain")
+def compute_top(partition: Partition, readings: Readings) -> int:
+    """Return the top to record for the lowest request; a change keeps the one of its chain."""
+    chain = partition.reassignment if readings.top_recorded == "once-per-chain" else None
+    if has_begun(partition, readings):
+        chain = partition.taken
+    return len(partition.assigned or ()) if chain is None else chain.top
+
+
+@clause("drop.carried-out")
+def take_up(partition: Partition, record: Reassignment, readings: Readings) -> Partition:
+    """Return the partition once the record is written: a drop is due where it is a change."""
+    due = partition.reassignment is not None
+    if has_begun(partition, readings):
+        due = partition.drop_due
+    after = replace(partition, reassignment=record, drop_due=due, completing=False)
+    return replace(after, taken=record) if is_remembered(readings) else after
+
+
+def forget(partition: Partition, readings: Readings) -> Partition:
+    """Return the partition once nobody remembers what was made of the lowest request."""
+    return replace(partition, taken=None) if is_remembered(readings) else partition
+
+
 @clause("request.same-target.no-change", "request.no-op.nothing-started", "top.at-least-min-isr")
 def decide_request(
     request: Request, partition: Partition, around: Surroundings, readings: Readings
 ) -> Decision:
-    """Decide what the request means for this partition as it stands."""
+    """Decide what the lowest request means for this partition as it stands."""
+    flight = partition.reassignment
+    if has_begun(partition, readings):
+        return New() if flight is None else Change()
     for clause_id, find in CHECKS:
         reason = find(request, partition, around, readings)
         if reason is not None:
             return Refusal(clause_id, reason)
-    flight = partition.reassignment
     if flight is not None:
-        if flight.target == request.target and readings.request_same_target == "no-change":
+        restarts = readings.request_same_target == "restart" and partition.taken is None
+        if flight.target == request.target and not restarts:
             return NothingToDo("request.same-target.no-change")
         return Change()
     assert partition.assigned is not None  # the first check has refused it otherwise

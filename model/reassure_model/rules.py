@@ -12,7 +12,15 @@ from itertools import combinations
 
 from reassure_model.drop import compute_drop
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.requests import Change, New, Refusal, decide_request
+from reassure_model.requests import (
+    Change,
+    New,
+    Refusal,
+    compute_top,
+    decide_request,
+    forget,
+    take_up,
+)
 from reassure_model.selectors import select_new, select_offline, select_reassigned
 from reassure_model.state import (
     LeaderAndIsr,
@@ -574,12 +582,12 @@ def accept_create_reassignment(
     if isinstance(clauses, Rejected):
         return clauses
     assert partition.assigned is not None  # the request would have been refused
-    if wanted.top != len(partition.assigned):
+    if wanted.top != compute_top(partition, readings):
         return Rejected(
             "top.original-length",
             f"top {wanted.top}, the assignment has {len(partition.assigned)} replicas",
         )
-    after = replace(partition, reassignment=wanted, drop_due=False, completing=False)
+    after = take_up(partition, wanted, readings)
     return Accepted(after, (*clauses, "top.original-length", "top.at-least-min-isr"))
 
 
@@ -590,18 +598,16 @@ def accept_update_reassignment(
     """Judge a change of the reassignment in flight."""
     flight, wanted = partition.reassignment, write.reassignment
     assert flight is not None
-    if readings.top_recorded == "once-per-chain":
-        top = flight.top
-    else:
-        top = len(partition.assigned or ())
+    top = compute_top(partition, readings)
     if wanted.top != top:
         return Rejected("top.once-per-chain", f"top {wanted.top}, expected {top}")
-    if wanted.target == flight.target and wanted.legacy == flight.legacy:
+    same = (wanted.target, wanted.legacy) == (flight.target, flight.legacy)
+    if same and readings.request_same_target == "no-change":
         return Rejected("request.same-target.no-change", "the target is the one in flight")
     clauses = judge_request(partition, wanted, around, readings)
     if isinstance(clauses, Rejected):
         return clauses
-    after = replace(partition, reassignment=wanted, drop_due=True, completing=False)
+    after = take_up(partition, wanted, readings)
     clauses = (*clauses, "top.once-per-chain", "child.update-in-place")
     if readings.offline_drop == "skip" and is_drop_held(after):
         clauses = (*clauses, "drop.offline.skip")
@@ -629,7 +635,7 @@ def accept_delete_reassignment(
     after = replace(
         partition, reassignment=None, drop_due=False, announce_due=False, completing=False
     )
-    return Accepted(after, ("complete.child-last", "complete.carried-out"))
+    return Accepted(forget(after, readings), ("complete.child-last", "complete.carried-out"))
 
 
 @clause("request.delete.child-first", "request.order.sequence")
@@ -642,9 +648,10 @@ def accept_delete_request(
         return Rejected(
             "request.order.sequence", f"request {head.sequence} is pending and comes first"
         )
-    after = replace(partition, requests=partition.requests[1:])
+    after = forget(replace(partition, requests=partition.requests[1:]), readings)
     flight = partition.reassignment
-    if flight is not None and flight.target == head.target and flight.legacy == head.legacy:
+    recorded = flight is not None and (flight.target, flight.legacy) == (head.target, head.legacy)
+    if recorded and (readings.request_same_target == "no-change" or partition.taken == flight):
         return Accepted(after, ("request.delete.child-first", "request.consumed"))
     decision = decide_request(head, partition, around, readings)
     if isinstance(decision, New | Change):
@@ -654,10 +661,33 @@ def accept_delete_request(
     return Accepted(after, (decision.clause, "request.consumed"))
 
 
+@clause("child.before-effects")
 def accept_write(
     partition: Partition, write: Write, around: Surroundings, readings: Readings
 ) -> Outcome:
-    """Judge any write to the partition."""
+    """Judge any write to the partition.
+
+    Where effects come before the record (reading request.persist), one that the lowest request asks
+    for is judged as if that were recorded already.
+    """
+    outcome = _accept_recorded(partition, write, around, readings)
+    early = isinstance(write, WriteState | WriteAssigned) and bool(partition.requests)
+    if isinstance(outcome, Accepted) or readings.request_persist == "child-first" or not early:
+        return outcome
+    head = partition.requests[0]
+    if not isinstance(decide_request(head, partition, around, readings), New | Change):
+        return outcome
+    record = Reassignment(head.target, compute_top(partition, readings), head.legacy)
+    ahead = _accept_recorded(take_up(partition, record, readings), write, around, readings)
+    if isinstance(ahead, Rejected):
+        return outcome
+    before = replace(ahead.state, reassignment=partition.reassignment, completing=False)
+    return Accepted(before, tuple(c for c in ahead.clauses if c != "child.before-effects"))
+
+
+def _accept_recorded(
+    partition: Partition, write: Write, around: Surroundings, readings: Readings
+) -> Outcome:
     match write:
         case ChangeIsr():
             return accept_change_isr(partition, write, around, readings)
@@ -681,7 +711,7 @@ def apply_failover(partition: Partition, readings: Readings) -> Partition:
     """Return the partition as the next controller finds it: what was only in memory is gone."""
     again = readings.drop_reevaluated_on_failover == "yes" and partition.reassignment is not None
     due = again or is_change_unfinished(partition)
-    return replace(partition, drop_due=due, completing=False)
+    return forget(replace(partition, drop_due=due, completing=False), readings)
 
 
 @clause("drop.carried-out", "top.bounds-assigned")

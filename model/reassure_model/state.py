@@ -57,6 +57,9 @@ class Partition:
     """The assignment has changed and the leader epoch has not been raised since."""
     completing: bool = False
     """The acting controller saw the whole target in sync and began to complete."""
+    taken: Reassignment | None = None
+    """The reassignment that the acting controller makes of the lowest request, recorded or not yet;
+    kept only under the readings that need it (`requests.is_remembered`)."""
 
 
 @dataclass(frozen=True, slots=True)

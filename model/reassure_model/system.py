@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.owed import find_drop, next_write
+from reassure_model.requests import has_begun
 from reassure_model.rules import accept_write, apply_failover
 from reassure_model.state import (
     LeaderAndIsr,
@@ -149,6 +150,8 @@ def is_stopped(partition: Partition, replica: int, readings: Readings) -> bool:
     whom the drop that is due would drop, whom a completion that has begun does not keep. A new
     controller tells replicas anew and begins the completion anew.
     """
+    if has_begun(partition, readings):
+        partition = replace(partition, reassignment=partition.taken)
     state, flight = partition.state, partition.reassignment
     if state is None or flight is None:
         return False

@@ -120,7 +120,6 @@ READINGS: Final[tuple[Reading, ...]] = (
         ("child-first", "effects-first"),
         "a crash between the first effect and the child znode loses top",
         "KIP-236, new znode protocol, step 3",
-        "the model carries out the first value alone",
     ),
     Reading(
         "request.conflict",
@@ -235,14 +234,12 @@ READINGS: Final[tuple[Reading, ...]] = (
         ("stored", "memoryless"),
         "brokers store the set and change it by conditional write; the text defines it afresh",
         "KAFKA-4485, definition of the ISR set",
-        "the model carries out the first value alone",
     ),
     Reading(
         "hw.scope",
         ("per-leader-term", "across-clean-elections"),
         "as written the high watermark can go back when the leader changes",
         "KAFKA-4485, guarantee 3",
-        "the model carries out the first value alone",
     ),
     Reading(
         "hw.over-stored-isr",
@@ -310,6 +307,7 @@ _AMENDED: Final = Readings(
     target_size="at-least-min-isr",
     offline_drop="skip",
     move_recheck_before_stop="yes",
+    hw_scope="across-clean-elections",
     hw_over_stored_isr="yes",
     hw_served_from="end-at-election",
     isr_entry="end-at-election",

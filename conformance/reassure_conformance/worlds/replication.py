@@ -5,7 +5,8 @@
 
 Of one leader the true log of every replica is known beside what the leader has noted, so that both
 stand next to each other: `2: end 1 known 0 lag 0 estimated 2`. On several brokers an answer is the
-lines of the state that changed, and the invariants that are broken now; `show` gives all lines.
+lines of the state that changed, and the invariants that do not hold now, `broken` or, where the
+readings do not promise them, `not promised`; `show` gives all lines.
 """
 
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ from reassure_model.replication import (
     make_replication,
     step,
 )
-from reassure_model.replication_invariants import INVARIANTS
+from reassure_model.replication_invariants import INVARIANTS, is_promised
 from reassure_model.replication_lag import (
     compute_replica_lag,
     compute_views,
@@ -271,11 +272,15 @@ class _Brokers:
             return f"rejected by {outcome.clause}: {outcome.reason}"
         before, self._state = _format_state(self._state), outcome.state
         changed = [line for line in _format_state(self._state) if line not in before]
-        return "\n".join([*changed, *_format_broken(self._state)]) or "nothing changed"
+        return (
+            "\n".join([*changed, *_format_broken(self._state, self._readings)]) or "nothing changed"
+        )
 
     def _show(self, arguments: Arguments) -> str:
         check_arguments(arguments)
-        return "\n".join([*_format_state(self._state), *_format_broken(self._state)])
+        return "\n".join(
+            [*_format_state(self._state), *_format_broken(self._state, self._readings)]
+        )
 
 
 def _format_state(state: Replication) -> list[str]:
@@ -288,9 +293,14 @@ def _format_state(state: Replication) -> list[str]:
     return lines
 
 
-def _format_broken(state: Replication) -> list[str]:
-    reasons = {clause_id: find(state) for clause_id, find in INVARIANTS.items()}
-    return [f"broken {clause_id}: {text}" for clause_id, text in reasons.items() if text]
+def _format_broken(state: Replication, readings: Readings) -> list[str]:
+    """Say which invariants do not hold, the ones that the readings do not promise among them."""
+    lines = []
+    for clause_id, find in INVARIANTS.items():
+        if text := find(state):
+            verb = "broken" if is_promised(clause_id, readings) else "not promised"
+            lines.append(f"{verb} {clause_id}: {text}")
+    return lines
 
 
 def _format_replica(state: Replication, broker: int) -> str:
