@@ -37,6 +37,7 @@ from reassure_proofs.lag import LAG_THEOREMS
 from reassure_proofs.protocol import PROTOCOL_THEOREMS
 from reassure_proofs.refutations import REFUTATIONS, tell_drop
 from reassure_proofs.replicas import REPLICA_THEOREMS
+from reassure_proofs.selfhealing import HEALING_THEOREMS
 from reassure_proofs.statement import (
     Function,
     Hypothesis,
@@ -803,6 +804,7 @@ THEOREMS: Final[tuple[Theorem, ...]] = (
     *ELECTION_THEOREMS,
     *PROTOCOL_THEOREMS,
     *REPLICA_THEOREMS,
+    *HEALING_THEOREMS,
     *REFUTATIONS,
     *STORY_THEOREMS,
 )
