@@ -34,7 +34,14 @@ from kazoo.client import KazooClient
 from kazoo.protocol.states import EventType, KazooState
 
 from reassure_controller.context import Context, LiveBroker
-from reassure_controller.effects import DeleteRequest, DeleteZnode, Recheck, Step, Write
+from reassure_controller.effects import (
+    DeleteRequest,
+    DeleteZnode,
+    Effect,
+    Recheck,
+    Step,
+    Write,
+)
 from reassure_controller.engine import Conflict, ControllerMoved, Engine, Uncertain
 from reassure_controller.faults import check_faults
 from reassure_controller.plan import (
@@ -197,6 +204,11 @@ class Controller:
     def epoch(self) -> int:
         """The controller epoch of the term, 0 when not elected."""
         return self.context.epoch
+
+    @property
+    def next_effect(self) -> Effect | None:
+        """The effect that comes next in the plan in hand, None where none waits."""
+        return self._engine.next_effect
 
     def contend(self) -> bool:
         """Stand for election; return whether this controller is the active one now.
@@ -417,9 +429,17 @@ class Controller:
 
     def _read_again(self, effect: Write | Recheck) -> None:
         """Read everything the effect was planned from."""
-        if not isinstance(effect, DeleteRequest | DeleteZnode):
-            self._reader.refresh_parents([effect.topic])
-            self._reader.refresh([effect.key])
+        if isinstance(effect, DeleteRequest | DeleteZnode):
+            return
+        self._reader.refresh_parents([effect.topic])
+        self._reader.refresh([effect.key])
+        if isinstance(effect, Recheck):
+            self._take_brokers(self._reader.read_brokers())
+            if self._jobs and self._job is not None:
+                # Whoever died is seen to first; what was in hand is planned again after that.
+                self._jobs.append(self._job)
+                self._job = None
+                self._engine.load(())
 
     def _on_moved(self, moved: ControllerMoved) -> None:
         log.warning(

@@ -158,11 +158,12 @@ class KeepRequest:
 
 @dataclass(frozen=True, slots=True)
 class Recheck:
-    """Mark: plan again if the partition's state no longer has this version."""
+    """Mark: plan again if the partition's state has another version, or its leader is gone."""
 
     topic: str
     partition: int
     version: int
+    leader: int
 
     @property
     def key(self) -> PartitionKey:

@@ -53,6 +53,7 @@ from reassure_spec.znodes import (
     CONTROLLER_EPOCH,
     REASSIGNMENTS,
     ReplicaList,
+    broker_path,
     encode_reassignment,
     encode_state,
     reassignment_path,
@@ -138,10 +139,16 @@ class Engine:
         if isinstance(step, Warn):
             log.warning("%s: %s", step.path, step.reason)
         elif isinstance(step, Recheck):
-            found = gather([self._client.exists_async(state_path(*step.key))])[0]
-            if found is None or found.version != step.version:
-                raise Conflict(step, "the state was changed")
+            self._recheck(step)
         apply_step(self._context, step)
+
+    def _recheck(self, step: Recheck) -> None:
+        paths = (state_path(*step.key), broker_path(step.leader))
+        state, leader = gather([self._client.exists_async(path) for path in paths])
+        if state is None or state.version != step.version:
+            raise Conflict(step, "the state was changed")
+        if leader is None:
+            raise Conflict(step, f"leader {step.leader} has died")
 
     def _carry_out(self, effect: Effect) -> None:
         log.debug("%s: %s", effect.point, effect)

@@ -166,10 +166,11 @@ class _Plan:
         )
 
     def recheck(self, key: PartitionKey) -> None:
-        """Where the reading asks for it, look at the in-sync set again before a stop."""
+        """Where the reading asks for it, look at leader and in-sync set again before a stop."""
         asked = self.readings.move_recheck_before_stop == "yes"
-        if asked and "unconditional-state-write" not in self.faults:
-            self.add(Recheck(*key, self.partition(key).state_version))
+        content = self.partition(key)
+        if asked and content.state is not None and "unconditional-state-write" not in self.faults:
+            self.add(Recheck(*key, content.state_version, content.state.leader))
 
     def send(
         self,
@@ -373,11 +374,8 @@ def _advance(plan: _Plan, key: PartitionKey) -> None:
         if late:
             _expand_assigned(plan, key)
         _drop(plan, key)
-        if late:
-            _start_replicas(plan, key, new=())
-            plan.enter(key, Phase.WAIT)
-        else:
-            plan.enter(key, Phase.EXPAND)
+        # A late drop takes out again whatever of the target was not in sync: it is added once more.
+        plan.enter(key, Phase.EXPAND)
     if plan.partition(key).phase is Phase.EXPAND:
         added = _expand_assigned(plan, key)
         _start_replicas(plan, key, new=added)
