@@ -24,6 +24,7 @@ from reassure_conformance.report import get_version
 from reassure_conformance.steps import CAPABILITIES
 from reassure_controller.broker import Broker
 from reassure_controller.controller import Controller, NotQuiet
+from reassure_controller.effects import SendLeaderAndIsr, SendStopReplica
 from reassure_controller.faults import FAULTS, check_faults
 from reassure_controller.messages import LeaderAndIsr
 from reassure_controller.plan import Rules, UnsupportedReading
@@ -227,7 +228,25 @@ class Bundled:
             if broker in self._brokers:
                 self._brokers[broker].handle(message)
 
+    def write_as(self, broker: int, path: str, content: bytes) -> Reply:
+        """Write a znode in a live broker's session, whatever the broker itself thinks of that."""
+        if broker not in self._brokers:
+            return Reply.REFUSED
+        self._broker_clients[broker].set(path, content)
+        return Reply.OK
+
     # -- controllers
+
+    def deliver(self) -> None:
+        """Carry out the messages that wait in the acting controller's plan before its next write.
+
+        A held controller stays held.
+        """
+        process = self._acting()
+        while process is not None and isinstance(
+            process.controller.next_effect, SendLeaderAndIsr | SendStopReplica
+        ):
+            process.asleep = process.controller.pump(1).held
 
     def hold(self, effects: int) -> Reply:
         """Give the acting controller a budget of effects."""

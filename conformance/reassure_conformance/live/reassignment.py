@@ -5,13 +5,12 @@ shows is what ZooKeeper holds, and what it is asked to do is done by clients, br
 controller of a `Stage`.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import ClassVar, Final
 
 from reassure_conformance.adapter import Reply
-from reassure_conformance.live.stage import Done, Stage
+from reassure_conformance.live.stage import Done, NotLive, Stage
+from reassure_conformance.scenarios import Scenario
 from reassure_conformance.steps import BadStep, parse_partition
 from reassure_conformance.worlds import (
     Arguments,
@@ -26,26 +25,14 @@ from reassure_conformance.worlds.reassignment import (
     ReassignmentWorld,
     format_write,
 )
+from reassure_model.rules import apply_failover
 from reassure_model.state import LeaderAndIsr, Partition
 from reassure_model.system import Action, Die, Failover, Join, Leave, Return, System
-from reassure_model.writes import CreateState, Write, WriteState
+from reassure_model.writes import ChangeIsr, CreateState, Write, WriteState
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey
 
-NOT_LIVE: Final[Mapping[str, str]] = MappingProxyType(
-    dict.fromkeys(
-        (
-            "write-state",
-            "write-isr",
-            "write-assigned",
-            "write-record",
-            "delete-record",
-            "delete-request",
-        ),
-        "writes that nobody asked for are put to the rules, not to a controller",
-    )
-)
-"""Commands without a counterpart, each with the reason."""
+_WORK: Final = ("controller", "step")
 
 
 def parse_key(name: str) -> PartitionKey:
@@ -122,7 +109,9 @@ class LiveReassignmentWorld(ReassignmentWorld):
         text = format_write(write, self._lower(done.key, done.before))
         if done.broken:
             return f"{text} (breaks {done.broken})"
-        return f"{text} ({done.clause})" if done.clause else f"{text} (allowed, not owed)"
+        if not done.clause:
+            raise NotLive("the controller goes another way, which the rules allow", text)
+        return f"{text} ({done.clause})"
 
     # -- what clients and brokers do
 
@@ -134,6 +123,9 @@ class LiveReassignmentWorld(ReassignmentWorld):
         if system.partition.assigned is not None:
             raise ScenarioError(f"partition {name} exists already")
         partition = self._parse_partition(system, arguments)
+        if apply_failover(partition, self._readings).drop_due:
+            reason = "a start that every controller takes for the middle of a change"
+            raise NotLive(reason, str(partition.reassignment))
         key = self._keys[name] = parse_key(name)
         given = partition.state is not None or partition.reassignment is not None
         self.stage.create_partition(key, partition, self._minimum, given=given)
@@ -163,7 +155,10 @@ class LiveReassignmentWorld(ReassignmentWorld):
         before = self._systems[name]
         rejected = super()._take(name, action)
         self._systems[name] = before
-        return rejected or "refused by the leader, though the rules allow it"
+        if not rejected:
+            reason = "the leader refuses a change of the in-sync set that the rules allow"
+            raise NotLive(reason, str(action))
+        return rejected
 
     def _for_all(self, action: Action) -> str:
         match action:
@@ -188,6 +183,19 @@ class LiveReassignmentWorld(ReassignmentWorld):
         self.stage.set_min_insync({topic for topic, _ in self._keys.values()}, self._minimum)
         self._look()
         return f"min.insync.replicas {self._minimum}"
+
+    def _put(self, arguments: Arguments, write: Write) -> str:
+        """Make a write that nobody asked for and say what the judge says of it."""
+        name, _ = self._get(arguments)
+        key = parse_key(name)
+        if isinstance(write, WriteState | CreateState | ChangeIsr):
+            epoch = write.state.leader_epoch + self.raises.get(key, 0)
+            write = replace(write, state=replace(write.state, leader_epoch=epoch))
+        broken = self.stage.forge(key, write)
+        self._look()
+        if broken is not None:
+            return f"rejected by {broken.clause}: {broken.reason}"
+        return "\n".join(["accepted", *self._describe(name)])
 
     # -- what the controller does
 
@@ -226,14 +234,18 @@ class LiveReassignmentWorld(ReassignmentWorld):
         return "\n".join(lines or ["nothing is owed"])
 
 
-def find_reason(commands: tuple[tuple[str, Arguments], ...]) -> str:
-    """Return why these commands of the world cannot be told live, "" where they can."""
-    for command, _ in commands:
-        if command in NOT_LIVE:
-            return f"{command}: {NOT_LIVE[command]}"
-    partitions = {a.get("partition", ONLY) for command, a in commands if command == "topic"}
-    if len(partitions) > 1:
-        for command, arguments in commands:
-            if command == "step" or (command == "controller" and "partition" in arguments):
-                return f"{command}: a controller that works on one partition of several"
+def find_reason(scenario: Scenario) -> str:
+    """Return why a scenario of the world cannot be told live, "" where it can."""
+    names = {b.arguments.get("partition", ONLY) for b in scenario.blocks if b.command == "topic"}
+    foreign = False
+    for block in scenario.blocks:
+        alone = block.command == "step" or "partition" in block.arguments
+        if len(names) > 1 and block.command in _WORK and alone:
+            return "the controller is to work on one partition of several"
+        if foreign and block.command in _WORK:
+            return "the controller is to go on from a record that it did not write"
+        if block.command == "fail-over":
+            foreign = False
+        elif block.command == "write-record":
+            foreign = foreign or block.expected[:1] == ("accepted",)
     return ""

@@ -12,9 +12,8 @@ from kazoo.handlers.threading import KazooTimeoutError
 from reassure_conformance.bundled import Bundled, find_unsupported
 from reassure_conformance.harness import ServerGone
 from reassure_conformance.live.reassignment import LiveReassignmentWorld, find_reason
-from reassure_conformance.live.stage import LiveAdapter, Stage
+from reassure_conformance.live.stage import LiveAdapter, NotLive, Stage
 from reassure_conformance.scenarios import Scenario, World, compare, run_scenario
-from reassure_conformance.worlds import Arguments
 from reassure_judge.verdicts import Violation
 from reassure_zookeeper.server import Server
 from reassure_zookeeper.txnlog import LogFollower
@@ -33,10 +32,10 @@ WITHOUT_COUNTERPART: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Worlds that are not told live, each with the reason."""
 
-LIVE_WORLDS: Final[Mapping[str, Callable[[tuple[tuple[str, Arguments], ...]], str]]] = (
-    MappingProxyType({"reassignment": find_reason})
+LIVE_WORLDS: Final[Mapping[str, Callable[[Scenario], str]]] = MappingProxyType(
+    {"reassignment": find_reason}
 )
-"""Worlds that are told live; what each answers says why some commands are not."""
+"""Worlds that are told live; what each answers says why a scenario of it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,9 @@ class LiveOutcome:
 
     scenario: Scenario
     skipped: str = ""
-    """Why it could not be told, "" where it was."""
+    """Why it could not be told, or not to its end; "" where it was. What was done is judged."""
+    detail: str = ""
+    """At what it had to end, "" where it never began."""
     found: tuple[tuple[str, ...], ...] = ()
     """The lines that were found, block by block."""
     difference: str = ""
@@ -63,9 +64,14 @@ class LiveOutcome:
         return tuple(v for v in self.violations if v.clause not in self.scenario.clauses)
 
     @property
+    def failed(self) -> bool:
+        """Whether something differs, or the log breaks a clause that the scenario is not about."""
+        return bool(self.difference or self.unexpected)
+
+    @property
     def passed(self) -> bool:
-        """Whether it was told as expected, and the log breaks no clause but its own."""
-        return not self.skipped and not self.difference and not self.unexpected
+        """Whether it was told to its end as expected, and judged."""
+        return not self.skipped and not self.failed
 
 
 def find_reason_to_skip(scenario: Scenario) -> str:
@@ -76,8 +82,7 @@ def find_reason_to_skip(scenario: Scenario) -> str:
     unsupported = find_unsupported(scenario.readings)
     if unsupported:
         return unsupported
-    commands = tuple((block.command, block.arguments) for block in scenario.blocks[1:])
-    return LIVE_WORLDS[scenario.world](commands)
+    return LIVE_WORLDS[scenario.world](scenario)
 
 
 class LiveServer:
@@ -158,6 +163,8 @@ class LiveServer:
             scenario.readings,
         )
         made: list[LiveReassignmentWorld] = []
+        skipped = detail = ""
+        found: tuple[tuple[str, ...], ...] = ()
 
         def make(_: Scenario) -> World:
             arguments = dict(scenario.blocks[0].arguments)
@@ -168,12 +175,17 @@ class LiveServer:
 
         try:
             found = run_scenario(scenario, make)
+        except NotLive as stop:
+            skipped, detail = stop.reason, stop.detail
+            stage.work(None)  # what it does from here on is judged all the same
         finally:
             stage.end()
         return LiveOutcome(
             scenario,
+            skipped,
+            detail,
             found=found,
-            difference=compare(scenario, found),
+            difference="" if skipped else compare(scenario, found),
             violations=stage.violations,
             transactions=stage.transactions,
             raises=made[0].count_raises(),

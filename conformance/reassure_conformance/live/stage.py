@@ -4,7 +4,8 @@ What is told here is what ZooKeeper says. The judge follows the transaction log;
 controller becomes a `Done`, which says besides whether the model owed that write.
 """
 
-from collections.abc import Callable, Iterable
+import copy
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
@@ -13,7 +14,15 @@ from kazoo.exceptions import KazooException, NoNodeError
 
 from reassure_conformance.adapter import Adapter, AdapterDied, Reply
 from reassure_conformance.harness import ServerGone, list_cluster_paths
-from reassure_judge.history import Observation, Router
+from reassure_judge.history import (
+    AssignedWritten,
+    Event,
+    Observation,
+    ReassignmentWritten,
+    RequestRemoved,
+    Router,
+    StateWritten,
+)
 from reassure_judge.judge import Tracking
 from reassure_judge.verdicts import Violation
 from reassure_model.identity import Identity
@@ -21,6 +30,7 @@ from reassure_model.owed import next_write
 from reassure_model.rules import apply_failover
 from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Request, Surroundings
 from reassure_model.writes import (
+    ChangeIsr,
     CreateReassignment,
     CreateState,
     DeleteReassignment,
@@ -40,11 +50,27 @@ SETTLE_TIMEOUT_S: Final = 10.0
 Answer = TypeVar("Answer")
 
 
+class NotLive(Exception):
+    """A story that cannot be told any further on a real controller."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        """Why, in words that are the same for every story with that reason."""
+        self.detail = detail
+
+
 class LiveAdapter(Adapter, Protocol):
     """An adapter that can be put into the middle of a story."""
 
     def inform(self, topic: str, partition: int, replicas: ReplicaList, state: StateZnode) -> None:
         """Have the live replicas know a partition as if a controller had told them."""
+
+    def deliver(self) -> None:
+        """Carry out the messages that the controller sends before its next write."""
+
+    def write_as(self, broker: int, path: str, content: bytes) -> Reply:
+        """Write a znode in the session of a broker, REFUSED where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +134,8 @@ class Stage:
             path = self.chroot + znodes.broker_config_path(broker)
             self._give([(path, znodes.encode_config({}))])
         self.read()
+        # Who is alive when the story begins is known to everybody: nothing is in doubt.
+        self._router.settle(self.chroot)
 
     def end(self) -> None:
         """Stop brokers and controllers; the chroot is left behind, as nobody looks there again."""
@@ -204,10 +232,87 @@ class Stage:
             raise ServerGone(f"ZooKeeper does not answer: {error!r}") from error
         self.read()
 
+    def forge(self, key: PartitionKey, write: Write) -> Violation | None:
+        """Make a write that nobody asked for, in the name of the controller or of a broker.
+
+        The judge says of it what it says of any other in the log. One that breaks a clause is put
+        back as it was, and forgotten. Raises NotLive for a broker that has no session.
+        """
+        self.read()
+        paths = _list_paths(key, write)
+        before = [(path, self._read(path)) for path in paths]
+        if isinstance(write, ChangeIsr):
+            content = znodes.encode_state(_to_znode(write.state))
+            reply = self.call(lambda a: a.write_as(write.writer, paths[-1], content))
+            if reply is not Reply.OK:
+                raise NotLive("a write of a broker that has no session", str(write.writer))
+        else:
+            self._write_fenced(key, write, paths)
+        # Routing and tracking share what they count, so they are copied as one.
+        kept = copy.deepcopy((self._router, self._tracking, self._epochs))
+        found = len(self._tracking.violations)
+        self.read()
+        broken = self._tracking.violations[found:]
+        if not broken:
+            return None
+        self._router, self._tracking, self._epochs = kept
+        self._put_back(before)
+        self._follower.read_new()
+        return broken[0]
+
+    def _write_fenced(self, key: PartitionKey, write: Write, paths: Sequence[str]) -> None:
+        """Make the write in a transaction that checks the controller epoch."""
+        transaction = self._client.transaction()
+        epoch = self.chroot + znodes.CONTROLLER_EPOCH
+        transaction.check(epoch, self._client.exists(epoch).version)
+        for path in paths[:-1]:
+            if self._read(path) is None:
+                transaction.create(self.chroot + path, b"")
+        place, content = self.chroot + paths[-1], self._encode(key, write)
+        if content is None:
+            transaction.delete(place)
+        elif self._read(paths[-1]) is None:
+            transaction.create(place, content)
+        else:
+            transaction.set_data(place, content)
+        self._commit(transaction)
+
+    def _encode(self, key: PartitionKey, write: Write) -> bytes | None:
+        """Return the content that a write leaves, None where it deletes."""
+        match write:
+            case CreateState(state) | WriteState(state) | ChangeIsr(state, _):
+                return znodes.encode_state(_to_znode(state))
+            case WriteAssigned(assigned):
+                path = znodes.topic_path(key[0])
+                lists = znodes.decode_topic(path, self._read(path) or b"")
+                return znodes.encode_topic({**lists, key[1]: assigned})
+            case CreateReassignment(flight) | UpdateReassignment(flight):
+                record = znodes.ReassignmentZnode(flight.top, flight.target, flight.legacy)
+                return znodes.encode_reassignment(record)
+            case DeleteReassignment() | DeleteRequest():
+                return None
+
+    def _put_back(self, before: Iterable[tuple[str, bytes | None]]) -> None:
+        transaction = self._client.transaction()
+        changed = [(path, old, self._read(path)) for path, old in before]
+        for path, old, new in changed:
+            if old is not None and new is None:
+                transaction.create(self.chroot + path, old)
+            elif old is not None and old != new:
+                transaction.set_data(self.chroot + path, old)
+        for path, old, new in reversed(changed):
+            if old is None and new is not None:
+                transaction.delete(self.chroot + path)
+        self._commit(transaction)
+
     # -- what the implementation does
 
     def change_isr(self, broker: int, key: PartitionKey, *, joins: bool) -> Reply:
-        """Have the leader take a replica into the in-sync set, or out of it."""
+        """Have the leader take a replica into the in-sync set, or out of it.
+
+        Messages about the last write have arrived by then.
+        """
+        self.call(lambda adapter: adapter.deliver())
         reply = self.call(lambda adapter: adapter.change_isr(broker, *key, joins=joins))
         self.read()
         return reply
@@ -264,14 +369,11 @@ class Stage:
         if seen.partition < 0:
             self._tracking.observe(seen)
             return None
-        before = self.partition(key)
-        epoch = seen.around.controller_epoch
-        if self._epochs.setdefault(key, epoch) != epoch:
-            before = apply_failover(before, self._readings)
-            self._epochs[key] = epoch
+        before = self.partition(key, seen.around.controller_epoch)
+        self._epochs[key] = seen.around.controller_epoch
         found = len(self._tracking.violations)
         self._tracking.observe(seen)
-        write = _find_write(before, self.partition(key))
+        write = _find_write(before, seen.event)
         if write is None:
             return None
         owed = next_write(before, seen.around, self._readings)
@@ -296,10 +398,18 @@ class Stage:
         """The controller epoch in office."""
         return self._router.get_cluster(self.chroot).epoch
 
-    def partition(self, key: PartitionKey) -> Partition:
-        """Return the partition as the log leaves it, with what follows from the order of writes."""
+    def partition(self, key: PartitionKey, epoch: int | None = None) -> Partition:
+        """Return the partition as the log leaves it, with what follows from the order of writes.
+
+        It is seen by the controller with this epoch, without one by the controller in office.
+        """
         tracker = self._tracking.partitions.get((self.chroot, *key))
-        return Partition() if tracker is None else tracker.partition
+        if tracker is None:
+            return Partition()
+        epoch = self.controller_epoch if epoch is None else epoch
+        if self._epochs.get(key, epoch) == epoch:
+            return tracker.partition
+        return apply_failover(tracker.partition, self._readings)
 
     def surroundings(self, topic: str) -> Surroundings:
         """Return the surroundings as the log leaves them."""
@@ -352,21 +462,37 @@ class Stage:
         return None if stat is None else Identity(stat.czxid, stat.mzxid)
 
 
-def _find_write(before: Partition, after: Partition) -> Write | None:
-    """Return the write that made this change; None for one that is a client's."""
-    if after.assigned != before.assigned:
-        made = before.assigned is None or after.assigned is None
-        return None if made or after.assigned is None else WriteAssigned(after.assigned)
-    if after.state != before.state and after.state is not None:
-        return CreateState(after.state) if before.state is None else WriteState(after.state)
-    if after.reassignment != before.reassignment:
-        if after.reassignment is None:
+def _find_write(before: Partition, event: Event) -> Write | None:
+    """Return the write that an event is; None for one that is a client's."""
+    match event:
+        case StateWritten(state, _) if state is not None:
+            return CreateState(state) if before.state is None else WriteState(state)
+        case AssignedWritten(assigned) if assigned is not None and before.assigned is not None:
+            return WriteAssigned(assigned)
+        case ReassignmentWritten(None) if before.reassignment is not None:
             return DeleteReassignment()
-        if before.reassignment is None:
-            return CreateReassignment(after.reassignment)
-        return UpdateReassignment(after.reassignment)
-    gone = [request for request in before.requests if request not in after.requests]
-    return DeleteRequest(gone[0].sequence) if gone else None
+        case ReassignmentWritten(record) if record is not None:
+            if before.reassignment is None:
+                return CreateReassignment(record)
+            return UpdateReassignment(record)
+        case RequestRemoved(sequence):
+            return DeleteRequest(sequence)
+    return None
+
+
+def _list_paths(key: PartitionKey, write: Write) -> tuple[str, ...]:
+    """Return the znode that a write is made to, after those above it that may be missing."""
+    topic, number = key
+    match write:
+        case CreateState() | WriteState() | ChangeIsr():
+            above = (f"{znodes.topic_path(topic)}/partitions", znodes.partition_path(topic, number))
+            return (*above, znodes.state_path(topic, number))
+        case WriteAssigned():
+            return (znodes.topic_path(topic),)
+        case CreateReassignment() | UpdateReassignment() | DeleteReassignment():
+            return (f"{znodes.REASSIGNMENTS}/{topic}", znodes.reassignment_path(topic, number))
+        case DeleteRequest(sequence):
+            return (znodes.request_path(sequence),)
 
 
 def _to_znode(state: LeaderAndIsr) -> StateZnode:
