@@ -23,6 +23,7 @@ from reassure_model.owed import compute_plan, next_write
 from reassure_model.rules import accept_write, apply_failover
 from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Request, Surroundings
 from reassure_model.system import make_system
+from reassure_model.tables import PARTITION_TABLES, PartitionState
 from reassure_model.writes import (
     ChangeIsr,
     CreateReassignment,
@@ -390,6 +391,32 @@ def _epoch_step(values: Values, after: Any) -> Truth:
     return after.state.leader_epoch == values["leader_epoch"] + raised
 
 
+def _epoch_stamped(values: Values, after: Any) -> Truth:
+    """Say that who writes the state as controller does so in the epoch that is acting now."""
+    if after is None or values["write"] not in ("create-state", "write-state"):
+        return True
+    return after.state.controller_epoch == values["acting_epoch"]
+
+
+def _partition_states(partition: Partition) -> dict[PartitionState, Truth]:
+    """Return in which state of its machine a partition is, each with whether it is."""
+    if partition.state is None:
+        return {PartitionState.NEW: True}
+    offline = partition.state.leader == NO_LEADER
+    return {PartitionState.ONLINE: negate(offline), PartitionState.OFFLINE: offline}
+
+
+def _partition_moves_by_table(values: Values, after: Any) -> Truth:
+    if after is None:
+        return True
+    table, before = PARTITION_TABLES[_PROFILE], _partition_states(make_partition(values))
+    return all_of(
+        negate(was & now)
+        for (old, was), (new, now) in product(before.items(), _partition_states(after).items())
+        if old != new and old not in table[new]
+    )
+
+
 def _target_kept(values: Values, after: Any) -> Truth:
     if after is None or values["write"] != "write-assigned":
         return True
@@ -609,6 +636,18 @@ _TRANSITIONS: Final[tuple[tuple[str, str, str, Callable[[Values, Any], Truth]], 
         "leader-epoch.raised-by-one",
         "A controller's write of the state raises the leader epoch by one; no other step does.",
         _epoch_step,
+    ),
+    (
+        "stamps-acting-epoch",
+        "state.controller-epoch-stamped",
+        "A controller writes the state in the epoch that is acting: one that was replaced cannot.",
+        _epoch_stamped,
+    ),
+    (
+        "moves-partition-by-table",
+        "partition.transition.valid-previous",
+        "Every step moves the partition by the table: new, online or offline.",
+        _partition_moves_by_table,
     ),
     (
         "keeps-target",

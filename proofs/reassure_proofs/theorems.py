@@ -34,6 +34,7 @@ from reassure_proofs.formula import (
     subset,
 )
 from reassure_proofs.lag import LAG_THEOREMS
+from reassure_proofs.offices import OFFICE_THEOREMS
 from reassure_proofs.protocol import PROTOCOL_THEOREMS
 from reassure_proofs.refutations import REFUTATIONS, tell_drop
 from reassure_proofs.replicas import REPLICA_THEOREMS
@@ -805,6 +806,7 @@ THEOREMS: Final[tuple[Theorem, ...]] = (
     *PROTOCOL_THEOREMS,
     *REPLICA_THEOREMS,
     *HEALING_THEOREMS,
+    *OFFICE_THEOREMS,
     *REFUTATIONS,
     *STORY_THEOREMS,
 )

@@ -1,0 +1,102 @@
+"""Controllers and state machines: verdicts, that no claim is vacuous, and planted faults."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from reassure_model import deletion
+from reassure_model.controllers import Controllership, accept_election
+from reassure_model.outcome import Accepted
+from reassure_model.tables import ReplicaState
+from reassure_proofs import offices
+from reassure_proofs.necessity import examine_hypotheses
+from reassure_proofs.offices import DELETED, MOVED_42, OFFICE, OFFICE_THEOREMS
+from reassure_proofs.prover import prove
+from reassure_proofs.runner import prove_all
+from reassure_proofs.theorems import get_theorems
+
+NAMES = [theorem.name for theorem in OFFICE_THEOREMS]
+
+
+def _verdict(name: str, size: int = 1) -> str:
+    (theorem,) = get_theorems([name])
+    shapes = list(theorem.subject.shapes(size))
+    return prove(theorem.subject.function, shapes, theorem.assumptions, theorem.claim).verdict
+
+
+def test_offices_and_machines_are_proved() -> None:
+    """Every theorem about controllers and state machines holds."""
+    results = prove_all(NAMES, replication_factor=1, processes=1)
+    assert {result.theorem.name: result.verdict for result in results} == dict.fromkeys(
+        NAMES, "proved"
+    )
+
+
+def test_every_hypothesis_about_offices_is_needed() -> None:
+    """Each hypothesis is needed."""
+    results = examine_hypotheses(NAMES, replication_factor=1, processes=1)
+    assert results != []
+    assert [r.theorem.name for r in results if not r.as_expected] == []
+
+
+def test_elections_are_not_vacuous() -> None:
+    """Somebody is elected in some case."""
+    nobody = prove(OFFICE.function, list(OFFICE.shapes(1)), (), lambda _, r: r[0] is None)
+    assert nobody.verdict == "refuted"
+
+
+@pytest.mark.parametrize("action", ["answer", "die", "return", "controller"])
+def test_deletion_is_not_vacuous(action: str) -> None:
+    """Each action moves a replica in some case."""
+    shapes = [item for item in DELETED.shapes(1) if item["action"].word == action]
+    still = prove(DELETED.function, shapes, (offices.DEAD_NOT_DELETING,), lambda _, r: r[0] == r[1])
+    assert still.verdict == "refuted"
+
+
+@pytest.mark.parametrize("word", ["moved", "refused"])
+def test_move_is_not_vacuous(word: str) -> None:
+    """A replica moves in some case, and is refused in another."""
+    never = prove(
+        MOVED_42.function,
+        list(MOVED_42.shapes(1)),
+        (),
+        lambda _, r: r[0] == r[1] if word == "moved" else len(r[2]) == 0,
+    )
+    assert never.verdict == "refuted"
+
+
+def _elect_in_any_epoch(before: Controllership, broker: int | None, epoch: int) -> Any:
+    return Accepted(Controllership(broker, epoch))
+
+
+@pytest.mark.parametrize("name", ["controller-epoch-is-new", "controller-epoch-only-with-election"])
+def test_fault_in_elections_is_caught(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A rule that lets a controller choose its epoch is refuted."""
+    assert isinstance(accept_election(Controllership(None, 1), 1, 2), Accepted)
+    monkeypatch.setattr(offices, "accept_election", _elect_in_any_epoch)
+    assert _verdict(name) == "refuted"
+
+
+def _move_anywhere(previous: object, state: ReplicaState, profile: str) -> Any:
+    return Accepted(state)
+
+
+def test_fault_in_the_machine_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that moves anywhere is refuted."""
+    monkeypatch.setattr(offices, "move_replica", _move_anywhere)
+    assert _verdict("machines-follow-their-tables") == "refuted"
+
+
+def test_fault_in_deletion_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A controller that begins on a dead broker is refuted."""
+    monkeypatch.setattr(deletion, "find_hindrance", lambda _: None)
+    assert _verdict("deletion-keeps-dead-from-deleting") == "refuted"
+
+
+def test_fault_in_a_table_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table without one of the moves of a drop is refuted."""
+    real: Mapping[str, Any] = offices.REPLICA_TABLES
+    cut = {**real["kip-236"], ReplicaState.NON_EXISTENT: frozenset({ReplicaState.OFFLINE})}
+    monkeypatch.setattr(offices, "REPLICA_TABLES", {**real, "kip-236": cut})
+    assert _verdict("drop-path-is-legal") == "refuted"
