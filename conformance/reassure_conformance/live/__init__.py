@@ -10,7 +10,7 @@ returns it, so that a counterexample that somebody wrote down as text can be put
     outcome.found       # the lines that were found, block by block
     outcome.difference  # a diff against what the file expects, "" where nothing differs
     outcome.violations  # what the judge says of the transaction log
-    outcome.passed      # told, no difference, and no violation but of the scenario's own clauses
+    outcome.passed      # told to its end, no difference, no violation
 
 Without a server `run_live` starts one for this scenario alone. `faults` plants mistakes in the
 controller (`LiveServer.start(faults=...)` for many scenarios). Raises AdapterDied, ServerGone and

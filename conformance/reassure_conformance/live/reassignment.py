@@ -109,6 +109,8 @@ class LiveReassignmentWorld(ReassignmentWorld):
         text = format_write(write, self._lower(done.key, done.before))
         if done.broken:
             return f"{text} (breaks {done.broken})"
+        if not done.clause and self.stage.violations:
+            return f"{text} (not owed)"
         if not done.clause:
             raise NotLive("the controller goes another way, which the rules allow", text)
         return f"{text} ({done.clause})"
