@@ -2,22 +2,43 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reassure_conformance import display
 from reassure_conformance.report import Document
+from reassure_conformance.scenarios import SUFFIX, Scenario
+from reassure_conformance.telling import get_text, tell
+from reassure_explorer.counts import COUNTS
 from reassure_explorer.explore import Exploration, describe_violation, explore
-from reassure_explorer.result import Budget
-from reassure_explorer.scopes import SCOPES
+from reassure_explorer.result import Budget, Violation
+from reassure_explorer.scopes import SCOPES, get_scope
 from reassure_explorer.story import draw_story, make_itf, tell_story
+
+if TYPE_CHECKING:
+    from reassure_conformance.live import LiveOutcome
 
 Progress = Callable[[str, int, int], None]
 
 
 def render_scopes(form: str) -> str:
-    """Return a table of the standard scopes."""
-    rows = [[scope.name, scope.summary] for scope in SCOPES.values()]
-    return display.render_table("Scopes", ["scope", "what it holds"], rows, form)
+    """Return a table of the standard scopes: what each holds, its own profile, and its counts."""
+    columns = ["scope", "what it holds", "profile", "states", "steps", "depth"]
+    rows = [
+        [scope.name, scope.summary, scope.profile, *format_counts(scope.name, scope.profile)]
+        for scope in SCOPES.values()
+    ]
+    return display.render_table("Scopes", columns, rows, form)
+
+
+def format_counts(scope: str, profile: str) -> list[str]:
+    """Return distinct states, steps and depth as they are known, `-` where they are not."""
+    known = COUNTS.get((scope, profile))
+    return ["-"] * 3 if known is None else [f"{number:,}" for number in known]
+
+
+def choose_profile(scope: str) -> str:
+    """Return the profile that a scope is about. Raises UnknownScope."""
+    return get_scope(scope).profile
 
 
 def run_explore(options: Mapping[str, Any], progress: Progress) -> Exploration:
@@ -98,9 +119,81 @@ def write_pictures(options: Mapping[str, Any], exploration: Exploration) -> None
         options["graph"].write_text(draw_graph(model, fields), encoding="utf-8")
 
 
-def make_document(exploration: Exploration) -> Document:
-    """Return the document of an exploration."""
+def make_scenarios(exploration: Exploration) -> dict[str, Scenario]:
+    """Return each story as a scenario, by the invariant that it breaks; all are replayed here."""
+    return {
+        violation.invariant: _tell(exploration, violation)
+        for violation in exploration.result.violations
+    }
+
+
+def _tell(exploration: Exploration, violation: Violation) -> Scenario:
+    scope, profile, readings = exploration.scope, exploration.profile, exploration.readings
+    return tell(scope, profile, readings, violation)
+
+
+def run_on_controller(
+    scenarios: Mapping[str, Scenario], progress: Progress
+) -> "dict[str, LiveOutcome]":
+    """Tell each scenario to the bundled controller on an embedded ZooKeeper.
+
+    Raises ServerError, ServerGone, AdapterDied.
+    """
+    from reassure_conformance.live import (
+        LiveOutcome,
+        LiveServer,
+        find_reason_to_skip,
+        run_live,
+    )
+
+    reasons = {name: find_reason_to_skip(scenario) for name, scenario in scenarios.items()}
+    outcomes = {
+        name: LiveOutcome(scenarios[name], skipped=reason)
+        for name, reason in reasons.items()
+        if reason
+    }
+    told = [name for name, reason in reasons.items() if not reason]
+    if told:
+        with LiveServer.start() as server:
+            for number, name in enumerate(told):
+                progress(f"on the controller: {name}", number, len(told))
+                outcomes[name] = run_live(scenarios[name], server)
+    return {name: outcomes[name] for name in scenarios}
+
+
+def describe_outcome(outcome: "LiveOutcome") -> dict[str, Any]:
+    """Return as data what the controller made of a story."""
+    return {
+        "skipped": outcome.skipped,
+        "same": not outcome.skipped and not outcome.difference,
+        "difference": outcome.difference,
+        "violations": [violation.clause for violation in outcome.violations],
+        "transactions": outcome.transactions,
+    }
+
+
+def render_outcomes(outcomes: "Mapping[str, LiveOutcome]") -> str:
+    """Return in words what the controller made of each story."""
+    lines = ["\nOn the real controller:"]
+    for name, outcome in outcomes.items():
+        if outcome.skipped:
+            lines.append(f"  {name}: not told, {outcome.skipped}")
+            continue
+        judged = ", ".join(sorted({v.clause for v in outcome.violations})) or "nothing"
+        same = "does otherwise" if outcome.difference else "does the same, line by line"
+        lines.append(f"  {name}: {same}; the judge finds broken: {judged}")
+        lines += [f"    {line}" for line in outcome.difference.splitlines()]
+    return "\n".join(lines)
+
+
+def make_document(
+    exploration: Exploration, outcomes: "Mapping[str, LiveOutcome] | None" = None
+) -> Document:
+    """Return the document of an exploration, and of what the controller made of its stories."""
     result = exploration.result
+    body = exploration.make_body()
+    if outcomes is not None:
+        body["controller"] = {name: describe_outcome(o) for name, o in outcomes.items()}
     return Document(
         "explore",
         exploration.verdict.value,
@@ -108,14 +201,18 @@ def make_document(exploration: Exploration) -> Document:
         exploration.counts,
         profile=exploration.profile,
         readings=exploration.readings.as_dict(),
-        body=exploration.make_body(),
+        body=body,
     )
 
 
 def write_stories(exploration: Exploration, directory: Path) -> None:
-    """Write report.json, and each story as text, as ITF trace and as picture."""
+    """Write report.json, and each story as text, scenario, ITF trace and picture."""
     directory.mkdir(parents=True, exist_ok=True)
     make_document(exploration).write(directory)
+    for name, scenario in make_scenarios(exploration).items():
+        place = directory / "counterexamples" / f"{name}{SUFFIX}"
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(get_text(scenario), encoding="utf-8")
     for violation in exploration.result.violations:
         title = f"{violation.invariant}: {violation.reason}"
         place = directory / violation.invariant

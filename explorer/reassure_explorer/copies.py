@@ -141,6 +141,8 @@ class CopiesWorld:
     """What clients may write into the old znode, where requests come by another route."""
     writes: int = 0
     """How often clients write the old znode."""
+    cancels: bool = True
+    """Whether clients may cancel, where there is a call for it."""
 
     @property
     def members(self) -> tuple[int, ...]:

@@ -184,7 +184,7 @@ class Shipments(Adapter):
             fields=fields,
             initial=({**initial, **self.limits},),
             actions=(
-                self.make_action("alter", Alter, (*world.targets, None)),
+                self.make_action("alter", Alter, (*world.targets, *((None,) * world.cancels))),
                 *(writes if world.entries else ()),
                 self.make_action("controller", lambda _: Controller()),
                 self.make_action("join", Join, members),

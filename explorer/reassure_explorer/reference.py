@@ -38,6 +38,7 @@ from reassure_model import invariants, system
 from reassure_model.outcome import Rejected
 from reassure_model.owed import find_drop, next_write
 from reassure_model.promises import PROMISES, Memory, Moment
+from reassure_model.requests import is_remembered
 from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Request, Surroundings
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, ReplicaList
@@ -87,6 +88,11 @@ class World:
     """Whether the partitions have a leader at the start, their first replica."""
     promises: bool = False
     """Whether what a reader takes for granted is an invariant; as written it is broken."""
+    calm: bool = False
+    """Whether everything else waits until the controller owes nothing.
+
+    Any controller that keeps the rules can follow such stories, whatever the order of its writes.
+    """
 
 
 class RequestsView(Sequence[Request]):
@@ -123,6 +129,10 @@ class Reference:
     def _name(self, name: str, at: int) -> str:
         return name if len(self.world.assigned) == 1 else f"{name}_{at}"
 
+    @property
+    def _is_remembered(self) -> bool:
+        return is_remembered(self.readings)
+
     def view_partition(self, state: Any, at: int) -> Partition:
         """Return partition number `at` of an explorer's state, as the rules see it."""
         return cast("Partition", View(partial(self._look_up, state, at)))
@@ -139,6 +149,12 @@ class Reference:
                 if flight is None:
                     return None
                 return Reassignment(flight[0], getattr(state, self._name("top", at)), flight[1])
+            case "taken":
+                # Under most readings a controller remembers nothing, and there is no such field.
+                taken = getattr(state, self._name("taken", at)) if self._is_remembered else None
+                if taken is None:
+                    return None
+                return Reassignment(taken[0], getattr(state, self._name("taken_top", at)), taken[1])
             case "requests":
                 return RequestsView(getattr(state, self._name("requests", at)))
         return getattr(state, self._name(name, at))
@@ -187,6 +203,9 @@ class Reference:
                     changes |= {"flight": None, "top": 0}
                 case "reassignment":
                     changes |= {"flight": (value.target, value.legacy), "top": value.top}
+                case "taken":
+                    changes["taken"] = None if value is None else (value.target, value.legacy)
+                    changes["taken_top"] = 0 if value is None else value.top
                 case "requests":
                     changes["requests"] = tuple((r.target, r.legacy) for r in value)
                 case _:
@@ -197,6 +216,8 @@ class Reference:
 
     def _step(self, state: Any, at: int, action: system.Action, limit: str | None = None) -> Any:
         """Take a step of the model; None where it cannot be, or the rules reject it."""
+        if self._has_to_wait(state):
+            return None
         try:
             outcome = system.step(self.view_system(state, at), action, self.readings)
         except system.NotPossible:
@@ -221,6 +242,11 @@ class Reference:
 
     def _is_spent(self, state: Any, limit: str) -> bool:
         return limit in self._limited and getattr(state, limit) == 0
+
+    def _has_to_wait(self, state: Any) -> bool:
+        """Whether the world is calm and the controller owes something."""
+        places = range(len(self.world.assigned))
+        return self.world.calm and not all(self.is_at_rest(state, at) for at in places)
 
     def submit(self, state: Any, parameter: tuple[int, Target]) -> Any:
         """Let a client ask for a target, unless too many requests are pending."""
@@ -261,10 +287,12 @@ class Reference:
         if self._is_spent(state, "failovers_left") or (term and state.written < term):
             return None
         after = self._step(state, 0, system.Failover(), "failovers_left")
+        if after is None:
+            return None
         for at in range(1, len(self.world.assigned)):
             after = self._step(after, at, system.Failover())
         if self.world.promises:
-            after = after.replace(**self._find_lost(state, after))
+            after = after.replace(**self._note_drops(state, after))
         return after.replace(written=0) if term else after
 
     def write(self, state: Any, at: int) -> Any:
@@ -289,30 +317,36 @@ class Reference:
 
     def _remember(self, before: Any, after: Any, at: int) -> dict[str, Any]:
         """Return what is to be remembered after a write of the controller."""
-        flight, due, assigned, original, was, lost = (
+        flight, due, assigned, original, was, lost, again = (
             self._name(name, at)
-            for name in ("flight", "drop_due", "assigned", "original", "before", "lost")
+            for name in ("flight", "drop_due", "assigned", "original", "before", "lost", "again")
         )
-        if getattr(after, flight) is None:
-            return {original: (), was: (), lost: False}
-        now = tuple(getattr(before, assigned))
-        if getattr(before, flight) is None:
+        begun, now = getattr(after, flight), tuple(getattr(before, assigned))
+        if begun is None and getattr(before, flight) is not None:
+            return {original: (), was: (), lost: False, again: False}
+        if begun is None and self._is_remembered:
+            begun = getattr(after, self._name("taken", at))
+        if begun is None:
+            return {}
+        if not getattr(before, original):
             return {original: now, was: now}
         changed = getattr(after, flight) != getattr(before, flight)
         if changed or (getattr(after, due) and not getattr(before, due)):
-            return {was: now, lost: False}
+            return {was: now, lost: False, again: False}
         return {}
 
-    def _find_lost(self, before: Any, after: Any) -> dict[str, Any]:
-        """Return the partitions whose drop was due before a failover and is unknown after it."""
-        lost = {}
+    def _note_drops(self, before: Any, after: Any) -> dict[str, Any]:
+        """Return where a failover hides a drop that was due, or asks for one that was not."""
+        notes = {}
         for at in range(len(self.world.assigned)):
             due = self._name("drop_due", at)
-            if not getattr(before, due) or getattr(after, due):
-                continue
-            if find_drop(self.view_partition(before, at), self.readings):
-                lost[self._name("lost", at)] = True
-        return lost
+            was, now = getattr(before, due), getattr(after, due)
+            if was != now:
+                # Whoever knows of the drop says whether there is anything to drop.
+                knowing = self.view_partition(before if was else after, at)
+                if find_drop(knowing, self.readings):
+                    notes[self._name("lost" if was else "again", at)] = True
+        return notes
 
     def find_promise_broken(self, find: Promise, state: Any) -> str | None:
         """Say why what a reader takes for granted is broken in one of the partitions."""
@@ -321,6 +355,7 @@ class Reference:
                 getattr(state, self._name("original", at)),
                 getattr(state, self._name("before", at)),
                 getattr(state, self._name("lost", at)),
+                getattr(state, self._name("again", at)),
             )
             around = self.view_surroundings(state)
             moment = Moment(self.view_partition(state, at), around, memory, self.readings)
@@ -426,9 +461,16 @@ class Reference:
                 "assigned": SequenceOf(broker, max(world.brokers, longest)),
                 "top": Int(0, world.brokers),
             }
+            if self._is_remembered:
+                taken = {
+                    "taken": Choice((None, *world.targets)),
+                    "taken_top": Int(0, world.brokers),
+                }
+                partition |= taken
             if world.promises:
                 replicas = SequenceOf(broker, max(world.brokers, longest))
-                partition |= {"original": replicas, "before": replicas, "lost": Flag()}
+                partition |= {"original": replicas, "before": replicas}
+                partition |= {"lost": Flag(), "again": Flag()}
             fields |= {self._name(name, at): domain for name, domain in partition.items()}
         return fields
 
@@ -454,8 +496,10 @@ class Reference:
                 "announce_due": False,
                 "completing": False,
             }
+            if self._is_remembered:
+                values |= {"taken": None, "taken_top": 0}
             if self.world.promises:
-                values |= {"original": (), "before": (), "lost": False}
+                values |= {"original": (), "before": (), "lost": False, "again": False}
             initial |= {self._name(name, at): value for name, value in values.items()}
         return initial
 
@@ -516,7 +560,8 @@ class Reference:
             whole = [self._name(name, at) for name in ("leader", "isr", "assigned")]
             if self.world.promises:
                 whole += [self._name(name, at) for name in ("original", "before")]
-            asked = (self._name(name, at) for name in ("flight", "requests"))
+            asked = [self._name(name, at) for name in ("flight", "requests")]
+            asked += [self._name("taken", at)] if self._is_remembered else []
             values |= dict.fromkeys(whole, rename_whole) | dict.fromkeys(asked, _rename_target)
         brokers = Symmetry(
             "broker",
@@ -561,6 +606,7 @@ def get_system(reference: Reference, state: Any, at: int = 0) -> system.System:
         drop_due=view.drop_due,
         announce_due=view.announce_due,
         completing=view.completing,
+        taken=view.taken,
     )
     around = reference.view_surroundings(state)
     return system.System(

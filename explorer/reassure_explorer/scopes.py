@@ -133,10 +133,21 @@ _ALL: Final = (
         "three brokers, one partition; two requests, and failovers without end: for liveness",
         World(3, ((1, 2),), _ask((1, 3), (2, 3)), Limits(2, 1, 1, None, term=2)),
     ),
+    _reference(
+        "restless-requests",
+        "three brokers, one partition; the same request again and again, two deaths: for liveness "
+        "where asking again is a restart; otherwise nothing changes, and a goal is out of reach",
+        World(3, ((1, 2),), _ask((1, 3)), Limits(None, 2)),
+    ),
     _logs(
         "logs",
         "two brokers that keep logs of at most two records; one election, one lag, one removal",
         LogWorld(2, records=2, elections=1, lags=1, removals=1),
+    ),
+    _logs(
+        "logs-again",
+        "two brokers that keep logs of at most two records; two elections, one lag, one removal",
+        LogWorld(2, records=2, elections=2, lags=1, removals=1),
     ),
     _logs(
         "logs-three",
@@ -161,9 +172,29 @@ _ALL: Final = (
         World(4, ((1, 2),), _ask((1, 3), (4, 3), (1, 2)), Limits(2, 1, 1, 1), promises=True),
     ),
     _reference(
+        "promises-calm",
+        "as promises-four, with everything else waiting while the controller has something to do: "
+        "stories that any controller can follow",
+        World(
+            4,
+            ((1, 2),),
+            _ask((1, 3), (4, 3), (1, 2), (1,)),
+            Limits(2, 1, 1, 1),
+            min_insync_replicas=2,
+            promises=True,
+            calm=True,
+        ),
+    ),
+    _reference(
         "promises-growth",
         "the same where one replica is to become four",
         World(4, ((1,),), _ask((1, 2, 3, 4), (2,), (2, 3)), Limits(2, 1, 0, 1), promises=True),
+    ),
+    _reference(
+        "promises-one",
+        "the same where one replica is to become two: four brokers, two requests, one death, one "
+        "lag, one failover",
+        World(4, ((2,),), _ask((1, 4), (1, 3)), Limits(2, 1, 1, 1), promises=True),
     ),
     _reference(
         "promises-min-two",
@@ -195,6 +226,12 @@ _ALL: Final = (
         CopiesWorld((1,), ((2,), (1, 2)), 2, requests=2, deaths=1, failovers=1, interrupts=1),
     ),
     _moves(
+        "moves-failover",
+        "KAFKA-42: a partition on two of four brokers that moves to the others; one command, one "
+        "death, one failover, no interruption",
+        CopiesWorld((1, 2), ((3, 4),), 4, deaths=1, failovers=1),
+    ),
+    _moves(
         "moves-medium",
         "KAFKA-42: four brokers, two commands, two deaths, one failover, one interruption",
         CopiesWorld((1, 2), ((2, 3), (3, 4)), 4, requests=2, deaths=2, failovers=1, interrupts=1),
@@ -213,6 +250,11 @@ _ALL: Final = (
             entries=((), (2, 2)),
             writes=1,
         ),
+    ),
+    _shipped(
+        "shipped-change",
+        "KIP-455: one replica, three brokers; two calls, none of them a cancel, and one death",
+        CopiesWorld((1,), ((3,), (2,)), 3, requests=2, deaths=1, cancels=False),
     ),
     _shipped(
         "shipped-medium",

@@ -29,6 +29,8 @@ class Memory:
     """Assigned replicas when the last change of the target was recorded."""
     lost: bool = False
     """A failover came before a drop that was due, and nobody knows of it any more."""
+    again: bool = False
+    """A failover made a drop due that was carried out before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,15 @@ class Moment:
         if owed is None or owed.clause != "drop.carried-out":
             return ()
         return find_drop(self.partition, self.readings)
+
+
+@clause("drop.slice.inclusive")
+def find_healthy_dropped(moment: Moment) -> str | None:
+    """Say so when something is to be dropped and no more than top are assigned (finding drop-2)."""
+    flight, assigned = moment.partition.reassignment, moment.partition.assigned
+    if flight is None or assigned is None or len(assigned) > flight.top or not moment.dropped:
+        return None
+    return f"{moment.dropped[0]} is to be dropped, {len(assigned)} of {flight.top} are assigned"
 
 
 @clause("drop.before-expansion")
@@ -109,6 +120,15 @@ def find_redundancy_dropped(moment: Moment) -> str | None:
     )
 
 
+@clause("child.before-effects")
+def find_top_lost(moment: Moment) -> str | None:
+    """Say so when top is not the length of the original assignment (finding protocol-1)."""
+    flight, original = moment.partition.reassignment, moment.memory.original
+    if flight is None or not original or flight.top == len(original):
+        return None
+    return f"top is {flight.top}, {len(original)} replicas were assigned to begin with"
+
+
 @clause("target.at-least-min-isr")
 def find_short_completion(moment: Moment) -> str | None:
     """Say so when completing takes the in-sync set below the minimum (finding drop-10)."""
@@ -144,16 +164,30 @@ def find_drop_lost(moment: Moment) -> str | None:
     return "a drop was due, and the next controller does not see it" if moment.memory.lost else None
 
 
+@clause("drop.rank.leader-isr-rest")
+def find_dropped_again(moment: Moment) -> str | None:
+    """Say so when a failover has a drop evaluated anew that was carried out (finding drop-18).
+
+    Where somebody else leads by now, the ranking is another and so is the drop.
+    """
+    if not moment.memory.again or not moment.dropped:
+        return None
+    return f"a drop was carried out, and {list(moment.dropped)} is to be dropped after a failover"
+
+
 PROMISES: Final[Mapping[str, Callable[[Moment], str | None]]] = MappingProxyType(
     {
+        "drop.slice.inclusive": find_healthy_dropped,
         "drop.before-expansion": find_fresh_dropped,
         "drop.protect-target": find_target_dropped,
         "drop.keep-top": find_original_dropped,
         "drop.leader-kept": find_intermediate_leader,
         "top.original-length": find_redundancy_dropped,
+        "child.before-effects": find_top_lost,
         "target.at-least-min-isr": find_short_completion,
         "top.once-per-chain": find_assignment_grown,
         "drop.carried-out": find_drop_lost,
+        "drop.rank.leader-isr-rest": find_dropped_again,
     }
 )
 """By clause."""
