@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from reassure_conformance.report import (
     EXIT_CONFIG,
@@ -517,15 +518,28 @@ def prove(
 @click.option("--graph", type=click.Path(path_type=Path), help="Draw the states, alike by fields.")
 @click.option("--fields", default="flight,drop_due,completing", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="Directory for report and stories.")
+@click.option("--controller", is_flag=True, help="Tell what is found to the bundled controller.")
 @_rules_options
 @_format_option
-def explore(listed: bool, form: str, out: Path | None, **options: Any) -> int:
-    """Visit every state that the model can reach within a scope, and check each."""
+def explore(
+    listed: bool,
+    form: str,
+    out: Path | None,
+    controller: bool,
+    **options: Any,
+) -> int:
+    """Visit every state that the model can reach within a scope, and check each.
+
+    Without --profile the scope's own counts; --list says which.
+    """
     from reassure_conformance import exploring
 
     if listed:
         click.echo(exploring.render_scopes(form))
         return 0
+    given = click.get_current_context().get_parameter_source("profile")
+    if given is ParameterSource.DEFAULT:
+        options["profile"] = exploring.choose_profile(options["scope"])
     options["readings"] = _parse_readings(options["readings"])
     _check_rules(options["profile"], options["readings"])
     if options["walks"] is not None:
@@ -539,7 +553,16 @@ def explore(listed: bool, form: str, out: Path | None, **options: Any) -> int:
     exploring.write_pictures(options, exploration)
     if out is not None:
         exploring.write_stories(exploration, out)
-    return _emit(exploring.make_document(exploration), form, exploration.render)
+    if not controller:
+        return _emit(exploring.make_document(exploration), form, exploration.render)
+    progress = _Progress()
+    try:
+        outcomes = exploring.run_on_controller(exploring.make_scenarios(exploration), progress)
+    finally:
+        progress.stop()
+    document = exploring.make_document(exploration, outcomes)
+    words = f"{exploration.render()}\n{exploring.render_outcomes(outcomes)}"
+    return _emit(document, form, lambda: words)
 
 
 @cli.command()
@@ -703,28 +726,6 @@ def vectors(out: Path, form: str) -> int:
 
     document = vectors_document(out)
     return _emit(document, form, lambda: render_vectors(document, form))
-
-
-@cli.command()
-@click.argument("names", nargs=-1, metavar="[AREA|AREA/NAME|PATH]...")
-@click.option("--live", is_flag=True, help="Tell them to the bundled controller on ZooKeeper.")
-@click.option("--fault", "faults", multiple=True, help="With --live: plant a fault in it.")
-@_format_option
-def scenarios(names: tuple[str, ...], live: bool, faults: tuple[str, ...], form: str) -> int:
-    """Tell the scenarios of the spec to the model, or to the real controller.
-
-    What the controller cannot be told is skipped, and counted by reason.
-    """
-    from reassure_conformance.live.report import render_scenarios, scenarios_document
-
-    if faults and not live:
-        raise click.UsageError("--fault is planted in the controller: give --live as well")
-    progress = _Progress()
-    try:
-        document = scenarios_document(names, progress, live=live, faults=faults)
-    finally:
-        progress.stop()
-    return _emit(document, form, lambda: render_scenarios(document, form))
 
 
 # -- the way in and out
