@@ -6,9 +6,11 @@ were started and not stopped. What can happen here is nobody's decision: a repli
 record is committed, a broker dies.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from reassure_model.system import Die, Failover, Join, Return
 from reassure_spec.clauses import clause
 from reassure_spec.znodes import NO_LEADER, ReplicaList
 
@@ -59,17 +61,46 @@ def can_append(copies: Copies) -> bool:
     return is_led(copies) and copies.leader in copies.isr and following
 
 
-def join(copies: C, replica: int) -> C:
-    """Return the copies with one more in sync, as good as the leader's."""
-    held = copies.holding - {replica}
-    if copies.leader in copies.holding:
-        held = held | {replica}
-    return replace(copies, isr=(*copies.isr, replica), holding=held)
+def make_copies(kind: type[C], assigned: ReplicaList, brokers: frozenset[int]) -> C:
+    """Return a healthy partition led by its first replica, on these brokers."""
+    members = frozenset(assigned)
+    leader = assigned[0] if assigned else NO_LEADER
+    return kind(assigned, leader, assigned, brokers, members, members)
 
 
-def append(copies: C) -> C:
-    """Return the copies after a record that only those in sync have."""
-    return replace(copies, holding=copies.holding & frozenset(copies.isr))
+def list_happenings(
+    copies: Copies, joining: Iterable[int], known: frozenset[int]
+) -> list[Join | Append | Die | Return]:
+    """Return what can happen that nobody decides; `joining` can join, `known` may be down."""
+    actions: list[Join | Append | Die | Return] = [Join(replica) for replica in joining]
+    actions += [Append()] if can_append(copies) else []
+    actions += [Die(broker) for broker in sorted(copies.live)]
+    return actions + [Return(broker) for broker in sorted(known - copies.live)]
+
+
+def happen(copies: C, action: object) -> C:
+    """Return the copies after something that nobody decides, themselves where it cannot be.
+
+    Who joins is as good as the leader; a record is in the logs of those in sync only. A broker that
+    is back runs what is assigned to it, and so do all when a controller takes office.
+    """
+    match action:
+        case Join(replica) if can_join(copies, replica):
+            held = copies.holding - {replica}
+            if copies.leader in copies.holding:
+                held = held | {replica}
+            return replace(copies, isr=(*copies.isr, replica), holding=held)
+        case Append() if can_append(copies):
+            return replace(copies, holding=copies.holding & frozenset(copies.isr))
+        case Die(broker) if broker in copies.live:
+            return replace(copies, live=copies.live - {broker})
+        case Return(broker) if broker not in copies.live:
+            started = frozenset({broker}) & frozenset(copies.assigned)
+            return replace(copies, live=copies.live | {broker}, running=copies.running | started)
+        case Failover():
+            started = frozenset(copies.assigned) & copies.live
+            return replace(copies, running=copies.running | started)
+    return copies
 
 
 def delete_log(copies: C, replica: int) -> C:

@@ -22,8 +22,6 @@ from typing import Final
 from reassure_model.copies import (
     Append,
     Copies,
-    append,
-    can_append,
     can_join,
     delete_log,
     find_deleted_in_sync,
@@ -31,9 +29,11 @@ from reassure_model.copies import (
     find_nothing_held,
     find_outside,
     find_running_unassigned,
+    happen,
     is_in_sync,
     is_led,
-    join,
+    list_happenings,
+    make_copies,
 )
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.selectors import select_offline, select_reassigned
@@ -164,9 +164,7 @@ Outcome = Accepted[Move] | Rejected
 
 def make_move(assigned: ReplicaList, brokers: frozenset[int]) -> Move:
     """Return a healthy partition led by its first replica, on these brokers."""
-    members = frozenset(assigned)
-    leader = assigned[0] if assigned else NO_LEADER
-    return Move(assigned, leader, assigned, brokers, members, members)
+    return make_copies(Move, assigned, brokers)
 
 
 # The controller ---------------------------------------------------------------------------------
@@ -320,11 +318,8 @@ def _remember(move: Move, step: int) -> Move:
 def enabled(move: Move, readings: Readings) -> tuple[Action, ...]:
     """Return every action that is possible except further commands."""
     actions: list[Action] = [Controller()] if next_effect(move, readings) is not None else []
-    actions += [Join(r) for r in sorted(move.running) if can_join(move, r)]
-    actions += [Append()] if can_append(move) else []
-    actions += [Die(broker) for broker in sorted(move.live)]
-    known = move.live | move.running | move.holding
-    actions += [Return(broker) for broker in sorted(known - move.live)]
+    joining = (r for r in sorted(move.running) if can_join(move, r))
+    actions += list_happenings(move, joining, move.live | move.running | move.holding)
     if move.wanted is not None:
         actions.append(Observe() if move.path is None else Interrupt())
     return (*actions, Failover())
@@ -359,29 +354,12 @@ def step(move: Move, action: Action, readings: Readings) -> Outcome:
             if effect is not None:
                 return Accepted(apply_effect(move, effect))
         case _:
-            after = _happen(move, action)
+            after = happen(move, action)
+            if isinstance(action, Failover):
+                after = replace(after, task=None)
             if after is not move:
                 return Accepted(after)
     raise NotPossible(f"{action} is not possible in {move}")
-
-
-def _happen(move: Move, action: Action) -> Move:
-    """Return the system after something that is nobody's decision, itself where it cannot be."""
-    match action:
-        case Join(replica) if can_join(move, replica):
-            return join(move, replica)
-        case Append() if can_append(move):
-            return append(move)
-        case Die(broker) if broker in move.live:
-            return replace(move, live=move.live - {broker})
-        case Return(broker) if broker not in move.live:
-            started = frozenset({broker}) & frozenset(move.assigned)
-            return replace(move, live=move.live | {broker}, running=move.running | started)
-        case Failover():
-            # A controller that takes office starts every live assigned replica.
-            started = frozenset(move.assigned) & move.live
-            return replace(move, task=None, running=move.running | started)
-    return move
 
 
 # What goes wrong --------------------------------------------------------------------------------

@@ -24,8 +24,6 @@ from typing import Final
 from reassure_model.copies import (
     Append,
     Copies,
-    append,
-    can_append,
     can_join,
     delete_log,
     find_deleted_in_sync,
@@ -33,9 +31,11 @@ from reassure_model.copies import (
     find_nothing_held,
     find_outside,
     find_running_unassigned,
+    happen,
     is_in_sync,
     is_led,
-    join,
+    list_happenings,
+    make_copies,
 )
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.selectors import (
@@ -230,8 +230,7 @@ Outcome = Accepted[Shipped] | Rejected
 
 def make_shipped(assigned: ReplicaList, brokers: frozenset[int]) -> Shipped:
     """Return a healthy partition led by its first replica, on these brokers."""
-    members = frozenset(assigned)
-    return Shipped(assigned, assigned[0], assigned, brokers, members, members)
+    return make_copies(Shipped, assigned, brokers)
 
 
 # Plans ------------------------------------------------------------------------------------------
@@ -414,12 +413,9 @@ def enabled(shipped: Shipped, targets: tuple[ReplicaList | None, ...] = ()) -> t
     if not is_busy(shipped):
         calls = (Alter(target) for target in targets)
         actions += [c for c in calls if not isinstance(plan_call(shipped, c.target), Rejected)]
-    actions += [Join(r) for r in sorted(shipped.running) if can_join_assigned(shipped, r)]
-    actions += [Append()] if can_append(shipped) else []
-    actions += [Die(broker) for broker in sorted(shipped.live)]
+    joining = (r for r in sorted(shipped.running) if can_join_assigned(shipped, r))
     known = shipped.live | shipped.running | shipped.holding | frozenset(shipped.assigned)
-    actions += [Return(broker) for broker in sorted(known - shipped.live)]
-    return (*actions, Failover())
+    return (*actions, *list_happenings(shipped, joining, known), Failover())
 
 
 @clause("shipped.call.one-event-at-a-time")
@@ -487,37 +483,20 @@ def step(shipped: Shipped, action: Action) -> Outcome:
 
 def _happen(shipped: Shipped, action: Action) -> Shipped:
     """Return the partition after something that nobody decides, itself where it cannot be."""
+    if isinstance(action, Join) and action.replica not in shipped.assigned:
+        return shipped
+    after = happen(shipped, action)
     match action:
-        case Join(replica) if can_join_assigned(shipped, replica):
-            return join(shipped, replica)
-        case Append() if can_append(shipped):
-            return append(shipped)
-        case Die(broker) if broker in shipped.live:
+        case Die(broker) if after is not shipped:
             # Who was down is told anew what to run when it is back.
-            left = shipped.live - {broker}
-            return replace(shipped, live=left, running=shipped.running - {broker})
-        case Return(broker) if broker not in shipped.live:
-            started = frozenset({broker}) & frozenset(shipped.assigned)
+            return replace(after, running=after.running - {broker})
+        case Return(broker) if after is not shipped:
             again = shipped.assignment.is_reassigning and broker in shipped.assignment.target
-            return replace(
-                shipped,
-                live=shipped.live | {broker},
-                running=shipped.running | started,
-                resume=shipped.resume or again,
-            )
+            return replace(after, resume=shipped.resume or again)
         case Failover():
-            # A controller that takes office starts every live assigned replica.
-            started = frozenset(shipped.assigned) & shipped.live
-            running = shipped.running | started
-            return replace(
-                shipped,
-                running=running,
-                plan=(),
-                unread=shipped.entry is not None,
-                resume=True,
-                overlooked=False,
-            )
-    return shipped
+            unread = shipped.entry is not None
+            return replace(after, plan=(), unread=unread, resume=True, overlooked=False)
+    return after
 
 
 # What must never be, and what must be reachable -------------------------------------------------

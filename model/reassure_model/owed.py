@@ -14,9 +14,9 @@ from reassure_model.requests import (
     Change,
     New,
     Refusal,
-    compute_top,
     decide_request,
     has_begun,
+    make_record,
     take_up,
 )
 from reassure_model.rules import accept_write, is_drop_held
@@ -24,7 +24,6 @@ from reassure_model.selectors import select_new, select_offline, select_reassign
 from reassure_model.state import (
     LeaderAndIsr,
     Partition,
-    Reassignment,
     Surroundings,
     is_leader_live,
     is_target_in_sync,
@@ -173,7 +172,7 @@ def next_for_request(partition: Partition, around: Surroundings, readings: Readi
     head = partition.requests[0]
     decision = decide_request(head, partition, around, readings)
     if isinstance(decision, New | Change):
-        record = Reassignment(head.target, compute_top(partition, readings), head.legacy)
+        record = make_record(partition, readings)
         if readings.request_persist == "effects-first":
             effect = next_for_change(take_up(partition, record, readings), around, readings)
             if effect is not None:

@@ -5,9 +5,7 @@ finds nothing to do, or accepts it: as the first of a chain where none is in fli
 otherwise.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
 
 from reassure_model.state import Partition, Reassignment, Request, Surroundings
 from reassure_spec.clauses import clause
@@ -40,97 +38,44 @@ class Change:
 
 
 Decision = Refusal | NothingToDo | New | Change
-Check = Callable[[Request, Partition, Surroundings, Readings], str | None]
 
 
-@clause("request.refuse.unknown-partition")
-def find_unknown_partition(
+@clause("request.refuse.unknown-partition", "request.refuse.empty-target")
+@clause("request.refuse.duplicate-replica", "request.refuse.negative-replica")
+@clause("request.refuse.unknown-broker", "request.refuse.dead-replica")
+@clause("request.conflict.legacy-flag", "target.at-least-min-isr")
+def find_refusal(
     request: Request, partition: Partition, around: Surroundings, readings: Readings
-) -> str | None:
-    """Say so when the partition does not exist."""
-    return "the partition does not exist" if partition.assigned is None else None
-
-
-@clause("request.refuse.empty-target")
-def find_empty_target(
-    request: Request, partition: Partition, around: Surroundings, readings: Readings
-) -> str | None:
-    """Say so when the target has no replica."""
-    return "the target is empty" if len(request.target) == 0 else None
-
-
-@clause("request.refuse.duplicate-replica")
-def find_duplicate_replica(
-    request: Request, partition: Partition, around: Surroundings, readings: Readings
-) -> str | None:
-    """Say so when the target names a replica twice."""
-    twice = [r for i, r in enumerate(request.target) if r in request.target[:i]]
-    return f"the target names {twice[0]} twice" if twice else None
-
-
-@clause("request.refuse.negative-replica")
-def find_negative_replica(
-    request: Request, partition: Partition, around: Surroundings, readings: Readings
-) -> str | None:
-    """Say so when the target names a negative broker id."""
-    negative = [r for r in request.target if r < 0]
-    return f"the target names {negative[0]}, which is no broker id" if negative else None
-
-
-@clause("request.refuse.unknown-broker")
-def find_unknown_broker(
-    request: Request, partition: Partition, around: Surroundings, readings: Readings
-) -> str | None:
-    """Say so when the target names a broker that was never registered."""
-    if readings.target_unknown_broker == "wait":
-        return None
-    unknown = [r for r in request.target if r not in around.known]
-    return f"broker {unknown[0]} does not exist" if unknown else None
-
-
-@clause("request.refuse.dead-replica")
-def find_dead_replica(
-    request: Request, partition: Partition, around: Surroundings, readings: Readings
-) -> str | None:
-    """Say so when the target names a dead broker and the reading refuses those."""
-    if readings.target_dead_replica == "wait":
-        return None
-    dead = [r for r in request.target if r not in around.live]
-    return f"broker {dead[0]} is not alive" if dead else None
-
-
-@clause("request.conflict.legacy-flag")
-def find_flag_conflict(
-    request: Request, partition: Partition, around: Surroundings, readings: Readings
-) -> str | None:
-    """Say so when the reassignment in flight came by the other route."""
+) -> Refusal | None:
+    """Return the first reason to refuse the request for this partition, None where none is."""
+    target, least = request.target, around.min_insync_replicas
+    if partition.assigned is None:
+        return Refusal("request.refuse.unknown-partition", "the partition does not exist")
+    if len(target) == 0:
+        return Refusal("request.refuse.empty-target", "the target is empty")
+    twice = [r for i, r in enumerate(target) if r in target[:i]]
+    if twice:
+        return Refusal("request.refuse.duplicate-replica", f"the target names {twice[0]} twice")
+    negative = [r for r in target if r < 0]
+    if negative:
+        reason = f"the target names {negative[0]}, which is no broker id"
+        return Refusal("request.refuse.negative-replica", reason)
+    must_be_known = readings.target_unknown_broker == "refuse"
+    unknown = [r for r in target if must_be_known and r not in around.known]
+    if unknown:
+        return Refusal("request.refuse.unknown-broker", f"broker {unknown[0]} does not exist")
+    must_live = readings.target_dead_replica == "refuse"
+    dead = [r for r in target if must_live and r not in around.live]
+    if dead:
+        return Refusal("request.refuse.dead-replica", f"broker {dead[0]} is not alive")
     flight = partition.reassignment
-    if flight is None or flight.legacy == request.legacy:
-        return None
-    return "a reassignment made by the other route is in flight"
-
-
-@clause("target.at-least-min-isr")
-def find_small_target(
-    request: Request, partition: Partition, around: Surroundings, readings: Readings
-) -> str | None:
-    """Say so when the target has fewer replicas than must be in sync, and the reading minds."""
-    if readings.target_size == "unchecked" or len(request.target) >= around.min_insync_replicas:
-        return None
-    return f"{len(request.target)} replicas, min.insync.replicas is {around.min_insync_replicas}"
-
-
-CHECKS: Final[tuple[tuple[str, Check], ...]] = (
-    ("request.refuse.unknown-partition", find_unknown_partition),
-    ("request.refuse.empty-target", find_empty_target),
-    ("request.refuse.duplicate-replica", find_duplicate_replica),
-    ("request.refuse.negative-replica", find_negative_replica),
-    ("request.refuse.unknown-broker", find_unknown_broker),
-    ("request.refuse.dead-replica", find_dead_replica),
-    ("request.conflict.legacy-flag", find_flag_conflict),
-    ("target.at-least-min-isr", find_small_target),
-)
-"""The refusals in the order in which they are looked for, by clause."""
+    if flight is not None and flight.legacy != request.legacy:
+        reason = "a reassignment made by the other route is in flight"
+        return Refusal("request.conflict.legacy-flag", reason)
+    if readings.target_size != "unchecked" and len(target) < least:
+        reason = f"{len(target)} replicas, min.insync.replicas is {least}"
+        return Refusal("target.at-least-min-isr", reason)
+    return None
 
 
 def is_remembered(readings: Readings) -> bool:
@@ -156,6 +101,12 @@ def compute_top(partition: Partition, readings: Readings) -> int:
     return len(partition.assigned or ()) if chain is None else chain.top
 
 
+def make_record(partition: Partition, readings: Readings) -> Reassignment:
+    """Return the record that the lowest request asks for."""
+    head = partition.requests[0]
+    return Reassignment(head.target, compute_top(partition, readings), head.legacy)
+
+
 @clause("drop.carried-out")
 def take_up(partition: Partition, record: Reassignment, readings: Readings) -> Partition:
     """Return the partition once the record is written: a drop is due where it is a change."""
@@ -176,13 +127,12 @@ def decide_request(
     request: Request, partition: Partition, around: Surroundings, readings: Readings
 ) -> Decision:
     """Decide what the lowest request means for this partition as it stands."""
-    flight = partition.reassignment
     if has_begun(partition, readings):
-        return New() if flight is None else Change()
-    for clause_id, find in CHECKS:
-        reason = find(request, partition, around, readings)
-        if reason is not None:
-            return Refusal(clause_id, reason)
+        return New() if partition.reassignment is None else Change()
+    refusal = find_refusal(request, partition, around, readings)
+    if refusal is not None:
+        return refusal
+    flight = partition.reassignment
     if flight is not None:
         restarts = readings.request_same_target == "restart" and partition.taken is None
         if flight.target == request.target and not restarts:

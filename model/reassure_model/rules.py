@@ -19,6 +19,7 @@ from reassure_model.requests import (
     compute_top,
     decide_request,
     forget,
+    make_record,
     take_up,
 )
 from reassure_model.selectors import select_new, select_offline, select_reassigned
@@ -677,7 +678,7 @@ def accept_write(
     head = partition.requests[0]
     if not isinstance(decide_request(head, partition, around, readings), New | Change):
         return outcome
-    record = Reassignment(head.target, compute_top(partition, readings), head.legacy)
+    record = make_record(partition, readings)
     ahead = _accept_recorded(take_up(partition, record, readings), write, around, readings)
     if isinstance(ahead, Rejected):
         return outcome

@@ -25,7 +25,7 @@ from reassure_model.state import (
     is_leader_live,
     is_target_in_sync,
 )
-from reassure_model.writes import ChangeIsr
+from reassure_model.writes import ChangeIsr, Write
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList
@@ -209,18 +209,19 @@ def _state(system: System, action: Action) -> LeaderAndIsr:
 def _change_isr(system: System, isr: ReplicaList, readings: Readings) -> Outcome:
     state = system.partition.state
     assert state is not None
-    write = ChangeIsr(replace(state, isr=isr), state.leader)
-    outcome = accept_write(system.partition, write, system.around, readings)
-    if isinstance(outcome, Rejected):
-        return outcome
-    return Accepted(replace(system, partition=outcome.state), outcome.clauses)
+    return _write(system, ChangeIsr(replace(state, isr=isr), state.leader), readings)
 
 
 def _write_owed(system: System, readings: Readings) -> Outcome:
     owed = next_write(system.partition, system.around, readings)
     if owed is None:
         raise NotPossible(f"the controller owes nothing in {system}")
-    outcome = accept_write(system.partition, owed.write, system.around, readings)
+    return _write(system, owed.write, readings, owed.clause)
+
+
+def _write(system: System, write: Write, readings: Readings, *clauses: str) -> Outcome:
+    """Put a write to the rules; `clauses` are those that ask for it."""
+    outcome = accept_write(system.partition, write, system.around, readings)
     if isinstance(outcome, Rejected):
         return outcome
-    return Accepted(replace(system, partition=outcome.state), (*outcome.clauses, owed.clause))
+    return Accepted(replace(system, partition=outcome.state), outcome.clauses + clauses)
