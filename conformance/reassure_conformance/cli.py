@@ -728,6 +728,28 @@ def vectors(out: Path, form: str) -> int:
     return _emit(document, form, lambda: render_vectors(document, form))
 
 
+@cli.command()
+@click.argument("names", nargs=-1, metavar="[AREA|AREA/NAME|PATH]...")
+@click.option("--live", is_flag=True, help="Tell them to the bundled controller on ZooKeeper.")
+@click.option("--fault", "faults", multiple=True, help="With --live: plant a fault in it.")
+@_format_option
+def scenarios(names: tuple[str, ...], live: bool, faults: tuple[str, ...], form: str) -> int:
+    """Tell the scenarios of the spec to the model, or to the real controller.
+
+    What the controller cannot be told is skipped, and counted by reason.
+    """
+    from reassure_conformance.live.report import render_scenarios, scenarios_document
+
+    if faults and not live:
+        raise click.UsageError("--fault is planted in the controller: give --live as well")
+    progress = _Progress()
+    try:
+        document = scenarios_document(names, progress, live=live, faults=faults)
+    finally:
+        progress.stop()
+    return _emit(document, form, lambda: render_scenarios(document, form))
+
+
 # -- the way in and out
 
 
