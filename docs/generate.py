@@ -96,6 +96,7 @@ def render_findings() -> str:
             "Readings": ", ".join(f"`{name}`" for name in finding.readings),
             "Profiles": ", ".join(finding.profiles),
             "Shown by": finding.shown_by or f"nothing that runs: {finding.words_only}",
+            "Observed": finding.observed,
         }
         lines += [f"### {finding.id}: {finding.title}", "", finding.statement, ""]
         lines += [f"- {name}: {value}" for name, value in facts.items() if value]

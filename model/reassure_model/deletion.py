@@ -40,7 +40,7 @@ class Topic:
     has_config: bool = True
     """`/config/topics/T` is there."""
     is_finishing: bool = False
-    """The acting controller has removed the topic's znode and has more to remove."""
+    """The topic's znode is gone by a deletion, and the acting controller has more to remove."""
     may_delete: bool = True
     """`delete.topic.enable`."""
 
@@ -234,7 +234,9 @@ def step(topic: Topic, action: Action) -> Outcome:
         case Die(broker) | Return(broker) if isinstance(action, Die) == (broker in topic.live):
             return Accepted(_change_broker(topic, action))
         case Failover():
-            return Accepted(start_states(replace(topic, is_finishing=False)))
+            # No replica of a topic that is gone has to answer: its deletion is ended.
+            gone = topic.is_asked and topic.may_delete and not topic.partitions
+            return Accepted(start_states(replace(topic, is_finishing=gone)))
         case Controller():
             effect = next_effect(topic)
             if effect is not None:

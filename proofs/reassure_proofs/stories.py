@@ -277,7 +277,7 @@ def _shipped_tale(
 
 
 def _deletion_tale() -> Tale:
-    start = deletion.make_topic(((1,),), frozenset({1}))
+    start = replace(deletion.make_topic((), frozenset({1})), is_asked=True)
 
     def successors(topic: deletion.Topic) -> Iterator[tuple[Any, Any]]:
         actions: list[Any] = [deletion.Ask(), Failover()]
@@ -290,7 +290,7 @@ def _deletion_tale() -> Tale:
             yield action, outcome.state
 
     return Tale(
-        ("world deletion partitions=1 brokers=1",),
+        ("world deletion partitions=none brokers=1", "delete"),
         start,
         successors,
         deletion.find_orphan_config,

@@ -178,7 +178,7 @@ _TOLD: Final[tuple[tuple[str, str, str, str, str, str], ...]] = (
     (
         "story-configuration-goes-with-topic",
         "topic.delete.config-not-left",
-        "With one failover, the configuration of a deleted topic is deleted.",
+        "Who deletes a name deletes its configuration, whether there is a topic or not.",
         "orphan-configuration",
         "kafka-zk",
         "zk-8",

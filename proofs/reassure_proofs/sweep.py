@@ -407,7 +407,7 @@ MEETINGS: Final[tuple[Meeting, ...]] = (
             "topic.delete.config-not-left": deletion.find_orphan_config,
         },
         ((deletion.Ask, 1), (deletion.Reassign, 1), (deletion.Grow, 1), (Die, 1), (Failover, 1)),
-        {"topic.delete.config-not-left": ("zk-8",)},
+        {},
     ),
     Meeting(
         "shipped calls with the old znode and deletion",

@@ -67,7 +67,7 @@ def test_deletion_ends_with_what_the_client_wrote() -> None:
 @pytest.mark.clause("topic.delete.failover-begins-again", "topic.delete.unknown-removed")
 @pytest.mark.parametrize("cut", range(9))
 def test_failover_never_stops_a_deletion(cut: int) -> None:
-    """After a crash behind any effect the topic goes; only its configuration may stay."""
+    """After a crash behind any effect the topic goes, and its configuration with it."""
     topic = take(make_topic(((1, 2),), BROKERS), Ask())
     for _ in range(cut):
         started = [k for k, s in topic.states if s is ReplicaState.DELETION_STARTED]
@@ -76,8 +76,17 @@ def test_failover_never_stops_a_deletion(cut: int) -> None:
         elif next_effect(topic) is not None:
             topic = take(topic, Controller())
     topic = run(take(topic, Failover()))
-    assert (topic.partitions, topic.is_asked) == ((), False)
-    assert topic.has_config == (cut == 7)
+    assert (topic.partitions, topic.is_asked, topic.has_config) == ((), False, False)
+
+
+@pytest.mark.clause("topic.delete.config-not-left", "topic.delete.unknown-removed")
+@pytest.mark.parametrize(("failover", "left"), [(False, True), (True, False)])
+def test_configuration_alone_is_left_unless_found_at_failover(failover: bool, left: bool) -> None:
+    """Only who takes office looks further than the topic's znode (finding zk-8)."""
+    topic = take(make_topic((), BROKERS), Ask())
+    topic = run(take(topic, Failover()) if failover else topic)
+    assert (topic.is_asked, topic.has_config) == (False, left)
+    assert (find_orphan_config(topic) is not None) == left
 
 
 @pytest.mark.clause("topic.delete.waits-for-reassignment", "topic.delete.waits-for-brokers")
