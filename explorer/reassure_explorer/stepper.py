@@ -1,7 +1,8 @@
 """A page to step through a model by hand: one HTML file that needs no network and no server.
 
 It holds the states nearest to the start with their actions. For each state it shows the fields,
-what the last step changed, the actions that are possible, and why the others are not.
+what the last step changed, the actions that are possible, and why the others are not. The way is in
+the page's address, so that a state can be passed on as a link.
 """
 
 import json
@@ -72,7 +73,8 @@ body{font:14px/1.4 sans-serif;margin:1.5em;color:#222;max-width:75em}
 main{display:grid;grid-template-columns:1fr 1fr;gap:2em}
 table{border-collapse:collapse}td{padding:.15em .8em .15em 0;vertical-align:top}
 .new{background:#fe9;font-weight:bold}.bad{color:#b00;font-weight:bold}
-button{display:block;margin:.2em 0;padding:.3em .8em;font:inherit;cursor:pointer}
+button{margin:.1em .6em .1em 0;padding:.3em .8em;font:inherit;cursor:pointer}
+[hidden]{display:none}b{font-weight:normal;color:#248}
 .no{color:#777}.small{font-size:12px}li.now{font-weight:bold}
 </style></head><body>
 <h1>@TITLE@, step by step</h1>
@@ -81,7 +83,8 @@ button{display:block;margin:.2em 0;padding:.3em .8em;font:inherit;cursor:pointer
 <main><section><h2>State</h2><p id="broken" class="bad"></p><table id="state"></table>
 <h2>How it came to this</h2><ol id="way" class="small"></ol></section>
 <section><h2>What can happen</h2><div id="can"></div>
-<details><summary>What cannot, and why</summary><ul id="cannot" class="small no"></ul></details>
+<details open><summary>What cannot, and why</summary>
+<ul id="cannot" class="small no"></ul></details>
 </section></main>
 <script id="data" type="application/json">@DATA@</script>
 <script>
@@ -107,16 +110,32 @@ function show() {
   get("way").replaceChildren(...way.slice(1).map(step => make("li", data.actions[step[0]])));
   get("can").replaceChildren(...now.a.map(([action, target, notes]) => {
     const button = make("button", data.actions[action]);
-    button.title = notes.join(", ");
     button.disabled = target < 0;
     if (target < 0) button.textContent += " (beyond this page)";
     button.onclick = () => { way.push([action, target]); show(); };
-    return button;
+    const row = document.createElement("div");
+    row.append(button, make("span", notes.join(", "), "small no"));
+    return row;
   }));
-  get("cannot").replaceChildren(...now.n.map(([action, why]) =>
-    make("li", data.actions[action] + (why ? ": " + why : ""))));
+  get("cannot").replaceChildren(...now.n.map(([action, why]) => {
+    const [clause, reason] = /^[a-z0-9-]+(\\.[a-z0-9-]+)+: /.test(why)
+      ? [why.split(": ", 1)[0], why.slice(why.indexOf(": "))] : ["", why];
+    const item = make("li", data.actions[action] + (why ? ": " : ""));
+    item.append(make("b", clause), reason);
+    return item;
+  }));
   get("back").disabled = way.length === 1;
   get("tell").hidden = next() === null;
+  const taken = way.slice(1).map(step => step[0]).join("-");
+  if (typeof history !== "undefined") history.replaceState(null, "", "#" + taken);
+}
+function follow(address) {
+  for (const word of address.replace("#", "").split("-").filter(word => word)) {
+    const now = data.states[way[way.length - 1][1]];
+    const edge = now.a.find(([action, target]) => action === Number(word) && target >= 0);
+    if (!edge) return;
+    way.push([edge[0], edge[1]]);
+  }
 }
 function next() {
   const at = way.length - 1;
@@ -132,6 +151,7 @@ document.addEventListener("keydown", event => {
   if (event.key === "Backspace") back();
   if (event.key === "ArrowRight") tell();
 });
+if (typeof location !== "undefined") follow(location.hash);
 show();
 </script></body></html>
 """
