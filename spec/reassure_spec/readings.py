@@ -26,8 +26,6 @@ class Reading:
     """Why the first value is the default."""
     source: str
     """The document and section that leave the point open."""
-    untold: str = ""
-    """Why no scenario turns on it, "" where one for each value has to."""
 
 
 @dataclass(frozen=True, slots=True)
