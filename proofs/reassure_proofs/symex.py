@@ -35,6 +35,8 @@ from typing import Any, Final, Generic, NoReturn, TypeVar
 
 import z3
 
+from reassure_proofs.facts import Facts, Relation, relate
+
 Term = Any
 """A z3 expression; z3 ships no types."""
 Result = TypeVar("Result")
@@ -124,6 +126,8 @@ class _Decision:
     """A model of the other answer."""
     branching: bool = False
     """Whether both answers are possible, so that the solver has a scope for this decision."""
+    relation: Relation | None = None
+    """What the question relates, where it is as simple as that."""
 
 
 @dataclass(slots=True)
@@ -143,6 +147,10 @@ class Engine:
     _known: dict[int, _Decision] = field(default_factory=dict)
     _literals: dict[int, bool] = field(default_factory=dict)
     """The terms that are true or false whatever the input; asking them is no decision."""
+    _assumed: Facts = field(default_factory=Facts)
+    """What the hypotheses say outright."""
+    _facts: Facts = field(default_factory=Facts)
+    """What the hypotheses and the decisions of this path say."""
     _cursor: int = 0
     _model: Any = None
     _running: bool = False
@@ -172,7 +180,12 @@ class Engine:
         found: SInt | None = self.made.get(key)
         if found is None:
             found = self.made[key] = SInt(self, z3.IntVal(int(number)))
+            self.note_number(found, int(number))
         return found
+
+    def note_number(self, number: "SInt", value: int) -> None:
+        """Note the plain value of a symbolic number that has one."""
+        self._assumed.numbers[number.id] = value
 
     def check(self, *assumptions: Term) -> Any:
         """Return a model of the current path and the assumptions, or None when there is none.
@@ -198,6 +211,8 @@ class Engine:
         self._deadline = time.monotonic() + self.limits.seconds
         self._solver.set("timeout", self.limits.query_milliseconds)
         self._solver.add(*hypotheses)
+        for hypothesis in hypotheses:
+            self._assumed.assume(hypothesis)
         self._model = self.check()
         if self._model is None:
             return
@@ -223,6 +238,8 @@ class Engine:
             decision = _Decision(question.id, decision.literal, decision.answer, self._path())
         else:
             decision = self._open(question)
+            if decision.relation is not None:
+                self._facts.learn(decision.relation, decision.answer)
         self._known[question.id] = decision
         self._trail.append(decision)
         self._cursor += 1
@@ -231,6 +248,10 @@ class Engine:
     def _run(self, body: Callable[[], Result]) -> Path[Result]:
         self._cursor = 0
         self._known = {decision.question: decision for decision in self._trail}
+        self._facts = self._assumed.copy()
+        for decision in self._trail:
+            if decision.relation is not None:
+                self._facts.learn(decision.relation, decision.answer)
         result: Result | None = None
         error: Exception | None = None
         self._running = True
@@ -257,13 +278,15 @@ class Engine:
         literal, opposite = question.term, negation(question.term)
         if not answer:
             literal, opposite = opposite, literal
-        model = self.check(opposite)
-        if model is None:
-            return _Decision(question.id, literal, answer, self._path(literal))
-        self._solver.push()
-        self._solver.add(literal)
-        path = self._path(literal)
-        return _Decision(question.id, literal, answer, path, opposite, model, branching=True)
+        relation, model = question.relation, None
+        if relation is None or self._facts.follows(relation) is None:
+            model = self.check(opposite)
+        decision = _Decision(question.id, literal, answer, self._path(literal), relation=relation)
+        if model is not None:
+            decision.opposite, decision.model, decision.branching = opposite, model, True
+            self._solver.push()
+            self._solver.add(literal)
+        return decision
 
     def _replay(self, question: "SBool") -> bool:
         decision = self._trail[self._cursor]
@@ -285,7 +308,14 @@ class Engine:
                 self._model = last.model
                 path = self._path(last.opposite)
                 self._trail.append(
-                    _Decision(last.question, last.opposite, not last.answer, path, branching=True)
+                    _Decision(
+                        last.question,
+                        last.opposite,
+                        not last.answer,
+                        path,
+                        branching=True,
+                        relation=last.relation,
+                    )
                 )
                 self._solver.push()
                 self._solver.add(last.opposite)
@@ -331,10 +361,12 @@ def _operator(
     result: str,
     commutes: bool = False,
     reflexive: bool | None = None,
+    relation: str = "",
 ) -> Callable[[Any, object], Any]:
     """Return the method of a binary operator; `result` names the class that it returns.
 
-    `reflexive` is the answer for a value and itself, where that is always the same.
+    `reflexive` is the answer for a value and itself, where that is always the same. `relation` is
+    how `reassure_proofs.facts` calls it, where it is one of those.
     """
 
     def method(self: _Symbolic, other: object) -> Any:
@@ -351,6 +383,8 @@ def _operator(
         if found is None:
             kind = SInt if result == "SInt" else SBool
             found = made[key] = kind(self.engine, build(left.term, right.term))
+            if relation:
+                found.relation = relate(relation, left.id, right.id)
         return found
 
     return method
@@ -376,6 +410,7 @@ def _constant(beside: _Symbolic, value: object) -> _Symbolic | None:
     if found is None:
         if plain is int:
             found = SInt(beside.engine, z3.IntVal(int(value)))
+            beside.engine.note_number(found, int(value))
         else:
             found = _constant_truth(beside.engine, bool(value))
         made[key] = found
@@ -387,12 +422,16 @@ class SInt(_Symbolic):
 
     __slots__ = ()
 
-    __eq__ = _operator(lambda a, b: a == b, result="SBool", commutes=True, reflexive=True)
-    __ne__ = _operator(lambda a, b: a != b, result="SBool", commutes=True, reflexive=False)
-    __lt__ = _operator(lambda a, b: a < b, result="SBool", reflexive=False)
-    __le__ = _operator(lambda a, b: a <= b, result="SBool", reflexive=True)
-    __gt__ = _operator(lambda a, b: a > b, result="SBool")
-    __ge__ = _operator(lambda a, b: a >= b, result="SBool")
+    __eq__ = _operator(
+        lambda a, b: a == b, result="SBool", commutes=True, reflexive=True, relation="="
+    )
+    __ne__ = _operator(
+        lambda a, b: a != b, result="SBool", commutes=True, reflexive=False, relation="!="
+    )
+    __lt__ = _operator(lambda a, b: a < b, result="SBool", reflexive=False, relation="<")
+    __le__ = _operator(lambda a, b: a <= b, result="SBool", reflexive=True, relation="<=")
+    __gt__ = _operator(lambda a, b: a > b, result="SBool", relation=">")
+    __ge__ = _operator(lambda a, b: a >= b, result="SBool", relation=">=")
     __add__ = __radd__ = _operator(lambda a, b: a + b, result="SInt", commutes=True)
     __sub__ = _operator(lambda a, b: a - b, result="SInt")
     __rsub__ = _operator(lambda a, b: b - a, result="SInt")
@@ -437,7 +476,12 @@ class SInt(_Symbolic):
 class SBool(_Symbolic):
     """A symbolic truth value. In sums it counts as 0 or 1, as a bool does."""
 
-    __slots__ = ()
+    __slots__ = ("relation",)
+
+    def __init__(self, engine: Engine, term: Term) -> None:
+        super().__init__(engine, term)
+        self.relation: Relation | None = None
+        """What it says, where it is a simple comparison or membership."""
 
     __and__ = __rand__ = _operator(conjunction, result="SBool")
     __or__ = __ror__ = _operator(disjunction, result="SBool")
@@ -490,6 +534,7 @@ class SSet:
         found = made.get(key)
         if found is None:
             found = made[key] = SBool(self.engine, self.function(number.term))
+            found.relation = ("in", self.function.name(), number.id)
         return found
 
     def __contains__(self, member: object) -> bool:
@@ -533,17 +578,24 @@ def _source_text(code: CodeType, at: int) -> str:
     return linecache.getline(code.co_filename, line).encode()[start:end].decode()
 
 
-def concretise(value: object, model: Term) -> object:
-    """Return the plain value that `value` has in a model; containers are converted throughout."""
-    if isinstance(value, SInt):
-        return model.eval(value.term, model_completion=True).as_long()
-    if isinstance(value, SBool):
-        return z3.is_true(model.eval(value.term, model_completion=True))
+def concretise(value: object, model: Term, known: dict[int, object] | None = None) -> object:
+    """Return the plain value that `value` has in a model; containers are converted throughout.
+
+    `known` are the values of terms by identity; a term that stands in many places is asked once.
+    """
+    known = {} if known is None else known
+    if isinstance(value, SInt | SBool):
+        if value.id not in known:
+            plain = model.eval(value.term, model_completion=True)
+            known[value.id] = plain.as_long() if isinstance(value, SInt) else z3.is_true(plain)
+        return known[value.id]
     if isinstance(value, tuple | list | set | frozenset):
-        return type(value)(concretise(part, model) for part in value)
+        return type(value)(concretise(part, model, known) for part in value)
     if isinstance(value, dict):
-        return {concretise(key, model): concretise(part, model) for key, part in value.items()}
+        pairs = value.items()
+        return {concretise(k, model, known): concretise(part, model, known) for k, part in pairs}
     if is_dataclass(value) and not isinstance(value, type):
         parts = {part.name: getattr(value, part.name) for part in fields(value)}
-        return replace(value, **{name: concretise(part, model) for name, part in parts.items()})
+        plain_parts = {name: concretise(part, model, known) for name, part in parts.items()}
+        return replace(value, **plain_parts)
     return value
