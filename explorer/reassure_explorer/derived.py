@@ -15,10 +15,11 @@ traced twice, and on every level a few states are expanded by the plain function
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,14 +28,26 @@ import numpy.typing as npt
 
 from reassure_explorer import kernels
 from reassure_explorer.checkpoint import Checkpoint, Saved, compute_key
-from reassure_explorer.diagrams import LEAF, MISSING, NO, YES, Arrays, Diagrams, NotDeterministic
+from reassure_explorer.diagrams import (
+    I64,
+    LEAF,
+    MISSING,
+    NO,
+    YES,
+    Arrays,
+    Diagrams,
+    NotDeterministic,
+)
 from reassure_explorer.interface import Model, ModelError, Noted
+from reassure_explorer.learners import Learners, Question
 from reassure_explorer.orbits import Comparison, make_tables
 from reassure_explorer.packing import Layout, Words
 from reassure_explorer.result import Budget, ExploreResult, Story, StoryStep, Violation
 from reassure_explorer.runs import (
+    Heap,
     Run,
     StoredLevel,
+    Team,
     Visited,
     as_rows,
     make_run,
@@ -54,6 +67,8 @@ CHUNK: Final = 1024
 CHUNK_LEARNING: Final = 16
 """States expanded at a time: few while there is much to learn, as paths learned come too late for
 the rest of them."""
+CHUNK_TOGETHER: Final = 128
+"""The same where copies of the process learn: enough to share out."""
 CHECKED_PER_LEVEL: Final = 2
 COMPARED_PER_LEVEL: Final = 1024
 """States of a level that are held against the group where there is symmetry."""
@@ -114,7 +129,8 @@ def warm_kernels(words: int) -> float:
     merge_all([run.copy(), run.copy()], words)
     visited = Visited()
     visited.add(sort_unique(run.copy()))
-    visited.subtract_from(run.copy())
+    visited.subtract_from([run.copy()], words)
+    kernels.find_place(as_rows(run), as_rows(run)[0])
     store_level(run).restore()
     return time.perf_counter() - started
 
@@ -164,6 +180,9 @@ class Engine:
         """Levels that were there when an exploration went on."""
         self._actions_before: Counter[str] = Counter()
         self._notes_before: Counter[str] = Counter()
+        self.learners: Learners | None = None
+        self._pool: ThreadPoolExecutor | None = None
+        self._traced = 0
         self._witnesses: list[Words] = []
         """States from which paths were learned since symmetry was last checked."""
         self.hits: npt.NDArray[np.int64] = np.zeros(256, dtype=np.int64)
@@ -203,18 +222,25 @@ class Engine:
         Raises NotDeterministic.
         """
         leaf = self.diagrams.walk(root, words)
-        if leaf != MISSING:
-            return leaf
-        path = self._trace(root, words)
-        leaf = self.diagrams.learn(root, path)
+        return (
+            leaf if leaf != MISSING else self._learn(root, words, self._trace_checked(root, words))
+        )
+
+    def _learn(self, root: int, words: Words, path: Trace) -> int:
         if self.group is not None:
             self._witnesses.append(words)
-        if self.diagrams.paths % TRACED_TWICE == 0 and self._trace(root, words) != path:
+        return self.diagrams.learn(root, path)
+
+    def _trace_checked(self, root: int, words: Words) -> Trace:
+        """Return the path a state takes; now and then it is traced twice, and must be the same."""
+        path = self._trace(root, words)
+        self._traced += 1
+        if self._traced % TRACED_TWICE == 0 and self._trace(root, words) != path:
             raise NotDeterministic(
                 f"model {self.model.name}: {self.diagrams.names[root]} did not do the same when it "
                 "was run twice on one state"
             )
-        return leaf
+        return path
 
     # Expanding -------------------------------------------------------------------------------
 
@@ -227,10 +253,11 @@ class Engine:
         count = len(self.instances)
         out = make_run(words, max(BUFFER_STATES, 4 * CHUNK * count))
         misses = np.empty((CHUNK * count, 2), dtype=np.int64)
-        chunk = CHUNK_LEARNING
+        learning = CHUNK_LEARNING if self.learners is None else CHUNK_TOGETHER
+        chunk = learning
         d = self._get_arrays(alone=alone)
         hits = np.zeros(len(d.clear), dtype=np.int64)
-        runs = Visited()
+        runs = Heap()
         # Two threads that wrote to one table could each see half of a state of several words.
         recent = self.recent if alone else self.recent.copy()
         start = filled = taken = 0
@@ -243,7 +270,7 @@ class Engine:
                 states, start, chunk, d.roots[:count], d.children, d.clear, d.put,
                 recent, out[filled:], misses[: chunk * count], hits,
             )  # fmt: skip
-            chunk = CHUNK_LEARNING if missed else min(2 * chunk, CHUNK)
+            chunk = learning if missed else min(2 * chunk, CHUNK)
             filled += written
             taken += steps
             if missed:
@@ -254,7 +281,7 @@ class Engine:
                     filled += len(extra)
             if filled + 2 * CHUNK * count > len(out) or start == len(states):
                 kernels.represent(as_rows(out[:filled]), self.tables)
-                runs.add_any(sort_unique(out[:filled]))
+                runs.add(sort_unique(out[:filled]))
                 filled = 0
                 if self._is_too_late():
                     break
@@ -280,9 +307,10 @@ class Engine:
     ) -> Run:
         """Return the successors of states whose paths the kernel did not know."""
         made: list[Words] = []
+        asked = [(root, tuple(rows[i].tolist())) for i, root in misses.tolist()]
         with self._lock:
-            for i, root in misses.tolist():
-                words = tuple(rows[i].tolist())
+            self.learn_together(asked)
+            for root, words in asked:
                 leaf = self.find_leaf(root, words)
                 if leaf == LEAF - NO:
                     continue
@@ -295,6 +323,15 @@ class Engine:
                     self._add_hits(late)
         return np.array(made, dtype=np.uint64).reshape(len(made), self.layout.words)
 
+    def learn_together(self, asked: Sequence[Question]) -> None:
+        """Let the copies of the process, if any, trace what is not known, and learn it here."""
+        if self.learners is None:
+            return
+        unknown = [(r, words) for r, words in asked if self.diagrams.walk(r, words) == MISSING]
+        for (root, words), path in zip(unknown, self.learners.trace(unknown), strict=True):
+            if self.diagrams.walk(root, words) == MISSING:
+                self._learn(root, words, path)
+
     def _is_too_late(self) -> bool:
         seconds = self._budget.seconds
         if seconds is not None and time.perf_counter() - self._started > seconds:
@@ -305,17 +342,36 @@ class Engine:
     def _next_level(self, frontier: Run) -> Run:
         """Return the states one step away that were never seen before."""
         learned, self._learned = self.diagrams.paths - self._learned, self.diagrams.paths
-        many = len(frontier) >= max(PARALLEL_FROM, STATES_PER_PATH * learned)
-        if self.threads > 1 and many:
-            parts = np.array_split(frontier, 4 * self.threads)
-            expand = partial(self.expand, alone=False)
-            with ThreadPoolExecutor(self.threads) as pool:
-                runs = [run for made in pool.map(expand, parts) for run in made]
+        team = self.visited.team = self._find_team(len(frontier))
+        if team.parts > 1 and len(frontier) >= STATES_PER_PATH * learned:
+            parts = np.array_split(frontier, team.parts)
+            made = team.run([partial(self.expand, part, alone=False) for part in parts])
+            runs = [run for some in made for run in some]
         else:
             runs = self.expand(frontier)
         pending = sum(run.nbytes for run in runs)
         self._peak_bytes = max(self._peak_bytes, self.bytes + pending)
-        return self.visited.subtract_from(merge_all(runs, self.layout.words))
+        return self.visited.subtract_from(runs, self.layout.words)
+
+    def _find_team(self, states: int) -> Team:
+        """Return who works on a level of so many states: threads where it is worth it.
+
+        Copies of the process that learn are made before there are other threads.
+        """
+        if self.threads == 1 or states < PARALLEL_FROM:
+            return Team()
+        if self._pool is None:
+            if Learners.can_be_made():
+                self.learners = Learners(self._trace_checked, self.threads)
+            self._pool = ThreadPoolExecutor(self.threads)
+        return Team(self._pool, self.threads)
+
+    def _close(self) -> None:
+        if self.learners is not None:
+            self.learners.close()
+        if self._pool is not None:
+            self._pool.shutdown()
+        self.learners, self._pool, self.visited.team = None, None, Team()
 
     @property
     def bytes(self) -> int:
@@ -331,22 +387,38 @@ class Engine:
         pending = [c for c in range(len(self.checks)) if c not in self._found]
         if not pending:
             return
-        rows, d = as_rows(level), self.diagrams
-        roots = np.array([first + c for c in pending], dtype=np.int64)
-        found = np.full(len(pending), -1, dtype=np.int64)
-        misses = np.empty((CHUNK * len(pending), 2), dtype=np.int64)
-        start, chunk = 0, CHUNK_LEARNING
-        while start < len(rows):
-            end = min(start + chunk, len(rows))
-            missed = kernels.judge(level, start, end, roots, d.roots, d.children, found, misses)
-            start, chunk = end, CHUNK_LEARNING if missed else min(2 * chunk, CHUNK)
-            for i, c in misses[:missed].tolist():
-                leaf = self.find_leaf(first + pending[c], tuple(rows[i].tolist()))
+        checks = np.array([first + c for c in pending], dtype=np.int64)
+        team = self.visited.team
+        ends = [len(level) * part // team.parts for part in range(team.parts + 1)]
+        alone = team.parts == 1
+        jobs = [partial(self._judge_part, level, checks, a, b, alone) for a, b in pairwise(ends)]
+        parts = team.run(jobs)
+        for number, c in enumerate(pending):
+            found = [int(part[number]) for part in parts if part[number] >= 0]
+            if found:
+                self._found[c] = (len(self.levels) - 1, tuple(as_rows(level)[min(found)].tolist()))
+
+    def _judge_part(self, level: Run, checks: I64, start: int, end: int, alone: bool) -> I64:
+        """Return the first of some states in which each check is true, -1 where it is in none."""
+        rows, d = as_rows(level), self._get_arrays(alone=alone)
+        found = np.full(len(checks), -1, dtype=np.int64)
+        misses = np.empty((CHUNK * len(checks), 2), dtype=np.int64)
+        chunk = CHUNK_LEARNING
+        while start < end:
+            stop = min(start + chunk, end)
+            missed = kernels.judge(level, start, stop, checks, d.roots, d.children, found, misses)
+            start, chunk = stop, CHUNK_LEARNING if missed else min(2 * chunk, CHUNK)
+            if missed:
+                self._judge_misses(rows, checks, misses[:missed], found)
+                d = self._get_arrays(alone=alone)
+        return found
+
+    def _judge_misses(self, rows: Run, checks: I64, misses: I64, found: I64) -> None:
+        with self._lock:
+            for i, c in misses.tolist():
+                leaf = self.find_leaf(int(checks[c]), tuple(rows[i].tolist()))
                 if leaf == LEAF - YES and (found[c] < 0 or i < found[c]):
                     found[c] = i
-        for c, i in zip(pending, found.tolist(), strict=True):
-            if i >= 0:
-                self._found[c] = (len(self.levels) - 1, tuple(rows[i].tolist()))
 
     def _check_against_plain(self, level: Run) -> None:
         """Expand a few states by the plain functions as well. Raises EngineError."""
@@ -398,7 +470,7 @@ class Engine:
         for before in range(depth - 1, -1, -1):
             level = self.levels[before].restore()
             if before < self._resumed - 1:
-                self._learn(level)
+                self._learn_level(level)
             rows = as_rows(level)
             i, root = kernels.find_source(
                 rows,
@@ -418,7 +490,7 @@ class Engine:
             return undo_permutations(self.group, [self.layout.unpack(orbit) for orbit in orbits])
         return self._retell(words, way[::-1])
 
-    def _learn(self, level: Run) -> None:
+    def _learn_level(self, level: Run) -> None:
         """Learn the paths of a level that was expanded before the exploration was stopped."""
         generated, hits = self.generated, self.hits.copy()
         self.expand(level)
@@ -447,6 +519,14 @@ class Engine:
         progress: Callable[[Progress], None] | None = None,
     ) -> ExploreResult:
         """Explore level by level and report."""
+        try:
+            return self._run(keep_going, budget, progress)
+        finally:
+            self._close()
+
+    def _run(
+        self, keep_going: bool, budget: Budget, progress: Callable[[Progress], None] | None
+    ) -> ExploreResult:
         compiling = self._warm_kernels()
         self._started, self._budget = time.perf_counter(), budget
         frontier = self._resume()

@@ -93,10 +93,10 @@ class Diagrams:
 
     def walk(self, root: int, words: Words) -> int:
         """Return the leaf (`LEAF - n`) that a state comes to, or MISSING."""
-        at = int(self.roots[root])
-        layout, children = self.layout, self.children
+        at, children = self.roots.item(root), self.children
         while at >= 0:
-            at = int(children[(at >> _FIRST) + layout.read_cell(words, self._get_cell(at))])
+            value = words[at >> 16 & 255] >> (at >> 8 & 255) & (1 << (at & 255)) - 1
+            at = children.item((at >> _FIRST) + value)
         return at
 
     def _get_cell(self, node: int) -> int:
@@ -106,7 +106,7 @@ class Diagrams:
         """Add a path and return its leaf. Raises NotDeterministic where it contradicts another."""
         self.paths += 1
         slot = -1
-        at = int(self.roots[root])
+        at = self.roots.item(root)
         for cell, value in path.reads:
             if at == MISSING:
                 at = self._add_node(cell)
@@ -114,7 +114,7 @@ class Diagrams:
             if at < 0 or self._get_cell(at) != cell:
                 raise self._contradiction(root, path)
             slot = (at >> _FIRST) + value
-            at = int(self.children[slot])
+            at = self.children.item(slot)
         leaf = self._find_leaf(root, path)
         if at == MISSING:
             self._link(root, slot, leaf)

@@ -19,6 +19,8 @@ import numpy as np
 
 Array = Any
 """An array whose type numba finds; `runs` and `derived` are the only callers."""
+Number = Any
+"""A whole number: Python's, or of a type of numpy's that stays what it is in machine code."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -58,7 +60,7 @@ def count_words(states: Array) -> int:
 
 
 @compiled
-def get_word(states: Array, i: int, k: int) -> Any:
+def get_word(states: Array, i: Number, k: Number) -> Any:
     """Return word `k` of state `i`."""
     if states.ndim == 1:
         return states[i]
@@ -66,7 +68,7 @@ def get_word(states: Array, i: int, k: int) -> Any:
 
 
 @compiled
-def put_word(states: Array, i: int, k: int, word: Any) -> None:
+def put_word(states: Array, i: Number, k: Number, word: Any) -> None:
     """Write word `k` of state `i`."""
     if states.ndim == 1:
         states[i] = word
@@ -87,8 +89,14 @@ def walk(states: Array, i: int, at: Any, children: Array) -> Any:
 
 @compiled
 def walk_again(
-    states: Array, i: int, root: int, children: Array, before: int, last: int, read: Array
-) -> tuple[int, int]:
+    states: Array,
+    i: Number,
+    root: Number,
+    children: Array,
+    before: Number,
+    last: Number,
+    read: Array,
+) -> tuple[Number, Number]:
     """Do what `walk` does, from a root, unless all that state `last` read there is the same.
 
     Neighbours in a sorted run mostly differ in bits that a rule does not look at. `before` is the
@@ -107,18 +115,25 @@ def walk_again(
     at: Any = np.int64(root)
     while at >= 0:
         node = np.uint64(at)
-        k = 0 if states.ndim == 1 else np.int64((node >> np.uint64(16)) & _BYTE)
+        which = 0 if states.ndim == 1 else np.int64((node >> np.uint64(16)) & _BYTE)
         shift = (node >> np.uint64(8)) & _BYTE
         mask = (_ONE << (node & _BYTE)) - _ONE
-        read[k] |= mask << shift
-        value = (get_word(states, i, k) >> shift) & mask
+        read[which] |= mask << shift
+        value = (get_word(states, i, which) >> shift) & mask
         at = children[np.int64(node >> np.uint64(32)) + np.int64(value)]
     return at, i
 
 
 @compiled
 def write_successor(
-    states: Array, i: int, leaf: int, clear: Array, put: Array, recent: Array, out: Array, at: int
+    states: Array,
+    i: Number,
+    leaf: Number,
+    clear: Array,
+    put: Array,
+    recent: Array,
+    out: Array,
+    at: Number,
 ) -> int:
     """Write the successor of a state to place `at`; answer 0 where it was written lately, else 1.
 
@@ -169,8 +184,8 @@ def expand(
         if written + room > len(out) or missed + room > len(misses):
             break
         for root in range(len(roots)):
-            at = np.int64(-1)
-            last = np.int64(-1)
+            at: Number = np.int64(-1)
+            last: Number = np.int64(-1)
             for i in range(start, end):
                 at, last = walk_again(states, i, roots[root], children, at, last, read)
                 if at < -2:
@@ -204,8 +219,8 @@ def judge(
     missed = 0
     read = np.zeros(count_words(states), dtype=np.uint64)
     for c in range(len(checks)):
-        at = np.int64(-1)
-        last = np.int64(-1)
+        at: Number = np.int64(-1)
+        last: Number = np.int64(-1)
         for i in range(start, end):
             if found[c] >= 0:
                 break
@@ -463,6 +478,20 @@ def compare_rows(left: Array, i: int, right: Array, j: int) -> int:
         if order == 0 and left[i, k] != right[j, k]:
             order = -1 if left[i, k] < right[j, k] else 1
     return order
+
+
+@compiled
+def find_place(run: Array, row: Array) -> int:
+    """Return how many rows of a sorted run are less than a row."""
+    low = 0
+    high = len(run)
+    while low < high:
+        middle = (low + high) >> 1
+        if compare_rows(run, middle, row.reshape(1, -1), 0) < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @compiled

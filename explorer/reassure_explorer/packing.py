@@ -5,12 +5,13 @@ are laid down in the order of the fields, from the most significant bit of the f
 crosses from one word to the next. So neighbours in a sorted run mostly agree in the first fields.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, Final
 
+from reassure_explorer.domains import Reader
 from reassure_explorer.interface import Model
 
 WORD_BITS: Final = 64
@@ -70,6 +71,17 @@ class Layout:
         """Number of bits in use."""
         return sum(cell.width for cell in self.cells)
 
+    @cached_property
+    def places(self) -> tuple[tuple[int, int, int], ...]:
+        """Word, shift and mask of each cell."""
+        return tuple((cell.word, cell.shift, (1 << cell.width) - 1) for cell in self.cells)
+
+    @cached_property
+    def readers(self) -> dict[str, tuple[Callable[[Reader, int], Any], int]]:
+        """For each field how it is read, and the number of its first cell."""
+        fields = self.model.fields
+        return {name: (domain.read, self.first[name]) for name, domain in fields.items()}
+
     def pack(self, state: Any, whence: str = "a state") -> Words:
         """Return the packed form of a plain state. Raises RangeError."""
         self.model.check_range(state, whence)
@@ -82,8 +94,8 @@ class Layout:
 
     def read_cell(self, words: Words, number: int) -> int:
         """Return the value of one cell."""
-        cell = self.cells[number]
-        return words[cell.word] >> cell.shift & (1 << cell.width) - 1
+        word, shift, mask = self.places[number]
+        return words[word] >> shift & mask
 
     def write(self, words: Words, values: Mapping[int, int]) -> Words:
         """Return a packed state with other values in some cells."""

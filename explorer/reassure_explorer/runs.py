@@ -6,9 +6,12 @@ next, so that each state is copied only a few times. Levels are kept besides, as
 that is possible, to tell stories from.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from itertools import accumulate, pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +19,7 @@ import numpy.typing as npt
 from reassure_explorer import kernels
 
 Run = npt.NDArray[np.uint64]
+Result = TypeVar("Result")
 
 
 def make_run(words: int, size: int) -> Run:
@@ -35,6 +39,25 @@ def sort_unique(states: Run) -> Run:
         return states[: kernels.unique_word(states)].copy()
     kernels.sort_rows(states, np.empty_like(states))
     return states[: kernels.unique_row(states)].copy()
+
+
+class Team:
+    """Those who work side by side: one, or the threads of a pool."""
+
+    def __init__(self, pool: ThreadPoolExecutor | None = None, threads: int = 1) -> None:
+        self._pool = pool
+        self.parts = 1 if pool is None else 4 * threads
+        """Into how many parts large work is cut."""
+
+    def run(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
+        """Return what the jobs answer, in their order."""
+        if self._pool is None:
+            return [job() for job in jobs]
+        return list(self._pool.map(_do, jobs))
+
+
+def _do(job: Callable[[], Result]) -> Result:
+    return job()
 
 
 Allocate = Callable[[tuple[int, ...]], Run]
@@ -73,37 +96,91 @@ def merge_all(runs: list[Run], words: int) -> Run:
     return runs.pop()
 
 
+def cut_runs(runs: list[Run], parts: int) -> list[list[Run]]:
+    """Cut all runs at the same states into so many parts of about the same size.
+
+    Each part holds a piece of every run; pieces share memory with the runs.
+    """
+    longest = as_rows(max(runs, key=len))
+    if len(longest) == 0:
+        return [runs]
+    cuts = [longest[len(longest) * part // parts] for part in range(1, parts)]
+    places = [
+        [0, *(int(kernels.find_place(as_rows(run), cut)) for cut in cuts), len(run)] for run in runs
+    ]
+    return [
+        [run[at[part] : at[part + 1]] for run, at in zip(runs, places, strict=True)]
+        for part in range(parts)
+    ]
+
+
+def join_disjoint(runs: list[Run], allocate: Allocate, team: Team) -> Run:
+    """Return the union of two runs that have no state in common."""
+    out = allocate((len(runs[0]) + len(runs[1]), *runs[0].shape[1:]))
+    parts = cut_runs(runs, team.parts)
+    ends = [0, *accumulate(len(left) + len(right) for left, right in parts)]
+    kernel = kernels.merge_word if out.ndim == 1 else kernels.merge_row
+    jobs = [
+        partial(kernel, left, right, out[start:end])
+        for (left, right), (start, end) in zip(parts, pairwise(ends), strict=True)
+    ]
+    team.run(jobs)
+    return out
+
+
 @dataclass(slots=True)
 class Visited:
     """The states seen so far."""
 
     runs: list[Run] = field(default_factory=list)
     allocate: Allocate = _allocate
+    team: Team = field(default_factory=Team)
 
-    def subtract_from(self, run: Run) -> Run:
-        """Return what of a run has not been seen; the run is used up."""
-        size = len(run)
-        for known in reversed(self.runs):
-            run = subtract(run, known)
-        return run if len(run) == size else run.copy()
+    def subtract_from(self, runs: list[Run], words: int) -> Run:
+        """Return what of some runs has not been seen; the runs are used up."""
+        if not runs:
+            return make_run(words, 0)
+        count = len(runs)
+
+        def subtract_part(pieces: list[Run]) -> Run:
+            run = merge_all(pieces[:count], words)
+            for known in reversed(pieces[count:]):
+                run = subtract(run, known)
+            return run
+
+        jobs = [
+            partial(subtract_part, part) for part in cut_runs(runs + self.runs, self.team.parts)
+        ]
+        return np.concatenate(self.team.run(jobs))
 
     def add(self, run: Run) -> None:
         """Take in a run of states that have not been seen."""
-        self.add_any(run)
-
-    def add_any(self, run: Run) -> None:
-        """Take in a run some of whose states may be there already."""
         if len(run) == 0:
             return
         self.runs.append(run)
         while len(self.runs) > 1 and len(self.runs[-2]) < 2 * len(self.runs[-1]):
-            last = self.runs.pop()
-            self.runs.append(merge(self.runs.pop(), last, self.allocate))
+            self.runs[-2:] = [join_disjoint(self.runs[-2:], self.allocate, self.team)]
 
     @property
     def bytes(self) -> int:
         """Memory in use, not counting mapped files."""
         return sum(run.nbytes for run in self.runs if not isinstance(run, np.memmap))
+
+
+@dataclass(slots=True)
+class Heap:
+    """Runs that may have states in common, joined as they come."""
+
+    runs: list[Run] = field(default_factory=list)
+
+    def add(self, run: Run) -> None:
+        """Take in a run."""
+        if len(run) == 0:
+            return
+        self.runs.append(run)
+        while len(self.runs) > 1 and len(self.runs[-2]) < 2 * len(self.runs[-1]):
+            last = self.runs.pop()
+            self.runs.append(merge(self.runs.pop(), last))
 
 
 @dataclass(frozen=True, slots=True)

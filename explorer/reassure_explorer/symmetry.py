@@ -292,8 +292,10 @@ def make_check_error(permutation: Permutation, name: str, state: Any) -> NotSymm
 def undo_permutations(group: Group, representatives: list[Any]) -> Story:
     """Return a story of the model itself that goes through these orbits, one step for each.
 
+    Any state stands for its orbit: engines that pack states differently choose different ones.
     Raises NotSymmetric where a step cannot be found.
     """
+    representatives = [group.represent(state) for state in representatives]
     firsts = group.model.initial_states
     state = initial = next(s for s in firsts if group.represent(s) == representatives[0])
     steps: list[StoryStep] = []

@@ -29,18 +29,18 @@ class Trace:
 class Recorder:
     """Reads cells of one packed state, and remembers which in what order."""
 
-    __slots__ = ("_layout", "_words", "reads")
+    __slots__ = ("_places", "_words", "reads")
 
     def __init__(self, layout: Layout, words: Words) -> None:
-        self._layout, self._words = layout, words
+        self._places, self._words = layout.places, words
         self.reads: dict[int, int] = {}
 
     def read(self, cell: int) -> int:
         """Return the value of the cell."""
         value = self.reads.get(cell)
         if value is None:
-            value = self._layout.read_cell(self._words, cell)
-            self.reads[cell] = value
+            word, shift, mask = self._places[cell]
+            value = self.reads[cell] = self._words[word] >> shift & mask
         return value
 
 
@@ -55,10 +55,12 @@ class TracedState:
     def __getattr__(self, name: str) -> Any:
         if name in self._changes:
             return self._changes[name]
-        domain = self._layout.model.fields.get(name)
-        if domain is None:
-            raise AttributeError(f"model {self._layout.model.name} has no field {name!r}")
-        return domain.read(self._recorder, self._layout.first[name])
+        try:
+            read, first = self._layout.readers[name]
+        except KeyError:
+            model = self._layout.model.name
+            raise AttributeError(f"model {model} has no field {name!r}") from None
+        return read(self._recorder, first)
 
     def __eq__(self, other: object) -> bool:
         raise ModelError(

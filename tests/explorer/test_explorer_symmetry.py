@@ -162,7 +162,7 @@ def replay(model: Model, story: Story) -> None:
         assert state == step.state
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(models())
 def test_random_symmetric_models_are_explored_alike(model: Model) -> None:
     """Both engines find the orbits of the states that are reachable without symmetry."""
@@ -206,7 +206,8 @@ def test_tables_rename_as_the_plain_permutation_does(data: st.DataObject) -> Non
         image = tuple(kernels.permute(rows, engine.tables, number)[0].tolist())
         assert image == engine.layout.pack(permutation.apply(state))
     kernels.represent(rows, engine.tables)
-    assert tuple(rows[0].tolist()) == engine.layout.pack(group.represent(state))
+    images = [engine.layout.pack(permutation.apply(state)) for permutation in group.permutations]
+    assert tuple(rows[0].tolist()) == min(images)
 
 
 @pytest.mark.parametrize(

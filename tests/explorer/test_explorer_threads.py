@@ -1,0 +1,88 @@
+"""Several threads, and copies of the process that learn, answer as one does."""
+
+import multiprocessing
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from reassure_explorer import learners, runs
+from reassure_explorer.derived import explore_derived
+from reassure_explorer.explore import get_model
+from reassure_explorer.interface import Action, Int, Model, RangeError
+from reassure_explorer.result import ExploreResult
+
+
+def summarise(result: ExploreResult) -> dict[str, Any]:
+    """Return all that must not depend on the number of threads."""
+    return {
+        "levels": result.levels,
+        "generated": result.generated,
+        "broken": {v.invariant: len(v.story.steps) for v in result.violations},
+        "goals": result.goals,
+        "actions": result.actions,
+        "notes": result.notes,
+    }
+
+
+@pytest.mark.parametrize("states_per_path", [0, 1_000_000])
+@pytest.mark.parametrize("symmetry", [False, True])
+def test_copies_that_learn_answer_as_one_process(
+    monkeypatch: pytest.MonkeyPatch, states_per_path: int, symmetry: bool
+) -> None:
+    """Split into threads or not, what copies of the process traced leads to the same states."""
+    monkeypatch.setattr("reassure_explorer.derived.PARALLEL_FROM", 16)
+    monkeypatch.setattr("reassure_explorer.derived.STATES_PER_PATH", states_per_path)
+    asked: list[int] = []
+    trace = learners.Learners.trace
+
+    def count(self: learners.Learners, questions: Any) -> Any:
+        asked.append(len(questions))
+        return trace(self, questions)
+
+    monkeypatch.setattr(learners.Learners, "trace", count)
+    _, model = get_model("logs", "kafka-4485")
+    one = explore_derived(model, keep_going=True, symmetry=symmetry)
+    two = explore_derived(model, keep_going=True, threads=2, symmetry=symmetry)
+    assert summarise(one) == summarise(two)
+    assert max(asked) >= 8
+    assert multiprocessing.active_children() == []
+
+
+def make_grid(limit: int) -> Model:
+    """Three counters, one of which leaves its range in the end."""
+
+    def count(state: Any, name: str) -> Any:
+        return state.replace(**{name: getattr(state, name) + 1})
+
+    names = ("a", "b", "c")
+    fields = dict.fromkeys(names, Int(0, limit))
+    return Model("grid", fields, (dict.fromkeys(names, 0),), (Action("count", count, names),))
+
+
+def test_error_in_a_copy_is_raised_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value out of range that a copy of the process comes upon is told as ever."""
+    monkeypatch.setattr("reassure_explorer.derived.PARALLEL_FROM", 2)
+    monkeypatch.setattr("reassure_explorer.learners._WORTH_SHARING", 1)
+    with pytest.raises(RangeError, match=r"field [abc]: 4 is not a whole number from 0 to 3"):
+        explore_derived(make_grid(3), threads=2)
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize("words", [1, 2])
+def test_runs_cut_at_the_same_states_lose_nothing(words: int) -> None:
+    """Parts hold every state once, and no part reaches into the next."""
+    numbers = [range(0, 400, 3), range(0, 400, 7), range(5, 9)]
+    made = []
+    for values in numbers:
+        run = runs.make_run(words, len(values))
+        rows = runs.as_rows(run)
+        for k in range(words):
+            rows[:, k] = list(values) if k == words - 1 else [v // 50 for v in values]
+        made.append(run)
+    parts = runs.cut_runs(made, 5)
+    for at, values in enumerate(numbers):
+        pieces = [runs.as_rows(part[at])[:, -1].tolist() for part in parts]
+        assert [v for piece in pieces for v in piece] == list(values)
+    ends = [[v for run in part for v in runs.as_rows(run)[:, -1].tolist()] for part in parts]
+    assert all(max(a) < min(b) for a, b in pairwise(ends))
