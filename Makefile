@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help env check test lint format docs lock clean
+.PHONY: help env check test browser lint format docs lock clean
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,16 @@ check: env ## run the gate: proofs and conformance of the bundled controller
 
 test: env ## run the tests
 	$(BIN)/python -m pytest -q
+
+browser: ## install the browser that tests open the explorer's page in, where that is allowed
+	@if command -v chromium chromium-browser google-chrome >/dev/null; then exit 0; fi; \
+	if ! command -v apt-get >/dev/null; then why="there is no apt-get"; \
+	elif [ "$$(id -u)" != 0 ]; then why="only root may install packages"; \
+	elif apt-get -q update >/dev/null 2>&1 && \
+	  DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends chromium \
+	    >/dev/null 2>&1; then exit 0; \
+	else why="apt-get could not get chromium"; fi; \
+	echo "no browser: $$why; the tests that need one are skipped"
 
 lint: env ## check style, types and the direction of imports
 	$(BIN)/ruff check .

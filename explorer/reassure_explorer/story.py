@@ -10,7 +10,10 @@ from html import escape
 from typing import Any, Final
 
 from reassure_explorer.result import Story, StoryStep
+from reassure_model.replication import Verb
 
+_OF_BROKERS: Final = ("die", "return", *(verb.value for verb in Verb))
+"""Actions whose parameter is the broker that acts."""
 _ROW: Final = 34
 _COLUMN: Final = 110
 
@@ -92,17 +95,16 @@ def make_itf(story: Story, source: str = "") -> str:
 
 
 def name_actor(step: StoryStep) -> str:
-    """Return who acts in a step of the reference model; the action's name in any other model."""
+    """Return who acts in a step of the reference models; the action's name in any other model."""
     match step.action:
-        case "submit":
+        case "submit" | "command" | "interrupt" | "observe" | "alter" | "write" | "delete" | "ask":
             return "client"
         case "controller" | "failover":
             return "controller"
-        case "die" | "return":
-            return f"broker {step.parameter}"
         case "join" | "leave":
-            return f"broker {step.parameter[1]}"
-    return step.action
+            who = step.parameter[1] if isinstance(step.parameter, tuple) else step.parameter
+            return f"broker {who}"
+    return f"broker {step.parameter}" if step.action in _OF_BROKERS else step.action
 
 
 def draw_story(
