@@ -1159,6 +1159,22 @@ _SHIPPED: Final = (
         "and the request in three transactions; with the first made by hand and nobody in office, "
         "the next controller made the other two.",
     ),
+    Finding(
+        "zk-9",
+        "A change of the target deletes the last copy",
+        KIP_455,
+        (
+            "shipped.isr.without-deleted",
+            "shipped.assigned.holds-committed",
+            "shipped.change.unneeded-stopped",
+        ),
+        (),
+        _KAFKA_ZK,
+        "[1] -> [3], 3 joins, 1 dies and 3 leads; change to [2]: 3 is stopped and deleted",
+        "As zk-1, with no cancel: whatever asks for another target, a call or the old znode, "
+        "stops the added replicas that it does not name, the only one in sync among them.",
+        "scenario counterexamples/story-change-keeps-last-copy",
+    ),
 )
 
 FINDINGS: Final = (
