@@ -555,6 +555,7 @@ OWED: Final = Subject(
     _owed_shapes,
     bounded=_CUT,
     hashable=True,
+    weight=2,
     under=lambda readings: partial(take_owed, readings=readings),
 )
 """The next write that the controller owes, put to the rules."""
@@ -565,6 +566,7 @@ PLAN: Final = Subject(
     _plan_shapes,
     bounded=_CUT,
     hashable=True,
+    weight=4,
     under=lambda readings: partial(carry_out, readings=readings),
 )
 """All that the controller owes, carried out."""
@@ -575,6 +577,7 @@ RESUMED: Final = Subject(
     _cut_shapes,
     bounded=_CUT,
     hashable=True,
+    weight=10,
     under=lambda readings: partial(crash_and_resume, readings=readings),
 )
 """The plan cut at each point and resumed by another controller."""
@@ -585,6 +588,7 @@ CAUGHT_UP: Final = Subject(
     _in_flight_shapes,
     bounded=_BOUNDED,
     hashable=True,
+    weight=3,
     under=lambda readings: partial(catch_up, readings=readings),
 )
 """What becomes of a reassignment once its whole target is in sync."""

@@ -115,6 +115,7 @@ def prove_all(
         for group in group_theorems(theorems)
         for task in make_tasks(group, replication_factor, timeout_s)
     ]
+    tasks.sort(key=estimate_cost, reverse=True)
     records = run_tasks(tasks, processes, progress)
     return [_summarise(theorem, tasks, records, replication_factor) for theorem in theorems]
 
@@ -132,6 +133,17 @@ def make_tasks(
     if without or group[0].expected == "refuted":
         return [Task(names, tuple(places), replication_factor, seconds, tuple(without))]
     return [Task(names, (place,), replication_factor, seconds) for place in reversed(places)]
+
+
+def estimate_cost(task: Task) -> int:
+    """Return how costly a task is beside others; what is begun last should be short.
+
+    The longest shape of it counts, by the lengths of its lists and the weight of its subject.
+    """
+    (theorem,) = get_theorems(task.theorems[:1])
+    shapes = theorem.shapes(task.replication_factor)
+    lengths = (sum(p.length or 0 for p in shapes[place].values()) for place in task.shapes)
+    return theorem.subject.weight * max(lengths, default=0)
 
 
 def run_tasks(

@@ -78,6 +78,8 @@ class Subject:
     """What is bounded, in words, with `{}` for the bound."""
     hashable: bool = False
     """Whether the code may put values in sets, see `reassure_proofs.symex.Engine.hashable`."""
+    weight: int = 1
+    """How much a shape costs beside those of other subjects; the costliest are begun first."""
     under: Callable[[Readings], Function] | None = None
     """The same code under other readings than the profile's, None where it takes none."""
     tell: Callable[[Values], Telling] | None = None

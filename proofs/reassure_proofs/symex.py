@@ -379,7 +379,7 @@ def _operator(
         if left is right and reflexive is not None:
             return _constant_truth(self.engine, reflexive)
         key = (build, left.id, right.id)
-        found = made.get(key)
+        found: Any = made.get(key)
         if found is None:
             kind = SInt if result == "SInt" else SBool
             found = made[key] = kind(self.engine, build(left.term, right.term))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import z3
 
-from reassure_proofs.runner import prove_all, summarise_records
+from reassure_proofs.runner import estimate_cost, make_tasks, prove_all, summarise_records
 from reassure_proofs.smt import make_scripts, write_scripts
 from reassure_proofs.tasks import Task, run_task
 from reassure_proofs.theorems import get_theorems
@@ -50,6 +50,19 @@ def test_two_processes_give_the_verdicts_of_one() -> None:
         (r.verdict, r.paths, r.counterexample) for r in two
     ]
     assert calls == [(i + 1, len(calls)) for i in range(len(calls))]
+
+
+def test_costly_tasks_are_begun_first() -> None:
+    """A plan cut everywhere is begun before a single step, and long lists before short ones."""
+    names = ("failover-ends-alike", "step-keeps-top", "drop-leader-kept")
+    costs = [
+        estimate_cost(task)
+        for name in names
+        for task in make_tasks(get_theorems([name]), 2, 30.0)[:1]
+    ]
+    assert costs == sorted(costs, reverse=True)
+    tasks = make_tasks(get_theorems(["drop-leader-kept"]), 2, 30.0)
+    assert estimate_cost(tasks[0]) > estimate_cost(tasks[-1])
 
 
 def test_worker_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
