@@ -180,6 +180,9 @@ _PREDICATE: Final = "Say so when "
 """How the docstring of a function begins that answers why something that must never be is."""
 _COLUMNS: Final = ("model", "judge", "proof", "scenario", "story", "fault", "test")
 _UP: Final = ".."
+_SHORT: Final = 40
+"""A sentence of fewer characters says little by itself."""
+_STORIES: Final = "../../spec/reassure_spec/scenarios"
 _MOVES: Final = ("kafka-42", "requests", "shipped")
 _STEPS: Final = " One move [step by step](../figures/worked-moves.md)."
 
@@ -198,10 +201,10 @@ def _link_clause(clause_id: str) -> str:
     return _link(f"`{clause_id}`", "clauses.md", clause_id)
 
 
-def _first_sentence(lines: Sequence[str]) -> str:
-    """Return the first sentence, without the dot that ends it."""
-    text = " ".join(lines)
-    return re.split(r"(?<=[a-z0-9\])])\.(?:\s|$)", text, maxsplit=1)[0]
+def _shorten(lines: Sequence[str]) -> str:
+    """Return the first sentence, with the next where it is short, without the last dot."""
+    first, *others = re.split(r"(?<=[a-z0-9\])])\.(?:\s|$)", " ".join(lines))
+    return f"{first}. {others[0]}" if len(first) < _SHORT and any(others) else first
 
 
 @cache
@@ -344,7 +347,13 @@ def _scenario_table(system: System) -> Iterator[str]:
     yield from ("## Scenarios", "")
     yield from _table(
         ("scenario", "what it shows"),
-        ((f"`{each.area}/{each.name}`", _first_sentence(each.why)) for each in own),
+        (
+            (
+                f"[`{each.area}/{each.name}`]({_STORIES}/{each.area}/{each.name}.txt)",
+                _shorten(each.why),
+            )
+            for each in own
+        ),
     )
     if others:
         yield from ("", f"About its clauses as well: {', '.join(others)}.")

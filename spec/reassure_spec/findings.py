@@ -292,7 +292,8 @@ _HYPOTHESES: Final = (
         _KIP_236,
         "A=[1,2] I=[2] L=1 top=1 m=1: drop {2}, nobody is left in sync",
         "Silent in the text. Without it the leader takes a place among the kept that no in-sync "
-        "replica has.",
+        "replica has. A leader that is not even assigned takes one as well: A=[1] I=[] L=2 top=1 "
+        "drops {1}, and nothing is left.",
         "scenario drop/leader-out-of-sync",
     ),
     Finding(
