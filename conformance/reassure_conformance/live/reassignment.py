@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 from reassure_conformance.adapter import Reply
 from reassure_conformance.live.stage import Done, NotLive, Stage
 from reassure_conformance.scenarios import Scenario
-from reassure_conformance.steps import BadStep, parse_partition
+from reassure_conformance.steps import BadStep, format_partition, parse_partition
 from reassure_conformance.worlds import (
     Arguments,
     ScenarioError,
@@ -52,15 +52,15 @@ class LiveReassignmentWorld(ReassignmentWorld):
 
     name: ClassVar[str] = "reassignment (live)"
 
-    def __init__(self, stage: Stage, hosts: str, readings: Readings, arguments: Arguments) -> None:
-        super().__init__("", readings, arguments)
+    def __init__(
+        self, stage: Stage, profile: str, readings: Readings, arguments: Arguments
+    ) -> None:
+        super().__init__(profile, readings, arguments)
         self.stage: Final = stage
-        self.raises: dict[PartitionKey, int] = {}
-        """How often a leader epoch was raised though nobody owed that, by partition."""
         self._minimum = self._empty.min_insync_replicas
         self._keys: dict[str, PartitionKey] = {}
         dead = sorted(self._empty.known - self._empty.live)
-        stage.begin(hosts, tuple(sorted(self._empty.live)), dead)
+        stage.begin(tuple(sorted(self._empty.live)), dead)
         self._look()
 
     def run(self, command: str, arguments: Arguments) -> str:
@@ -69,10 +69,6 @@ class LiveReassignmentWorld(ReassignmentWorld):
             return super().run(command, arguments)
         except ScenarioError as error:
             return f"cannot: {error}"
-
-    def count_raises(self) -> dict[str, int]:
-        """Return how often a leader epoch was raised though nobody owed that, by partition."""
-        return {name: self.raises[key] for name, key in self._keys.items() if key in self.raises}
 
     # -- from ZooKeeper to what is shown
 
@@ -93,8 +89,11 @@ class LiveReassignmentWorld(ReassignmentWorld):
             self._systems[name] = replace(self._empty, partition=partition)
             self._identities[name] = self.stage.read_identity(key)
 
+    def _count_raises(self, key: PartitionKey) -> int:
+        return self.stage.raises[format_partition(key)]
+
     def _lower_state(self, key: PartitionKey, state: LeaderAndIsr) -> LeaderAndIsr:
-        return replace(state, leader_epoch=state.leader_epoch - self.raises.get(key, 0))
+        return replace(state, leader_epoch=state.leader_epoch - self._count_raises(key))
 
     def _lower(self, key: PartitionKey, partition: Partition) -> Partition:
         """Return the partition with its epoch less the raises that nobody owed."""
@@ -191,7 +190,7 @@ class LiveReassignmentWorld(ReassignmentWorld):
         name, _ = self._get(arguments)
         key = parse_key(name)
         if isinstance(write, WriteState | CreateState | ChangeIsr):
-            epoch = write.state.leader_epoch + self.raises.get(key, 0)
+            epoch = write.state.leader_epoch + self._count_raises(key)
             write = replace(write, state=replace(write.state, leader_epoch=epoch))
         broken = self.stage.forge(key, write)
         self._look()
@@ -207,7 +206,7 @@ class LiveReassignmentWorld(ReassignmentWorld):
         lines = []
         for one in done:
             if one.is_spare_raise:
-                self.raises[one.key] = self.raises.get(one.key, 0) + 1
+                self.stage.raises[format_partition(one.key)] += 1
                 continue
             name, text = names.get(one.key, "?"), self._format_done(one)
             lines.append((name, f"{name}: {text}" if len(self._systems) > 1 else text))

@@ -1,6 +1,7 @@
 """Runs live scenarios one after another on one ZooKeeper server."""
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -11,10 +12,15 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from reassure_conformance.bundled import Bundled, find_unsupported
 from reassure_conformance.harness import ServerGone
-from reassure_conformance.live.reassignment import LiveReassignmentWorld, find_reason
+from reassure_conformance.live import reassignment, tables, znodes
+from reassure_conformance.live.reassignment import LiveReassignmentWorld
 from reassure_conformance.live.stage import LiveAdapter, NotLive, Stage
+from reassure_conformance.live.tables import LiveTablesWorld
+from reassure_conformance.live.znodes import LiveZnodesWorld
 from reassure_conformance.scenarios import Scenario, World, compare, run_scenario
+from reassure_conformance.worlds import Arguments
 from reassure_judge.verdicts import Violation
+from reassure_spec.readings import Readings
 from reassure_zookeeper.server import Server
 from reassure_zookeeper.txnlog import LogFollower
 
@@ -26,16 +32,32 @@ WITHOUT_COUNTERPART: Final[Mapping[str, str]] = MappingProxyType(
         "kip-455": "this controller has KIP-236's records, not KIP-455's lists",
         "legacy": "this controller does not watch the older znode",
         "replication": "brokers of this controller keep no logs",
-        "tables": "a table or a rule by itself; there is nothing to carry out",
-        "znodes": "contents by themselves; there is nothing to carry out",
     }
 )
 """Worlds that are not told live, each with the reason."""
 
-LIVE_WORLDS: Final[Mapping[str, Callable[[Scenario], str]]] = MappingProxyType(
-    {"reassignment": find_reason}
+Make = Callable[[Callable[[], Stage], str, Readings, Arguments], World]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveWorld:
+    """A world that is told live."""
+
+    make: Make
+    """Makes it, of what makes a stage, the profile, the readings and the world's arguments."""
+    find_reason: Callable[[Scenario], str]
+    """Says why a scenario of it is not told."""
+
+
+LIVE_WORLDS: Final[Mapping[str, LiveWorld]] = MappingProxyType(
+    {
+        "reassignment": LiveWorld(
+            lambda make, *rules: LiveReassignmentWorld(make(), *rules), reassignment.find_reason
+        ),
+        "tables": LiveWorld(LiveTablesWorld, tables.find_reason),
+        "znodes": LiveWorld(LiveZnodesWorld, znodes.find_reason),
+    }
 )
-"""Worlds that are told live; what each answers says why a scenario of it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +99,7 @@ def find_reason_to_skip(scenario: Scenario) -> str:
     unsupported = find_unsupported(scenario.readings)
     if unsupported:
         return unsupported
-    return LIVE_WORLDS[scenario.world](scenario)
+    return LIVE_WORLDS[scenario.world].find_reason(scenario)
 
 
 class LiveServer:
@@ -148,42 +170,50 @@ class LiveServer:
         reason = find_reason_to_skip(scenario)
         if reason:
             return LiveOutcome(scenario, reason)
-        self._told += 1
-        chroot = f"{self._prefix}-{self._told:05d}"
-        stage = Stage(
-            self._client,
-            self._follower,
-            self._get_adapter(scenario),
-            chroot,
-            scenario.readings,
-        )
-        made: list[LiveReassignmentWorld] = []
+        stages: list[Stage] = []
+
+        def make_stage() -> Stage:
+            if stages:
+                stages[-1].end()
+            stages.append(self._make_stage(scenario))
+            return stages[-1]
+
+        arguments = dict(scenario.blocks[0].arguments)
+        arguments.pop(scenario.world, None)
+        make = LIVE_WORLDS[scenario.world].make
         skipped = detail = ""
         found: tuple[tuple[str, ...], ...] = ()
-
-        def make(_: Scenario) -> World:
-            arguments = dict(scenario.blocks[0].arguments)
-            arguments.pop(scenario.world, None)
-            world = LiveReassignmentWorld(stage, self._server.hosts, scenario.readings, arguments)
-            made.append(world)
-            return world
-
         try:
-            found = run_scenario(scenario, make)
+            found = run_scenario(
+                scenario, lambda s: make(make_stage, s.profile, s.readings, arguments)
+            )
         except NotLive as stop:
             skipped, detail = stop.reason, stop.detail
-            stage.work(None)  # what it does from here on is judged all the same
+            if stages:
+                stages[-1].work(None)  # what it does from here on is judged all the same
         finally:
-            stage.end()
+            if stages:
+                stages[-1].end()
         return LiveOutcome(
             scenario,
             skipped,
             detail,
             found=found,
             difference="" if skipped else compare(scenario, found),
-            violations=stage.violations,
-            transactions=stage.transactions,
-            raises=made[0].count_raises(),
+            violations=tuple(violation for stage in stages for violation in stage.violations),
+            transactions=sum(stage.transactions for stage in stages),
+            raises=dict(sum((stage.raises for stage in stages), Counter())),
+        )
+
+    def _make_stage(self, scenario: Scenario) -> Stage:
+        self._told += 1
+        return Stage(
+            self._client,
+            self._server.hosts,
+            self._follower,
+            self._get_adapter(scenario),
+            f"{self._prefix}-{self._told:05d}",
+            scenario.readings,
         )
 
 

@@ -5,6 +5,7 @@ controller becomes a `Done`, which says besides whether the model owed that writ
 """
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
@@ -102,6 +103,7 @@ class Stage:
     def __init__(
         self,
         client: KazooClient,
+        hosts: str,
         follower: LogFollower,
         adapter: LiveAdapter,
         chroot: str,
@@ -110,8 +112,13 @@ class Stage:
         self.chroot = chroot
         self.transactions = 0
         """How many the log shows of this cluster."""
+        self.observed: list[Observation] = []
+        """What the log shows, in order."""
+        self.raises: Counter[str] = Counter()
+        """How often a leader epoch was raised though nobody owed that, by partition."""
         self._readings = readings
         self._client = client
+        self._hosts = hosts
         self._follower = follower
         self._adapter = adapter
         self._router = Router()
@@ -119,7 +126,7 @@ class Stage:
         self._epochs: dict[PartitionKey, int] = {}
         self._zxid = 0
 
-    def begin(self, hosts: str, brokers: ReplicaList, known: Iterable[int]) -> None:
+    def begin(self, brokers: ReplicaList, known: Iterable[int]) -> None:
         """Make the persistent paths, register the brokers and elect a controller, which waits."""
         transaction = self._client.transaction()
         for path in list_cluster_paths(self.chroot):
@@ -129,7 +136,7 @@ class Stage:
             transaction.create(path, znodes.encode_config({}))
         self._commit(transaction)
         self._follower.read_new()
-        self.call(lambda adapter: adapter.start(hosts, self.chroot, brokers))
+        self.call(lambda adapter: adapter.start(self._hosts, self.chroot, brokers))
         for broker in known:
             path = self.chroot + znodes.broker_config_path(broker)
             self._give([(path, znodes.encode_config({}))])
@@ -224,8 +231,11 @@ class Stage:
 
     def submit(self, targets: dict[PartitionKey, ReplicaList], *, legacy: bool) -> None:
         """Make one request for these partitions."""
+        self.create_request(znodes.encode_request(znodes.RequestZnode(targets, legacy)))
+
+    def create_request(self, content: bytes) -> None:
+        """Make a request with this content."""
         path = f"{self.chroot}{znodes.REASSIGNMENT_REQUESTS}/{znodes.REQUEST_PREFIX}"
-        content = znodes.encode_request(znodes.RequestZnode(targets, legacy))
         try:
             self._client.create(path, content, sequence=True)
         except KazooException as error:
@@ -359,6 +369,7 @@ class Stage:
             self.transactions += bool(seen)
             for one in seen:
                 self._zxid = one.zxid
+                self.observed.append(one)
                 found = self._judge(one)
                 done += [] if found is None else [found]
         return done
@@ -420,6 +431,10 @@ class Stage:
             return bytes(self._client.get(self.chroot + path)[0])
         except NoNodeError:
             return None
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a znode with this path."""
+        return self._client.exists(self.chroot + path) is not None
 
     def read_brokers(self) -> tuple[frozenset[int], frozenset[int]]:
         """Return the registered brokers and those that have a configuration, from the znodes."""

@@ -71,7 +71,8 @@ def _format_leader(leader: int) -> str:
     return "none" if leader == NO_LEADER else str(leader)
 
 
-def _format_flight(flight: Reassignment) -> str:
+def format_flight(flight: Reassignment) -> str:
+    """Say what a record asks for."""
     legacy = ", legacy" if flight.legacy else ""
     return f"in flight to {format_replicas(flight.target)}, top {flight.top}{legacy}"
 
@@ -89,7 +90,7 @@ def format_partition(partition: Partition) -> Iterator[str]:
             f"isr {format_replicas(state.isr)} epoch {state.leader_epoch}"
         )
     if partition.reassignment is not None:
-        yield _format_flight(partition.reassignment)
+        yield format_flight(partition.reassignment)
     for request in partition.requests:
         legacy = " (legacy)" if request.legacy else ""
         yield f"request {request.sequence} waits: {format_replicas(request.target)}{legacy}"
@@ -109,9 +110,9 @@ def format_write(write: Write, partition: Partition) -> str:
         case WriteAssigned(assigned):
             return f"assigned {format_replicas(assigned)}"
         case CreateReassignment(flight):
-            return f"record made: {_format_flight(flight)}"
+            return f"record made: {format_flight(flight)}"
         case UpdateReassignment(flight):
-            return f"record changed: {_format_flight(flight)}"
+            return f"record changed: {format_flight(flight)}"
         case DeleteReassignment():
             return "record removed"
         case DeleteRequest(sequence):

@@ -35,8 +35,8 @@ from reassure_spec.znodes import (
 )
 
 
-def _refuse(clause: str, error: BadZnode) -> str:
-    reason = error.reason
+def format_refusal(clause: str, reason: str) -> str:
+    """Say that content is refused, by which clause and why."""
     if reason.startswith("not JSON") and not reason.endswith("stands twice"):
         reason = "not JSON"  # what the reader says besides differs between versions of Python
     return f"refused by {clause}: {reason}"
@@ -83,7 +83,7 @@ class ZnodesWorld:
         try:
             request = decode_request(request_path(0), data)
         except BadZnode as error:
-            return _refuse(clause, error)
+            return format_refusal(clause, error.reason)
         legacy = " (legacy)" if request.legacy else ""
         return "\n".join(
             f"{topic}-{partition} to {format_replicas(target)}{legacy}"
@@ -97,7 +97,7 @@ class ZnodesWorld:
                 reassignment_path("orders", 0), arguments["content"].encode()
             )
         except BadZnode as error:
-            return _refuse("child.foreign-removed", error)
+            return format_refusal("child.foreign-removed", error.reason)
         legacy = ", legacy" if record.legacy else ""
         return f"in flight to {format_replicas(record.target)}, top {record.top}{legacy}"
 
@@ -106,7 +106,7 @@ class ZnodesWorld:
         try:
             state = decode_state(state_path("orders", 0), arguments["content"].encode())
         except BadZnode as error:
-            return _refuse("znode.well-formed", error)
+            return format_refusal("znode.well-formed", error.reason)
         isr = format_replicas(state.isr)
         return (
             f"leader {state.leader} isr {isr} leader epoch {state.leader_epoch} "
@@ -118,7 +118,7 @@ class ZnodesWorld:
         try:
             assigned = decode_topic(topic_path("orders"), arguments["content"].encode())
         except BadZnode as error:
-            return _refuse("znode.well-formed", error)
+            return format_refusal("znode.well-formed", error.reason)
         return "\n".join(_format_assigned(assigned))
 
     def _lists(self, arguments: Arguments) -> str:
@@ -127,7 +127,7 @@ class ZnodesWorld:
         try:
             lists = decode_topic_lists(topic_path("orders"), arguments["content"].encode())
         except BadZnode as error:
-            return _refuse("znode.well-formed", error)
+            return format_refusal("znode.well-formed", error.reason)
         return "\n".join(
             f"orders-{number} {format_replicas(each.replicas)} adding "
             f"{format_replicas(each.adding)} removing {format_replicas(each.removing)}"

@@ -1,0 +1,216 @@
+"""The scenarios of the spec, told to the bundled controller on a real ZooKeeper."""
+
+import json
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from reassure_conformance.bundled import find_unsupported, list_faults
+from reassure_conformance.cli import run_command
+from reassure_conformance.expected import EXPECTED
+from reassure_conformance.live import LiveServer, find_reason_to_skip, run_live
+from reassure_conformance.live.runner import LIVE_WORLDS, WITHOUT_COUNTERPART
+from reassure_conformance.scenarios import (
+    Scenario,
+    find_scenarios,
+    parse_scenario,
+    read_scenario,
+    scenarios_folder,
+)
+from reassure_zookeeper.server import Server
+
+EVERY: Final = tuple(read_scenario(path) for path in find_scenarios())
+TOLD: Final = tuple(scenario for scenario in EVERY if not find_reason_to_skip(scenario))
+
+ANOTHER_WAY: Final = "the controller goes another way, which the rules allow"
+MIDDLE: Final = "a start that every controller takes for the middle of a change"
+REFUSED: Final = "the leader refuses a change of the in-sync set that the rules allow"
+ENDS_EARLY: Final = {
+    # A broker dies in the middle of a plan, which the controller finishes before it looks.
+    "counterexamples/story-one-drop-for-a-change": ANOTHER_WAY,
+    "failover/one-more-dropped-after-an-election": ANOTHER_WAY,
+    # More is assigned than a drop would have left, so the first controller drops it.
+    "counterexamples/restart-keeps-finished-copies": MIDDLE,
+    "reassignment/target-in-sync-with-others": MIDDLE,
+    # The leader was told its target, and a new controller does not tell it otherwise.
+    "reassignment/stopped-replica-stays-out": REFUSED,
+}
+"""Scenarios of which only a first part can be told, each with the reason."""
+
+CAUGHT_BY: Final = {
+    "drop-slice-exclusive": "batches/cancel-of-one",
+    "drop-after-expansion": "batches/identity-changed",
+    "drop-skipped": "drop/top-stored-once",
+    "stop-before-in-sync": "batches/broker-of-one-target-is-down",
+    "leader-outside-target": "batches/cancel-of-one",
+    "delete-request-before-child": "batches/cancel-of-one",
+    "requests-unsorted": "batches/sequence-for-each-partition",
+    "top-recomputed-on-failover": "batches/identity-unchanged",
+    "no-epoch-check": "batches/cancel-of-one",
+    "unconditional-state-write": "reassignment/set-changed-before-the-epoch-is-raised",
+    "child-recreated": "batches/cancel-of-one",
+    "unknown-partition-kept": "failover/cancel-found-at-failover",
+    "isr-keeps-removed": "batches/cancel-of-one",
+    "top-below-min-accepted": "requests/too-few-replicas-for-the-minimum",
+    "duplicate-target-accepted": "requests/replica-twice",
+    "expand-skipped-order": "batches/cancel-of-one",
+    "completion-keeps-child": "batches/cancel-of-one",
+    "completion-unannounced": "batches/shuffled-while-brokers-bounce",
+    "election-any-assigned": "leaders/offline-until-the-last-in-sync-returns",
+    "no-epoch-bump-on-election": "batches/cancel-of-one",
+    "resume-skipped": "counterexamples/completion-keeps-min-isr",
+    "malformed-request-kept": "requests/content-that-is-not-json",
+    "dead-replica-kept": "batches/shuffled-while-brokers-bounce",
+    "target-reordered": "batches/cancel-of-what-is-left",
+    "update-resets-top": "batches/cancel-of-one",
+}
+"""A scenario for each planted fault that tells a controller with it from one without."""
+
+
+def name_of(scenario: Scenario) -> str:
+    """Area and name."""
+    return f"{scenario.area}/{scenario.name}"
+
+
+def read_named(name: str) -> Scenario:
+    """The scenario of the spec with this area and name."""
+    return read_scenario(scenarios_folder() / f"{name}.txt")
+
+
+@pytest.fixture(autouse=True)
+def _quiet_log() -> Iterator[None]:
+    """Keep what the controller warns of out of the test report."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.fixture(scope="module")
+def live(zookeeper_server: Server) -> Iterator[LiveServer]:
+    """A place for all scenarios on the shared server."""
+    with LiveServer(zookeeper_server, chroot_prefix="/live-scenarios") as server:
+        yield server
+
+
+@pytest.mark.parametrize("scenario", TOLD, ids=name_of)
+def test_controller_does_what_the_scenario_expects(scenario: Scenario, live: LiveServer) -> None:
+    """Every line is as in the model, and the log breaks no clause; or it ends early as known."""
+    outcome = run_live(scenario, live)
+    assert not outcome.failed, f"{outcome.difference}\n{outcome.violations}"
+    assert outcome.skipped == ENDS_EARLY.get(name_of(scenario), ""), outcome.detail
+    assert outcome.transactions > 0
+
+
+def test_nearly_all_of_the_world_with_a_controller_is_told() -> None:
+    """Of what the controller has the readings for, nine files in ten are told to the end."""
+    world = re.compile(r"^world reassignment\b", re.MULTILINE)
+    own = {
+        name_of(scenario)
+        for scenario in EVERY
+        if world.search("\n".join(scenario.lines)) and not find_unsupported(scenario.readings)
+    }
+    told = {name_of(scenario) for scenario in TOLD}
+    assert ENDS_EARLY.keys() <= told
+    assert len((told & own) - ENDS_EARLY.keys()) * 10 >= len(own) * 9 > 0
+
+
+def test_worlds_without_a_controller_are_not_told() -> None:
+    """Each file of a world that has no live counterpart is skipped for its world's reason."""
+    others = [s for s in EVERY if s.world not in LIVE_WORLDS]
+    assert {s.world for s in others} == set(WITHOUT_COUNTERPART)
+    for scenario in others:
+        reason = WITHOUT_COUNTERPART[scenario.world]
+        assert find_reason_to_skip(scenario) == f"world {scenario.world}: {reason}"
+    assert {scenario.world for scenario in TOLD} == set(LIVE_WORLDS)
+
+
+def test_wrong_expectation_is_shown_as_a_diff(live: LiveServer) -> None:
+    """A file that expects what the controller does not do fails, and the line is shown."""
+    right = read_named("reassignment/a-move")
+    text = "\n".join(right.lines).replace(
+        "leader 2 isr [2,3] epoch 3", "leader 3 isr [2,3] epoch 3"
+    )
+    outcome = run_live(parse_scenario(text, "reassignment/wrong.txt"), live)
+    assert outcome.failed
+    assert not outcome.violations
+    assert "-leader 3 isr [2,3] epoch 3 (complete.carried-out)" in outcome.difference.splitlines()
+    assert "+leader 2 isr [2,3] epoch 3 (complete.carried-out)" in outcome.difference.splitlines()
+
+
+def test_step_that_cannot_be_taken_is_shown_as_a_diff(live: LiveServer) -> None:
+    """What the cluster cannot do is said in the output, and does not end the run."""
+    text = "\n".join(read_named("reassignment/a-move").lines)
+    text = text.replace("join replica=3", "die broker=9")
+    outcome = run_live(parse_scenario(text, "reassignment/wrong.txt"), live)
+    assert "+cannot: " in outcome.difference
+
+
+def test_raise_that_nobody_owed_is_counted_and_not_shown(live: LiveServer) -> None:
+    """A completion announces itself by an epoch although the cut of the set does so anyway."""
+    outcome = run_live(read_named("drop/a-failover-is-no-change"), live)
+    assert outcome.passed
+    assert outcome.raises == {"p-0": 1}
+
+
+@pytest.mark.parametrize("fault", list_faults())
+def test_planted_fault_is_caught(fault: str, zookeeper_server: Server) -> None:
+    """A controller with a mistake in it differs from the file, and the judge names a clause."""
+    prefix = f"/live-{fault}"
+    with LiveServer(zookeeper_server, (fault,), chroot_prefix=prefix) as faulty:
+        outcome = run_live(read_named(CAUGHT_BY[fault]), faulty)
+    assert outcome.failed
+    assert outcome.difference
+    assert {violation.clause for violation in outcome.violations} & set(EXPECTED[fault])
+
+
+def test_verb_tells_the_controller(capsys: pytest.CaptureFixture[str]) -> None:
+    """The verb counts what was told and what was not, each reason with its scenarios."""
+    code = run_command(["scenarios", "batches", "--live", "--format", "json"])
+    document = json.loads(capsys.readouterr().out)
+    area = [scenario for scenario in EVERY if scenario.area == "batches"]
+    told = [scenario for scenario in area if scenario in TOLD]
+    counts = document["counts"]
+    assert code == document["exit_code"] == 0
+    assert document["verdict"] == "holds"
+    assert (counts["scenarios"], counts["passed"], counts["failed"]) == (len(area), len(told), 0)
+    assert counts["skipped"] == sum(entry["count"] for entry in document["skipped"])
+    assert {name for entry in document["skipped"] for name in entry["scenarios"]} == {
+        name_of(scenario) for scenario in area if scenario not in TOLD
+    }
+
+
+def test_verb_that_told_nothing_is_vacuous(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where every scenario is skipped nothing was shown."""
+    assert run_command(["scenarios", "healing", "--live"]) == 3
+    assert "VACUOUS" in capsys.readouterr().out
+
+
+def test_verb_shows_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file of one's own is told to the model; what differs is violated, with its diff."""
+    text = "\n".join(read_named("reassignment/a-move").lines)
+    path = tmp_path / "wrong.txt"
+    path.write_text(text.replace("top 2", "top 7"), encoding="utf-8")
+    assert run_command(["scenarios", str(path), "--format", "json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["told_to"] == "model"
+    assert "-in flight to [2,3], top 7" in document["failures"][0]["difference"].splitlines()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["nowhere"], 65, "name an area"),
+        (["drop", "--fault", "drop-skipped"], 64, "give --live as well"),
+        (["drop", "--live", "--fault", "nothing"], 64, "no such fault"),
+    ],
+)
+def test_verb_refuses_what_it_does_not_know(
+    arguments: list[str], code: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Names and faults that there are not end with the code and the words of such errors."""
+    assert run_command(["scenarios", *arguments]) == code
+    assert words in capsys.readouterr().err
