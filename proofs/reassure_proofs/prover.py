@@ -226,6 +226,8 @@ class _Exploration:
             broken[goal.name] = conjunction(*self.extra[goal.name], negation(claim))
             violation = conjunction(path.condition, negation(claim))
             self.violations.setdefault(goal.name, []).append(violation)
+            if z3.is_true(claim):
+                del broken[goal.name]
         unsuspected = {name: term for name, term in broken.items() if name not in self.suspects}
         # One question for all goals: nearly always the answer is that none is violated.
         if not unsuspected or self.engine.check(disjunction(*unsuspected.values())) is None:

@@ -224,13 +224,21 @@ class Engine:
 
     def decide(self, question: "SBool") -> bool:
         """Return the answer to `question` on this path, and record it."""
+        cursor, trail = self._cursor, self._trail
+        # Nearly every question is one of a path that is run again.
+        if cursor < len(trail) and trail[cursor].question == question.id:
+            self._cursor = cursor + 1
+            return trail[cursor].answer
         if question.id in self._literals:
             return self._literals[question.id]
         if not self._running:
             raise GaveUp("a formula asked for a decision; use reassure_proofs.formula")
-        if self._cursor < len(self._trail):
-            return self._replay(question)
-        if self._cursor >= self.limits.decisions:
+        if cursor < len(trail):
+            raise EngineFault(
+                f"run again, the code under test asked {question.term} where it had decided "
+                f"{trail[cursor].literal}; it must depend on nothing but its arguments"
+            )
+        if cursor >= self.limits.decisions:
             raise GaveUp(f"more than {self.limits.decisions} decisions on one path")
         # A question that was answered on this path is recorded again, but not asked again.
         decision = self._known.get(question.id)
@@ -287,16 +295,6 @@ class Engine:
             self._solver.push()
             self._solver.add(literal)
         return decision
-
-    def _replay(self, question: "SBool") -> bool:
-        decision = self._trail[self._cursor]
-        if decision.question != question.id:
-            raise EngineFault(
-                f"run again, the code under test asked {question.term} where it had decided "
-                f"{decision.literal}; it must depend on nothing but its arguments"
-            )
-        self._cursor += 1
-        return decision.answer
 
     def _backtrack(self) -> bool:
         """Flip the last decision that has another side; return whether there was one."""
