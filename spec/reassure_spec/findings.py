@@ -1052,6 +1052,9 @@ _SHIPPED: Final = (
         "A cancel does not ask for an original replica that is alive and in sync. The last in- "
         "sync replica stays in the in-sync set and its log is deleted (KAFKA-14424).",
         "scenario kafka-zk/cancel-deletes-the-last-copy",
+        observed="Apache Kafka 3.9.1, [1] -> [2,4] with 4 held back: after the cancel the topic's "
+        "znode says [1], the state has leader -1 and in-sync set [2], and the log of 2 is deleted. "
+        "Broker 1 came back with every record; nobody led 15 s later.",
     ),
     Finding(
         "zk-2",
@@ -1092,6 +1095,8 @@ _SHIPPED: Final = (
         "is not read again. An entry with a replica twice, or one that a client changed "
         "meanwhile, waits for a failover; the former stays even then.",
         "scenario kafka-zk/entry-with-a-replica-twice",
+        observed="Apache Kafka 3.9.1, [2] -> [3,3]: the topic's znode says [3] and nothing is in "
+        "flight; the entry was still there 15 s later and after the election of another controller.",
     ),
     Finding(
         "zk-5",
@@ -1140,6 +1145,8 @@ _SHIPPED: Final = (
         "The lists put the target first. Which replicas were original follows from them, their "
         "order and so the preferred leader do not.",
         "scenario kafka-zk/cancel-loses-the-order",
+        observed="Apache Kafka 3.9.1, [1,2,3] -> [3,4,2] with 4 held back: after the cancel the "
+        "topic's znode says [3,2,1].",
     ),
     Finding(
         "zk-8",
@@ -1175,6 +1182,9 @@ _SHIPPED: Final = (
         "As zk-1, with no cancel: whatever asks for another target, a call or the old znode, "
         "stops the added replicas that it does not name, the only one in sync among them.",
         "scenario counterexamples/story-change-keeps-last-copy",
+        observed="Apache Kafka 3.9.1, [1] -> [3,4] with 4 held back, changed to [2]: the state has "
+        "leader -1 and in-sync set [3], which is not assigned, and the log of 3 is deleted. Broker "
+        "1, assigned still, came back; nobody led 15 s later.",
     ),
 )
 
