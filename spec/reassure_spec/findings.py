@@ -1096,7 +1096,7 @@ _SHIPPED: Final = (
         "meanwhile, waits for a failover; the former stays even then.",
         "scenario kafka-zk/entry-with-a-replica-twice",
         observed="Apache Kafka 3.9.1, [2] -> [3,3]: the topic's znode says [3] and nothing is in "
-        "flight; the entry was still there 15 s later and after the election of another controller.",
+        "flight; the entry was still there 15 s later and after another controller was elected.",
     ),
     Finding(
         "zk-5",
