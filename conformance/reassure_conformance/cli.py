@@ -437,7 +437,7 @@ def prove(
     """Prove the theorems about the model's own functions, or about a rule of your own."""
     import time
 
-    from reassure_conformance import display
+    from reassure_conformance import proving
     from reassure_proofs.runner import prove_all, to_json
     from reassure_proofs.statement import THOROUGH
 
@@ -480,14 +480,7 @@ def prove(
     )
 
     def render() -> str:
-        columns = ["theorem", "clause", "bound", "verdict", "expected", "seconds"]
-        rows = [[t[name] for name in ("name", *columns[1:])] for t in body["theorems"]]
-        lines = [display.render_table("Theorems", columns, rows, form)]
-        lines += [
-            f"{t['name']}: {t['counterexample']['sentence']}"
-            for t in body["theorems"]
-            if t["counterexample"]
-        ]
+        lines = proving.render_theorems(body["theorems"], form)
         if opinions:
             told = opinions["second_opinion"]
             numbers = ", ".join(f"{told[name]} {name}" for name in ("agrees", "differs", "unknown"))

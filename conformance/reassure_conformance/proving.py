@@ -1,4 +1,4 @@
-"""Counterexamples of the proofs, replayed on the real controller.
+"""The reports of the proofs, and their counterexamples replayed on the real controller.
 
 A counterexample to a hypothesis that was left out is a state of a partition. It is written into a
 ZooKeeper of its own before a controller takes office; once that rests, ZooKeeper holds what it made
@@ -6,7 +6,7 @@ of it. That has to be what the model's controller makes of it, and has to break 
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -52,12 +52,50 @@ from reassure_spec.znodes import (
 )
 from reassure_zookeeper.server import Server
 
+COLUMNS: Final = ("theorem", "clause", "bound", "hypotheses", "verdict", "expected", "seconds")
 TOPIC: Final = "orders"
 SETTLE_S: Final = 10.0
 SAME: Final = "shows the same"
 NOT_POSSIBLE: Final = "not possible"
 FACTOR: Final = 2
 """Replication factor in which each hypothesis shows that it is needed."""
+
+
+def render_theorems(theorems: Sequence[Mapping[str, Any]], form: str) -> list[str]:
+    """Return one line or row for each theorem, then what is to be said of some.
+
+    That is the counterexample where one was found, and why a verdict is unknown.
+    """
+    rows = [
+        {**each, "theorem": each["name"], "hypotheses": ", ".join(_names(each))}
+        for each in theorems
+    ]
+    if form == "pretty":
+        lines = [_line(row) for row in rows]
+    else:
+        cells = [[row[name] for name in COLUMNS] for row in rows]
+        lines = [display.render_table("Theorems", list(COLUMNS), cells, form)]
+    for each in theorems:
+        if each["counterexample"]:
+            lines.append(f"{each['name']}: {each['counterexample']['sentence']}")
+        elif each["reason"]:
+            lines.append(f"{each['name']} is unknown: {each['reason']}")
+    return lines
+
+
+def _names(theorem: Mapping[str, Any]) -> list[str]:
+    return [item["name"] for item in theorem["hypotheses"]]
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    verdict = row["verdict"]
+    if verdict != row["expected"]:
+        verdict = f"{verdict} (expected {row['expected']})"
+    elif row["finding"]:
+        verdict = f"{verdict} (finding {row['finding']})"
+    parts = [f"{verdict}  {row['theorem']} ({row['clause']}): {row['bound']}"]
+    parts += [f"assumes {row['hypotheses']}"] if row["hypotheses"] else []
+    return "; ".join([*parts, f"{row['seconds']:.1f} s"])
 
 
 @dataclass(frozen=True, slots=True)

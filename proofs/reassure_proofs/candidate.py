@@ -16,8 +16,11 @@ it fails the smallest counterexample says how.
 
 import importlib
 import inspect
+import signal
 import sys
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -52,11 +55,19 @@ def load_candidate(name: str) -> Candidate:
         sys.path.insert(0, here)
     try:
         module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise CandidateError(f"module {module_name!r} cannot be imported: {error}") from error
+    except Exception as error:
+        # Whatever goes wrong in a reviewer's module is told as that.
+        reason = f"{type(error).__name__}: {error}"
+        raise CandidateError(
+            f"module {module_name!r} cannot be imported ({reason}); it is looked for in {here} and "
+            "on the Python path"
+        ) from error
     candidate = getattr(module, function_name, None)
     if not callable(candidate):
-        raise CandidateError(f"module {module_name!r} has no function {function_name!r}")
+        known = ", ".join(name for name, value in vars(module).items() if inspect.isfunction(value))
+        raise CandidateError(
+            f"module {module_name!r} has no function {function_name!r}; it has: {known or 'none'}"
+        )
     found: Candidate = candidate
     return found
 
@@ -142,27 +153,64 @@ def prove_candidate(
 ) -> list[TheoremResult]:
     """Return what comes of a candidate's theorems, in this process.
 
-    `name` is `module:function`, or the function itself. Raises CandidateError, and ProofFaultError
-    where the executor is at fault or the candidate does not depend on its arguments alone.
+    `name` is `module:function`, or the function itself. A candidate that does not come to an end is
+    unknown after the time of one shape. Raises CandidateError, also where the candidate depends on
+    more than its arguments.
     """
-    from reassure_proofs.prover import Goal, explore_shape
-    from reassure_proofs.symex import Limits
-
     candidate = load_candidate(name) if isinstance(name, str) else name
     theorems = find_theorems(candidate, profile)
     records: dict[str, list[dict[str, Any]]] = {theorem.name: [] for theorem in theorems}
     for group in group_theorems(theorems):
-        shared, extra = split_hypotheses(group)
-        goals = [Goal(item.name, item.claim, extra[item.name]) for item in group]
-        for place, shape in enumerate(group[0].shapes(replication_factor)):
-            limits = Limits(seconds=timeout_s)
-            explored = explore_shape(
-                group[0].subject.function, shape, shared, goals, limits, hashable=True
-            )
-            record = {**explored.to_json(), "place": place}
-            for goal in goals:
-                records[goal.name].append(record)
-            goals = [goal for goal in goals if goal.name not in explored.counterexamples]
-            if not goals:
-                break
+        for record in _explore_group(group, replication_factor, timeout_s):
+            for theorem in group:
+                records[theorem.name].append(record)
     return [summarise_records(item, records[item.name], replication_factor) for item in theorems]
+
+
+def _explore_group(
+    group: Sequence[Theorem], replication_factor: int, timeout_s: float
+) -> Iterator[dict[str, Any]]:
+    """Yield a record for each shape, up to the one in which nothing is left to ask."""
+    from reassure_proofs.prover import Goal, ProofFaultError, explore_shape
+    from reassure_proofs.symex import Limits
+
+    shared, extra = split_hypotheses(group)
+    goals = [Goal(item.name, item.claim, extra[item.name]) for item in group]
+    function, limits = group[0].subject.function, Limits(seconds=timeout_s)
+    for place, shape in enumerate(group[0].shapes(replication_factor)):
+        try:
+            with _time_limit(timeout_s):
+                explored = explore_shape(function, shape, shared, goals, limits, hashable=True)
+        except ProofFaultError as fault:
+            raise CandidateError(
+                "the candidate does not answer alike when it is asked again; it has to depend on "
+                f"nothing but its arguments: no chance, no clock, no memory ({fault})"
+            ) from fault
+        yield {**explored.to_json(), "place": place}
+        goals = [goal for goal in goals if goal.name not in explored.counterexamples]
+        if not goals or explored.reason:
+            return
+
+
+@contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """End what runs inside, whatever it does, once the time is over.
+
+    The executor looks at the time between questions; a loop that asks none is interrupted here.
+    Only the main thread can be interrupted.
+    """
+    from reassure_proofs.symex import GaveUp
+
+    def give_up(*_: object) -> None:
+        raise GaveUp(f"the candidate does not come to an end in {seconds:g} s; does it loop?")
+
+    if threading.current_thread() is not threading.main_thread() or seconds <= 0:
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

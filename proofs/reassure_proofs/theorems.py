@@ -11,6 +11,7 @@ Nothing here needs the solver, so that the matrix of clauses can list the theore
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any, Final
 
 from reassure_model.drop import compute_drop
@@ -822,14 +823,16 @@ def get_theorems(
 ) -> tuple[Theorem, ...]:
     """Return the named theorems in the register's order, all of the tier without names.
 
-    Raises UnknownTheoremError for a name there is not; the message lists those there are.
+    Raises UnknownTheoremError for a name there is not; the message names those that are close.
     """
     if names is None:
         return tuple(item for item in THEOREMS if tier in ("full", item.tier))
     known = [theorem.name for theorem in THEOREMS]
     unknown = [name for name in names if name not in known]
     if unknown:
+        close = ", ".join(get_close_matches(unknown[0], known, 5, 0.4)) or "none"
         raise UnknownTheoremError(
-            f"there is no theorem {unknown[0]!r}; the theorems are: {', '.join(known)}"
+            f"there is no theorem {unknown[0]!r}; names that are close: {close} "
+            f"(`reassure prove` tells all {len(known)})"
         )
     return tuple(theorem for theorem in THEOREMS if theorem.name in names)

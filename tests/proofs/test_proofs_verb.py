@@ -1,0 +1,227 @@
+"""The verb `prove` as a reviewer meets it: verdicts, exit codes, mistakes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reassure_conformance.cli import run_command
+
+RULES = """
+import itertools
+
+dice = itertools.cycle((False, True))
+
+
+def drop(assigned, leader, isr, top):
+    ranked = (leader, *(r for r in isr if r != leader))
+    ranked = (*ranked, *(r for r in assigned if r not in ranked))
+    kept = ranked[:top]
+    return tuple(r for r in assigned if r not in kept)
+
+
+def loops(assigned, leader, isr, top):
+    while True:
+        pass
+
+
+def asks_for_ever(assigned, leader, isr, top):
+    while top > 0 or top <= 0:
+        top = top + 1
+    return ()
+
+
+def throws_dice(assigned, leader, isr, top):
+    return assigned if next(dice) else ()
+
+
+def few(assigned):
+    return ()
+
+
+def selector(assigned, isr, live):
+    return next((r for r in assigned if r in live and r in isr), None)
+
+
+def selector_loops(assigned, isr, live):
+    while True:
+        pass
+
+
+def members(replicas, offsets, pseudo_isr, high_watermark):
+    return tuple(r for r in replicas if r in pseudo_isr)
+
+
+def members_by_dice(replicas, offsets, pseudo_isr, high_watermark):
+    return tuple(r for r in replicas if next(dice))
+"""
+
+
+@pytest.fixture
+def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reviewer's module in the working directory."""
+    (tmp_path / "reviewed_rules.py").write_text(RULES, encoding="utf-8")
+    (tmp_path / "broken_rules.py").write_text("1 / 0\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Return exit code, output and error output of the verb."""
+    code = run_command(["prove", *arguments])
+    told = capsys.readouterr()
+    return code, told.out, told.err
+
+
+def test_each_theorem_has_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line says name, clause, bound, hypotheses, verdict and time; a finding says which."""
+    names = ("drop-leader-kept", "drop-exclusive-leader-kept")
+    code, out, _ = run(capsys, *names, "--replication-factor", "2")
+    first, second, example, verdict = out.strip().splitlines()
+    assert code == 0
+    assert first.startswith(
+        "proved  drop-leader-kept (drop.leader-kept): replication factor 1 to 2"
+    )
+    assert "assumes top-positive" in first
+    assert second.startswith("refuted (finding drop-1)  drop-exclusive-leader-kept")
+    assert example.startswith("drop-exclusive-leader-kept: assigned=[1]")
+    assert verdict.startswith("HOLDS in ")
+
+
+def test_document_has_the_agreed_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    """The JSON report names everything that was agreed for each theorem."""
+    code, out, _ = run(capsys, "drop-leader-kept", "--replication-factor", "1", "--format", "json")
+    document = json.loads(out)
+    assert (code, document["verb"], document["verdict"]) == (0, "prove", "holds")
+    (theorem,) = document["theorems"]
+    wanted = {"name", "clause", "profile", "bound", "layer", "verdict", "seconds", "hypotheses"}
+    assert wanted <= set(theorem)
+    assert document["counts"] == {
+        "theorems": 1,
+        "proved": 1,
+        "refuted": 0,
+        "unknown": 0,
+        "findings": 0,
+    }
+
+
+def test_unknown_is_exit_code_2_with_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the time is up nothing is claimed: verdict unknown, exit code 2, and why."""
+    arguments = ("drop-leader-kept", "--replication-factor", "2", "--timeout", "-1")
+    code, out, _ = run(capsys, *arguments)
+    assert code == 2
+    assert "drop-leader-kept is unknown: no result in the" in out
+    assert out.strip().splitlines()[-1].startswith("UNKNOWN")
+    code, out, _ = run(capsys, *arguments, "--format", "json")
+    assert (code, json.loads(out)["verdict"]) == (2, "unknown")
+
+
+def test_solver_that_does_not_know_is_unknown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the solver itself answers unknown, so does the verb."""
+    import z3
+
+    from reassure_proofs import symex
+
+    class Doubtful:
+        def check(self, *_: object) -> Any:
+            return z3.unknown
+
+        def reason_unknown(self) -> str:
+            return "too hard"
+
+    original = symex.Engine.check
+
+    def check(engine: symex.Engine, *assumptions: Any) -> Any:
+        engine._solver = Doubtful()
+        return original(engine, *assumptions)
+
+    monkeypatch.setattr(symex.Engine, "check", check)
+    code, out, _ = run(capsys, "drop-leader-kept", "--replication-factor", "1")
+    assert code == 2
+    assert "the solver does not know: too hard" in out
+
+
+@pytest.mark.usefixtures("rules")
+@pytest.mark.parametrize(
+    ("code", "complaint"),
+    [
+        ("no_such_module:drop", "module 'no_such_module' cannot be imported (ModuleNotFoundError"),
+        ("broken_rules:drop", "(ZeroDivisionError: division by zero)"),
+        ("reviewed_rules:nothing", "has no function 'nothing'; it has: drop, loops"),
+        ("reviewed_rules", "write it as module:function"),
+        ("reviewed_rules:few", "the parameters assigned are those of no rule; expected one of"),
+        ("reviewed_rules:throws_dice", "nothing but its arguments: no chance, no clock"),
+        ("reviewed_rules:members_by_dice", "nothing but its arguments: no chance, no clock"),
+    ],
+)
+def test_mistake_of_a_reviewer_is_told(
+    code: str, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A candidate that cannot be proved anything of is a usage error that says what to do."""
+    exit_code, _, err = run(capsys, "--code", code)
+    assert exit_code == 64
+    assert complaint in err
+
+
+@pytest.mark.usefixtures("rules")
+@pytest.mark.parametrize("name", ["loops", "asks_for_ever", "selector_loops"])
+def test_candidate_that_does_not_end_is_unknown(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A loop is given up after the time it was given, whether or not it asks anything."""
+    code, out, _ = run(capsys, "--code", f"reviewed_rules:{name}", "--timeout", "0.5")
+    assert code == 2
+    assert "is unknown: " in out
+
+
+@pytest.mark.usefixtures("rules")
+def test_candidates_get_their_verdicts(capsys: pytest.CaptureFixture[str]) -> None:
+    """A sound rule and selector hold; a definition without the high watermark is refuted."""
+    small = ("--replication-factor", "2")
+    assert run(capsys, "--code", "reviewed_rules:drop", *small)[0] == 0
+    assert run(capsys, "--code", "reviewed_rules:selector", *small)[0] == 0
+    code, out, _ = run(capsys, "--code", "reviewed_rules:members", *small)
+    assert code == 1
+    assert "isr-members-reach-hw: replicas=[1] offsets=[0]" in out
+
+
+def test_misspelt_theorem_is_told_what_is_close(capsys: pytest.CaptureFixture[str]) -> None:
+    """A name there is not gives those that are close, not all of them."""
+    code, _, err = run(capsys, "drop-leader-keep")
+    assert code == 64
+    assert "names that are close: drop-leader-kept" in err
+    assert len(err) < 500
+
+
+def test_explanation_needs_a_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is to be explained has to be named."""
+    code, _, err = run(capsys, "--explain")
+    assert code == 64
+    assert "needs the name of a theorem" in err
+
+
+def test_sweep_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    """The sweep tells what is refuted, and under which reading; what is registered is no news."""
+    code, out, _ = run(capsys, "drop-leader-kept", "--sweep")
+    assert code == 0
+    assert "drop-leader-kept under kip-236, drop.slice=exclusive: refuted (drop-1" in out
+    code, out, _ = run(capsys, "drop-leader-kept", "--sweep", "--format", "json")
+    document = json.loads(out)
+    assert document["counts"]["news"] == 0
+    assert {row["change"] for row in document["sweep"]} == {
+        "drop.slice=exclusive",
+        "offline.drop=skip",
+    }
+
+
+def test_replay_without_server_where_nothing_can_be_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Counterexamples about numbers are replayed on the model, and no controller is asked."""
+    code, out, _ = run(capsys, "unbounded-leaves-top", "--replay", "--format", "json")
+    document = json.loads(out)
+    assert code == 0
+    assert document["counts"]["on_model"] == document["counts"]["not_possible"] == 1
+    assert "numbers" in document["replays"][0]["reason"]
