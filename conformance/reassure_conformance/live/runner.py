@@ -171,29 +171,18 @@ class LiveServer:
         if reason:
             return LiveOutcome(scenario, reason)
         stages: list[Stage] = []
-
-        def make_stage() -> Stage:
-            if stages:
-                stages[-1].end()
-            stages.append(self._make_stage(scenario))
-            return stages[-1]
-
-        arguments = dict(scenario.blocks[0].arguments)
-        arguments.pop(scenario.world, None)
-        make = LIVE_WORLDS[scenario.world].make
         skipped = detail = ""
         found: tuple[tuple[str, ...], ...] = ()
         try:
-            found = run_scenario(
-                scenario, lambda s: make(make_stage, s.profile, s.readings, arguments)
-            )
-        except NotLive as stop:
-            skipped, detail = stop.reason, stop.detail
-            if stages:
-                stages[-1].work(None)  # what it does from here on is judged all the same
+            try:
+                found = run_scenario(scenario, lambda told: self._make_world(told, stages))
+            except NotLive as stop:
+                skipped, detail = stop.reason, stop.detail
+            if stages and not stages[-1].forged:
+                stages[-1].work(None)  # wherever the story leaves it, it has to come to rest
         finally:
-            if stages:
-                stages[-1].end()
+            for stage in stages[-1:]:
+                stage.end()
         return LiveOutcome(
             scenario,
             skipped,
@@ -204,6 +193,20 @@ class LiveServer:
             transactions=sum(stage.transactions for stage in stages),
             raises=dict(sum((stage.raises for stage in stages), Counter())),
         )
+
+    def _make_world(self, scenario: Scenario, stages: list[Stage]) -> World:
+        """Return the live world; the stages that it asks for are kept, one going on at a time."""
+
+        def make_stage() -> Stage:
+            for stage in stages[-1:]:
+                stage.end()
+            stages.append(self._make_stage(scenario))
+            return stages[-1]
+
+        arguments = dict(scenario.blocks[0].arguments)
+        arguments.pop(scenario.world, None)
+        world = LIVE_WORLDS[scenario.world]
+        return world.make(make_stage, scenario.profile, scenario.readings, arguments)
 
     def _make_stage(self, scenario: Scenario) -> Stage:
         self._told += 1

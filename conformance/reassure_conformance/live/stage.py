@@ -112,6 +112,8 @@ class Stage:
         self.chroot = chroot
         self.transactions = 0
         """How many the log shows of this cluster."""
+        self.forged = False
+        """Whether a write stands that nobody asked for, and that the controller did not make."""
         self.observed: list[Observation] = []
         """What the log shows, in order."""
         self.raises: Counter[str] = Counter()
@@ -264,6 +266,7 @@ class Stage:
         self.read()
         broken = self._tracking.violations[found:]
         if not broken:
+            self.forged = True
             return None
         self._router, self._tracking, self._epochs = kept
         self._put_back(before)
