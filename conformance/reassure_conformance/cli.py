@@ -493,6 +493,7 @@ def prove(
 @cli.command()
 @click.option("--scope", default="small", show_default=True, metavar="NAME", help="See --list.")
 @click.option("--list", "listed", is_flag=True, help="List the scopes.")
+@click.option("--sweep", is_flag=True, help="Settle each reading otherwise: what does it change?")
 @click.option("--engine", default="derived", show_default=True, metavar="derived|plain")
 @click.option("--keep-going", is_flag=True, help="Go on after the first violation.")
 @click.option("--minimise-faults", is_flag=True, help="Prefer stories with fewer faults.")
@@ -516,6 +517,7 @@ def prove(
 @_format_option
 def explore(
     listed: bool,
+    sweep: bool,
     form: str,
     out: Path | None,
     controller: bool,
@@ -535,6 +537,9 @@ def explore(
         options["profile"] = exploring.choose_profile(options["scope"])
     options["readings"] = _parse_readings(options["readings"])
     _check_rules(options["profile"], options["readings"])
+    if sweep:
+        click.echo(exploring.run_sweep(options, form))
+        return 0
     if options["walks"] is not None:
         document, words = exploring.run_walks(options, _choose_seed(options["seed"]))
         return _emit(document, form, lambda: words)

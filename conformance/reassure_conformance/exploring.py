@@ -119,6 +119,22 @@ def write_pictures(options: Mapping[str, Any], exploration: Exploration) -> None
         options["graph"].write_text(draw_graph(model, fields), encoding="utf-8")
 
 
+def run_sweep(options: Mapping[str, Any], form: str) -> str:
+    """Settle every reading otherwise, one at a time; answer a table of what that changes."""
+    from reassure_explorer.sweep import sweep
+
+    rows = [
+        [
+            f"{found.reading}={found.value}",
+            ", ".join(f"{name} ({steps} steps)" for name, steps in found.broken.items()) or "-",
+            ", ".join(found.mended) or "-",
+        ]
+        for found in sweep(options["scope"], options["profile"])
+    ]
+    title = f"Readings that change what holds in {options['scope']} ({options['profile']})"
+    return display.render_table(title, ["reading", "breaks", "mends"], rows, form)
+
+
 def make_scenarios(exploration: Exploration) -> dict[str, Scenario]:
     """Return each story as a scenario, by the invariant that it breaks; all are replayed here."""
     return {

@@ -111,7 +111,9 @@ class Exploration:
             lines.append(f"  {_describe_symmetry(result.details['symmetry'])}")
         if result.unfinished is not None:
             lines.append(f"  not complete: {result.unfinished}; no more than this was looked at")
-        lines += [f"  never reached: {g}" for g, depth in result.goals.items() if depth is None]
+        else:
+            missed = (goal for goal, depth in result.goals.items() if depth is None)
+            lines += [f"  never reached: {goal}" for goal in missed]
         for violation in result.violations:
             lines += [f"\n{violation.invariant} is broken: {violation.reason}"]
             lines += [tell_story(violation.story)]
@@ -270,7 +272,9 @@ def _describe_state(state: Any) -> dict[str, Any]:
 def _make_plain(value: Any) -> Any:
     if isinstance(value, frozenset):
         return sorted(value)
-    return [_make_plain(entry) for entry in value] if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return [_make_plain(entry) for entry in value]
+    return value if value is None or isinstance(value, int | str) else str(value)
 
 
 def _get_version() -> str:

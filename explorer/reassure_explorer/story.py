@@ -6,6 +6,7 @@ and as a space-time diagram in SVG, one line for whoever takes part and time run
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from html import escape
 from typing import Any, Final
 
@@ -39,6 +40,9 @@ def format_value(value: Any) -> str:
         return "{" + " ".join(format_value(member) for member in sorted(value)) + "}"
     if isinstance(value, tuple):
         return "[" + " ".join(format_value(entry) for entry in value) + "]"
+    if is_dataclass(value):
+        parts = (format_value(getattr(value, part.name)) for part in fields(value))
+        return f"{type(value).__name__}({' '.join(parts)})"
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
@@ -68,7 +72,9 @@ def _as_itf(value: Any) -> Any:
         return [_as_itf(entry) for entry in value]
     if isinstance(value, int) and not isinstance(value, bool):
         return {"#bigint": str(value)}
-    return "none" if value is None else value
+    if value is None:
+        return "none"
+    return value if isinstance(value, bool | str) else str(value)
 
 
 def make_itf(story: Story, source: str = "") -> str:

@@ -8,7 +8,7 @@ it comes out, which invariant it breaks there and in how many steps; `derive` fi
 what is broken then and is not broken otherwise.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
@@ -202,15 +202,20 @@ class Difference:
     """Invariants that are broken otherwise."""
 
 
-def sweep(scope: str, profile: str = "") -> Iterator[Difference]:
+def sweep(
+    scope: str, profile: str = "", names: Sequence[str] | None = None
+) -> Iterator[Difference]:
     """Settle each reading otherwise, one after the other, and yield what differs in a scope.
 
-    A value that changes nothing is left out. Raises UnknownScope, UnknownReading.
+    `names` are the readings that are looked at, without it all. A value that changes nothing is
+    left out. Raises UnknownScope, UnknownReading.
     """
     chosen = profile or get_scope(scope).profile
     usual = get_profile(chosen).as_dict()
     base = _find_broken(scope, chosen, {})
     for reading in READINGS:
+        if names is not None and reading.name not in names:
+            continue
         for value in reading.values:
             if value == usual[reading.name]:
                 continue
