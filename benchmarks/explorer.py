@@ -1,67 +1,120 @@
-"""How fast the explorer is: against plain Python, SPIN and TLC, warm, on two threads, and growing.
+"""How fast the explorer is: warm, against SPIN and plain Python, on two threads, and growing.
 
-    python benchmarks/explorer.py [--plain-seconds 60] [--large] [--growth] [--tlc tla2tools.jar]
+    python benchmarks/explorer.py [--only NAME] [--runs 5] [--growth-to 30000000]
 
-Every figure is one run. Times are wall times and include the plain runs from which the diagrams are
-learned and the checks of invariants; compiling or loading the kernels is said apart. Plain Python
-is stopped after `--plain-seconds`; its rate until then stands for the whole.
+Names are warm, spin, plain, symmetry, threads and growth. Figures are medians of so many runs,
+taken in turns where two things are compared. Times of one thread are processor time (user and
+system), so that other work on the machine counts little; wall time stands beside it, and is what
+two threads are measured by. They include the plain runs from which the diagrams are learned, unless
+it says that all paths are known, and the checks of invariants; compiling or loading the kernels is
+said apart. Plain Python is stopped after some seconds; its rate until then stands for the whole.
 """
 
 import argparse
+import os
 import shutil
+import statistics
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+
+from explorer_growth import Point, draw_growth
 
 from reassure_explorer.derived import Engine, explore_derived
 from reassure_explorer.explore import get_model
+from reassure_explorer.interface import Model
 from reassure_explorer.plain import explore_plain
 from reassure_explorer.reference import Limits, Reference, World
 from reassure_explorer.result import Budget, ExploreResult
 from reassure_spec.readings import get_profile
 
 PROMELA = Path(__file__).with_name("explorer_logs.pml")
-TLA = Path(__file__).with_name("explorer_logs.tla")
+PICTURE = Path(__file__).parents[1] / "docs" / "figures" / "explorer-growth.svg"
 
 
-def describe(name: str, result: ExploreResult) -> str:
-    """Return one line about an exploration."""
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """One run of one thing."""
+
+    wall: float
+    cpu: float
+    result: ExploreResult
+
+
+def run_timed(run: Callable[[], ExploreResult]) -> Timed:
+    """Run and take the time, less what loading the kernels took."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = run()
+    loading = result.seconds_compiling
+    return Timed(
+        time.perf_counter() - wall - loading, max(time.process_time() - cpu - loading, 1e-9), result
+    )
+
+
+def run_in_turns(runs: int, *things: Callable[[], ExploreResult]) -> list[list[Timed]]:
+    """Run each thing so many times, one after the other, again and again."""
+    rounds = [[run_timed(thing) for thing in things] for _ in range(runs)]
+    return [list(column) for column in zip(*rounds, strict=True)]
+
+
+def describe(name: str, timed: list[Timed]) -> str:
+    """Return one line about runs of one thing."""
+    result = timed[0].result
+    cpu = statistics.median(t.cpu for t in timed)
+    wall = statistics.median(t.wall for t in timed)
+    loading = statistics.median(t.result.seconds_compiling for t in timed)
     return (
-        f"{name:<28} {result.distinct:>12,} states {result.generated:>14,} steps "
-        f"{result.seconds:8.2f} s ({result.seconds_compiling:.2f} s to load)  "
-        f"{result.generated / result.seconds / 1e6:6.2f} M steps/s  "
+        f"{name:<30} {result.distinct:>12,} states {result.generated:>14,} steps "
+        f"{cpu:8.2f} s cpu {wall:8.2f} s wall ({loading:.2f} s to load)  "
+        f"{result.generated / cpu / 1e6:6.2f} M steps/s of cpu  "
         f"{result.bytes_per_state:5.1f} bytes/state  {result.plain_runs:,} plain runs"
     )
 
 
-def compare_with_plain(scope: str, seconds: float) -> None:
-    """Print how many times faster the derived engine is than the plain one."""
-    _, model = get_model(scope, "kip-236")
-    derived = explore_derived(model, keep_going=True)
-    print(describe(f"{scope}, derived", derived))
-    plain = explore_plain(model, keep_going=True, budget=Budget(seconds=seconds))
-    print(describe(f"{scope}, plain", plain), f"({plain.unfinished or 'complete'})")
-    ratio = (derived.generated / derived.seconds) / (plain.generated / plain.seconds)
-    print(f"{'':<28} derived takes {ratio:.0f} times as many steps a second as plain")
-
-
-def measure_warm(scope: str) -> None:
-    """Print the rate when all paths are known: expanding, sorting, taking away, invariants."""
-    _, model = get_model(scope, "kip-236")
+def make_warm(model: Model, budget: Budget | None = None) -> Callable[..., ExploreResult]:
+    """Return a run with diagrams that know all paths already."""
     first = Engine(model)
-    first.run(keep_going=True, budget=Budget())
-    again = Engine(model)
-    again.diagrams = first.diagrams
-    again.diagrams.paths = 0
-    print(describe(f"{scope}, all paths known", again.run(keep_going=True, budget=Budget())))
+    first.run(keep_going=True, budget=budget or Budget())
+
+    def run(threads: int = 1) -> ExploreResult:
+        again = Engine(model, threads)
+        again.diagrams = first.diagrams
+        again.diagrams.paths = 0
+        return again.run(keep_going=True, budget=budget or Budget())
+
+    return run
 
 
-def compare_with_spin() -> None:
-    """Print SPIN's figures for the same scope. Says so where there is no SPIN."""
+def measure_warm(runs: int) -> None:
+    """Print the rate when all paths are known: expanding, sorting, taking away, invariants."""
+    for scope, profile in (("medium", "kip-236"), ("logs-three", "kip-236-amended")):
+        _, model = get_model(scope, profile)
+        (timed,) = run_in_turns(runs, make_warm(model))
+        print(describe(f"{scope}, all paths known", timed), flush=True)
+
+
+def measure_plain(runs: int, seconds: float = 20.0) -> None:
+    """Print how many times faster the derived engine is than the plain one."""
+    _, model = get_model("medium", "kip-236")
+    derived, plain = run_in_turns(
+        runs,
+        partial(explore_derived, model, keep_going=True),
+        partial(explore_plain, model, keep_going=True, budget=Budget(seconds=seconds)),
+    )
+    print(describe("medium, derived", derived))
+    print(describe("medium, plain, stopped", plain))
+    rates = [[t.result.generated / t.cpu for t in timed] for timed in (derived, plain)]
+    ratio = statistics.median(rates[0]) / statistics.median(rates[1])
+    print(f"{'':<30} derived takes {ratio:.0f} times as many steps a second as plain", flush=True)
+
+
+def measure_spin(runs: int) -> None:
+    """Print SPIN's figures for the same scope beside ours. Says so where there is no SPIN."""
     _, model = get_model("logs-three", "kip-236-amended")
-    ours = explore_derived(model, keep_going=True)
-    print(describe("logs-three, derived", ours))
     if shutil.which("spin") is None or shutil.which("gcc") is None:
         print("no spin or no gcc here")
         return
@@ -71,91 +124,130 @@ def compare_with_spin() -> None:
         options = ["-O2", "-DSAFETY", "-DNOREDUCE", "-DMEMLIM=8000"]
         command = ["gcc", *options, "-o", "pan", "pan.c"]
         subprocess.run(command, cwd=directory, check=True, capture_output=True)
-        compiled = time.perf_counter() - started
-        started = time.perf_counter()
-        answer = subprocess.run(
-            ["./pan", "-m5000000", "-w24"],
-            cwd=directory,
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        seconds = time.perf_counter() - started
-    for line in answer.stdout.splitlines():
-        if "states, stored" in line or "transitions" in line:
-            print("   spin:", line.strip())
+        print(f"   spin: {time.perf_counter() - started:.2f} s to compile")
+        ours, theirs = [], []
+        for _ in range(runs):
+            ours.append(run_timed(partial(explore_derived, model, keep_going=True)))
+            theirs.append(run_spin(Path(directory), ours[-1].result))
+    print(describe("logs-three, derived", ours))
+    spin = statistics.median(theirs)
+    ratio = spin / statistics.median(t.cpu for t in ours)
+    print(
+        f"{'logs-three, SPIN':<30} {spin:.2f} s cpu; ours is {ratio:.2f} times as fast", flush=True
+    )
+
+
+def run_spin(directory: Path, ours: ExploreResult) -> float:
+    """Return the processor time of one run of SPIN, whose counts must be ours."""
+    before = os.times()
+    answer = subprocess.run(
+        ["./pan", "-m5000000", "-w24"], cwd=directory, check=True, capture_output=True, text=True
+    )
+    after = os.times()
     # SPIN counts the state before the first step, and the steps into and out of it.
-    print(f"   spin: {seconds:.2f} s and {compiled:.2f} s to compile; ours {ours.seconds:.2f} s")
     assert f"{ours.distinct + 1} states, stored" in answer.stdout, "counts differ"
     assert f"{ours.generated + 2} transitions" in answer.stdout, "counts differ"
+    used = after.children_user - before.children_user
+    return used + after.children_system - before.children_system
 
 
-def compare_with_tlc(jar: Path) -> None:
-    """Print TLC's figures for the same scope beside ours on as many threads, counts compared."""
-    _, model = get_model("logs-three", "kip-236-amended")
-    ours = explore_derived(model, keep_going=True, threads=2)
-    print(describe("logs-three, 2 threads", ours))
-    java = ["java", "-XX:+UseParallelGC", "-Xmx4g", "-cp", str(jar.resolve()), "tlc2.TLC"]
-    with tempfile.TemporaryDirectory() as directory:
-        started = time.perf_counter()
-        answer = subprocess.run(
-            [*java, "-deadlock", "-workers", "2", "-metadir", directory, str(TLA)],
-            check=True,
-            capture_output=True,
-            text=True,
+def make_alike(limits: Limits) -> Model:
+    """Return a model in which any two of four brokers may be asked for, so that all are alike."""
+    pairs = [(a, b) for a in range(1, 5) for b in range(1, 5) if a != b]
+    world = World(4, ((1, 2),), tuple((pair, False) for pair in pairs), limits)
+    return Reference(world, get_profile("kip-236")).make_model("any-pair")
+
+
+def measure_symmetry(runs: int) -> None:
+    """Print states and times with and without symmetry."""
+    logs = get_model("logs-three", "kip-236-amended")[1]
+    for name, model in (("logs-three", logs), ("any pair", make_alike(Limits(2, 1, 1, 1)))):
+        whole, orbits = run_in_turns(
+            runs,
+            partial(explore_derived, model, keep_going=True),
+            partial(explore_derived, model, keep_going=True, symmetry=True),
         )
-        seconds = time.perf_counter() - started
-    print(f"   tlc: {seconds:.2f} s, its start included; {seconds / ours.seconds:.0f} times ours")
-    # TLC counts the initial state among those generated.
-    counts = f"{ours.generated + 1} states generated, {ours.distinct} distinct states found"
-    assert counts in answer.stdout, f"counts differ: expected {counts}"
+        print(describe(name, whole))
+        print(describe(f"{name}, orbits", orbits))
+        fewer = whole[0].result.distinct / orbits[0].result.distinct
+        faster = statistics.median(t.cpu for t in whole) / statistics.median(t.cpu for t in orbits)
+        print(f"{'':<30} {fewer:.2f} times fewer states, {faster:.2f} times as fast", flush=True)
 
 
-def measure_large() -> None:
-    """Print the large scope on one thread and on two."""
+def measure_threads(runs: int, states: int = 10_000_000) -> None:
+    """Print the large scope's first states on one thread and on two, in turns."""
     _, model = get_model("large", "kip-236")
-    for threads in (1, 2):
-        result = explore_derived(model, keep_going=True, threads=threads)
-        print(describe(f"large, {threads} thread(s)", result), flush=True)
+    budget = Budget(states=states)
+    cold = partial(explore_derived, model, keep_going=True, budget=budget)
+    for name, run in (("all paths known", make_warm(model, budget)), ("", cold)):
+        one, two = run_in_turns(runs, partial(run, threads=1), partial(run, threads=2))
+        print(describe(f"large, one thread, {name}", one))
+        print(describe(f"large, two threads, {name}", two))
+        ratios = [a.wall / b.wall for a, b in zip(one, two, strict=True)]
+        ratio, best = statistics.median(ratios), min(t.wall for t in one) / min(t.wall for t in two)
+        print(
+            f"{'':<30} two threads are {ratio:.2f} times as fast (median of pairs), {best:.2f} by "
+            "the quickest runs",
+            flush=True,
+        )
 
 
 GROWTH = (
-    Limits(3, 1, 1, 1),
+    Limits(2, 1, 0, 1),
+    Limits(2, 2, 1, 1),
     Limits(3, 2, 1, 1),
+    Limits(3, 3, 2, 1),
     Limits(3, 3, 2, 2),
+    Limits(4, 3, 2, 2),
     Limits(4, 3, 3, 3),
+    Limits(5, 4, 3, 3),
 )
+"""Four brokers throughout; the third is the scope `medium`, the last `large`."""
 
 
-def measure_growth() -> None:
-    """Print the time a state as the scope grows."""
+def measure_growth(most: int) -> None:
+    """Print and draw the time a state as the scope grows, until one has so many states."""
+    points: list[Point] = []
     for limits in GROWTH:
         targets = tuple((target, False) for target in ((2, 3), (3, 4), (1, 2)))
-        world = World(4, ((1, 2),), targets, limits)
-        result = explore_derived(Reference(world, get_profile("kip-236")).make_model("growth"))
-        nanoseconds = 1e9 * result.seconds / result.generated
-        print(
-            describe(f"growth {limits.deaths}", result), f"{nanoseconds:.0f} ns a step", flush=True
+        model = Reference(World(4, ((1, 2),), targets, limits), get_profile("kip-236")).make_model(
+            "growth"
         )
+        timed = run_timed(partial(explore_derived, model, keep_going=True))
+        # Learning ran beside the same other work, so the same share of its wall time was ours.
+        learning = float(timed.result.details["seconds_learning"]) * timed.cpu / timed.wall
+        point = Point(timed.result.distinct, timed.cpu, learning, timed.result.bytes_per_state)
+        points.append(point)
+        print(
+            f"{limits}: {point.states:,} states, {point.nanoseconds:.0f} ns of cpu a state, "
+            f"{point.nanoseconds_known:.0f} without learning, {point.bytes:.1f} bytes a state, "
+            f"{timed.wall:.0f} s",
+            flush=True,
+        )
+        PICTURE.write_text(draw_growth(points), encoding="utf-8")
+        if point.states >= most:
+            break
 
 
 def main() -> None:
     """Run what was asked for."""
+    names = {
+        "warm": measure_warm,
+        "spin": measure_spin,
+        "plain": measure_plain,
+        "symmetry": measure_symmetry,
+        "threads": measure_threads,
+    }
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plain-seconds", type=float, default=60.0)
-    parser.add_argument("--large", action="store_true", help="the large scope too: minutes")
-    parser.add_argument("--growth", action="store_true", help="growing scopes: minutes")
-    parser.add_argument("--tlc", type=Path, help="where tla2tools.jar lies: minutes")
+    parser.add_argument("--only", choices=[*names, "growth"])
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--growth-to", type=int, default=30_000_000, metavar="STATES")
     chosen = parser.parse_args()
-    measure_warm("medium")
-    compare_with_spin()
-    if chosen.tlc:
-        compare_with_tlc(chosen.tlc)
-    compare_with_plain("medium", chosen.plain_seconds)
-    if chosen.large:
-        measure_large()
-    if chosen.growth:
-        measure_growth()
+    for name, measure in names.items():
+        if chosen.only in (None, name):
+            measure(chosen.runs)
+    if chosen.only in (None, "growth"):
+        measure_growth(chosen.growth_to)
 
 
 if __name__ == "__main__":

@@ -183,6 +183,8 @@ class Engine:
         self.learners: Learners | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._traced = 0
+        self.seconds_learning = 0.0
+        """Wall time of the model's own functions and of making paths of them."""
         self._witnesses: list[Words] = []
         """States from which paths were learned since symmetry was last checked."""
         self.hits: npt.NDArray[np.int64] = np.zeros(256, dtype=np.int64)
@@ -307,6 +309,7 @@ class Engine:
     ) -> Run:
         """Return the successors of states whose paths the kernel did not know."""
         made: list[Words] = []
+        begun = time.perf_counter()
         asked = [(root, tuple(rows[i].tolist())) for i, root in misses.tolist()]
         with self._lock:
             self.learn_together(asked)
@@ -321,6 +324,7 @@ class Engine:
                     late = np.zeros(LEAF - leaf + 1, dtype=np.int64)
                     late[-1] = 1
                     self._add_hits(late)
+            self.seconds_learning += time.perf_counter() - begun
         return np.array(made, dtype=np.uint64).reshape(len(made), self.layout.words)
 
     def learn_together(self, asked: Sequence[Question]) -> None:
@@ -667,6 +671,7 @@ class Engine:
                 "words": self.layout.words,
                 "bits": self.layout.bits,
                 "values": self._count_values(distinct),
+                "seconds_learning": round(self.seconds_learning, 3),
                 **({} if self.group is None else {"symmetry": self.group.as_json_dict()}),
             },
         )
