@@ -27,6 +27,7 @@ from reassure_model.tables import (
     PARTITION_TABLES,
     REPLICA_TABLES,
 )
+from reassure_spec.asks import ASKS
 from reassure_spec.clauses import get_places, load_clauses
 from reassure_spec.findings import FINDINGS
 from reassure_spec.matrix import Row, make_matrix
@@ -347,13 +348,7 @@ def _scenario_table(system: System) -> Iterator[str]:
     yield from ("## Scenarios", "")
     yield from _table(
         ("scenario", "what it shows"),
-        (
-            (
-                f"[`{each.area}/{each.name}`]({_STORIES}/{each.area}/{each.name}.txt)",
-                _shorten(each.why),
-            )
-            for each in own
-        ),
+        ((_link_story(f"{each.area}/{each.name}"), _shorten(each.why)) for each in own),
     )
     if others:
         yield from ("", f"About its clauses as well: {', '.join(others)}.")
@@ -368,6 +363,17 @@ def _state_machines(system: System) -> Iterator[str]:
         yield from _dropped_replica()
 
 
+def _link_story(name: str) -> str:
+    return f"[`{name}`]({_STORIES}/{name}.txt)"
+
+
+def _asks(system: System) -> Iterator[str]:
+    asked = ASKS.get(system.id, ())
+    if asked:
+        rows = [(words, ", ".join(map(_link_story, names))) for words, names in asked]
+        yield from ("## What is asked for", "", *_table(("what", "told by"), rows), "")
+
+
 def render_system(system: System) -> str:
     """Return the page of one system: what it is, and everything that belongs to it."""
     return _page(
@@ -376,6 +382,7 @@ def render_system(system: System) -> str:
         "",
         f"Profiles: {', '.join(system.profiles)}.{_STEPS if system.id in _MOVES else ''}",
         "",
+        *_asks(system),
         "## Clauses",
         "",
         *_clause_table(system),
