@@ -79,7 +79,8 @@ class LiveReassignmentWorld(ReassignmentWorld):
             Partition(), live, known, self._minimum, self.stage.controller_epoch, next_sequence=0
         )
         for name, key in self._keys.items():
-            stored, followed = self.stage.read_partition(key), self.stage.partition(key)
+            stored, self._identities[name] = self.stage.read_partition(key)
+            followed = self.stage.partition(key)
             partition = replace(
                 self._lower(key, stored),
                 drop_due=followed.drop_due,
@@ -87,7 +88,6 @@ class LiveReassignmentWorld(ReassignmentWorld):
                 completing=followed.completing,
             )
             self._systems[name] = replace(self._empty, partition=partition)
-            self._identities[name] = self.stage.read_identity(key)
 
     def _count_raises(self, key: PartitionKey) -> int:
         return self.stage.raises[format_partition(key)]

@@ -6,12 +6,13 @@ controller becomes a `Done`, which says besides whether the model owed that writ
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeVar
 
 from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.protocol.states import ZnodeStat
 
 from reassure_conformance.adapter import Adapter, AdapterDied, Reply
 from reassure_conformance.harness import ServerGone, list_cluster_paths
@@ -212,12 +213,13 @@ class Stage:
         """Write znodes in one transaction, making those that are not there."""
         self.read()
         transaction = self._client.transaction()
-        for path, content in nodes:
-            place = self.chroot + path
-            if self._client.exists(place) is None:
-                transaction.create(place, content)
+        nodes = tuple(nodes)
+        there = self._fetch(path for path, _ in nodes)
+        for (path, content), found in zip(nodes, there, strict=True):
+            if found is None:
+                transaction.create(self.chroot + path, content)
             else:
-                transaction.set_data(place, content)
+                transaction.set_data(self.chroot + path, content)
         self._commit(transaction)
         if given:
             self._follower.read_new()
@@ -429,55 +431,64 @@ class Stage:
         """Return the surroundings as the log leaves them."""
         return self._router.get_cluster(self.chroot).get_surroundings(topic)
 
+    def _fetch(self, paths: Iterable[str]) -> list[tuple[bytes, ZnodeStat] | None]:
+        """Return content and stat of these znodes, None for each that is not there."""
+        found: list[tuple[bytes, ZnodeStat] | None] = []
+        for pending in [self._client.get_async(self.chroot + path) for path in paths]:
+            try:
+                found.append(pending.get())
+            except NoNodeError:
+                found.append(None)
+        return found
+
     def _read(self, path: str) -> bytes | None:
-        try:
-            return bytes(self._client.get(self.chroot + path)[0])
-        except NoNodeError:
-            return None
+        found = self._fetch([path])[0]
+        return None if found is None else found[0]
 
     def exists(self, path: str) -> bool:
         """Whether there is a znode with this path."""
         return self._client.exists(self.chroot + path) is not None
 
     def read_brokers(self) -> tuple[frozenset[int], frozenset[int]]:
-        """Return the registered brokers and those that have a configuration, from the znodes."""
-        live, known = (
-            frozenset(int(name) for name in self._client.get_children(self.chroot + path))
-            for path in (znodes.BROKER_IDS, znodes.BROKER_CONFIGS)
-        )
-        return live, live | known
+        """Return the registered brokers, and these with those that have a configuration."""
+        paths = (znodes.BROKER_IDS, znodes.BROKER_CONFIGS)
+        pending = [self._client.get_children_async(self.chroot + path) for path in paths]
+        live, configured = (frozenset(map(int, names.get())) for names in pending)
+        return live, live | configured
 
-    def read_partition(self, key: PartitionKey) -> Partition:
-        """Return what the znodes hold of a partition."""
-        topic, number = key
-        path = znodes.topic_path(topic)
-        content = self._read(path)
-        assigned = None if content is None else znodes.decode_topic(path, content).get(number)
-        path = znodes.state_path(topic, number)
-        content = self._read(path)
-        state = None if content is None else _from_znode(znodes.decode_state(path, content))
-        path = znodes.reassignment_path(topic, number)
-        content = self._read(path)
-        flight = None
-        if content is not None:
-            record = znodes.decode_reassignment(path, content)
-            flight = Reassignment(record.target, record.top, record.legacy)
-        return Partition(assigned, state, flight, tuple(self._read_requests(key)))
-
-    def _read_requests(self, key: PartitionKey) -> Iterable[Request]:
+    def read_partition(self, key: PartitionKey) -> tuple[Partition, Identity | None]:
+        """Return what the znodes hold of a partition, and the zxids of its record."""
         root = znodes.REASSIGNMENT_REQUESTS
-        for name in sorted(self._client.get_children(self.chroot + root)):
-            sequence, content = znodes.parse_request_name(name), self._read(f"{root}/{name}")
-            if sequence is None or content is None:
-                continue
-            request = znodes.decode_request(f"{root}/{name}", content)
-            if key in request.assignments:
-                yield Request(sequence, request.assignments[key], request.legacy)
+        paths = (znodes.topic_path(key[0]), znodes.state_path(*key), znodes.reassignment_path(*key))
+        names = self._client.get_children_async(self.chroot + root)
+        topic, state, record = self._fetch(paths)
+        queue = [f"{root}/{name}" for name in sorted(names.get())]
+        assigned = None if topic is None else znodes.decode_topic(paths[0], topic[0]).get(key[1])
+        partition = Partition(
+            assigned, requests=tuple(_find_requests(key, queue, self._fetch(queue)))
+        )
+        if state is not None:
+            found = _from_znode(znodes.decode_state(paths[1], state[0]))
+            partition = replace(partition, state=found)
+        if record is None:
+            return partition, None
+        flight = znodes.decode_reassignment(paths[2], record[0])
+        in_flight = Reassignment(flight.target, flight.top, flight.legacy)
+        identity = Identity(record[1].czxid, record[1].mzxid)
+        return replace(partition, reassignment=in_flight), identity
 
-    def read_identity(self, key: PartitionKey) -> Identity | None:
-        """Return the zxids of a partition's record, None where it has none."""
-        stat = self._client.exists(self.chroot + znodes.reassignment_path(*key))
-        return None if stat is None else Identity(stat.czxid, stat.mzxid)
+
+def _find_requests(
+    key: PartitionKey, paths: Iterable[str], found: Iterable[tuple[bytes, ZnodeStat] | None]
+) -> Iterator[Request]:
+    """Yield what the requests ask of a partition."""
+    for path, content in zip(paths, found, strict=True):
+        sequence = znodes.parse_request_name(path.rpartition("/")[2])
+        if sequence is None or content is None:
+            continue
+        request = znodes.decode_request(path, content[0])
+        if key in request.assignments:
+            yield Request(sequence, request.assignments[key], request.legacy)
 
 
 def _find_write(before: Partition, event: Event) -> Write | None:

@@ -97,7 +97,7 @@ class LiveZnodesWorld(ZnodesWorld):
         refused = _find_refused(stage)
         if refused is not None:
             return format_refusal(refused.clause, refused.reason)
-        flight = stage.read_partition(KEY).reassignment
+        flight = stage.read_partition(KEY)[0].reassignment
         return "nothing is in flight" if flight is None else format_flight(flight)
 
 
