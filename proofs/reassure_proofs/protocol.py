@@ -53,6 +53,9 @@ _PROFILE: Final = "kip-236-amended"
 _READINGS: Final = get_profile(_PROFILE)
 _BOUNDED: Final = "1 to {} replicas assigned, in sync, in a target and in a write"
 _CUT: Final = _BOUNDED + ", not all of them at their largest at once"
+_CUT_FROM_THREE: Final = _BOUNDED + " (of 3, not all of them at their largest at once)"
+_LENGTHS_MAX: Final = 8
+"""How long all lists together may be where a write has many paths; all there are of length 2."""
 _TRUTH: Final = Parameter(kind="truth")
 _SET: Final = Parameter(kind="set")
 _ID: Final = Parameter(floor=1)
@@ -218,8 +221,10 @@ def _flight_shapes(assigned: int, isr: int, target: int, longest: int) -> Iterat
     yield {**_word("failover"), **before}
     yield {**_word("delete-reassignment"), **before}
     for length in range(1, longest + 1):
-        yield {**_word("write-assigned"), **before, "new_assigned": Parameter(length, floor=1)}
-        if length <= isr:
+        bearable = assigned + isr + target + length <= _LENGTHS_MAX
+        if bearable:
+            yield {**_word("write-assigned"), **before, "new_assigned": Parameter(length, floor=1)}
+        if bearable and length <= isr:
             yield {**_word("write-state"), **before, **_state_parameters(length)}
         if length <= isr + 1:
             writer = {"writer": _ID}
@@ -232,10 +237,11 @@ def _flight_shapes(assigned: int, isr: int, target: int, longest: int) -> Iterat
 
 def _owed_shapes(replication_factor: int) -> Iterator[Shape]:
     lengths = range(1, replication_factor + 1)
+    longest = min(3 * replication_factor, replication_factor + 4)
     for assigned in lengths:
         yield _partition(assigned)
         for isr, target, requested in product(lengths, (0, *lengths), (0, *lengths)):
-            if isr <= assigned and assigned + isr + target + requested <= 3 * replication_factor:
+            if isr <= assigned and assigned + isr + target + requested <= longest:
                 yield _partition(assigned, isr, target, requested)
 
 
@@ -248,7 +254,7 @@ def _plan_shapes(replication_factor: int) -> Iterator[Shape]:
 def _in_flight_shapes(replication_factor: int) -> Iterator[Shape]:
     lengths = range(1, replication_factor + 1)
     for assigned, isr, target in product(lengths, lengths, lengths):
-        if isr <= assigned:
+        if isr <= assigned and assigned + isr + target <= replication_factor + 4:
             yield _partition(assigned, isr, target)
 
 
@@ -259,7 +265,7 @@ def _cut_shapes(replication_factor: int) -> Iterator[Shape]:
     """
     for shape in _in_flight_shapes(replication_factor):
         length = sum(parameter.length or 0 for parameter in shape.values())
-        if length <= 2 * replication_factor + 1:
+        if length <= replication_factor + 3:
             yield shape
 
 
@@ -543,7 +549,7 @@ STEP: Final = Subject(
     take,
     "the rules on one step",
     _step_shapes,
-    bounded=_BOUNDED,
+    bounded=_CUT_FROM_THREE,
     hashable=True,
     under=lambda readings: partial(take, readings=readings),
 )
@@ -586,7 +592,7 @@ CAUGHT_UP: Final = Subject(
     catch_up,
     "the plan before and after the target caught up",
     _in_flight_shapes,
-    bounded=_BOUNDED,
+    bounded=_CUT_FROM_THREE,
     hashable=True,
     weight=3,
     under=lambda readings: partial(catch_up, readings=readings),
@@ -712,6 +718,7 @@ def _theorem(
         claim,
         _PROFILE,
         largest=2,
+        thorough=3,
         tier="full",
         **more,
     )
