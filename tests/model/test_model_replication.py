@@ -16,7 +16,7 @@ from reassure_model.replication import (
     make_replication,
     step,
 )
-from reassure_model.replication_invariants import GOALS, INVARIANTS
+from reassure_model.replication_invariants import GOALS, INVARIANTS, is_promised
 from reassure_spec.readings import Readings, get_profile
 
 MONOTONE = "hw.consumer.monotone"
@@ -341,3 +341,47 @@ def test_common_prefix_is_counted_by_content(
 ) -> None:
     """Two logs share their records up to the first that differs, whichever is asked first."""
     assert count_common(log, other) == count_common(other, log) == shared
+
+
+# The defined in-sync set ------------------------------------------------------------------------
+
+
+def find_undefined_member(state: Replication) -> str | None:
+    """Say so when the in-sync set is not what its definition says."""
+    ends = {
+        **dict(enumerate(state.term.offsets)),
+        state.leader: len(state.replicas[state.leader].log),
+    }
+    mark = state.replicas[state.leader].high_watermark
+    defined = frozenset(b for b in state.term.pseudo_isr if ends[b] >= mark)
+    return None if state.isr == defined else f"{sorted(state.isr)}, defined {sorted(defined)}"
+
+
+def list_states(readings: Readings, depth: int) -> frozenset[Replication]:
+    """Return the states of two brokers that some actions lead to, the first left out."""
+    first = make_replication(2)
+    seen, frontier = {first}, [first]
+    for _ in range(depth):
+        taken = [step(s, action, readings) for s in frontier for action in enabled(s)]
+        reached = {outcome.state for outcome in taken if isinstance(outcome, Accepted)}
+        frontier = list(reached - seen)
+        seen |= reached
+    return frozenset(seen - {first})
+
+
+@pytest.mark.clause("isr.member.at-or-above-hw", "isr.lagging-leaves")
+def test_defined_set_is_what_it_says_at_every_moment() -> None:
+    """Without a memory the set is its definition after every action; the stored one is not."""
+    found = [find_undefined_member(s) for s in list_states(Readings(isr_members="memoryless"), 6)]
+    assert len(found) > 100
+    assert set(found) == {None}
+    stored = {find_undefined_member(s) for s in list_states(Readings(), 2)}
+    assert "[0, 1], defined [0]" in stored
+
+
+@pytest.mark.clause("hw.consumer.monotone", "hw.never-decreases")
+def test_scope_of_the_third_guarantee_is_a_promise() -> None:
+    """Across elections the mark is promised under one reading only; all else always is."""
+    across = Readings(hw_scope="across-clean-elections")
+    assert [c for c in INVARIANTS if not is_promised(c, Readings())] == [MONOTONE]
+    assert all(is_promised(clause_id, across) for clause_id in INVARIANTS)
