@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from reassure_proofs.necessity import SHAPE, NecessityResult, examine_hypotheses
+from reassure_proofs.replays import prepare
 from reassure_proofs.runner import TheoremResult, prove_all
 from reassure_proofs.statement import THOROUGH, Theorem, describe
 from reassure_proofs.theorems import get_theorems
@@ -114,13 +115,23 @@ def render_section(found: Sequence[NecessityResult]) -> str:
         if told.theorem.name != theorem:
             theorem = told.theorem.name
             lines += ["", f"### {theorem}", "", told.theorem.statement, ""]
-            lines += ["| without | verdict | smallest counterexample |", "|---|---|---|"]
+            lines += ["| without | verdict | smallest counterexample | on a controller |"]
+            lines += ["|---|---|---|---|"]
         sentence = told.counterexample["sentence"] if told.counterexample else ""
         name = "all that bounds paths" if told.hypothesis == SHAPE else told.hypothesis
         verdict = told.verdict if told.as_expected else f"{told.verdict} (unexpected)"
-        cells = [f"{name}: {told.sentence}", verdict, f"`{sentence}`" if sentence else ""]
+        shown = _on_controller(told)
+        cells = [f"{name}: {told.sentence}", verdict, f"`{sentence}`" if sentence else "", shown]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines).strip() + "\n"
+
+
+def _on_controller(told: NecessityResult) -> str:
+    """Return where a controller comes to rest that is put in the counterexample, or why none is."""
+    if told.counterexample is None:
+        return ""
+    replay = prepare(told.theorem, told.hypothesis, told.counterexample)
+    return replay.reason or f"the same: `{replay.expected}`"
 
 
 _TITLES: Final = {"gate": "What every check proves", "full": "The protocol by induction"}
@@ -136,6 +147,10 @@ def render_page() -> str:
         "Each theorem that is proved, once more without each of its hypotheses. Where the claim",
         "fails the hypothesis is needed; the smallest counterexample was replayed on the model.",
         "What is assumed only to bound the number of paths is left out all at once.",
+        "",
+        "The last column: the counterexample as a state that a controller finds when it takes",
+        "office, and where it comes to rest, the model's controller as the real one",
+        "(`reassure prove --replay` runs both); or why no controller comes to it.",
     ]
     sections = [
         f"\n## {title}\n\n{render_section(examine_page(tier))}" for tier, title in _TITLES.items()

@@ -109,6 +109,10 @@ def can_be_shown(theorem: Theorem) -> bool:
 
 _REASONS: Final = {
     "counts": "it is about numbers; the code behind them is asked by other theorems",
+    "deletion-step": "this controller deletes no topics",
+    "heal-choice": "the healing service is not part of this controller",
+    "heal-generated": "the healing service is not part of this controller",
+    "office": "it is about who is controller, not about what one makes of a partition",
     "step": "it is a write that the rules judge; no controller makes it of its own accord",
     "initial": "it is about a partition before any controller has looked at it",
     "owed": "the model's own controller halts there: its write is refused",
