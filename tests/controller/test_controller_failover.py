@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from kazoo.client import KazooClient
 from kazoo.retry import KazooRetry
 
 from reassure_controller.controller import Controller
+from reassure_spec.readings import Readings
 from reassure_spec.znodes import CONTROLLER, ReassignmentZnode
 from reassure_zookeeper.faults import cut_connection, expire_session
 
@@ -87,6 +89,43 @@ def test_top_survives_a_failover(cluster: Any) -> None:
     second.drain()
     assert cluster.child("t", 0) == ReassignmentZnode(top=2, target=(3, 4))
     assert cluster.assigned("t", 0) == (1, 2, 3, 4)
+
+
+@pytest.mark.parametrize("looks", [True, False])
+def test_new_leader_that_dies_keeps_the_old_replicas_where_they_are_looked_after(
+    cluster: Any, looks: bool
+) -> None:
+    """With another look before each stop, a target that died meanwhile does not replace anybody."""
+    readings = replace(Readings(), move_recheck_before_stop="yes" if looks else "no")
+    controller = cluster.controller(readings=readings)
+    cluster.create_topic("t", {0: (1, 2)})
+    cluster.request({("t", 0): (3,)})
+    controller.drain()
+    cluster.join("t", 0, 3)
+    while cluster.state("t", 0).leader != 3:
+        controller.drain(max_effects=1)
+    cluster.die(3)
+    controller.drain()
+    state = cluster.state("t", 0)
+    if looks:
+        assert (state.leader, state.isr, cluster.assigned("t", 0)) == (1, (1, 2), (1, 2, 3))
+        assert cluster.child("t", 0) is not None
+    else:
+        assert (state.leader, state.isr, cluster.assigned("t", 0)) == (-1, (3,), (3,))
+
+
+def test_target_that_a_late_drop_took_out_is_added_again(cluster: Any) -> None:
+    """A drop after the expansion takes a new target out, which is then expanded to once more."""
+    controller = cluster.controller(readings=replace(Readings(), drop_evaluated="after-expansion"))
+    cluster.create_topic("t", {0: (1, 2)})
+    cluster.request({("t", 0): (1, 3)})
+    controller.drain()
+    cluster.request({("t", 0): (1, 4)})
+    controller.drain()
+    assert cluster.assigned("t", 0) == (1, 2, 4)
+    cluster.join("t", 0, 4)
+    controller.drain()
+    assert (cluster.assigned("t", 0), cluster.child("t", 0)) == ((1, 4), None)
 
 
 @pytest.mark.parametrize("reckless", [False, True])
