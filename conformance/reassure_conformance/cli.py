@@ -501,7 +501,7 @@ def prove(
 @click.option("--symmetry", is_flag=True, help="Let brokers and partitions change places.")
 @click.option("--threads", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--states", type=click.IntRange(1), help="Stop after so many states.")
-@click.option("--seconds", type=float, help="Stop after so long.")
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), help="Stop after so long.")
 @click.option("--memory-mib", type=click.IntRange(1), help="Stop at so much memory for states.")
 @click.option(
     "--directory", type=click.Path(path_type=Path), help="Keep states here, and go on after a stop."
@@ -537,6 +537,7 @@ def explore(
         options["profile"] = exploring.choose_profile(options["scope"])
     options["readings"] = _parse_readings(options["readings"])
     _check_rules(options["profile"], options["readings"])
+    exploring.check_options(options, (options["page"], options["graph"], out))
     if sweep:
         click.echo(exploring.run_sweep(options, form))
         return 0
@@ -551,6 +552,8 @@ def explore(
     exploring.write_pictures(options, exploration)
     if out is not None:
         exploring.write_stories(exploration, out)
+    for place in filter(None, (options["page"], options["graph"], out)):
+        click.echo(f"wrote {place}", err=True)
     if not controller:
         return _emit(exploring.make_document(exploration), form, exploration.render)
     progress = _Progress()
@@ -769,6 +772,7 @@ def _exit_code_of(error: BaseException) -> int | None:
         "ReplayError": EXIT_DATA,
         "UnknownTheoremError": EXIT_USAGE,
         "UnknownScope": EXIT_USAGE,
+        "BadRequest": EXIT_USAGE,
         "UnknownEngine": EXIT_USAGE,
         "ModelError": EXIT_USAGE,
         "NotSymmetric": EXIT_USAGE,

@@ -1,8 +1,8 @@
 """What `reassure explore` does: run the explorer, and keep what it found in a directory."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from reassure_conformance import display
 from reassure_conformance.report import Document
@@ -13,6 +13,7 @@ from reassure_explorer.explore import Exploration, describe_violation, explore
 from reassure_explorer.result import Budget, Violation
 from reassure_explorer.scopes import SCOPES, get_scope
 from reassure_explorer.story import draw_story, make_itf, tell_story
+from reassure_spec.readings import Readings
 
 if TYPE_CHECKING:
     from reassure_conformance.live import LiveOutcome
@@ -39,6 +40,45 @@ def format_counts(scope: str, profile: str) -> list[str]:
 def choose_profile(scope: str) -> str:
     """Return the profile that a scope is about. Raises UnknownScope."""
     return get_scope(scope).profile
+
+
+class BadRequest(ValueError):
+    """Options that make no sense together, or a place where nothing can be written."""
+
+
+WALKS_WITHOUT: Final = (
+    "liveness",
+    "minimise_faults",
+    "symmetry",
+    "directory",
+    "page",
+    "graph",
+    "states",
+    "memory_mib",
+)
+"""Options that mean nothing where random walks are taken."""
+
+
+def check_options(options: Mapping[str, Any], places: Iterable[Path | None]) -> None:
+    """Refuse, before anything is explored, what cannot be done afterwards.
+
+    `places` are the files that are to be written. Raises BadRequest, UnknownScope.
+    """
+    if options["walks"] is not None:
+        idle = [name for name in WALKS_WITHOUT if options[name]]
+        if idle:
+            flag = f"--{idle[0].replace('_', '-')}"
+            raise BadRequest(f"random walks have no use for {flag}; leave it or --walks away")
+    for place in places:
+        if place is not None and not place.absolute().parent.is_dir():
+            raise BadRequest(f"{place}: there is no directory {place.parent}; make it first")
+    if options["liveness"]:
+        source = get_scope(options["scope"]).make_source(Readings())
+        if source.make_model(options["scope"]).settled is None:
+            raise BadRequest(
+                f"scope {options['scope']} says nothing of fair runs, so --liveness has nothing "
+                "to check; scope restless is made for it"
+            )
 
 
 def run_explore(options: Mapping[str, Any], progress: Progress) -> Exploration:
@@ -104,7 +144,10 @@ def run_walks(options: Mapping[str, Any], seed: int) -> tuple[Document, str]:
 
 
 def write_pictures(options: Mapping[str, Any], exploration: Exploration) -> None:
-    """Write the page to step through, and the picture of the state graph, where asked for."""
+    """Write the page to step through, and the picture of the state graph, where asked for.
+
+    Raises ModelError for a graph that is too large to draw.
+    """
     from reassure_explorer.explore import get_model
     from reassure_explorer.graph import draw_graph
     from reassure_explorer.stepper import make_page

@@ -139,6 +139,8 @@ def _describe_symmetry(symmetry: Mapping[str, Any]) -> str:
 
 def render_liveness(result: "LivenessResult") -> str:
     """Return in words whether what is begun is settled in the end."""
+    if result.unfinished is not None:
+        return f"  fair runs: {result.verdict.value}, {result.unfinished}"
     if result.lasso is None:
         return f"  fair runs: {result.verdict.value}, {result.unsettled:,} states are unsettled"
     cycle = Story(result.lasso.stem.last, result.lasso.cycle)
@@ -203,9 +205,10 @@ def explore(
         result = replace(result, violations=fewer)
     live = None
     if liveness:
-        from reassure_explorer.liveness import check_liveness
+        from reassure_explorer.liveness import MOST_STATES, check_liveness
 
-        live = check_liveness(model)
+        most = None if budget is None else budget.states
+        live = check_liveness(model, states=MOST_STATES if most is None else most)
     return Exploration(scope, profile, chosen, result, live)
 
 

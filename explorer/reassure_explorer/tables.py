@@ -87,7 +87,7 @@ def put_tables(text: str) -> str:
         if pattern.search(text) is None:
             raise ValueError(f"the document lacks {first!r}, and {last!r} after it")
         table = f"{first}\n{render()}\n{last}"
-        text = pattern.sub(lambda _, table=table: table, text)
+        text = pattern.sub(table.replace("\\", r"\\"), text)
     return text
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from reassure_conformance.exploring import render_outcomes, run_on_controller
 from reassure_conformance.scenarios import compare, parse_scenario, run_scenario
 from reassure_conformance.telling import NotTheSame, get_text, tell
 from reassure_explorer.counts import COUNTS
@@ -135,3 +136,21 @@ def test_tables_of_the_document_are_fresh() -> None:
 def test_every_scope_has_its_counts() -> None:
     """The counts of every scope under its own profile are written down."""
     assert {(scope.name, scope.profile) for scope in SCOPES.values()} <= set(COUNTS)
+
+
+def test_calm_story_is_the_same_on_the_controller() -> None:
+    """The real controller follows a calm story line by line; another kind is not told to it."""
+    calm = next(i for i in INSTANCES if i.scope == "promises-calm")
+    scenarios = {}
+    for instance in (calm, next(i for i in INSTANCES if i.finding == "move-5")):
+        profile = instance.chosen_profile
+        readings, model = get_model(instance.scope, profile, instance.readings)
+        (violation,) = explore_derived(narrow(model, instance.invariant)).violations
+        scenarios[instance.finding] = tell(instance.scope, profile, readings, violation)
+    outcomes = run_on_controller(scenarios, lambda *_: None)
+    assert outcomes[calm.finding].found[-1][0].startswith("assigned [1]")
+    assert outcomes[calm.finding].difference == ""
+    assert outcomes["move-5"].skipped.startswith("world kafka-42")
+    words = render_outcomes(outcomes)
+    assert f"{calm.finding}: does the same, line by line" in words
+    assert "move-5: not told, world kafka-42" in words

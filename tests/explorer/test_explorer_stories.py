@@ -17,7 +17,7 @@ from reassure_explorer.explore import explore, get_model
 from reassure_explorer.graph import draw_graph
 from reassure_explorer.interface import Action, Int, Invariant, Model, ModelError
 from reassure_explorer.minimise import count_faults, minimise_faults
-from reassure_explorer.result import Story, Verdict
+from reassure_explorer.result import Budget, Story, Verdict
 from reassure_explorer.simulate import NO_PROOF, simulate
 from reassure_explorer.stepper import make_page
 from reassure_explorer.story import draw_story, make_itf, tell_story
@@ -193,3 +193,29 @@ def test_document_example_runs() -> None:
     names = {"__name__": "example"}
     for block in blocks:
         exec(compile(block, str(DOCUMENT), "exec"), names)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--scope", "logs", "--liveness"], "scope restless is made for it"),
+        (["--graph", "/nowhere/at/all.svg"], "there is no directory /nowhere/at"),
+        (["--out", "/nowhere/at/all"], "there is no directory /nowhere/at"),
+        (["--walks", "5", "--liveness"], "random walks have no use for --liveness"),
+        (["--seconds", "-1"], "not in the range"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: list[str], words: str) -> None:
+    """What could not be done afterwards is refused before anything is explored."""
+    result = CliRunner(catch_exceptions=True).invoke(cli, ["explore", *options])
+    told = result.output + str(result.exception or "")
+    assert words in told
+    assert result.exit_code != 0
+
+
+def test_fair_runs_keep_the_budget() -> None:
+    """A budget in states holds for liveness as well, and leaves the verdict unknown."""
+    exploration = explore("restless", liveness=True, budget=Budget(states=100))
+    assert exploration.liveness is not None
+    assert exploration.liveness.verdict is Verdict.UNKNOWN
+    assert "fair runs: unknown, the budget of 100 states" in exploration.render()
