@@ -9,11 +9,16 @@ import os
 import select
 import subprocess
 import sys
+import threading
+import time
 import traceback
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from reassure_proofs.tasks import Task, run_task
+
+_LOOK_SECONDS: Final = 0.5
+"""How often a worker looks whether it is still waited for."""
 
 
 class WorkerFailedError(RuntimeError):
@@ -94,8 +99,16 @@ class Worker:
         )
 
 
+def _end_with(parent: int) -> None:
+    """End this process once the one that started it is gone, whatever is being proved."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK_SECONDS)
+    os._exit(1)
+
+
 def main() -> None:
-    """Answer tasks until the input ends."""
+    """Answer tasks until the input ends, or whoever asks is killed."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     for line in sys.stdin:
         try:
             answer: dict[str, Any] = {"records": run_task(Task.from_json(json.loads(line)))}

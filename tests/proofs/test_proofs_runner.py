@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,42 @@ def test_worker_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     with Worker() as worker, pytest.raises(WorkerFailedError, match="ended with 9"):
         worker.ask(_TASK, 30.0)
+
+
+def test_worker_ends_with_its_asker() -> None:
+    """Where the asking process is killed, a worker in the midst of a proof does not stay behind."""
+    text = (
+        "import os, sys, threading\n"
+        "from reassure_proofs.tasks import Task\n"
+        "from reassure_proofs.worker import Worker\n"
+        "worker = Worker()\n"
+        "task = Task(('failover-ends-alike',), (4,), 2, 60.0)\n"
+        "threading.Thread(target=worker.ask, args=(task, 60.0), daemon=True).start()\n"
+        "while worker._process is None: pass\n"
+        "print(worker._process.pid, flush=True)\n"
+        "threading.Event().wait()\n"
+    )
+    asker = _program(text)
+    assert asker.stdout is not None
+    assert asker.stdin is not None
+    pid = int(asker.stdout.readline())
+    asker.kill()
+    asker.wait()
+    asker.stdin.close()
+    asker.stdout.close()
+    deadline = time.monotonic() + 20.0
+    while _is_running(pid):
+        assert time.monotonic() < deadline, "the worker is still there"
+        time.sleep(0.1)
+
+
+def _is_running(pid: int) -> bool:
+    """Whether a process is there that has not ended; one that nobody has waited for has."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
 
 
 def test_fault_in_a_worker_reaches_the_asker() -> None:
