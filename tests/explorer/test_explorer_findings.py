@@ -154,3 +154,19 @@ def test_calm_story_is_the_same_on_the_controller() -> None:
     words = render_outcomes(outcomes)
     assert f"{calm.finding}: does the same, line by line" in words
     assert "move-5: not told, world kafka-42" in words
+
+
+def test_shipped_leader_may_have_no_log() -> None:
+    """A controller gone before it has deleted the last of an empty entry: an empty replica leads.
+
+    With two deaths and a cancel the same comes about without the old znode.
+    """
+    wanted = "shipped.leader.holds-committed"
+    story = derive(Instance("", "shipped", wanted, 8))
+    assert story is not None
+    assert len(story.steps) == 8
+    assert [step.action for step in story.steps].count("failover") == 1
+    longer = derive(Instance("", "shipped-medium", wanted, 20))
+    assert longer is not None
+    assert len(longer.steps) == 20
+    assert {step.action for step in longer.steps} >= {"alter", "die", "failover"}

@@ -111,3 +111,24 @@ def test_drop_that_spares_the_target_is_no_livelock() -> None:
     """Where the replicas of the target are spared, restarts that drop anew do no lasting harm."""
     exploration = explore("restless", profile="kip-236-amended", readings=RESTART, liveness=True)
     assert exploration.verdict is Verdict.HOLDS
+
+
+def test_cut_replica_that_joins_again_is_a_livelock() -> None:
+    """Where KAFKA-42 cuts the in-sync set first, the replica may join again before it is stopped.
+
+    It is cut again, and so for ever: nothing says, as of KIP-236, that who was cut stays out.
+    """
+    mended = explore("moves", profile="kip-236-amended", liveness=True)
+    assert mended.result.verdict is Verdict.HOLDS
+    assert mended.liveness is not None and mended.liveness.lasso is not None
+    cycle = mended.liveness.lasso.cycle
+    assert [step.action for step in cycle] == ["join", "controller"]
+    written = explore("moves", profile="kafka-42", liveness=True).liveness
+    assert written is not None and written.verdict is Verdict.HOLDS
+
+
+def test_both_routes_settle() -> None:
+    """Whatever comes by the old znode and by the new route is settled in the end."""
+    exploration = explore("old-znode", profile="kip-236-legacy", liveness=True)
+    assert exploration.verdict is Verdict.HOLDS
+    assert exploration.liveness is not None and exploration.liveness.unsettled > 0
