@@ -333,8 +333,7 @@ class Engine:
             return
         unknown = [(r, words) for r, words in asked if self.diagrams.walk(r, words) == MISSING]
         for (root, words), path in zip(unknown, self.learners.trace(unknown), strict=True):
-            if self.diagrams.walk(root, words) == MISSING:
-                self._learn(root, words, path)
+            self._learn(root, words, path)
 
     def _is_too_late(self) -> bool:
         seconds = self._budget.seconds
