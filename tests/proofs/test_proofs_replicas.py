@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -170,3 +171,11 @@ def test_pieces_are_joined_only_where_they_were_cut() -> None:
     assert logs.join_pieces((*log[:3], *log[3:])).end == 6
     with pytest.raises(GaveUp, match="joins logs elsewhere"):
         logs.join_pieces((*log[:2], *log[3:]))
+
+
+def test_amended_profile_keeps_the_invariant() -> None:
+    """The profile with every amendment differs in who counts as close at first, and keeps it too."""
+    function = partial(replicas.take, readings=get_profile("kip-236-amended"))
+    (theorem,) = get_theorems(["replication-step-keeps-invariant"])
+    shapes = theorem.shapes(2)
+    assert prove(function, shapes, theorem.assumptions, theorem.claim).verdict == "proved"
