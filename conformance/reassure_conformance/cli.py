@@ -537,7 +537,8 @@ def explore(
         options["profile"] = exploring.choose_profile(options["scope"])
     options["readings"] = _parse_readings(options["readings"])
     _check_rules(options["profile"], options["readings"])
-    exploring.check_options(options, (options["page"], options["graph"], out))
+    places = (options["page"], options["graph"], out)
+    exploring.check_options(options, places, controller=controller)
     if sweep:
         click.echo(exploring.run_sweep(options, form))
         return 0
@@ -552,7 +553,7 @@ def explore(
     exploring.write_pictures(options, exploration)
     if out is not None:
         exploring.write_stories(exploration, out)
-    for place in filter(None, (options["page"], options["graph"], out)):
+    for place in filter(None, places):
         click.echo(f"wrote {place}", err=True)
     if not controller:
         return _emit(exploring.make_document(exploration), form, exploration.render)

@@ -59,13 +59,16 @@ WALKS_WITHOUT: Final = (
 """Options that mean nothing where random walks are taken."""
 
 
-def check_options(options: Mapping[str, Any], places: Iterable[Path | None]) -> None:
+def check_options(
+    options: Mapping[str, Any], places: Iterable[Path | None], *, controller: bool = False
+) -> None:
     """Refuse, before anything is explored, what cannot be done afterwards.
 
     `places` are the files that are to be written. Raises BadRequest, UnknownScope.
     """
     if options["walks"] is not None:
         idle = [name for name in WALKS_WITHOUT if options[name]]
+        idle += ["controller"] if controller else []
         if idle:
             flag = f"--{idle[0].replace('_', '-')}"
             raise BadRequest(f"random walks have no use for {flag}; leave it or --walks away")
@@ -233,6 +236,8 @@ def describe_outcome(outcome: "LiveOutcome") -> dict[str, Any]:
 
 def render_outcomes(outcomes: "Mapping[str, LiveOutcome]") -> str:
     """Return in words what the controller made of each story."""
+    if not outcomes:
+        return "\nNothing was found, so that there is nothing to tell the controller."
     lines = ["\nOn the real controller:"]
     for name, outcome in outcomes.items():
         if outcome.skipped:

@@ -96,10 +96,16 @@ class Adapter(ABC):
             return f"{outcome.clause}: {outcome.reason}"
         return "it changes nothing"
 
-    def make_action(self, name: str, make: Make, parameters: tuple[Any, ...] = (None,)) -> Action:
-        """Return an action of the explorer's model."""
+    def make_action(
+        self,
+        name: str,
+        make: Make,
+        parameters: tuple[Any, ...] = (None,),
+        words: Callable[[Any], str] | None = None,
+    ) -> Action:
+        """Return an action of the explorer's model; `words` say it with a parameter."""
         why = partial(self.explain, make)
-        return Action(name, partial(self.take, make), parameters, name in self.fair, why)
+        return Action(name, partial(self.take, make), parameters, name in self.fair, why, words)
 
     def ask(self, predicate: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Return a predicate of the model as one about states of the explorer."""

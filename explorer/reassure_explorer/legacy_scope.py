@@ -206,10 +206,17 @@ class OldZnode(Adapter):
                 },
             ),
             actions=(
-                self.make_action("write", WriteLegacy, self.list_entries()),
+                self.make_action("write", WriteLegacy, self.list_entries(), _describe_entries),
                 self.make_action("delete", lambda _: DeleteLegacy()),
-                self.make_action("ask", lambda pair: Ask((pair,)), asked),
-                self.make_action("join", lambda pair: On(pair[0], Join(pair[1])), replicas),
+                self.make_action(
+                    "ask", lambda pair: Ask((pair,)), asked, partial(_describe, "ask")
+                ),
+                self.make_action(
+                    "join",
+                    lambda pair: On(pair[0], Join(pair[1])),
+                    replicas,
+                    partial(_describe, "join"),
+                ),
                 *self._make_lag(replicas),
                 self.make_action("die", Die, brokers),
                 self.make_action("return", Return, brokers),
@@ -230,7 +237,18 @@ class OldZnode(Adapter):
     def _make_lag(self, replicas: tuple[Any, ...]) -> tuple[Any, ...]:
         if not self.world.lags:
             return ()
-        return (self.make_action("leave", lambda pair: On(pair[0], Leave(pair[1])), replicas),)
+        make, words = lambda pair: On(pair[0], Leave(pair[1])), partial(_describe, "leave")
+        return (self.make_action("leave", make, replicas, words),)
+
+
+def _describe(name: str, pair: tuple[PartitionKey, Any]) -> str:
+    (topic, number), what = pair
+    return f"{name} {list(what) if isinstance(what, tuple) else what}, {topic}-{number}"
+
+
+def _describe_entries(entries: Entries) -> str:
+    words = (f"{e.key[0]}-{e.key[1]} to {list(e.target)}" for e in entries)
+    return f"write {', '.join(words)}"
 
 
 def _is_any(legacy_state: Legacy, test: Callable[[Partition], bool]) -> bool:
