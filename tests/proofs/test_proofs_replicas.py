@@ -174,7 +174,7 @@ def test_pieces_are_joined_only_where_they_were_cut() -> None:
 
 
 def test_amended_profile_keeps_the_invariant() -> None:
-    """The profile with every amendment differs in who counts as close at first, and keeps it too."""
+    """The profile with every amendment differs in who is close at first, and keeps it too."""
     function = partial(replicas.take, readings=get_profile("kip-236-amended"))
     (theorem,) = get_theorems(["replication-step-keeps-invariant"])
     shapes = theorem.shapes(2)
