@@ -22,7 +22,11 @@ _LAYERS: Final = {
     "candidate": "a candidate's code on symbolic values",
 }
 _PAGE_FACTOR: Final = 2
-_ONE_MORE: Final = ("lag-estimate-never-short", "lag-estimate-one-ms-short")
+_ONE_MORE: Final = (
+    "lag-estimate-never-short",
+    "lag-estimate-one-ms-short",
+    "heal-failover-makes-same-tasks",
+)
 """Theorems whose need of a hypothesis shows only with one element more."""
 _ALONE: Final = ("step",)
 """Subjects that are looked at with single replicas, as the whole would take minutes."""

@@ -111,6 +111,7 @@ _REASONS: Final = {
     "counts": "it is about numbers; the code behind them is asked by other theorems",
     "deletion-step": "this controller deletes no topics",
     "heal-choice": "the healing service is not part of this controller",
+    "heal-failover": "the healing service is not part of this controller",
     "heal-generated": "the healing service is not part of this controller",
     "office": "it is about who is controller, not about what one makes of a partition",
     "step": "it is a write that the rules judge; no controller makes it of its own accord",

@@ -498,6 +498,8 @@ HEALING_THEOREMS: Final[tuple[Theorem, ...]] = (
         "Whenever the controller fails, the next one ends with the same tasks, none of them twice.",
         FAILOVER,
         _same_tasks,
+        hypotheses=(ASSIGNED_DISTINCT,),
+        largest=3,
     ),
     _theorem(
         "heal-failover-makes-same-tasks-from-assignment",
