@@ -79,7 +79,8 @@ STATES_PER_PATH: Final = 400
 learns in one thread at a time, and the others would wait for it."""
 COUNT_VALUES_TO: Final = 5_000_000
 TRACED_TWICE: Final = 8
-"""Every so many paths one is traced a second time."""
+"""Every so many paths one is traced a second time; after the first thousand more seldom."""
+TRACED_TWICE_LATER: Final = 64
 
 
 class EngineError(RuntimeError):
@@ -237,7 +238,8 @@ class Engine:
         """Return the path a state takes; now and then it is traced twice, and must be the same."""
         path = self._trace(root, words)
         self._traced += 1
-        if self._traced % TRACED_TWICE == 0 and self._trace(root, words) != path:
+        every = TRACED_TWICE if self._traced <= 1000 else TRACED_TWICE_LATER
+        if self._traced % every == 0 and self._trace(root, words) != path:
             raise NotDeterministic(
                 f"model {self.model.name}: {self.diagrams.names[root]} did not do the same when it "
                 "was run twice on one state"
