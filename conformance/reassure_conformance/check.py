@@ -1,13 +1,15 @@
-"""The gate: proofs and conformance together, one verdict and one table by clause.
+"""The gate: proofs, exploration and conformance together, one verdict and one table by clause.
 
-The proofs run in worker processes of their own while the implementation is driven; the processors
-are shared, so neither waits for the other.
+Proofs and exploration run in processes of their own while the implementation is driven; the
+processors are shared, so none waits for another.
 """
 
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +20,8 @@ from reassure_judge.verdicts import ClauseVerdict
 
 QUICK: Final[Mapping[str, int]] = {"examples": 60, "steps_min": 500}
 """What `--quick` asks of a run."""
+SCOPE: Final = "small"
+"""What is explored: every state of this scope, under the profile as it stands."""
 
 
 @dataclass(slots=True)
@@ -68,18 +72,29 @@ class ProofThread(threading.Thread):
         self.proofs.seconds = time.monotonic() - start
 
 
+def explore_scope(profile: str) -> dict[str, Any]:
+    """Explore the gate's scope; answer the verb's document, and what it says in words as `text`."""
+    from reassure_explorer.explore import explore
+
+    exploration = explore(SCOPE, profile=profile)
+    return {**exploration.as_json_dict(), "text": exploration.render()}
+
+
 @dataclass(slots=True)
 class CheckResult:
     """What came of the gate."""
 
     run: Result
     proofs: Proofs
+    exploration: Mapping[str, Any]
+    """What `explore_scope` answered."""
     seconds: float
 
     def verdict(self) -> str:
         """Return the verdict on the whole."""
         unproved = VACUOUS if self.unproved() else HOLDS
-        return worst((self.run.verdict(), self.proofs.verdict, unproved))
+        explored = self.exploration["verdict"]
+        return worst((self.run.verdict(), self.proofs.verdict, explored, unproved))
 
     def unproved(self) -> tuple[str, ...]:
         """Return the required clauses that only a proof can settle and that no theorem states."""
@@ -90,12 +105,12 @@ class CheckResult:
         return tuple(c for c in self.run.clauses if c.id in PROOF_ONLY and c.level == "MUST")
 
     def counts(self) -> dict[str, int]:
-        """Return the numbers of the run and of the proofs."""
+        """Return the numbers of the run, of the proofs and of the exploration."""
         counts = self.run.counts()
         extra = len(self._proof_only())
         counts["clauses_required"] += extra
         counts["clauses_exercised"] += extra - len(self.unproved())
-        return {**counts, **self.proofs.counts}
+        return {**counts, **self.proofs.counts, **self.exploration["counts"]}
 
     def as_document(self) -> Document:
         """Return the document: that of the run, with the proofs beside it."""
@@ -123,6 +138,7 @@ class CheckResult:
         body["clauses"] = [self._with_proof(c, proofs) for c in body["clauses"]]
         body["not_exercised"] += self.unproved()
         body["theorems"] = self.proofs.theorems
+        body["exploration"] = self.exploration
         return body
 
 
@@ -137,12 +153,16 @@ def check(
     start = time.monotonic()
     thread = ProofThread(replication_factor)
     thread.start()
-    result = run(settings, directory, progress)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as beside:
+        exploring = beside.submit(explore_scope, settings.profile)
+        result = run(settings, directory, progress)
+        progress("exploration", 0, 0)
+        exploration = exploring.result()
     progress("proofs", 0, 0)
     thread.join()
     if thread.proofs.error is not None:
         raise thread.proofs.error
-    return CheckResult(result, thread.proofs, time.monotonic() - start)
+    return CheckResult(result, thread.proofs, exploration, time.monotonic() - start)
 
 
 def make_quick(settings: Settings) -> Settings:

@@ -173,6 +173,8 @@ def _render_run(document: Document, form: str, directory: Path, *, proofs: bool)
         parts.append("Not exercised, though required: " + ", ".join(missing))
     if report["stale"]:
         parts.append("Saved failures that did not fail: " + ", ".join(report["stale"]))
+    if "exploration" in report:
+        parts.append(report["exploration"]["text"])
     parts.append(_render_clock(report["clock"], report["steps"]))
     sums = ", ".join(f"{name} {value}" for name, value in report["counts"].items() if value)
     parts += [f"{report['verdict'].upper()} in {report['seconds']:.1f} s: {sums}"]
@@ -204,7 +206,7 @@ def _diagram(report: Mapping[str, Any], directory: Path) -> list[str]:
 @_run_options
 @_format_option
 def check(quick: bool, examples: int | None, form: str, out: Path | None, **options: Any) -> int:
-    """Run the gate: proofs, and the bundled controller on an embedded ZooKeeper."""
+    """Run the gate: proofs, exploration, the bundled controller on an embedded ZooKeeper."""
     from dataclasses import replace
 
     from reassure_conformance import check as gate
