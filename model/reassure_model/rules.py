@@ -672,8 +672,9 @@ def accept_write(
     for is judged as if that were recorded already.
     """
     outcome = _accept_recorded(partition, write, around, readings)
-    early = isinstance(write, WriteState | WriteAssigned) and bool(partition.requests)
-    if isinstance(outcome, Accepted) or readings.request_persist == "child-first" or not early:
+    if isinstance(outcome, Accepted) or readings.request_persist == "child-first":
+        return outcome
+    if not isinstance(write, WriteState | WriteAssigned) or not partition.requests:
         return outcome
     head = partition.requests[0]
     if not isinstance(decide_request(head, partition, around, readings), New | Change):
