@@ -15,7 +15,7 @@ traced twice, and on every level a few states are expanded by the plain function
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -39,7 +39,6 @@ from reassure_explorer.diagrams import (
     NotDeterministic,
 )
 from reassure_explorer.interface import Model, ModelError, Noted
-from reassure_explorer.learners import Learners, Question
 from reassure_explorer.orbits import Comparison, make_tables
 from reassure_explorer.packing import Layout, Words
 from reassure_explorer.result import Budget, ExploreResult, Story, StoryStep, Violation
@@ -67,8 +66,6 @@ CHUNK: Final = 1024
 CHUNK_LEARNING: Final = 16
 """States expanded at a time: few while there is much to learn, as paths learned come too late for
 the rest of them."""
-CHUNK_TOGETHER: Final = 128
-"""The same where copies of the process learn: enough to share out."""
 CHECKED_PER_LEVEL: Final = 2
 COMPARED_PER_LEVEL: Final = 1024
 """States of a level that are held against the group where there is symmetry."""
@@ -181,7 +178,6 @@ class Engine:
         """Levels that were there when an exploration went on."""
         self._actions_before: Counter[str] = Counter()
         self._notes_before: Counter[str] = Counter()
-        self.learners: Learners | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._traced = 0
         self.seconds_learning = 0.0
@@ -225,14 +221,11 @@ class Engine:
         Raises NotDeterministic.
         """
         leaf = self.diagrams.walk(root, words)
-        return (
-            leaf if leaf != MISSING else self._learn(root, words, self._trace_checked(root, words))
-        )
-
-    def _learn(self, root: int, words: Words, path: Trace) -> int:
+        if leaf != MISSING:
+            return leaf
         if self.group is not None:
             self._witnesses.append(words)
-        return self.diagrams.learn(root, path)
+        return self.diagrams.learn(root, self._trace_checked(root, words))
 
     def _trace_checked(self, root: int, words: Words) -> Trace:
         """Return the path a state takes; now and then it is traced twice, and must be the same."""
@@ -257,8 +250,7 @@ class Engine:
         count = len(self.instances)
         out = make_run(words, max(BUFFER_STATES, 4 * CHUNK * count))
         misses = np.empty((CHUNK * count, 2), dtype=np.int64)
-        learning = CHUNK_LEARNING if self.learners is None else CHUNK_TOGETHER
-        chunk = learning
+        chunk = CHUNK_LEARNING
         d = self._get_arrays(alone=alone)
         hits = np.zeros(len(d.clear), dtype=np.int64)
         runs = Heap()
@@ -274,7 +266,7 @@ class Engine:
                 states, start, chunk, d.roots[:count], d.children, d.clear, d.put,
                 recent, out[filled:], misses[: chunk * count], hits,
             )  # fmt: skip
-            chunk = learning if missed else min(2 * chunk, CHUNK)
+            chunk = CHUNK_LEARNING if missed else min(2 * chunk, CHUNK)
             filled += written
             taken += steps
             if missed:
@@ -314,7 +306,6 @@ class Engine:
         begun = time.perf_counter()
         asked = [(root, tuple(rows[i].tolist())) for i, root in misses.tolist()]
         with self._lock:
-            self.learn_together(asked)
             for root, words in asked:
                 leaf = self.find_leaf(root, words)
                 if leaf == LEAF - NO:
@@ -328,14 +319,6 @@ class Engine:
                     self._add_hits(late)
             self.seconds_learning += time.perf_counter() - begun
         return np.array(made, dtype=np.uint64).reshape(len(made), self.layout.words)
-
-    def learn_together(self, asked: Sequence[Question]) -> None:
-        """Let the copies of the process, if any, trace what is not known, and learn it here."""
-        if self.learners is None:
-            return
-        unknown = [(r, words) for r, words in asked if self.diagrams.walk(r, words) == MISSING]
-        for (root, words), path in zip(unknown, self.learners.trace(unknown), strict=True):
-            self._learn(root, words, path)
 
     def _is_too_late(self) -> bool:
         seconds = self._budget.seconds
@@ -359,24 +342,17 @@ class Engine:
         return self.visited.subtract_from(runs, self.layout.words)
 
     def _find_team(self, states: int) -> Team:
-        """Return who works on a level of so many states: threads where it is worth it.
-
-        Copies of the process that learn are made before there are other threads.
-        """
+        """Return who works on a level of so many states: threads where it is worth it."""
         if self.threads == 1 or states < PARALLEL_FROM:
             return Team()
         if self._pool is None:
-            if Learners.can_be_made():
-                self.learners = Learners(self._trace_checked, self.threads)
             self._pool = ThreadPoolExecutor(self.threads)
         return Team(self._pool, self.threads)
 
     def _close(self) -> None:
-        if self.learners is not None:
-            self.learners.close()
         if self._pool is not None:
             self._pool.shutdown()
-        self.learners, self._pool, self.visited.team = None, None, Team()
+        self._pool, self.visited.team = None, Team()
 
     @property
     def bytes(self) -> int:

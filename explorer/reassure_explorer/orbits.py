@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 CHUNK_BITS: Final = 10
 BLOCK_BITS: Final = 16
-_TOGETHER: Final = 64
-"""Questions handed out at a time; more would ask for the same path too often."""
 
 Bits = npt.NDArray[np.uint64]
 
@@ -230,12 +228,8 @@ class Comparison:
     def _find_leaves(self, rows: Run) -> I32:
         d = self.engine.diagrams
         leaves: I32 = kernels.find_leaves(rows, d.roots, d.children)
-        missing = np.argwhere(leaves == MISSING).tolist()
-        asked = [(root, tuple(rows[i].tolist())) for i, root in missing]
-        for at in range(0, len(asked), _TOGETHER):
-            self.engine.learn_together(asked[at : at + _TOGETHER])
-        for (i, root), (_, words) in zip(missing, asked, strict=True):
-            leaves[i, root] = self.engine.find_leaf(root, words)
+        for i, root in np.argwhere(leaves == MISSING).tolist():
+            leaves[i, root] = self.engine.find_leaf(root, tuple(rows[i].tolist()))
         return leaves
 
     def _compare_checks(

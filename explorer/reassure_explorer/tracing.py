@@ -47,20 +47,19 @@ class Recorder:
 class TracedState:
     """A state that a model's function can use like any other; its fields are read when needed."""
 
-    __slots__ = ("_changes", "_layout", "_recorder")
-
     def __init__(self, layout: Layout, recorder: Recorder, changes: Mapping[str, Any]) -> None:
         self._layout, self._recorder, self._changes = layout, recorder, changes
+        # What stands here is found without `__getattr__`, which costs a call each time.
+        self.__dict__.update(changes)
 
     def __getattr__(self, name: str) -> Any:
-        if name in self._changes:
-            return self._changes[name]
         try:
             read, first = self._layout.readers[name]
         except KeyError:
             model = self._layout.model.name
             raise AttributeError(f"model {model} has no field {name!r}") from None
-        return read(self._recorder, first)
+        value = self.__dict__[name] = read(self._recorder, first)
+        return value
 
     def __eq__(self, other: object) -> bool:
         raise ModelError(

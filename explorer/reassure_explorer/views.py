@@ -15,7 +15,6 @@ class View:
     """
 
     __dataclass_fields__: Final[dict[str, Any]] = {}
-    __slots__ = ("_changes", "_known", "_look_up")
 
     def __init__(
         self,
@@ -25,13 +24,14 @@ class View:
     ) -> None:
         self._look_up, self._changes = look_up, changes or {}
         self._known: dict[str, Any] = {} if known is None else known
+        # What stands here is found without `__getattr__`, which costs a call each time.
+        self.__dict__.update(self._changes)
 
     def __getattr__(self, name: str) -> Any:
-        if name in self._changes:
-            return self._changes[name]
         if name not in self._known:
             self._known[name] = self._look_up(name)
-        return self._known[name]
+        value = self.__dict__[name] = self._known[name]
+        return value
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:

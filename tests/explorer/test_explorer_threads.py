@@ -1,12 +1,11 @@
-"""Several threads, and copies of the process that learn, answer as one does."""
+"""Several threads answer as one does."""
 
-import multiprocessing
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from reassure_explorer import learners, runs
+from reassure_explorer import runs
 from reassure_explorer.derived import explore_derived
 from reassure_explorer.explore import get_model
 from reassure_explorer.interface import Action, Int, Model, RangeError
@@ -27,26 +26,16 @@ def summarise(result: ExploreResult) -> dict[str, Any]:
 
 @pytest.mark.parametrize("states_per_path", [0, 1_000_000])
 @pytest.mark.parametrize("symmetry", [False, True])
-def test_copies_that_learn_answer_as_one_process(
+def test_threads_answer_as_one_does(
     monkeypatch: pytest.MonkeyPatch, states_per_path: int, symmetry: bool
 ) -> None:
-    """Split into threads or not, what copies of the process traced leads to the same states."""
+    """Levels split between threads or not, the states are the same."""
     monkeypatch.setattr("reassure_explorer.derived.PARALLEL_FROM", 16)
     monkeypatch.setattr("reassure_explorer.derived.STATES_PER_PATH", states_per_path)
-    asked: list[int] = []
-    trace = learners.Learners.trace
-
-    def count(self: learners.Learners, questions: Any) -> Any:
-        asked.append(len(questions))
-        return trace(self, questions)
-
-    monkeypatch.setattr(learners.Learners, "trace", count)
     _, model = get_model("logs", "kafka-4485")
     one = explore_derived(model, keep_going=True, symmetry=symmetry)
     two = explore_derived(model, keep_going=True, threads=2, symmetry=symmetry)
     assert summarise(one) == summarise(two)
-    assert max(asked) >= 8
-    assert multiprocessing.active_children() == []
 
 
 def make_grid(limit: int) -> Model:
@@ -60,13 +49,12 @@ def make_grid(limit: int) -> Model:
     return Model("grid", fields, (dict.fromkeys(names, 0),), (Action("count", count, names),))
 
 
-def test_error_in_a_copy_is_raised_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A value out of range that a copy of the process comes upon is told as ever."""
+def test_error_in_a_thread_is_raised_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value out of range that a thread comes upon is told as ever."""
     monkeypatch.setattr("reassure_explorer.derived.PARALLEL_FROM", 2)
-    monkeypatch.setattr("reassure_explorer.learners._WORTH_SHARING", 1)
+    monkeypatch.setattr("reassure_explorer.derived.STATES_PER_PATH", 0)
     with pytest.raises(RangeError, match=r"field [abc]: 4 is not a whole number from 0 to 3"):
         explore_derived(make_grid(3), threads=2)
-    assert multiprocessing.active_children() == []
 
 
 @pytest.mark.parametrize("words", [1, 2])
