@@ -540,6 +540,7 @@ def _healing_tale(
     deaths: int = 1,
     returns: int = 0,
     failovers: int = 0,
+    ticks: int = 1,
 ) -> Tale:
     keys = {("t", number): replicas for number, replicas in enumerate(assignments)}
     ids = range(1, brokers + 1)
@@ -552,7 +553,7 @@ def _healing_tale(
         _healing_successors,
         problem,
         _say_healing,
-        ((Die, deaths), (Return, returns), (Failover, failovers), (healing.Tick, 1)),
+        ((Die, deaths), (Return, returns), (Failover, failovers), (healing.Tick, ticks)),
         ("show",),
     )
 
@@ -681,5 +682,6 @@ TALES: Final[Mapping[str, Callable[[], Tale]]] = {
     "dead-in-task": lambda: _healing_tale(((1, 2),), _find_dead_in_task, deaths=2),
     "two-meanings": lambda: _healing_tale(((1, 2),), _find_two_meanings, returns=1),
     "made-twice": lambda: _healing_tale(((1, 2),), _find_made_twice, failovers=1),
+    "made-again": lambda: _healing_tale(((1, 2),), _find_made_twice, deaths=2, ticks=2),
 }
 """Every tale by name, made when it is asked for."""

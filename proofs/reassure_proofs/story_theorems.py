@@ -327,6 +327,14 @@ _TOLD: Final[tuple[tuple[str, str, str, str, str, str], ...]] = (
         "kip-46",
         "heal-6",
     ),
+    (
+        "story-queue-names-each-once",
+        "heal.generate.from-plan",
+        "With two deaths and no failover, no task is made twice.",
+        "made-again",
+        "kip-46",
+        "heal-7",
+    ),
 )
 """Name, clause, statement, tale, profile and finding."""
 

@@ -1033,6 +1033,27 @@ _HEALING: Final = (
         "Of the two options of the text the second schedules again and skips what is satisfied.",
         "scenario healing/failover-between-tasks-and-record",
     ),
+    Finding(
+        "heal-7",
+        "While two brokers of a partition are away, tasks are made without end",
+        KIP_46,
+        (
+            "heal.record.deleted-when-scheduled",
+            "heal.record.complete",
+            "heal.generate.from-plan",
+            "heal.generate.replaces-failed",
+        ),
+        ("heal.regenerate", "heal.replaces", "heal.stale-task"),
+        _KIP_46,
+        "A=[1,2], 1 and 2 stay away: tasks [3,2], [1,3], an interval later [3,2] again, and so on",
+        "The last task made decides who is to have a replica, and each names a broker that has "
+        "failed: it is missed anew, its record is made anew, and after one more interval its task "
+        "is made anew, from the assignment that no task has changed yet. The first waits for a "
+        "dead broker, so the queue grows by a task an interval. Made from the plan it ends, unless "
+        "stale tasks are skipped: then those just skipped can be made again. A task for all who "
+        "are due ends it where there are brokers enough.",
+        "scenario healing/queue-grows-while-two-are-away",
+    ),
 )
 
 _SHIPPED: Final = (

@@ -143,6 +143,7 @@ SHOWN_ELSEWHERE = {
     "story-targets-are-live": "failed 2",
     "story-one-meaning-of-redundancy": "task 0 automatic",
     "story-tasks-made-once": "task 1 automatic",
+    "story-queue-names-each-once": "task 2 automatic t-0 [3,2]",
 }
 """What the world shows where it has other words for it than the code under test."""
 
