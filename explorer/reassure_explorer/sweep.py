@@ -90,6 +90,7 @@ INSTANCES: Final = (
     ),
     Instance("move-10", "moves", "move.step.stop-old", 8),
     Instance("move-14", "moves", "move.start.expand-first", 3),
+    Instance("move-19", "moves-growth", LIVENESS, 10, profile=_AMENDED),
     Instance("watermark-12", "logs", "hw.consumer.monotone", 4),
     Instance(
         "watermark-13",

@@ -169,6 +169,43 @@ def _find_started_unassigned(move: kafka42.Move) -> str | None:
     return f"started and not assigned: {strays}" if strays and move.task is not None else None
 
 
+Cutting = tuple[kafka42.Move, frozenset[int]]
+"""The move, and who was taken out of the in-sync set in step 5."""
+
+
+def _find_next_cut(move: kafka42.Move, readings: Readings) -> frozenset[int]:
+    """Return who is taken out of the in-sync set next, for step 5."""
+    effect = kafka42.next_effect(move, readings)
+    if not isinstance(effect, kafka42.WriteLeader) or effect.step != 5:
+        return frozenset()
+    return frozenset(move.isr) - frozenset(effect.isr)
+
+
+def _cut_successors(cutting: Cutting, readings: Readings) -> Iterator[tuple[Any, Cutting]]:
+    move, cut = cutting
+    for action, after in _move_successors(move, readings):
+        acts = isinstance(action, Controller)
+        yield action, (after, cut | _find_next_cut(move, readings) if acts else cut)
+
+
+def _find_second_cut(cutting: Cutting, readings: Readings) -> str | None:
+    """Say so when a replica that was cut is to be cut once more."""
+    move, cut = cutting
+    again = sorted(cut & _find_next_cut(move, readings))
+    return f"in sync {list(move.isr)}, {again[0]} is to be cut again" if again else None
+
+
+def _cut_tale(readings: Mapping[str, str]) -> Tale:
+    tale = _move_tale((1,), (2,), "stray", readings)
+    chosen = override_readings(_KAFKA_42, readings)
+    return replace(
+        tale,
+        start=(tale.start, frozenset()),
+        successors=partial(_cut_successors, readings=chosen),
+        problem=partial(_find_second_cut, readings=chosen),
+    )
+
+
 def _states_successors(
     pair: tuple[kafka42.Move, Any, bool], readings: Readings
 ) -> Iterator[tuple[Any, Any]]:
@@ -633,6 +670,7 @@ TALES: Final[Mapping[str, Callable[[], Tale]]] = {
     ),
     "started-unassigned": lambda: _move_tale((1,), (2,), _find_started_unassigned),
     "replica-states": _replica_states_tale,
+    "cut-again": lambda: _cut_tale({"move.cut-isr": "yes"}),
     "cancel-deletes-last-copy": lambda: _shipped_tale(
         (1,), (2, 3), "deleted-in-sync", (None,), deaths=1
     ),

@@ -120,6 +120,14 @@ _TOLD: Final[tuple[tuple[str, str, str, str, str, str], ...]] = (
         "move-18",
     ),
     (
+        "story-cut-once",
+        "move.stop.cut-isr",
+        "With the in-sync set cut, no replica has to be taken out of it twice.",
+        "cut-again",
+        "kafka-42",
+        "move-19",
+    ),
+    (
         "story-cancel-keeps-last-copy",
         "shipped.isr.without-deleted",
         "With one death, a cancel deletes no log of a replica in sync.",

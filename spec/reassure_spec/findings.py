@@ -667,6 +667,20 @@ _MOVE: Final = (
         "started before it took office has no state there, from which none leads online.",
         "scenario kafka-42/replica-states-after-failover",
     ),
+    Finding(
+        "move-19",
+        "A replica that was cut may join again before it is stopped",
+        KAFKA_42,
+        ("move.stop.cut-isr", "move.step.stop-old"),
+        ("move.cut-isr",),
+        _KAFKA_42,
+        "[1] -> [2]: 2 leads, 1 is cut, 1 joins, 1 is cut, without end",
+        "As protocol-9, in the repair of move-1. A replica runs on between the cut and its stop, "
+        "and may join as soon as it has caught up; then it is cut again, and the state is the one "
+        "before. The move never ends though nothing fails, and looking again before the stop does "
+        "not help.",
+        "scenario kafka-42/cut-replica-joins-again",
+    ),
 )
 
 _WATERMARK: Final = (

@@ -133,6 +133,7 @@ SHOWN_ELSEWHERE = {
     "story-legal-transitions": "is no valid previous state",
     "story-started-only-if-assigned": "running [1,2]",
     "story-target-in-sync-after-stop": "isr [4]",
+    "story-cut-once": "leader 2 epoch 2 isr [2,1]",
     "story-stored-set-as-defined": "isr [0,1] version 0 pseudo [0]",
     "story-refused-entry-goes": "old znode: t-0 to [3]",
     "story-cancelled-by-either-route": "request 1 waits: [1]",
