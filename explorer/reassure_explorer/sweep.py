@@ -143,6 +143,7 @@ INSTANCES: Final = (
     Instance("zk-5", "shipped", "shipped.assigned.holds-committed", 8),
     Instance("zk-9", "shipped-change", "shipped.isr.without-deleted", 12),
     Instance("zk-6", "shipped-medium", "shipped.change.led", 13),
+    Instance("zk-10", "shipped-medium", "shipped.leader.holds-committed", 20),
 )
 """Every finding that a story of the scopes shows, with the length of the shortest."""
 

@@ -121,7 +121,7 @@ def find_deleted_in_sync(copies: Copies) -> str | None:
 
 @clause("move.leader.holds-committed", "shipped.leader.holds-committed")
 def find_empty_leader(copies: Copies) -> str | None:
-    """Say so when a live leader lacks committed records (findings move-2, move-4)."""
+    """Say so when a live leader lacks committed records (findings move-2, move-4, zk-10)."""
     if not is_led(copies) or copies.leader in copies.holding:
         return None
     return f"leader {copies.leader} lacks committed records"

@@ -566,7 +566,7 @@ PROBLEMS: Final[Mapping[str, Callable[[Shipped], str | None]]] = MappingProxyTyp
         "bad-lists": find_bad_lists,
     }
 )
-"""What must never be, by name. All but empty-leader and bad-lists are reachable."""
+"""What must never be, by name. All but bad-lists are reachable."""
 
 GOALS: Final[Mapping[str, Callable[[Shipped], bool]]] = MappingProxyType(
     {

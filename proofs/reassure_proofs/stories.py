@@ -290,6 +290,7 @@ def _shipped_tale(
     calls: tuple[ReplicaList | None, ...] = (),
     *,
     entry: bool = False,
+    alters: int = 1,
     deaths: int = 0,
     failovers: int = 0,
 ) -> Tale:
@@ -308,7 +309,7 @@ def _shipped_tale(
         partial(_shipped_successors, calls=calls),
         kip455.PROBLEMS[problem],
         _say_shipped,
-        ((kip455.Alter, 1), (Die, deaths), (Failover, failovers)),
+        ((kip455.Alter, alters), (Die, deaths), (Failover, failovers)),
         ("problems", "show"),
     )
 
@@ -676,6 +677,9 @@ TALES: Final[Mapping[str, Callable[[], Tale]]] = {
     ),
     "change-deletes-last-copy": lambda: _shipped_tale(
         (1,), (3,), "deleted-in-sync", ((2,),), deaths=1
+    ),
+    "deleted-elected": lambda: _shipped_tale(
+        (1,), (2, 3), "empty-leader", (None, (2,)), alters=2, deaths=1
     ),
     "cancelled-in-sync": lambda: _shipped_tale(
         (1,), (2, 3), "outside-assigned", (None,), failovers=1

@@ -144,6 +144,14 @@ _TOLD: Final[tuple[tuple[str, str, str, str, str, str], ...]] = (
         "zk-9",
     ),
     (
+        "story-leader-keeps-records",
+        "shipped.leader.holds-committed",
+        "With one death, a cancel and one more call, a live leader has the committed records.",
+        "deleted-elected",
+        "kafka-zk",
+        "zk-10",
+    ),
+    (
         "story-cancelled-leaves-isr",
         "shipped.isr.within-assigned",
         "With one failover, whoever is in sync after a cancel is assigned.",

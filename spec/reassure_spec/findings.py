@@ -1221,6 +1221,25 @@ _SHIPPED: Final = (
         "leader -1 and in-sync set [3], which is not assigned, and the log of 3 is deleted. Broker "
         "1, assigned still, came back; nobody led 15 s later.",
     ),
+    Finding(
+        "zk-10",
+        "A replica whose log was deleted is elected",
+        KIP_455,
+        (
+            "shipped.leader.holds-committed",
+            "shipped.isr.last-kept",
+            "shipped.complete.target-in-sync",
+        ),
+        (),
+        _KAFKA_ZK,
+        "[1] -> [2,3], 2 joins, 1 dies and 2 leads; cancel; [1] -> [2]: 2 leads with an empty log",
+        "What zk-1 leaves behind passes for a copy: the whole in-sync set is a replica whose log "
+        "is deleted. A call that names it alone has a target in sync, so that it is elected and "
+        "the others are stopped; one that names it among others has it elected by the next "
+        "controller. Either needs one death; the records that the original would have come back "
+        "with are lost.",
+        "scenario kafka-zk/deleted-replica-is-elected",
+    ),
 )
 
 FINDINGS: Final = (
