@@ -18,6 +18,7 @@ from reassure_judge.history import (
     BadRequestRemoved,
     BadRequestSeen,
     ElectionSeen,
+    Event,
     Observation,
     ReassignmentWritten,
     RequestRemoved,
@@ -50,6 +51,25 @@ from reassure_spec.readings import Readings
 
 _MOST_DOUBT: Final = 6
 _ALWAYS: Final = tuple(invariant for invariant in INVARIANTS if not invariant.at_rest)
+
+
+def find_write(before: Partition, event: Event) -> Write | None:
+    """Return the write of a controller that an event is; None for what is a client's."""
+    match event:
+        # The most frequent first: each case costs a little.
+        case StateWritten(state, _) if state is not None:
+            return CreateState(state) if before.state is None else WriteState(state)
+        case AssignedWritten(assigned) if assigned is not None and before.assigned is not None:
+            return WriteAssigned(assigned)
+        case ReassignmentWritten(None) if before.reassignment is not None:
+            return DeleteReassignment()
+        case ReassignmentWritten(record) if record is not None:
+            if before.reassignment is None:
+                return CreateReassignment(record)
+            return UpdateReassignment(record)
+        case RequestRemoved(sequence):
+            return DeleteRequest(sequence)
+    return None
 
 
 class PartitionTracker:
@@ -104,26 +124,14 @@ class PartitionTracker:
     def _find_write(self, seen: Observation) -> Write | None:
         """Say which write of the model this is; None for what is not a controller's or leader's."""
         event, before = seen.event, self.partition
-        match event:
-            # The most frequent first: each case costs a little.
-            case StateWritten(state, writer) if state is not None and before.assigned is not None:
-                if before.state is None:
-                    return CreateState(state)
-                kept = state.leader_epoch == before.state.leader_epoch
-                if not seen.fenced and (writer >= 0 or kept):
-                    return ChangeIsr(state, writer)
-                return WriteState(state)
-            case AssignedWritten(assigned) if assigned is not None and before.assigned is not None:
-                return WriteAssigned(assigned)
-            case ReassignmentWritten(None) if before.reassignment is not None:
-                return DeleteReassignment()
-            case ReassignmentWritten(record) if record is not None:
-                if before.reassignment is None:
-                    return CreateReassignment(record)
-                return UpdateReassignment(record)
-            case RequestRemoved(sequence):
-                return DeleteRequest(sequence)
-        return None
+        if isinstance(event, StateWritten) and event.state is not None:
+            if before.assigned is None:
+                return None
+            if before.state is not None and not seen.fenced:
+                kept = event.state.leader_epoch == before.state.leader_epoch
+                if event.writer >= 0 or kept:
+                    return ChangeIsr(event.state, event.writer)
+        return find_write(before, event)
 
     @clause("controller.write.epoch-checked", "znode.well-formed")
     def _judge(self, seen: Observation, write: Write) -> None:

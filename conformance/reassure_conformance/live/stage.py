@@ -17,15 +17,11 @@ from kazoo.protocol.states import ZnodeStat
 from reassure_conformance.adapter import Adapter, AdapterDied, Reply
 from reassure_conformance.harness import ServerGone, list_cluster_paths
 from reassure_judge.history import (
-    AssignedWritten,
-    Event,
     Observation,
-    ReassignmentWritten,
-    RequestRemoved,
     Router,
-    StateWritten,
 )
 from reassure_judge.judge import Tracking
+from reassure_judge.tracker import find_write
 from reassure_judge.verdicts import Violation
 from reassure_model.identity import Identity
 from reassure_model.owed import next_write
@@ -389,7 +385,7 @@ class Stage:
         self._epochs[key] = seen.around.controller_epoch
         found = len(self._tracking.violations)
         self._tracking.observe(seen)
-        write = _find_write(before, seen.event)
+        write = find_write(before, seen.event)
         if write is None:
             return None
         owed = next_write(before, seen.around, self._readings)
@@ -489,24 +485,6 @@ def _find_requests(
         request = znodes.decode_request(path, content[0])
         if key in request.assignments:
             yield Request(sequence, request.assignments[key], request.legacy)
-
-
-def _find_write(before: Partition, event: Event) -> Write | None:
-    """Return the write that an event is; None for one that is a client's."""
-    match event:
-        case StateWritten(state, _) if state is not None:
-            return CreateState(state) if before.state is None else WriteState(state)
-        case AssignedWritten(assigned) if assigned is not None and before.assigned is not None:
-            return WriteAssigned(assigned)
-        case ReassignmentWritten(None) if before.reassignment is not None:
-            return DeleteReassignment()
-        case ReassignmentWritten(record) if record is not None:
-            if before.reassignment is None:
-                return CreateReassignment(record)
-            return UpdateReassignment(record)
-        case RequestRemoved(sequence):
-            return DeleteRequest(sequence)
-    return None
 
 
 def _list_paths(key: PartitionKey, write: Write) -> tuple[str, ...]:
