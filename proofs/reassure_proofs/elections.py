@@ -10,7 +10,16 @@ from reassure_model.selectors import (
     select_reassigned,
 )
 from reassure_proofs.formula import Truth, all_of, any_of, inside, member, negate
-from reassure_proofs.statement import Function, Parameter, Shape, Subject, Telling, Theorem, Values
+from reassure_proofs.statement import (
+    Function,
+    Parameter,
+    Shape,
+    Subject,
+    Telling,
+    Theorem,
+    Values,
+    spell_replicas,
+)
 
 _PROFILE: Final = "kip-236"
 
@@ -40,8 +49,8 @@ def _subject(name: str, select: Callable[..., Any], words: str) -> Subject:
 
 
 def _tell_unclean(values: Values) -> Telling:
-    lists = {name: ",".join(map(str, values[name])) or "none" for name in ("assigned", "isr")}
-    live = ",".join(map(str, sorted(values["live"]))) or "none"
+    lists = {name: spell_replicas(values[name]) for name in ("assigned", "isr")}
+    live = spell_replicas(sorted(values["live"]))
     question = f"assigned={lists['assigned']} isr={lists['isr']} live={live} unclean"
     return Telling(("world tables", f"elect-offline {question}"))
 

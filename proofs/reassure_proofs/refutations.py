@@ -55,6 +55,7 @@ from reassure_proofs.statement import (
     Telling,
     Theorem,
     Values,
+    spell_replicas,
 )
 from reassure_spec.readings import Readings, get_profile, override_readings
 
@@ -65,10 +66,6 @@ _KIP_236: Final = get_profile("kip-236")
 
 def _read(name: str, value: str, profile: str = "kip-236") -> Readings:
     return override_readings(get_profile(profile), {name: value})
-
-
-def _list(replicas: Any) -> str:
-    return ",".join(map(str, replicas)) or "none"
 
 
 def _ids(length: int) -> Parameter:
@@ -162,10 +159,14 @@ def _world(values: Values, **more: Any) -> tuple[str, ...]:
     brokers = sorted(set(_named(values)))
     minimum = values.get("minimum", 1)
     least = f" min.insync.replicas={minimum}" if minimum != 1 else ""
-    flight = f" target={_list(values['target'])} top={values['top']}" if "target" in values else ""
-    lists = f"assigned={_list(values['assigned'])} isr={_list(values['isr'])}"
+    flight = (
+        f" target={spell_replicas(values['target'])} top={values['top']}"
+        if "target" in values
+        else ""
+    )
+    lists = f"assigned={spell_replicas(values['assigned'])} isr={spell_replicas(values['isr'])}"
     return (
-        f"world reassignment brokers={_list(brokers)}{least}",
+        f"world reassignment brokers={spell_replicas(brokers)}{least}",
         f"topic {lists} leader={values['leader']}{flight}",
     )
 
@@ -220,7 +221,7 @@ def catch_up_and_complete(values: Values) -> Any:
 
 def _tell_completion(values: Values) -> Telling:
     missing = [r for r in values["target"] if r not in values["isr"]]
-    joins = (f"join replica={_list(missing)}",) if missing else ()
+    joins = (f"join replica={spell_replicas(missing)}",) if missing else ()
     return Telling((*_world(values), *joins, "controller", "show"))
 
 
@@ -255,8 +256,8 @@ TOP_ANEW: Final = Subject(
     tell=lambda v: Telling(
         (
             *_world(v),
-            f"submit target={_list(v['requested'])}",
-            f"submit target={_list(v['requested_next'])}",
+            f"submit target={spell_replicas(v['requested'])}",
+            f"submit target={spell_replicas(v['requested_next'])}",
             "controller",
             "show",
         ),
@@ -316,7 +317,7 @@ CUT: Final = Subject(
     tell=lambda v: Telling(
         (
             *_world(v),
-            f"submit target={_list(v['requested'])}",
+            f"submit target={spell_replicas(v['requested'])}",
             "step",
             "fail-over",
             "controller",
@@ -343,7 +344,12 @@ def _tell_effects_first(values: Values) -> Telling:
     added = tuple(r for r in values["requested"] if r not in values["assigned"])
     begun = {**values, "assigned": values["assigned"] + added}
     return Telling(
-        (*_world(begun), f"submit target={_list(values['requested'])}", "fail-over", "step")
+        (
+            *_world(begun),
+            f"submit target={spell_replicas(values['requested'])}",
+            "fail-over",
+            "step",
+        )
     )
 
 
@@ -373,7 +379,7 @@ ASKED_AGAIN: Final = Subject(
     bounded="up to 2 replicas assigned",
     hashable=True,
     tell=lambda v: Telling(
-        (*_world(v), f"submit target={_list(v['target'])}", "decide"),
+        (*_world(v), f"submit target={spell_replicas(v['target'])}", "decide"),
         ("request.same-target=restart",),
     ),
 )
@@ -401,7 +407,7 @@ FOUND_REQUEST: Final = Subject(
     tell=lambda v: Telling(
         (
             *_world(v),
-            f"submit target={_list(v['requested'])}",
+            f"submit target={spell_replicas(v['requested'])}",
             "fail-over",
             "controller",
             "show",
@@ -432,9 +438,9 @@ WHOLE: Final = Subject(
     hashable=True,
     tell=lambda v: Telling(
         (
-            f"world reassignment brokers={_list(sorted(set(_named(v))))}",
-            f"topic partition=p assigned={_list(v['assigned'])} leader={v['leader']}",
-            f"submit p={_list(v['requested'])} q={_list(v['requested'])}",
+            f"world reassignment brokers={spell_replicas(sorted(set(_named(v))))}",
+            f"topic partition=p assigned={spell_replicas(v['assigned'])} leader={v['leader']}",
+            f"submit p={spell_replicas(v['requested'])} q={spell_replicas(v['requested'])}",
             "decide-all",
         ),
         ("request.conflict=whole-request",),
@@ -456,7 +462,7 @@ IGNORED: Final = Subject(
     bounded="one replica assigned, two in the target",
     hashable=True,
     tell=lambda v: Telling(
-        (*_world(v), f"submit target={_list(v['requested'])}", "owed", "fail-over", "owed")
+        (*_world(v), f"submit target={spell_replicas(v['requested'])}", "owed", "fail-over", "owed")
     ),
 )
 NAMED_TWICE: Final = Hypothesis(
@@ -492,7 +498,7 @@ JOINED: Final = Subject(
         (
             *_world(v),
             "step",
-            f"write-isr writer={v['leader']} isr={_list((*v['isr'], v['replica']))}",
+            f"write-isr writer={v['leader']} isr={spell_replicas((*v['isr'], v['replica']))}",
             "owed",
         )
     ),
@@ -520,9 +526,9 @@ def _drop_shapes(_: int, more: Callable[[int, int], dict[str, Parameter]]) -> It
 
 def tell_drop(values: Values, *readings: str) -> Telling:
     """Return a question about the drop rule as a scenario."""
-    lists = f"assigned={_list(values['assigned'])} leader={values['leader']}"
-    rest = f"isr={_list(values['isr'])} top={values['top']}"
-    drop = f"drop {lists} {rest} target={_list(values.get('target', ()))}"
+    lists = f"assigned={spell_replicas(values['assigned'])} leader={values['leader']}"
+    rest = f"isr={spell_replicas(values['isr'])} top={values['top']}"
+    drop = f"drop {lists} {rest} target={spell_replicas(values.get('target', ()))}"
     return Telling(("world tables", drop), readings)
 
 
@@ -564,7 +570,7 @@ def _tell_by_lag(values: Values) -> Telling:
     lags = dict(zip(values["assigned"], values["lags_ms"], strict=True))
     others = sorted((r for r in values["assigned"] if r not in values["isr"]), key=lags.__getitem__)
     world, drop = tell_drop(values).commands
-    return Telling((world, drop, f"{drop} others={_list(others)}"), ("drop.order=by-lag",))
+    return Telling((world, drop, f"{drop} others={spell_replicas(others)}"), ("drop.order=by-lag",))
 
 
 BY_LAG: Final = Subject(
@@ -640,11 +646,11 @@ def _listener_shapes(longest: int) -> Iterator[Shape]:
 
 
 def _tell_listener(values: Values, *readings: str) -> Telling:
-    named = _list(sorted({*values["assigned"], *values["target"]}))
+    named = spell_replicas(sorted({*values["assigned"], *values["target"]}))
     return Telling(
         (
-            f"world kafka-42 assigned={_list(values['assigned'])} brokers={named}",
-            f"command target={_list(values['target'])}",
+            f"world kafka-42 assigned={spell_replicas(values['assigned'])} brokers={named}",
+            f"command target={spell_replicas(values['target'])}",
             "step",
         ),
         readings,
@@ -696,8 +702,8 @@ CANCEL_ORDER: Final = Subject(
     hashable=True,
     tell=lambda v: Telling(
         (
-            f"world kip-455 brokers={_list(sorted({*v['assigned'], *v['target']}))}",
-            f"assign start={_list(v['assigned'])} targets={_list(v['target'])}",
+            f"world kip-455 brokers={spell_replicas(sorted({*v['assigned'], *v['target']}))}",
+            f"assign start={spell_replicas(v['assigned'])} targets={spell_replicas(v['target'])}",
         )
     ),
 )

@@ -1,6 +1,6 @@
 """The words of a proof: parameters, hypotheses, claims, subjects, theorems. Needs no solver."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -50,6 +50,15 @@ class Hypothesis:
 
 Claim: TypeAlias = Callable[[Values, Any], Truth]
 """A formula over the arguments and what the code returned for them."""
+
+
+def spell_replicas(replicas: Iterable[int]) -> str:
+    """Return replicas as the commands of a scenario name them.
+
+    >>> spell_replicas((1, 2)), spell_replicas(())
+    ('1,2', 'none')
+    """
+    return ",".join(map(str, replicas)) or "none"
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from reassure_model.search import find_story
 from reassure_model.system import Controller, Die, Failover, Join, Leave, Return, Submit
 from reassure_model.tables import ReplicaState, move_replica
 from reassure_model.writes import UpdateReassignment, WriteAssigned
-from reassure_proofs.statement import Telling
+from reassure_proofs.statement import Telling, spell_replicas
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
 
@@ -90,10 +90,6 @@ def _spell(readings: Mapping[str, str] | None) -> tuple[str, ...]:
     return tuple(f"{name}={value}" for name, value in (readings or {}).items())
 
 
-def _join_numbers(numbers: Iterable[int]) -> str:
-    return ",".join(map(str, numbers)) or "none"
-
-
 def _say(action: Any) -> str:
     """Tell what several worlds call alike."""
     match action:
@@ -110,7 +106,7 @@ def _say(action: Any) -> str:
         case Failover():
             return "fail-over"
         case Submit(target):
-            return f"submit target={_join_numbers(target)}"
+            return f"submit target={spell_replicas(target)}"
         case _:
             return type(action).__name__.lower()
 
@@ -144,8 +140,8 @@ def _move_tale(
     begun = kafka42.make_move(assigned, frozenset(brokers))
     return Tale(
         (
-            f"world kafka-42 assigned={_join_numbers(assigned)} brokers={_join_numbers(brokers)}",
-            f"command target={_join_numbers(target)}",
+            f"world kafka-42 assigned={spell_replicas(assigned)} brokers={spell_replicas(brokers)}",
+            f"command target={spell_replicas(target)}",
         ),
         replace(begun, path=target, wanted=target),
         partial(_move_successors, readings=chosen),
@@ -279,7 +275,7 @@ def _shipped_successors(
 def _say_shipped(action: Any) -> str:
     if isinstance(action, kip455.Alter):
         target = action.target
-        return "cancel" if target is None else f"alter p={_join_numbers(target)}"
+        return "cancel" if target is None else f"alter p={spell_replicas(target)}"
     return _say(action)
 
 
@@ -301,9 +297,9 @@ def _shipped_tale(
     assert isinstance(begun, Accepted)
     return Tale(
         (
-            f"world kip-455 brokers={_join_numbers(brokers)}",
-            f"topic p={_join_numbers(assigned)}",
-            f"{'znode' if entry else 'alter'} p={_join_numbers(target)}",
+            f"world kip-455 brokers={spell_replicas(brokers)}",
+            f"topic p={spell_replicas(assigned)}",
+            f"{'znode' if entry else 'alter'} p={spell_replicas(target)}",
         ),
         begun.state,
         partial(_shipped_successors, calls=calls),
@@ -370,7 +366,7 @@ def _find_second_drop(changing: Changing) -> str | None:
     if not dropped or owed is None or owed.clause != "drop.carried-out":
         return None
     left = owed.write.assigned if isinstance(owed.write, WriteAssigned) else ()
-    return f"assigned [{_join_numbers(left)}] ({owed.clause})"
+    return f"assigned [{spell_replicas(left)}] ({owed.clause})"
 
 
 def _change_tale(assigned: ReplicaList, targets: tuple[ReplicaList, ...]) -> Tale:
@@ -379,8 +375,8 @@ def _change_tale(assigned: ReplicaList, targets: tuple[ReplicaList, ...]) -> Tal
     assert isinstance(online, Accepted)
     return Tale(
         (
-            f"world reassignment brokers={_join_numbers(brokers)}",
-            f"topic assigned={_join_numbers(assigned)} online",
+            f"world reassignment brokers={spell_replicas(brokers)}",
+            f"topic assigned={spell_replicas(assigned)} online",
         ),
         (online.state, 0, False),
         partial(_change_successors, targets=targets),
@@ -480,9 +476,9 @@ def _legacy_successors(
 def _say_legacy(action: Any) -> str:
     match action:
         case legacy.WriteLegacy(entries):
-            return f'write entries="t-0:{_join_numbers(entries[0].target)}"'
+            return f'write entries="t-0:{spell_replicas(entries[0].target)}"'
         case legacy.Ask(assignments):
-            return f'ask entries="t-0:{_join_numbers(assignments[0][1])}"'
+            return f'ask entries="t-0:{spell_replicas(assignments[0][1])}"'
         case legacy.On(_, Join(replica)):
             return f"join partition=t-0 replica={replica}"
         case _:
@@ -584,8 +580,8 @@ def _healing_tale(
     ids = range(1, brokers + 1)
     return Tale(
         (
-            f"world healing racks={_join_numbers(ids)}",
-            *(f"partition name=t-{n} replicas={_join_numbers(r)}" for (_, n), r in keys.items()),
+            f"world healing racks={spell_replicas(ids)}",
+            *(f"partition name=t-{n} replicas={spell_replicas(r)}" for (_, n), r in keys.items()),
         ),
         healing.make_cluster(dict.fromkeys(ids), keys),
         _healing_successors,
