@@ -23,10 +23,12 @@ def audit_document(
     spark: str | None,
     *,
     at_rest: bool = False,
+    strict: bool = False,
 ) -> Document:
     """Judge the logs, on Spark where a master is given, and return the document.
 
-    With `at_rest` what a controller owes at the end of a history is judged too.
+    With `at_rest` what a controller owes at the end of a history is judged too; with `strict` a
+    SHOULD binds like a MUST.
     Raises the log reader's own errors for damaged or missing logs.
     """
     from reassure_pipeline.audit import audit_local, audit_spark
@@ -38,7 +40,7 @@ def audit_document(
         report = audit_local(places, profile, chosen, at_rest=at_rest)
     else:
         report = audit_spark(places, profile, chosen, spark, at_rest=at_rest)
-    body = dict(report.as_json_dict())
+    body = dict((report.strictly() if strict else report).as_json_dict())
     verdict = str(body.pop("verdict", "violated" if body.get("violations") else "holds"))
     counts = body.pop("counts", {})
     for name in ("verb", "version", "exit_code", "seconds", "seed", "profile", "readings"):
@@ -74,6 +76,7 @@ def render_audit(document: Document, form: str) -> str:
         ]
     if len(violations) > 20:
         parts.append(f"... and {len(violations) - 20} more; --format json lists them all")
+    parts += display.describe_not_followed(report.get("not_followed", []))
     for finding in report.get("unsettled", [])[:20]:
         parts.append(f"UNKNOWN {finding['clause']} at zxid {finding['zxid']}: {finding['path']}")
     parts += [line for archive in report.get("archives", []) for line in _describe(archive)]

@@ -65,6 +65,12 @@ def _rules_options(command: Command) -> Command:
     )(command)
 
 
+def _strict_option(command: Command) -> Command:
+    return click.option(
+        "--strict", is_flag=True, help="Let a SHOULD bind like a MUST: not followed is violated."
+    )(command)
+
+
 def _run_options(command: Command) -> Command:
     for option in (
         click.option("--out", type=click.Path(path_type=Path), help="Directory of the run."),
@@ -152,6 +158,7 @@ def _settings(options: Mapping[str, Any]) -> Any:
         profile=options["profile"],
         readings=readings,
         failures=str(options["failures"] or ""),
+        strict=options.get("strict", False),
     )
 
 
@@ -168,6 +175,7 @@ def _render_run(document: Document, form: str, directory: Path, *, proofs: bool)
         parts += display.describe_violation(report, directory, _diagram(report, directory))
     if report["died"]:
         parts.append(f"adapter-died: {report['died']}")
+    parts += display.describe_not_followed(report["not_followed"])
     missing = report["not_exercised"]
     if missing:
         parts.append("Not exercised, though required: " + ", ".join(missing))
@@ -202,6 +210,7 @@ def _diagram(report: Mapping[str, Any], directory: Path) -> list[str]:
 @cli.command()
 @click.option("--quick", is_flag=True, help="A fifth of the examples; under half a minute.")
 @click.option("--examples", type=click.IntRange(min=0), help="How many examples to generate.")
+@_strict_option
 @_rules_options
 @_run_options
 @_format_option
@@ -234,6 +243,7 @@ def check(quick: bool, examples: int | None, form: str, out: Path | None, **opti
 @click.option("--examples", type=click.IntRange(min=0), default=300, show_default=True)
 @click.option("--steps", "steps_min", type=click.IntRange(min=0), default=0, help="At least.")
 @click.option("--no-stories", is_flag=True, help="Leave out the stories that come with it.")
+@_strict_option
 @_rules_options
 @_run_options
 @_format_option
@@ -581,12 +591,14 @@ def explore(
     "--spark", is_flag=False, flag_value="local[*]", metavar="[MASTER]", help="Judge on Spark."
 )
 @click.option("--at-rest", is_flag=True, help="Take the end of the logs for a moment of rest.")
+@_strict_option
 @_rules_options
 @_format_option
 def audit(
     paths: tuple[Path, ...],
     spark: str | None,
     at_rest: bool,
+    strict: bool,
     profile: str,
     readings: Sequence[str],
     form: str,
@@ -596,7 +608,7 @@ def audit(
 
     chosen = _parse_readings(readings)
     _check_rules(profile, chosen)
-    document = audit_document(paths, profile, chosen, spark, at_rest=at_rest)
+    document = audit_document(paths, profile, chosen, spark, at_rest=at_rest, strict=strict)
     return _emit(document, form, lambda: render_audit(document, form))
 
 

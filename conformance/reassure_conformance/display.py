@@ -17,6 +17,7 @@ STYLES: Final = {
     "violated": "bold red",
     "survived": "bold red",
     "refuted": "magenta",
+    "not followed": "yellow",
     "unknown": "yellow",
     "vacuous": "yellow",
     "not exercised": "yellow",
@@ -106,6 +107,15 @@ def describe_violation(
     if directory is not None:
         yield ""
         yield f"Repeat it with: reassure replay {directory}"
+
+
+def describe_not_followed(violations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the lines that show which advice was not followed, each clause with its first place."""
+    for clause_id in dict.fromkeys(violation["clause"] for violation in violations):
+        found = [violation for violation in violations if violation["clause"] == clause_id]
+        first = found[0]
+        yield f"NOT FOLLOWED {clause_id}, {len(found)} times"
+        yield f"  first    {first['path']} at zxid {first['zxid']}: {first['reason']}"
 
 
 def describe_clause(clause_id: str, places: Sequence[str]) -> Iterator[str]:

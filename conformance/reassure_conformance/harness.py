@@ -82,6 +82,7 @@ class Example:
     done: list[Done] = field(default_factory=list)
     transactions: list[Transaction] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
+    """What counts against the verdict; advice that was not followed is with the harness."""
     quiet: list[int] = field(default_factory=list)
     """The last zxid at each moment at which the cluster was quiescent."""
     unsettled: int = 0
@@ -96,7 +97,7 @@ class Harness:
     """One run's connection of server, implementation and judge. A context manager.
 
     `hosts` is "host:port", `log_dir` the directory of the server's transaction logs; `alive` is
-    called before each look at what happened. Raises
+    called before each look at what happened. With `strict` a SHOULD binds like a MUST. Raises
     AdapterDied whenever the adapter raises, ServerGone when ZooKeeper does not answer.
     """
 
@@ -109,6 +110,7 @@ class Harness:
         settle_timeout_s: float = SETTLE_TIMEOUT_S,
         chroot_prefix: str = "/example",
         alive: Callable[[], None] = lambda: None,
+        strict: bool = False,
     ) -> None:
         self.clock: Counter[str] = Counter()
         self.hosts = hosts
@@ -125,6 +127,9 @@ class Harness:
         self.results: Counter[str] = Counter()
         self.unsettled: list[Story] = []
         """What had been done whenever a cluster did not come to rest though nothing was held."""
+        self.not_followed: list[Violation] = []
+        """Advice that was not followed, which counts against no verdict."""
+        self._strict = strict
         self._settle_timeout_s = settle_timeout_s
         self._prefix = chroot_prefix
         self._alive = alive
@@ -390,7 +395,11 @@ class Harness:
     def _collect(self, example: Example) -> None:
         found = self.judge.violations[self._seen_violations :]
         self._seen_violations = len(self.judge.violations)
-        example.violations += [v for v in found if v.chroot == example.chroot]
+        for violation in found:
+            if violation.chroot != example.chroot:
+                continue
+            counts = self._strict or violation.binds()
+            (example.violations if counts else self.not_followed).append(violation)
 
 
 def list_cluster_paths(chroot: str) -> tuple[str, ...]:

@@ -134,7 +134,8 @@ def replay(directory: Path) -> Replay:
         data_dir = Path(folder) / "zookeeper"
         with Server.start(data_dir) as server:
             try:
-                with Harness(server.hosts, server.log_dir, adapter) as harness:
+                strict = bool(run.get("strict", False))
+                with Harness(server.hosts, server.log_dir, adapter, strict=strict) as harness:
                     example = harness.tell(story)
             except (AdapterDied, ServerGone) as error:
                 died = str(error)

@@ -94,6 +94,8 @@ class Settings:
     with_stories: bool = True
     failures: str = ""
     """Folder of saved failures, told before anything else and added to; "" for none."""
+    strict: bool = False
+    """Whether a SHOULD binds like a MUST."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record that run.json holds."""
@@ -142,6 +144,8 @@ class Result:
     readings: Mapping[str, str]
     clauses: tuple[ClauseVerdict, ...] = ()
     failure: Failure | None = None
+    not_followed: tuple[Violation, ...] = ()
+    """Advice that was not followed."""
     died: str = ""
     """Why the adapter or the server could not go on, "" where they could."""
     stale: tuple[str, ...] = ()
@@ -191,6 +195,7 @@ class Result:
             "refused": self.refused,
             "skipped": self.skipped,
             "unsettled": self.unsettled,
+            "not_followed": len(self.not_followed),
         }
 
     def as_document(self) -> Document:
@@ -215,6 +220,7 @@ class Result:
             "steps": self.steps,
             "clauses": [clause.as_dict() for clause in self.clauses],
             "violations": [v.as_dict() for v in failure.example.violations] if failure else [],
+            "not_followed": [violation.as_dict() for violation in self.not_followed],
             "story": [s.format_step(step) for step in failure.story.steps] if failure else [],
             "repeats": failure.repeats if failure else None,
             "clause": failure.violation.clause if failure else None,
@@ -306,7 +312,9 @@ class Runner:
         with (
             Server.start(data_dir) as server,
             Watchdog(HANG_S) as dog,
-            Harness(server.hosts, server.log_dir, adapter, alive=dog.pat) as h,
+            Harness(
+                server.hosts, server.log_dir, adapter, alive=dog.pat, strict=settings.strict
+            ) as h,
         ):
             result = Result(
                 settings,
@@ -422,8 +430,14 @@ class Runner:
         write_evidence(folder, failure.example.chroot, failure.example.transactions)
 
     def _sum_up(self, h: Harness, result: Result, seconds: float) -> None:
-        violations = result.failure.example.violations if result.failure else ()
-        result.clauses = summarise(h.description.profile, h.judge.exercised, violations)
+        violations = result.failure.example.violations if result.failure else []
+        result.not_followed = tuple(h.not_followed)
+        result.clauses = summarise(
+            h.description.profile,
+            h.judge.exercised,
+            (*violations, *h.not_followed),
+            strict=self._settings.strict,
+        )
         result.examples = h.examples
         result.steps = h.steps
         result.refused = h.results["refused"]

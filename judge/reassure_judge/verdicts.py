@@ -1,18 +1,20 @@
 """What the judge says: a verdict for each clause, and the evidence for each violation.
 
-Verdicts per clause: `holds` (exercised n times, never violated), `violated`, `unknown` (what is
-recorded cannot settle it) and `not exercised`. One violation is one (clause, partition, zxid); what
-follows from a broken step is counted under it, not as a further violation.
+Verdicts per clause: `holds` (exercised n times, never violated), `violated`, `not followed`
+(broken, but the clause does not bind), `unknown` (what is recorded cannot settle it) and `not
+exercised`. One violation is one (clause, partition, zxid); what follows from a broken step is
+counted under it, not as a further violation.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reassure_spec.clauses import clauses_of_profile
+from reassure_spec.clauses import ADVICE, clauses_of_profile, load_clauses
 
 HOLDS: Final = "holds"
 VIOLATED: Final = "violated"
+NOT_FOLLOWED: Final = "not followed"
 UNKNOWN: Final = "unknown"
 NOT_EXERCISED: Final = "not exercised"
 
@@ -43,6 +45,10 @@ class Violation:
     expected: str
     """What would have been allowed, in words."""
 
+    def binds(self) -> bool:
+        """Whether this counts against the verdict: not where the clause is only advice."""
+        return binds(self.clause)
+
     def as_dict(self) -> dict[str, Any]:
         """Return the record that reports print."""
         return {
@@ -66,7 +72,7 @@ class ClauseVerdict:
     id: str
     level: str
     verdict: str
-    """`holds`, `violated`, `unknown` or `not exercised`."""
+    """`holds`, `violated`, `not followed`, `unknown` or `not exercised`."""
     exercised: int
     """How often the history put the clause to the test."""
 
@@ -80,12 +86,22 @@ class ClauseVerdict:
         }
 
 
+def binds(clause_id: str) -> bool:
+    """Whether breaking this clause violates anything: a SHOULD or a MAY is only not followed."""
+    clause = load_clauses().get(clause_id)
+    return clause is None or clause.level not in ADVICE
+
+
 def summarise(
-    profile: str, exercised: Mapping[str, int], violations: Iterable[Violation]
+    profile: str,
+    exercised: Mapping[str, int],
+    violations: Iterable[Violation],
+    *,
+    strict: bool = False,
 ) -> tuple[ClauseVerdict, ...]:
     """Return the verdict on every clause of the profile, in the order of the spec.
 
-    A violation counts as one exercise of its clause.
+    A violation counts as one exercise of its clause. With `strict` every clause binds.
     """
     violated: dict[str, int] = {}
     for violation in violations:
@@ -94,7 +110,7 @@ def summarise(
     for clause in clauses_of_profile(profile):
         count = exercised.get(clause.id, 0) + violated.get(clause.id, 0)
         if clause.id in violated:
-            verdict = VIOLATED
+            verdict = VIOLATED if strict or binds(clause.id) else NOT_FOLLOWED
         elif count:
             verdict = HOLDS
         else:

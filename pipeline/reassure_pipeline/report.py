@@ -12,6 +12,7 @@ from typing import Any
 from reassure_judge.verdicts import (
     HOLDS,
     NOT_EXERCISED,
+    NOT_FOLLOWED,
     UNKNOWN,
     VIOLATED,
     ClauseVerdict,
@@ -37,6 +38,7 @@ class ArchiveReport:
     partial: bool
     """Whether something that the judge should know is missing: the beginning, or a part amid."""
     violations: tuple[Violation, ...]
+    """All that was broken, advice included."""
     unsettled: tuple[Violation, ...]
     """Findings that may be due to what is missing."""
     follow_ups: int
@@ -45,8 +47,9 @@ class ArchiveReport:
     torn_tail: TornTail | None
     """The unfinished last record of the last file; normal where a server was killed."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the record that reports print."""
+    def as_dict(self, *, strict: bool) -> dict[str, Any]:
+        """Return the record that reports print; with `strict` advice counts as well."""
+        count = sum(strict or violation.binds() for violation in self.violations)
         tail, snapshot = self.torn_tail, self.archive.snapshot
         return {
             "path": self.archive.name,
@@ -57,7 +60,8 @@ class ArchiveReport:
             "last_zxid": self.last_zxid,
             "transactions": self.transactions,
             "partitions": self.partitions,
-            "violations": len(self.violations),
+            "violations": count,
+            "not_followed": len(self.violations) - count,
             "unsettled": len(self.unsettled),
             "follow_ups": self.follow_ups,
             "holes": [{"after": hole.after, "before": hole.before} for hole in self.holes],
@@ -74,45 +78,68 @@ class AuditReport:
     profile: str
     archives: tuple[ArchiveReport, ...]
     clauses: tuple[ClauseVerdict, ...]
+    strict: bool = False
+    """Whether a SHOULD binds like a MUST."""
+
+    def strictly(self) -> "AuditReport":
+        """Return the same report with every clause binding."""
+        clauses = tuple(
+            replace(c, verdict=VIOLATED) if c.verdict == NOT_FOLLOWED else c for c in self.clauses
+        )
+        return replace(self, clauses=clauses, strict=True)
+
+    def _counts(self, violation: Violation) -> bool:
+        return self.strict or violation.binds()
 
     @property
     def verdict(self) -> str:
         """`violated`, `unknown` where findings are unsettled only, else `holds`."""
-        if any(archive.violations for archive in self.archives):
+        if any(self._counts(v) for archive in self.archives for v in archive.violations):
             return VIOLATED
-        return UNKNOWN if any(archive.unsettled for archive in self.archives) else HOLDS
+        doubts = any(self._counts(v) for archive in self.archives for v in archive.unsettled)
+        return UNKNOWN if doubts else HOLDS
 
     @property
     def violations(self) -> tuple[Violation, ...]:
-        """All violations, archive by archive, by zxid."""
-        return tuple(v for archive in self.archives for v in archive.violations)
+        """All violations that count, archive by archive, by zxid."""
+        found = (v for archive in self.archives for v in archive.violations)
+        return tuple(v for v in found if self._counts(v))
+
+    def _list(self, *, counting: bool) -> list[dict[str, Any]]:
+        """Return what was broken, archive by archive, by zxid: what counts, or what does not."""
+        return [
+            {**found.as_dict(), "archive": archive.archive.name}
+            for archive in self.archives
+            for found in archive.violations
+            if self._counts(found) is counting
+        ]
 
     def as_json_dict(self) -> dict[str, Any]:
         """Return the body of the JSON document.
 
-        `violations` and `unsettled` are alike; each record says which archive it is of.
+        `violations`, `not_followed` and `unsettled` are alike; each record says which archive it
+        is of.
         """
+        violations, not_followed = self._list(counting=True), self._list(counting=False)
         return {
             "verdict": self.verdict,
             "counts": {
                 "transactions": sum(archive.transactions for archive in self.archives),
                 "partitions": sum(archive.partitions for archive in self.archives),
-                "violations": len(self.violations),
+                "violations": len(violations),
+                "not_followed": len(not_followed),
                 # A damaged log ends the audit, so a report never has any.
                 "damaged": 0,
             },
-            "violations": [
-                {**found.as_dict(), "archive": archive.archive.name}
-                for archive in self.archives
-                for found in archive.violations
-            ],
+            "violations": violations,
+            "not_followed": not_followed,
             "unsettled": [
                 {**found.as_dict(), "archive": archive.archive.name}
                 for archive in self.archives
                 for found in archive.unsettled
             ],
             "clauses": [clause.as_dict() for clause in self.clauses],
-            "archives": [archive.as_dict() for archive in self.archives],
+            "archives": [archive.as_dict(strict=self.strict) for archive in self.archives],
         }
 
 

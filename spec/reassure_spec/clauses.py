@@ -24,6 +24,8 @@ from typing import Final, TypeVar
 
 LEVELS: Final = ("MUST", "SHOULD", "MAY", "UNTESTABLE")
 """How binding a clause is. UNTESTABLE: nothing that ZooKeeper records can show it either way."""
+ADVICE: Final = frozenset({"SHOULD", "MAY"})
+"""The levels that do not bind: who does not follow such a clause breaks nothing."""
 
 _ID: Final = re.compile(r"^r\[([a-z0-9]+(?:[.-][a-z0-9]+)*)\]$")
 _FIELD: Final = re.compile(r"^(Level|Source|Profiles|Why|Untold): (.+)$")

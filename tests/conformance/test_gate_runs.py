@@ -12,6 +12,8 @@ import pytest
 from reassure_conformance import cli
 from reassure_conformance.evidence import draw_diagram, judge_again, read_json
 from reassure_conformance.story import read_story
+from reassure_judge import verdicts
+from reassure_spec.clauses import LEVELS
 from reassure_zookeeper.txnlog import read_logs
 
 HEAD = [
@@ -119,6 +121,29 @@ def test_saved_failure_is_told_first_and_is_stale_when_it_passes(
     document = _document(capsys, *arguments)
     assert document["stale"] == ["old"]
     assert document["exit_code"] == 3
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_advice_not_followed_fails_no_run_unless_strict(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    strict: bool,
+) -> None:
+    """A run in which only advice is broken goes on and counts it; with --strict it is violated."""
+    monkeypatch.setattr(verdicts, "ADVICE", frozenset(LEVELS))
+    arguments = ["run", "--fault", "isr-keeps-removed", "--examples", 0, "--out", tmp_path / "run"]
+    report = _document(capsys, *arguments, *(["--strict"] if strict else []))
+    words = {c["id"]: c["verdict"] for c in report["clauses"]}
+    if strict:
+        assert (report["exit_code"], report["clause"]) == (1, "complete.isr-before-assigned")
+        assert words["complete.isr-before-assigned"] == "violated"
+        return
+    assert report["exit_code"] != 1
+    assert report["counts"]["stories"] > 10
+    assert words["complete.isr-before-assigned"] == "not followed"
+    assert report["counts"]["not_followed"] == len(report["not_followed"]) > 0
+    assert report["violations"] == []
 
 
 def test_new_failure_is_saved_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

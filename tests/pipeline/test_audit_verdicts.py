@@ -4,10 +4,14 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from reassure_judge import verdicts
 from reassure_pipeline.planted import NEW, OLD, Planted, plant_all
 from reassure_pipeline.report import AuditReport
 from reassure_pipeline.sample import SampleCluster, write_sample
 from reassure_spec import znodes
+from reassure_spec.clauses import LEVELS
 from reassure_zookeeper.transactions import Create
 
 Server = Callable[..., Path]
@@ -29,6 +33,7 @@ def test_correct_history_holds(server: Server, audit: Audit) -> None:
         "transactions": len(history),
         "partitions": 20,
         "violations": 0,
+        "not_followed": 0,
         "damaged": 0,
     }
     assert sum(clause["verdict"] == "holds" for clause in body["clauses"]) >= 30
@@ -114,3 +119,21 @@ def test_foreign_znodes_are_passed_over(server: Server, audit: Audit) -> None:
     assert mixed.verdict == "holds"
     assert plain.archives[0].partitions == 2
     assert mixed.archives[0].transactions == len(cluster.transactions)
+
+
+def test_advice_not_followed_is_counted_and_holds(
+    server: Server, audit: Audit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where broken clauses are advice an audit holds, lists them, and is violated when strict."""
+    cluster = SampleCluster()
+    planted = plant_all(cluster)
+    monkeypatch.setattr(verdicts, "ADVICE", frozenset(LEVELS))
+    report = audit(server("one", cluster.transactions))
+    body = report.as_json_dict()
+    assert (body["verdict"], body["violations"]) == ("holds", [])
+    assert body["counts"]["not_followed"] == len(body["not_followed"]) == len(planted)
+    assert {c["verdict"] for c in body["clauses"]} == {"holds", "not exercised", "not followed"}
+    strict = report.strictly().as_json_dict()
+    assert (strict["verdict"], strict["not_followed"]) == ("violated", [])
+    assert strict["violations"] == body["not_followed"]
+    assert "not followed" not in {clause["verdict"] for clause in strict["clauses"]}
