@@ -5,7 +5,10 @@ whole: who is registered, who is controller, which requests are pending. Everyth
 as an `Observation` addressed to one partition (or to the cluster), together with a snapshot of the
 surroundings at that moment, so that partitions can be judged apart from each other.
 
-Several clusters may share one log. The chroot of each is found from the paths themselves.
+Several clusters may share one log. The chroot of each is found from the paths themselves, and a
+path alone proves nothing: a consumer group, a topic or a user may be called `controller`. A chroot
+is taken for a cluster's once there is a sign of brokers or topics under it, and never inside the
+trees of a cluster that is known. What was seen before the sign is kept back until then.
 
 **Doubt.** A controller learns of a broker's coming and going a moment after ZooKeeper does. A
 broker whose registration changed since the cluster was last known to rest (or, where nobody says
@@ -13,6 +16,7 @@ when it rests, within `grace_ms`) is *in doubt*: the controller may have acted o
 """
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, Protocol
 
@@ -27,17 +31,27 @@ CHECK: Final = 13
 CLOSE_SESSION: Final = -11
 
 _PATH: Final = re.compile(
-    r"^(?P<chroot>(?:/[^/]+)*?)(?:"
+    r"(?P<chroot>(?:/[^/]+)*?)(?:"
     r"(?P<controller>/controller)|"
     r"(?P<epoch>/controller_epoch)|"
-    r"/brokers/ids/(?P<broker>\d+)|"
-    r"/brokers/topics/(?P<topic>[^/]+)(?:/partitions/(?P<partition>\d+)/state)?|"
+    r"/brokers/(?P<root>ids|topics)|"
+    r"/brokers/ids/(?P<broker>[^/]+)|"
+    r"/brokers/topics/(?P<topic>[^/]+)(?:/partitions/(?P<partition>[^/]+)/state)?|"
     r"/config/topics/(?P<topic_config>[^/]+)|"
-    r"/config/brokers/(?P<broker_config>\d+)|"
+    r"/config/brokers/(?P<broker_config>[^/]+)|"
     r"/admin/reassignment_requests/(?P<request>[^/]+)|"
     r"/admin/reassignments/(?P<flight_topic>[^/]+)/(?P<flight_partition>[^/]+)"
-    r")$"
+    r")",
+    re.DOTALL,
 )
+_NUMBERED: Final = {"broker": 0, "broker_config": 0, "state": 1}
+"""Kinds of path of which one part is a number, and which one; other names are no such znodes."""
+_SIGNS: Final = frozenset({"root", "broker", "topic", "state"})
+"""Kinds of path that show that a cluster is there."""
+_OWN_TREES: Final = ("brokers", "config", "admin", "consumers")
+"""Trees of a cluster in which names are chosen by its users."""
+_KEPT_BACK: Final = 1000
+"""How many observations are kept back of a chroot that may be a cluster's."""
 _WRITES: Final = (SET_DATA, CREATE)
 _CACHE_LIMIT: Final = 200_000
 _NONE: Final[frozenset[str]] = frozenset()
@@ -175,6 +189,10 @@ class ClusterHistory:
         self.changed: dict[int, tuple[int, int]] = {}
         """By broker: zxid and time of the last change of its registration."""
         self.settled_zxid: int | None = None
+        self.shown = False
+        """Whether there was a sign of brokers or topics, so that this is a cluster at all."""
+        self.kept_back: deque[Observation] = deque(maxlen=_KEPT_BACK)
+        """What was seen before that sign."""
         self._around: dict[int, Surroundings] = {}
 
     def get_surroundings(self, topic: str) -> Surroundings:
@@ -213,6 +231,7 @@ class Router:
         self.clusters: dict[str, ClusterHistory] = {}
         self._paths: dict[str, tuple[str, str, str, str] | None] = {}
         self._handlers = {
+            "root": self._on_root,
             "controller": self._on_controller,
             "epoch": self._on_epoch,
             "broker": self._on_broker,
@@ -269,6 +288,10 @@ class Router:
             cluster = self.clusters[chroot] = ClusterHistory(chroot)
         return cluster
 
+    def shown(self) -> frozenset[str]:
+        """Return the chroots under which there are signs of a cluster."""
+        return frozenset(c.chroot for c in self.clusters.values() if c.shown)
+
     def _take(self) -> list[Observation]:
         if self._elections:
             for chroot, (broker, epoch) in self._elections.items():
@@ -294,32 +317,21 @@ class Router:
             pass
         if len(self._paths) >= _CACHE_LIMIT:
             self._paths.clear()
-        match = _PATH.match(path)
-        parsed = None
-        if match is not None:
-            found = {name: text for name, text in match.groupdict().items() if text is not None}
-            chroot = found.pop("chroot")
-            kind = next(iter(found))
-            parts = [*found.values(), ""]
-            if kind == "topic" and "partition" in found:
-                kind = "state"
-            elif kind == "flight_topic":
-                kind = "flight"
-            parsed = (kind, chroot, parts[0], parts[1])
-        self._paths[path] = parsed
+        parsed = self._paths[path] = _split(path)
         return parsed
 
     def _emit(
         self, cluster: ClusterHistory, topic: str, partition: int, path: str, event: Event
     ) -> None:
         zxid, time_ms, session = self._now
-        self._out.append(
+        out = self._out if cluster.shown else cluster.kept_back
+        out.append(
             Observation(
                 cluster.chroot,
                 topic,
                 partition,
                 zxid,
-                len(self._out),
+                len(out),
                 session,
                 path,
                 event,
@@ -336,7 +348,21 @@ class Router:
             return
         kind, chroot, first, second = parsed
         cluster = self.clusters.get(chroot) or self.get_cluster(chroot)
+        if not cluster.shown and kind in _SIGNS and not self._is_inside_another(chroot):
+            cluster.shown = True
+            self._out.extend(cluster.kept_back)
+            cluster.kept_back.clear()
         self._handlers[kind](cluster, path[len(chroot) :], data, first, second)
+
+    def _is_inside_another(self, chroot: str) -> bool:
+        """Whether a chroot lies in a tree of a cluster that is known."""
+        return any(
+            chroot.startswith(f"{other.chroot}/{tree}")
+            and chroot[len(other.chroot) + 1 + len(tree) :][:1] in ("", "/")
+            for other in self.clusters.values()
+            if other.shown
+            for tree in _OWN_TREES
+        )
 
     def _on_close(self, session: int, paths: Iterable[str]) -> None:
         gone = set(paths)
@@ -349,6 +375,11 @@ class Router:
             self._on_write(path, None)
 
     # What a write means, by kind of znode --------------------------------------------------------
+
+    def _on_root(
+        self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
+    ) -> None:
+        """Take note of nothing: that the path was written is all that it tells."""
 
     def _on_controller(
         self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
@@ -413,9 +444,9 @@ class Router:
     ) -> None:
         try:
             config = {} if data is None else znodes.decode_config(path, data)
-            cluster.min_isr[first] = int(config.get("min.insync.replicas", "1"))
-        except (BadZnode, ValueError) as error:
-            self._emit(cluster, "", -1, path, Unreadable(str(error)))
+            cluster.min_isr[first] = znodes.parse_min_isr(path, config)
+        except BadZnode as error:
+            self._emit(cluster, "", -1, path, Unreadable(error.reason))
 
     def _on_topic(
         self, cluster: ClusterHistory, path: str, data: bytes | None, topic: str, second: str
@@ -500,38 +531,64 @@ class Router:
         if data is None and cluster.bad.pop(path, None) is not None:
             self._emit(cluster, "", -1, path, BadRequestRemoved())
             return
-        reason = self._find_foreign(cluster, path, data, topic, second)
-        if reason is not None and cluster.chroot not in self._fenced:
+        number = znodes.parse_number(second)
+        reason = self._find_foreign(cluster, path, data, topic, number)
+        if reason is not None:
             self._on_bad(cluster, path, "child.foreign-removed", reason)
             return
-        if not second.isdigit():
+        if number is None:
             return
         if data is None:
-            self._emit(cluster, topic, int(second), path, ReassignmentWritten(None))
+            self._emit(cluster, topic, number, path, ReassignmentWritten(None))
             return
         try:
             found = znodes.decode_reassignment(path, data)
         except BadZnode as error:
-            self._emit(cluster, topic, int(second), path, Unreadable(error.reason))
+            self._emit(cluster, topic, number, path, Unreadable(error.reason))
             return
         record = Reassignment(found.target, found.top, found.legacy)
-        self._emit(cluster, topic, int(second), path, ReassignmentWritten(record))
+        self._emit(cluster, topic, number, path, ReassignmentWritten(record))
 
     def _find_foreign(
-        self, cluster: ClusterHistory, path: str, data: bytes | None, topic: str, second: str
+        self,
+        cluster: ClusterHistory,
+        path: str,
+        data: bytes | None,
+        topic: str,
+        number: int | None,
     ) -> str | None:
         """Say why a record that somebody else wrote is none of ours, None when it may be."""
-        if data is None or self._given:
+        if data is None:
             return None
-        if not second.isdigit():
+        if number is None:
             return "is not named like a partition"
-        if int(second) not in cluster.topics.get(topic, {}):
+        if self._given or cluster.chroot in self._fenced:
+            return None
+        if number not in cluster.topics.get(topic, {}):
             return "the partition does not exist"
         try:
             znodes.decode_reassignment(path, data)
         except BadZnode as error:
             return error.reason
         return None
+
+
+def _split(path: str) -> tuple[str, str, str, str] | None:
+    """Return (kind, chroot, first part, second part) of a path that matters, None of others."""
+    match = _PATH.fullmatch(path)
+    if match is None:
+        return None
+    found = {name: text for name, text in match.groupdict().items() if text is not None}
+    chroot = found.pop("chroot")
+    kind = next(iter(found))
+    parts = [*found.values(), ""]
+    if kind == "topic" and "partition" in found:
+        kind = "state"
+    elif kind == "flight_topic":
+        kind = "flight"
+    if kind in _NUMBERED and znodes.parse_number(parts[_NUMBERED[kind]]) is None:
+        return None
+    return (kind, chroot, parts[0], parts[1])
 
 
 def _load_order(node: tuple[str, bytes, int]) -> tuple[int, str]:

@@ -131,7 +131,7 @@ class Routing:
     def finish(self) -> Iterator[Rest]:
         """Yield a rest for every partition and cluster met, where the keys were kept."""
         self.known.unborn = self.known.begins == MIDDLE and not (
-            self.known.born.issuperset(self.router.clusters)
+            self.known.born.issuperset(self.router.shown())
         )
         for chroot, topic, number in sorted(self._keys or ()):
             around = self.router.get_cluster(chroot).get_surroundings(topic)

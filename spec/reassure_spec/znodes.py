@@ -8,6 +8,7 @@ twice) is a rule, and rules are the model's and the controller's own business.
 
 import json
 import re
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,6 +22,9 @@ NO_LEADER: Final = -1
 """The leader id that says there is none."""
 MAX_ZNODE_BYTES: Final = 1_048_576
 """The largest request that is read; ZooKeeper's own default limit is one byte less (1 MiB - 1)."""
+LARGEST_INT: Final = 2**31 - 1
+"""The largest id, epoch or partition number: Kafka's are integers of 32 bits."""
+LARGEST_TIME_MS: Final = 2**63 - 1
 
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
@@ -35,6 +39,8 @@ FAILED_BROKERS: Final = "/admin/failed_brokers"
 REASSIGNMENT_TASKS: Final = "/admin/reassignment_tasks"
 REQUEST_PREFIX: Final = "request_"
 TASK_PREFIX: Final = "task_"
+MIN_ISR: Final = "min.insync.replicas"
+"""The setting of a topic that the protocol reads."""
 
 PERSISTENT_ROOTS: Final = (
     BROKER_IDS,
@@ -47,7 +53,8 @@ PERSISTENT_ROOTS: Final = (
 """Paths that exist, without data, before a controller is elected."""
 
 _read_value: Final = json.JSONDecoder().raw_decode
-_REQUEST_NAME: Final = re.compile(r"^request_(\d{10})$")
+_REQUEST_NAME: Final = re.compile(r"request_([0-9]{10})")
+_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
 class BadZnode(ValueError):
@@ -183,16 +190,39 @@ def parse_request_name(name: str) -> int | None:
     >>> parse_request_name("request_0000000012"), parse_request_name("request_12")
     (12, None)
     """
-    match = _REQUEST_NAME.match(name)
+    match = _REQUEST_NAME.fullmatch(name)
     return int(match[1]) if match else None
 
 
+def parse_number(text: str) -> int | None:
+    """Return the id, epoch or partition number that a text is, or None when it is not one.
+
+    Only the digits that Kafka writes count: no sign, no space, no zero in front, no digit of
+    another script, nothing above 32 bits.
+
+    >>> parse_number("12"), parse_number("012"), parse_number("²"), parse_number("9" * 5000)
+    (12, None, None, None)
+    """
+    if not _NUMBER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if number <= LARGEST_INT else None
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = [key for key, _ in pairs]
-    for key in keys:
-        if keys.count(key) > 1:
-            raise ValueError(f"key {key!r} stands twice")
-    return dict(pairs)
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise ValueError(f"key {_show(key)} stands twice")
+            seen.add(key)
+    return value
+
+
+def _show(value: Any) -> str:
+    """Return a value that is not what was expected, short enough for an error."""
+    return reprlib.repr(value)
 
 
 def _read_json(data: bytes) -> Any:
@@ -219,30 +249,33 @@ def _load(path: str, data: bytes, *, unique: bool = False) -> dict[str, Any]:
 
 def _check_version(path: str, value: dict[str, Any], versions: tuple[int, ...]) -> None:
     version = value.get("version")
-    if version not in versions or isinstance(version, bool):
+    if type(version) is not int or version not in versions:
         expected = " or ".join(map(str, versions))
-        raise BadZnode(path, f"expected version {expected}, found {version!r}")
+        raise BadZnode(path, f"expected version {expected}, found {_show(version)}")
 
 
-def _integer(path: str, value: Any, what: str) -> int:
+def _integer(path: str, value: Any, what: str, largest: int = LARGEST_INT) -> int:
     if type(value) is not int:
-        raise BadZnode(path, f"{what}: expected an integer, found {value!r}")
+        raise BadZnode(path, f"{what}: expected an integer, found {_show(value)}")
+    if not -largest <= value <= largest:
+        raise BadZnode(path, f"{what}: expected at most {largest}, found {_show(value)}")
     return value
 
 
 def _replicas(path: str, value: Any, what: str) -> ReplicaList:
     if not isinstance(value, list):
-        raise BadZnode(path, f"{what}: expected a list of broker ids, found {value!r}")
+        raise BadZnode(path, f"{what}: expected a list of broker ids, found {_show(value)}")
     for entry in value:
-        if type(entry) is not int:
-            raise BadZnode(path, f"{what}: expected an integer, found {entry!r}")
+        if type(entry) is not int or not -LARGEST_INT <= entry <= LARGEST_INT:
+            _integer(path, entry, what)
     return tuple(value)
 
 
 def _partition_number(path: str, key: str) -> int:
-    if not key.isascii() or not key.isdigit() or (len(key) > 1 and key[0] == "0"):
-        raise BadZnode(path, f"expected a partition number, found {key!r}")
-    return int(key)
+    number = parse_number(key)
+    if number is None:
+        raise BadZnode(path, f"expected a partition number, found {_show(key)}")
+    return number
 
 
 def _assignments(path: str, topics: Any) -> dict[PartitionKey, ReplicaList]:
@@ -251,7 +284,7 @@ def _assignments(path: str, topics: Any) -> dict[PartitionKey, ReplicaList]:
     assignments: dict[PartitionKey, ReplicaList] = {}
     for topic, partitions in topics.items():
         if not isinstance(partitions, dict):
-            raise BadZnode(path, f"topic {topic!r}: expected an object of partitions")
+            raise BadZnode(path, f"topic {_show(topic)}: expected an object of partitions")
         for key, replicas in partitions.items():
             number = _partition_number(path, key)
             assignments[topic, number] = _replicas(path, replicas, f"{topic}-{key}")
@@ -397,10 +430,10 @@ def decode_request(path: str, data: bytes) -> RequestZnode:
     _check_version(path, value, (1,))
     unknown = sorted(set(value) - {"version", "assignments", "legacy"})
     if unknown:
-        raise BadZnode(path, f"unknown keys: {', '.join(unknown)}")
+        raise BadZnode(path, f"unknown keys: {', '.join(unknown)[:200]}")
     legacy = value.get("legacy", False)
     if not isinstance(legacy, bool):
-        raise BadZnode(path, f"legacy: expected true or false, found {legacy!r}")
+        raise BadZnode(path, f"legacy: expected true or false, found {_show(legacy)}")
     return RequestZnode(_assignments(path, value.get("assignments")), legacy)
 
 
@@ -422,7 +455,7 @@ def decode_reassignment(path: str, data: bytes) -> ReassignmentZnode:
     _check_version(path, value, (1,))
     legacy = value.get("legacy", False)
     if not isinstance(legacy, bool):
-        raise BadZnode(path, f"legacy: expected true or false, found {legacy!r}")
+        raise BadZnode(path, f"legacy: expected true or false, found {_show(legacy)}")
     return ReassignmentZnode(
         top=_integer(path, value.get("top"), "top"),
         target=_replicas(path, value.get("assignment"), "assignment"),
@@ -448,7 +481,7 @@ def decode_failed_broker(path: str, data: bytes) -> int:
     Raises BadZnode when the content is not of the format.
     """
     value = _load(path, data)
-    return _integer(path, value.get("failure_timestamp"), "failure_timestamp")
+    return _integer(path, value.get("failure_timestamp"), "failure_timestamp", LARGEST_TIME_MS)
 
 
 def encode_failed_broker(failure_timestamp: int) -> bytes:
@@ -469,7 +502,7 @@ def decode_task(path: str, data: bytes) -> TaskZnode:
     _check_version(path, value, (1,))
     automatic = value.get("isAutoGenerated", False)
     if not isinstance(automatic, bool):
-        raise BadZnode(path, f"isAutoGenerated: expected true or false, found {automatic!r}")
+        raise BadZnode(path, f"isAutoGenerated: expected true or false, found {_show(automatic)}")
     return TaskZnode(_assignments(path, value.get("assignments")), automatic)
 
 
@@ -500,13 +533,15 @@ def decode_reassign_partitions(path: str, data: bytes) -> tuple[LegacyEntry, ...
     if not isinstance(partitions, list):
         raise BadZnode(path, "expected a list under 'partitions'")
     entries: list[LegacyEntry] = []
+    seen: set[PartitionKey] = set()
     for item in partitions:
         if not isinstance(item, dict) or not isinstance(item.get("topic"), str):
-            raise BadZnode(path, f"expected an object that names a topic, found {item!r}")
+            raise BadZnode(path, f"expected an object that names a topic, found {_show(item)}")
         key = (item["topic"], _integer(path, item.get("partition"), "partition"))
-        if any(entry.key == key for entry in entries):
-            raise BadZnode(path, f"{key[0]}-{key[1]} stands twice")
         what = f"{key[0]}-{key[1]}"
+        if key in seen:
+            raise BadZnode(path, f"{what} stands twice")
+        seen.add(key)
         original = item.get("original_replicas")
         entries.append(
             LegacyEntry(
@@ -551,9 +586,10 @@ def encode_controller(broker: int, timestamp_ms: int) -> bytes:
 
 def decode_controller_epoch(path: str, data: bytes) -> int:
     """Decode `/controller_epoch`, which is plain text."""
-    if not data.isdigit():
-        raise BadZnode(path, f"expected digits, found {data[:40]!r}")
-    return int(data)
+    epoch = parse_number(data[:40].decode("ascii", "replace"))
+    if epoch is None:
+        raise BadZnode(path, f"expected an epoch in digits, found {data[:40]!r}")
+    return epoch
 
 
 def encode_controller_epoch(epoch: int) -> bytes:
@@ -582,7 +618,7 @@ def decode_broker(path: str, data: bytes) -> tuple[str, int]:
     _check_version(path, value, (1, 2, 3, 4, 5))
     host = value.get("host")
     if not isinstance(host, str):
-        raise BadZnode(path, f"host: expected text, found {host!r}")
+        raise BadZnode(path, f"host: expected text, found {_show(host)}")
     return host, _integer(path, value.get("port"), "port")
 
 
@@ -594,6 +630,18 @@ def decode_config(path: str, data: bytes) -> dict[str, str]:
     if not isinstance(config, dict) or not all(isinstance(v, str) for v in config.values()):
         raise BadZnode(path, "expected an object of texts under 'config'")
     return config
+
+
+def parse_min_isr(path: str, config: Mapping[str, str]) -> int:
+    """Return `min.insync.replicas` of settings, 1 where they do not say.
+
+    Raises BadZnode where it is no number, with the path of the znode that they were read from.
+    """
+    text = config.get(MIN_ISR, "1")
+    minimum = parse_number(text.strip())
+    if minimum is None:
+        raise BadZnode(path, f"{MIN_ISR}: expected a number, found {_show(text)}")
+    return minimum
 
 
 def encode_config(config: Mapping[str, str]) -> bytes:
