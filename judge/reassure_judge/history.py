@@ -157,6 +157,7 @@ class Observation(NamedTuple):
     topic: str
     partition: int
     zxid: int
+    time_ms: int
     step: int
     """Order among the observations of one transaction."""
     session: int
@@ -331,6 +332,7 @@ class Router:
                 topic,
                 partition,
                 zxid,
+                time_ms,
                 len(out),
                 session,
                 path,

@@ -239,6 +239,7 @@ class PartitionTracker:
                 after=after,
                 reason=rejected.reason,
                 expected=self._describe_owed(seen.around),
+                time_ms=seen.time_ms,
             )
         )
 
@@ -366,6 +367,7 @@ class ClusterTracker:
                 after=str(seen.event),
                 reason=reason,
                 expected="see the clause",
+                time_ms=seen.time_ms,
             )
         )
 

@@ -44,6 +44,10 @@ class Violation:
     """What is wrong, in words."""
     expected: str
     """What would have been allowed, in words."""
+    author: str = ""
+    """Who wrote, in words; "" for an obligation that nobody met."""
+    time_ms: int = 0
+    """The server's clock at that transaction, in milliseconds since 1970."""
 
     def binds(self) -> bool:
         """Whether this counts against the verdict: not where the clause is only advice."""
@@ -58,6 +62,8 @@ class Violation:
             "zxid": self.zxid,
             "path": self.chroot + self.path,
             "session": f"0x{self.session & 0xFFFFFFFFFFFFFFFF:x}",
+            "author": self.author,
+            "time_ms": self.time_ms,
             "before": self.before,
             "after": self.after,
             "reason": self.reason,
