@@ -68,6 +68,7 @@ def render_clauses() -> str:
             f"- Source: {clause.source}",
             f"- Profiles: {', '.join(clause.profiles)}",
             f"- Why: {clause.why}",
+            *([f"- Seen in no log: {clause.unseen}"] if clause.unseen else []),
             f"- Checks: {format_checks(row.places)}",
             *([f"- Told by no scenario: {clause.untold}"] if clause.untold else []),
             "",

@@ -128,4 +128,6 @@ def describe_clause(clause_id: str, places: Sequence[str]) -> Iterator[str]:
     yield f"  Source    {clause.source}"
     yield f"  Profiles  {', '.join(clause.profiles)}"
     yield f"  Why       {clause.why}"
+    if clause.unseen:
+        yield f"  Unseen    {clause.unseen}"
     yield f"  In code   {', '.join(places) or '(nowhere)'}"

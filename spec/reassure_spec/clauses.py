@@ -9,9 +9,11 @@ Clauses are written in Markdown (`clauses/*.md`), one idea each:
     Profiles: kip-236, kip-236-amended
     Why: dropping the leader would need an election in the middle of a change.
 
-`Untold: REASON` may follow where no scenario can tell a clause; without it one has to. Clauses are
-parsed once. Code that carries out or checks a clause registers its id with `clause`, which
-only records: the function that is decorated stays exactly the function that was written.
+`Level` is the word of the sentence. A clause of level UNTESTABLE says MUST, and has a line `Unseen:
+REASON` that says why nothing that ZooKeeper records shows it. `Untold: REASON` may follow where no
+scenario can tell a clause; without it one has to. Clauses are parsed once. Code that carries out or
+checks a clause registers its id with `clause`, which only records: the function that is decorated
+stays exactly the function that was written.
 """
 
 import re
@@ -28,7 +30,7 @@ ADVICE: Final = frozenset({"SHOULD", "MAY"})
 """The levels that do not bind: who does not follow such a clause breaks nothing."""
 
 _ID: Final = re.compile(r"^r\[([a-z0-9]+(?:[.-][a-z0-9]+)*)\]$")
-_FIELD: Final = re.compile(r"^(Level|Source|Profiles|Why|Untold): (.+)$")
+_FIELD: Final = re.compile(r"^(Level|Source|Profiles|Why|Unseen|Untold): (.+)$")
 
 Function = TypeVar("Function", bound=Callable[..., object] | type)
 
@@ -55,6 +57,8 @@ class Clause:
     """Why it is so."""
     chapter: str
     """The heading under which it stands."""
+    unseen: str = ""
+    """Why nothing that ZooKeeper records shows it, "" where something does."""
     untold: str = ""
     """Why no scenario tells it, "" where one has to."""
 
@@ -79,6 +83,8 @@ def _parse_block(lines: list[str], chapter: str, origin: str) -> Clause:
     text = {name: " ".join(part) for name, part in values.items()}
     if text["Level"] not in LEVELS:
         raise BadClause(f"{origin}: clause {match[1]} has level {text['Level']!r}, not of {LEVELS}")
+    if bool(text.get("Unseen")) != (text["Level"] == "UNTESTABLE"):
+        raise BadClause(f"{origin}: clause {match[1]}: `Unseen` goes with level UNTESTABLE")
     return Clause(
         id=match[1],
         sentence=" ".join(sentence),
@@ -87,6 +93,7 @@ def _parse_block(lines: list[str], chapter: str, origin: str) -> Clause:
         profiles=tuple(name.strip() for name in text["Profiles"].split(",")),
         why=text["Why"],
         chapter=chapter,
+        unseen=text.get("Unseen", ""),
         untold=text.get("Untold", ""),
     )
 

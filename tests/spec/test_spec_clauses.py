@@ -59,6 +59,8 @@ def test_reason_for_no_scenario_is_optional() -> None:
         ("r[thing.first.rule]", "r[thing..rule]", "not a clause id"),
         ("Level: MUST", "Level: OUGHT", "level 'OUGHT'"),
         ("Level: MUST\n", "", "lacks Level"),
+        ("Level: MUST", "Level: UNTESTABLE", "`Unseen` goes with"),
+        ("second otherwise.", "second otherwise.\nUnseen: dark.", "`Unseen` goes with"),
         ("Source: nowhere, section 1\n", "", "lacks Source"),
         ("Profiles: kip-236, kip-236-amended\n", "", "lacks Profiles"),
         ("Why: it would be\nsecond otherwise.\n", "", "lacks Why"),
@@ -83,11 +85,31 @@ def test_every_clause_keeps_house_rules() -> None:
     for found in load_clauses().values():
         assert found.level in LEVELS, found.id
         assert set(found.profiles) <= set(PROFILES), found.id
-        assert re.search(r"\b(MUST|SHOULD|MAY)\b", found.sentence), found.id
         assert found.sentence[0].isupper(), found.id
         assert found.sentence.endswith("."), found.id
         assert found.why.endswith((".", ".)")), found.id
         assert found.chapter, found.id
+
+
+def find_words(sentence: str) -> set[str]:
+    """Return the normative words of a sentence."""
+    return set(re.findall(r"\b(MUST|SHOULD|MAY|SHALL|REQUIRED|RECOMMENDED)\b", sentence))
+
+
+@pytest.mark.parametrize("clause_id", load_clauses())
+def test_wording_of_clause_is_its_level(clause_id: str) -> None:
+    """A clause says the word of its level and no other; UNTESTABLE says MUST and why unseen."""
+    found = get_clause(clause_id)
+    word = "MUST" if found.level == "UNTESTABLE" else found.level
+    assert find_words(found.sentence) == {word}
+    assert bool(found.unseen) == (found.level == "UNTESTABLE")
+
+
+def test_other_wording_is_noticed() -> None:
+    """Two words, another word and none are all told from the one of the level."""
+    assert find_words("It MAY wait and MUST then go on.") == {"MAY", "MUST"}
+    assert find_words("It SHALL NOT wait.") == {"SHALL"}
+    assert find_words("It must wait, MUSTARD.") == set()
 
 
 def test_readings_and_findings_in_clauses_exist() -> None:
