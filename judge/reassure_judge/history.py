@@ -187,6 +187,10 @@ class ClusterHistory:
         self.topics: dict[str, dict[int, ReplicaList]] = {}
         self.requests: dict[int, tuple[PartitionKey, ...]] = {}
         self.bad: dict[str, str] = {}
+        self.waiting: dict[str, int] = {}
+        """What waits in the request queue: zxid of its creation, by path."""
+        self.taken_zxid = 0
+        """When something was taken out of the request queue last."""
         self.changed: dict[int, tuple[int, int]] = {}
         """By broker: zxid and time of the last change of its registration."""
         self.settled_zxid: int | None = None
@@ -205,6 +209,14 @@ class ClusterHistory:
             around = Surroundings(self.live, known, minimum, self.epoch)
             self._around[minimum] = around
         return around
+
+    def is_untouched(self, path: str) -> bool:
+        """Whether this waits in the request queue and nothing was taken from there since it came.
+
+        A controller that looked at the queue would have taken something: this one did not look, or
+        stopped at the first thing that it saw.
+        """
+        return self.waiting.get(path, -1) > self.taken_zxid
 
     def forget_surroundings(self) -> None:
         """Note that the surroundings have changed."""
@@ -496,6 +508,7 @@ class Router:
         if data is None:
             self._on_request_gone(cluster, path, sequence)
             return
+        cluster.waiting.setdefault(path, self._now[0])
         if sequence is None:
             reason = "is not named like a request"
             self._on_bad(cluster, path, "request.foreign-removed", reason)
@@ -514,6 +527,8 @@ class Router:
             self._emit(cluster, topic, number, path, RequestSubmitted(asked))
 
     def _on_request_gone(self, cluster: ClusterHistory, path: str, sequence: int | None) -> None:
+        if cluster.waiting.pop(path, None) is not None:
+            cluster.taken_zxid = self._now[0]
         if cluster.bad.pop(path, None) is not None:
             self._emit(cluster, "", -1, path, BadRequestRemoved())
         elif sequence is not None:

@@ -118,9 +118,9 @@ class Judge:
         for key, tracker in self.tracking.partitions.items():
             if key[0] == chroot:
                 around = history.get_surroundings(key[1])
-                tracker.rest(*key, self._zxid, around)
+                tracker.rest(*key, self._zxid, around, history.is_untouched)
         if chroot in self.tracking.clusters:
-            self.tracking.clusters[chroot].rest(chroot, self._zxid)
+            self.tracking.clusters[chroot].rest(chroot, self._zxid, history.is_untouched)
 
     def forget(self, chroot: str) -> None:
         """Drop what is remembered of a cluster; verdicts so far are kept."""

@@ -8,7 +8,7 @@ from the broken step, up to the next write that the model accepts, is counted un
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations
 from typing import Final
@@ -49,6 +49,8 @@ from reassure_spec import znodes
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
 
+IsUntouched = Callable[[str], bool]
+"""Whether a path waits in the request queue and nothing was taken from there since it came."""
 _MOST_DOUBT: Final = 6
 _ALWAYS: Final = tuple(invariant for invariant in INVARIANTS if not invariant.at_rest)
 
@@ -135,13 +137,15 @@ class PartitionTracker:
 
     @clause("controller.write.epoch-checked", "znode.well-formed")
     def _judge(self, seen: Observation, write: Write) -> None:
-        outcome = self._accept(seen, write)
+        outcome: Accepted[Partition] | Rejected
+        if not isinstance(write, ChangeIsr) and not seen.fenced:
+            # Who may write comes before what: one that was superseded gets the content wrong too.
+            reason = "the transaction does not check /controller_epoch"
+            outcome = Rejected("controller.write.epoch-checked", reason)
+        else:
+            outcome = self._accept(seen, write)
         if isinstance(outcome, Accepted) and not isinstance(write, ChangeIsr):
-            if not seen.fenced:
-                reason = "the transaction does not check /controller_epoch"
-                outcome = Rejected("controller.write.epoch-checked", reason)
-            else:
-                self.exercised["controller.write.epoch-checked"] += 1
+            self.exercised["controller.write.epoch-checked"] += 1
         if isinstance(outcome, Rejected):
             self._violate(seen, outcome, _describe(write))
             self._adopt(seen)
@@ -251,7 +255,15 @@ class PartitionTracker:
             return "no write at all: nothing was owed"
         return f"{_describe(owed.write)} ({owed.clause})"
 
-    def rest(self, chroot: str, topic: str, number: int, zxid: int, around: Surroundings) -> None:
+    def rest(
+        self,
+        chroot: str,
+        topic: str,
+        number: int,
+        zxid: int,
+        around: Surroundings,
+        is_untouched: IsUntouched,
+    ) -> None:
         """Judge what must be true when the controller has nothing left to do."""
         if self.tainted:
             return
@@ -259,7 +271,7 @@ class PartitionTracker:
             # What the in-sync set became after the controller had looked makes nothing due.
             self.partition = replace(self.partition, drop_due=False)
         owed = next_write(self.partition, around, self.readings)
-        broken = None if owed is None else Rejected(owed.clause, "the controller rests and owes it")
+        broken = None if owed is None else _find_debt(self.partition, owed, is_untouched)
         for invariant in INVARIANTS:
             reason = invariant.find(self.partition)
             if reason is None:
@@ -331,24 +343,27 @@ class ClusterTracker:
         for clause_id in outcome.clauses:
             self.exercised[clause_id] += 1
 
-    def rest(self, chroot: str, zxid: int) -> None:
+    def rest(self, chroot: str, zxid: int, is_untouched: IsUntouched) -> None:
         """Judge what must be gone when the controller has nothing left to do."""
         for path, found in self.bad.items():
             if path in self._reported:
                 continue
             self._reported.add(path)
+            broken = Rejected(found.clause, f"still there: {found.reason}")
+            if is_untouched(path):
+                broken = _find_unseen(path, found.reason)
             self.violations.append(
                 Violation(
                     zxid=zxid,
                     chroot=chroot,
                     topic="",
                     partition=-1,
-                    clause=found.clause,
+                    clause=broken.clause,
                     path=path,
                     session=0,
                     before="",
                     after="",
-                    reason=f"still there: {found.reason}",
+                    reason=broken.reason,
                     expected="the znode is removed with a warning, nothing else changes",
                 )
             )
@@ -381,6 +396,28 @@ def _other_views(seen: Observation) -> Iterator[Surroundings]:
             yield replace(
                 around, live=around.live ^ frozenset(chosen), known=around.known | frozenset(doubt)
             )
+
+
+def _find_debt(partition: Partition, owed: Owed, is_untouched: IsUntouched) -> Rejected:
+    """Say which rule a controller breaks that rests while this write is owed."""
+    asked = isinstance(owed.write, CreateReassignment | UpdateReassignment | DeleteRequest)
+    if asked and partition.requests:
+        path = znodes.request_path(partition.requests[0].sequence)
+        if is_untouched(path):
+            return _find_unseen(path, f"{owed.clause} says what becomes of it")
+    return Rejected(owed.clause, f"the controller rests and owes: {_describe(owed.write)}")
+
+
+def _find_unseen(path: str, why: str) -> Rejected:
+    """Say what is broken where nothing was taken from the request queue since this came.
+
+    What the request asks for has no part in it yet: whoever does not look leaves a good one too.
+    """
+    return Rejected(
+        "request.consumed",
+        f"nothing was taken from the queue since {path} came: it was not looked at, or is kept "
+        f"({why})",
+    )
 
 
 def _show_state(state: LeaderAndIsr | None) -> str:

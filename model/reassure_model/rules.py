@@ -280,7 +280,11 @@ def judge_leader(
 def _find_stopped_leader(partition: Partition) -> Rejected | None:
     """Say why a live leader of a reassignment in flight may not be stopped as an old replica."""
     old, flight = partition.state, partition.reassignment
-    if old is None or flight is None or old.leader in flight.target or partition.drop_due:
+    if old is None or flight is None:
+        return None
+    if partition.drop_due:
+        return Rejected("drop.leader-kept", f"leader {old.leader} was dropped")
+    if old.leader in flight.target:
         return None
     if is_target_in_sync(partition):
         return Rejected("complete.leader-in-target", f"leader {old.leader} was stopped")
@@ -359,7 +363,11 @@ def _judge_drop_from_isr(
 
 
 def _describe_drops(partition: Partition, dropped: frozenset[int], readings: Readings) -> str:
+    if is_drop_held(partition):
+        return f"dropped {sorted(dropped)}; the drop waits until a leader is in sync"
     allowed = sorted(sorted(drop) for drop in compute_drops(partition, readings))
+    if allowed == [[]]:
+        return f"dropped {sorted(dropped)}; the rule drops nothing"
     return f"dropped {sorted(dropped)}; the rule drops one of {allowed}"
 
 

@@ -1,0 +1,98 @@
+"""Reasons name the rule that was broken, not what follows from it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reassure_model.state import Reassignment
+from reassure_model.writes import (
+    CreateReassignment,
+    DeleteRequest,
+    UpdateReassignment,
+    WriteAssigned,
+    WriteState,
+)
+from reassure_spec import znodes
+from reassure_zookeeper.transactions import Create
+
+
+def raised(simulation: Any, **changes: Any) -> WriteState:
+    """Return a controller's write of the state with the next epoch and these changes."""
+    state = simulation.state
+    return WriteState(replace(state, leader_epoch=state.leader_epoch + 1, **changes))
+
+
+def only(simulation: Any) -> Any:
+    """Return the one violation."""
+    (violation,) = simulation.judge.violations
+    return violation
+
+
+@pytest.mark.parametrize("target", [(), (2, 2), (2, -1), (2, 9), (2, 3), (1, 2)])
+def test_queue_that_nobody_looks_at_is_no_matter_of_content(
+    simulation: Any, target: tuple[int, ...]
+) -> None:
+    """Where nothing was taken since a request came, it is not its content that is to blame."""
+    simulation.submit(*target)
+    simulation.judge.quiesce("")
+    assert only(simulation).clause == "request.consumed"
+    assert "nothing was taken from the queue since" in only(simulation).reason
+
+
+@pytest.mark.parametrize(("name", "data"), [("request_0000000009", b"{"), ("notes", b"")])
+def test_queue_that_nobody_looks_at_is_no_matter_of_format(
+    simulation: Any, name: str, data: bytes
+) -> None:
+    """The same holds of what is no request at all."""
+    simulation.write(Create(f"{znodes.REASSIGNMENT_REQUESTS}/{name}", data), session=50)
+    simulation.judge.quiesce("")
+    assert only(simulation).clause == "request.consumed"
+
+
+def test_write_of_a_superseded_controller_is_not_blamed_on_its_stamp(simulation: Any) -> None:
+    """A write of an earlier term is out of fence, whatever else is wrong with it."""
+    stale = raised(simulation)
+    simulation.elect()
+    simulation.perform(stale, fenced=False)
+    assert only(simulation).clause == "controller.write.epoch-checked"
+
+
+@pytest.mark.parametrize("profile", ["kip-236", "kip-236-amended"])
+@pytest.mark.parametrize("leader", [1, -1])
+def test_leader_that_is_dropped_is_a_drop_of_the_leader(
+    make_simulation: Any, profile: str, leader: int
+) -> None:
+    """A drop that takes the leader out of the in-sync set breaks the rule of the drop."""
+    simulation = make_simulation(profile)
+    simulation.start()
+    first = simulation.submit(3, 4)
+    simulation.perform(CreateReassignment(Reassignment((3, 4), 2)))
+    simulation.perform(DeleteRequest(first))
+    simulation.run()
+    simulation.submit(3, 2)
+    simulation.perform(UpdateReassignment(Reassignment((3, 2), 2)))
+    simulation.perform(raised(simulation, leader=leader, isr=(2,)))
+    assert only(simulation).clause == "drop.leader-kept"
+
+
+def test_debt_is_named(simulation: Any) -> None:
+    """A controller that rests is told what it owes."""
+    simulation.die(2)
+    simulation.judge.quiesce("")
+    assert only(simulation).clause == "isr.remove.dead"
+    assert only(simulation).reason.startswith("the controller rests and owes: {")
+    assert '"isr":[1]' in only(simulation).reason
+
+
+def test_drop_that_has_to_wait_is_told_to_wait(simulation: Any) -> None:
+    """Without a leader in sync nothing is to be dropped yet, and no list of drops is given."""
+    simulation.submit(3, 4)
+    simulation.run()
+    simulation.die(1)
+    simulation.die(2)
+    simulation.run()
+    simulation.submit(3, 2)
+    simulation.perform(UpdateReassignment(Reassignment((3, 2), 2)))
+    simulation.perform(WriteAssigned((2, 3, 4)))
+    assert only(simulation).reason == "dropped [1]; the drop waits until a leader is in sync"
