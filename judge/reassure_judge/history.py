@@ -210,13 +210,13 @@ class ClusterHistory:
             self._around[minimum] = around
         return around
 
-    def is_untouched(self, path: str) -> bool:
-        """Whether this waits in the request queue and nothing was taken from there since it came.
+    def find_untouched(self) -> frozenset[str]:
+        """Return what waits in the request queue and came after the last thing was taken there.
 
         A controller that looked at the queue would have taken something: this one did not look, or
         stopped at the first thing that it saw.
         """
-        return self.waiting.get(path, -1) > self.taken_zxid
+        return frozenset(path for path, zxid in self.waiting.items() if zxid > self.taken_zxid)
 
     def forget_surroundings(self) -> None:
         """Note that the surroundings have changed."""

@@ -115,12 +115,13 @@ class Judge:
         """Note that the cluster with this chroot rests, and judge what must hold then."""
         self.router.settle(chroot)
         history = self.router.get_cluster(chroot)
+        untouched = history.find_untouched()
         for key, tracker in self.tracking.partitions.items():
             if key[0] == chroot:
                 around = history.get_surroundings(key[1])
-                tracker.rest(*key, self._zxid, around, history.is_untouched)
+                tracker.rest(*key, self._zxid, around, untouched)
         if chroot in self.tracking.clusters:
-            self.tracking.clusters[chroot].rest(chroot, self._zxid, history.is_untouched)
+            self.tracking.clusters[chroot].rest(chroot, self._zxid, untouched)
 
     def forget(self, chroot: str) -> None:
         """Drop what is remembered of a cluster; verdicts so far are kept."""

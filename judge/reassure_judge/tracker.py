@@ -8,7 +8,7 @@ from the broken step, up to the next write that the model accepts, is counted un
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 from typing import Final
@@ -49,8 +49,6 @@ from reassure_spec import znodes
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
 
-IsUntouched = Callable[[str], bool]
-"""Whether a path waits in the request queue and nothing was taken from there since it came."""
 _MOST_DOUBT: Final = 6
 _ALWAYS: Final = tuple(invariant for invariant in INVARIANTS if not invariant.at_rest)
 
@@ -262,7 +260,7 @@ class PartitionTracker:
         number: int,
         zxid: int,
         around: Surroundings,
-        is_untouched: IsUntouched,
+        untouched: frozenset[str],
     ) -> None:
         """Judge what must be true when the controller has nothing left to do."""
         if self.tainted:
@@ -271,7 +269,7 @@ class PartitionTracker:
             # What the in-sync set became after the controller had looked makes nothing due.
             self.partition = replace(self.partition, drop_due=False)
         owed = next_write(self.partition, around, self.readings)
-        broken = None if owed is None else _find_debt(self.partition, owed, is_untouched)
+        broken = None if owed is None else _find_debt(self.partition, owed, untouched)
         for invariant in INVARIANTS:
             reason = invariant.find(self.partition)
             if reason is None:
@@ -343,14 +341,14 @@ class ClusterTracker:
         for clause_id in outcome.clauses:
             self.exercised[clause_id] += 1
 
-    def rest(self, chroot: str, zxid: int, is_untouched: IsUntouched) -> None:
+    def rest(self, chroot: str, zxid: int, untouched: frozenset[str]) -> None:
         """Judge what must be gone when the controller has nothing left to do."""
         for path, found in self.bad.items():
             if path in self._reported:
                 continue
             self._reported.add(path)
             broken = Rejected(found.clause, f"still there: {found.reason}")
-            if is_untouched(path):
+            if path in untouched:
                 broken = _find_unseen(path, found.reason)
             self.violations.append(
                 Violation(
@@ -398,12 +396,12 @@ def _other_views(seen: Observation) -> Iterator[Surroundings]:
             )
 
 
-def _find_debt(partition: Partition, owed: Owed, is_untouched: IsUntouched) -> Rejected:
+def _find_debt(partition: Partition, owed: Owed, untouched: frozenset[str]) -> Rejected:
     """Say which rule a controller breaks that rests while this write is owed."""
     asked = isinstance(owed.write, CreateReassignment | UpdateReassignment | DeleteRequest)
     if asked and partition.requests:
         path = znodes.request_path(partition.requests[0].sequence)
-        if is_untouched(path):
+        if path in untouched:
             return _find_unseen(path, f"{owed.clause} says what becomes of it")
     return Rejected(owed.clause, f"the controller rests and owes: {_describe(owed.write)}")
 

@@ -44,6 +44,8 @@ class Rest(NamedTuple):
     zxid: int
     """The last transaction before the rest."""
     around: Surroundings
+    untouched: frozenset[str]
+    """What waits in the request queue and came after the last thing was taken there."""
 
 
 @dataclass(slots=True)
@@ -134,8 +136,9 @@ class Routing:
             self.known.born.issuperset(self.router.shown())
         )
         for chroot, topic, number in sorted(self._keys or ()):
-            around = self.router.get_cluster(chroot).get_surroundings(topic)
-            yield Rest(chroot, topic, number, self._zxid, around)
+            cluster = self.router.get_cluster(chroot)
+            around, untouched = cluster.get_surroundings(topic), cluster.find_untouched()
+            yield Rest(chroot, topic, number, self._zxid, around, untouched)
 
 
 @dataclass(slots=True)
@@ -167,10 +170,11 @@ class Judging:
         if rest.partition < 0:
             cluster = self._tracking.clusters.get(rest.chroot)
             if cluster is not None:
-                cluster.rest(rest.chroot, rest.zxid)
+                cluster.rest(rest.chroot, rest.zxid, rest.untouched)
             return
         tracker = self._tracking.partitions[rest.chroot, rest.topic, rest.partition]
-        tracker.rest(rest.chroot, rest.topic, rest.partition, rest.zxid, rest.around)
+        key = rest.chroot, rest.topic, rest.partition
+        tracker.rest(*key, rest.zxid, rest.around, rest.untouched)
 
     def sum_up(self) -> Judged:
         """Return what judging came to."""

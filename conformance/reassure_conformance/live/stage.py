@@ -395,10 +395,11 @@ class Stage:
 
     def _rest(self) -> None:
         self._router.settle(self.chroot)
+        untouched = self._router.get_cluster(self.chroot).find_untouched()
         for key, tracker in self._tracking.partitions.items():
-            tracker.rest(*key, self._zxid, self.surroundings(key[1]))
+            tracker.rest(*key, self._zxid, self.surroundings(key[1]), untouched)
         for chroot, cluster in self._tracking.clusters.items():
-            cluster.rest(chroot, self._zxid)
+            cluster.rest(chroot, self._zxid, untouched)
 
     @property
     def violations(self) -> tuple[Violation, ...]:
