@@ -3,11 +3,15 @@
 The document says nothing of time, so that it is the same, byte for byte, whichever engine made it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from reassure_conformance.display import show_text
 from reassure_conformance.report import Document
+
+SHOWN: Final = 20
+"""How many findings of a kind are shown to people."""
 
 
 def find_place(path: Path) -> Path:
@@ -41,10 +45,7 @@ def audit_document(
     else:
         report = audit_spark(places, profile, chosen, spark, at_rest=at_rest)
     body = dict((report.strictly() if strict else report).as_json_dict())
-    verdict = str(body.pop("verdict", "violated" if body.get("violations") else "holds"))
-    counts = body.pop("counts", {})
-    for name in ("verb", "version", "exit_code", "seconds", "seed", "profile", "readings"):
-        body.pop(name, None)
+    verdict, counts = str(body.pop("verdict")), body.pop("counts")
     return Document(
         "audit",
         verdict,
@@ -57,40 +58,43 @@ def audit_document(
 
 
 def render_audit(document: Document, form: str) -> str:
-    """Return the tables for people: clauses, and the first violations with their evidence."""
+    """Return the text for people: verdict and violations first, then the table of clauses."""
     from reassure_conformance import display
 
     report = document.as_dict()
-    parts = []
-    if report.get("clauses"):
-        columns = ["clause", "level", "verdict", "exercised"]
-        rows = display.clause_rows(report["clauses"])
-        parts.append(display.render_table("Clauses", columns, rows, form))
-    violations = report.get("violations", [])
-    for violation in violations[:20]:
-        parts += [
-            f"VIOLATED {violation['clause']} at zxid {violation['zxid']}: {violation['path']}",
-            f"  before   {violation['before'] or '(nothing)'}",
-            f"  after    {violation['after'] or '(nothing)'}",
-            f"  allowed  {violation['expected']}",
-        ]
-    if len(violations) > 20:
-        parts.append(f"... and {len(violations) - 20} more; --format json lists them all")
-    parts += display.describe_not_followed(report.get("not_followed", []))
-    for finding in report.get("unsettled", [])[:20]:
-        parts.append(f"UNKNOWN {finding['clause']} at zxid {finding['zxid']}: {finding['path']}")
-    parts += [line for archive in report.get("archives", []) for line in _describe(archive)]
     sums = ", ".join(f"{name} {value}" for name, value in report["counts"].items())
-    parts.append(f"{document.verdict.upper()}: {sums}")
+    verdict = f"{document.verdict.upper()}: {sums}"
+    parts = [verdict, "", *display.fence(_describe_findings(report), form)]
+    parts += [f"Needed: {need}" for need in report["needs"]]
+    parts += [line for archive in report["archives"] for line in _describe(archive)]
+    columns = ["clause", "level", "verdict", "exercised"]
+    rows = display.clause_rows(report["clauses"])
+    parts += ["", display.render_table("Clauses", columns, rows, form), verdict]
     return "\n".join(parts)
 
 
-def _describe(archive: Mapping[str, Any]) -> list[str]:
-    """Return what should be known of one archive before its verdict is relied on."""
-    lines = []
-    if archive["partial"]:
-        lines.append(f"{archive['path']}: begins in the middle; what came before is not known")
-    lines += [f"{archive['path']}: transactions are missing: {hole}" for hole in archive["holes"]]
+def _describe_findings(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the first violations with their evidence, then what is not certain, then advice."""
+    from reassure_conformance import display
+
+    for word, name in (("VIOLATED", "violations"), ("UNKNOWN", "unsettled")):
+        for violation in report[name][:SHOWN]:
+            yield f"{word} {violation['clause']}"
+            yield from display.describe_record(violation)
+        if len(report[name]) > SHOWN:
+            yield f"... and {len(report[name]) - SHOWN} more; --format json lists them all"
+    yield from display.describe_not_followed(report["not_followed"])
+
+
+def _describe(archive: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what should be known of one archive before its verdict is relied on."""
+    name = archive["path"]
     if archive["torn_tail"]:
-        lines.append(f"{archive['path']}: the last record was not finished: {archive['torn_tail']}")
-    return lines
+        tail = archive["torn_tail"]
+        yield (
+            f"{name}: the last record was not finished ({tail['reason']}): {tail['file']}, "
+            f"offset {tail['offset']}"
+        )
+    for seen in archive["seen_not_judged"]:
+        what = f" ({seen['what']})" if seen["what"] else ""
+        yield f"{name}: seen, not judged: {show_text(seen['tree'])}{what}, {seen['writes']} writes"

@@ -150,9 +150,11 @@ def cli() -> None:
 
 def _settings(options: Mapping[str, Any]) -> Any:
     from reassure_conformance.run import Settings
+    from reassure_judge.judge import check_judged
 
     readings = _parse_readings(options["readings"])
     _check_rules(options["profile"], readings)
+    check_judged(options["profile"])
     return Settings(
         seed=_choose_seed(options["seed"]),
         profile=options["profile"],
@@ -794,6 +796,7 @@ def _exit_code_of(error: BaseException) -> int | None:
         "ForeignCheckpoint": EXIT_USAGE,
         "UnknownReading": EXIT_USAGE,
         "UnknownFault": EXIT_USAGE,
+        "NoRules": EXIT_CONFIG,
         "SparkUnavailable": EXIT_UNAVAILABLE,
         "BadCoverage": EXIT_DATA,
         "ScenarioError": EXIT_DATA,

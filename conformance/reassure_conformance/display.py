@@ -4,7 +4,8 @@ Text is made here as plain lines or as rich tables; nothing here decides anythin
 rich's business and are off without a terminal or with NO_COLOR.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -59,6 +60,56 @@ def _render_rich(title: str, columns: Sequence[str], rows: Sequence[Row]) -> str
     return capture.get()
 
 
+def show_zxid(zxid: int) -> str:
+    """Return a zxid as ZooKeeper writes it.
+
+    >>> show_zxid(0x100000007)
+    '0x100000007'
+    """
+    return f"0x{zxid & 0xFFFFFFFFFFFFFFFF:x}"
+
+
+def show_time(time_ms: int) -> str:
+    """Return a moment of a server's clock, in UTC; a number where it is out of any calendar.
+
+    >>> show_time(1700000000123)
+    '2023-11-14 22:13:20.123 UTC'
+    """
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time_ms)
+    except OverflowError:
+        return f"{time_ms} ms since 1970"
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d} UTC"
+
+
+def show_text(text: str) -> str:
+    """Return text from outside so that it stays on its line and says nothing to a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def fence(lines: Iterable[str], form: str) -> list[str]:
+    """Return lines that are to stay as they are, fenced where the form is a document."""
+    kept = list(lines)
+    return ["```text", *kept, "```", ""] if kept and form == "markdown" else kept
+
+
+def describe_record(violation: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines that show one violation: where, when, by whom, what, and what is wrong."""
+    yield f"  znode    {show_text(violation['path'])}"
+    when = f", {show_time(violation['time_ms'])}" if violation["time_ms"] else ""
+    yield f"  zxid     {show_zxid(violation['zxid'])}{when}"
+    if violation.get("archive"):
+        yield f"  archive  {violation['archive']}"
+    author = f": {show_text(violation['author'])}" if violation["author"] else ""
+    yield f"  session  {violation['session']}{author}"
+    yield f"  before   {show_text(violation['before']) or '(nothing)'}"
+    yield f"  after    {show_text(violation['after']) or '(nothing)'}"
+    yield f"  wrong    {show_text(violation['reason'])}"
+    yield f"  allowed  {show_text(violation['expected'])}"
+
+
 def clause_rows(
     clauses: Sequence[Mapping[str, Any]], proofs: Mapping[str, str] | None = None
 ) -> list[Row]:
@@ -91,12 +142,7 @@ def describe_violation(
     yield from (f"  {number}. {step}" for number, step in enumerate(report["story"], start=1))
     yield ""
     yield "What happened:"
-    yield f"  znode    {violation['path']}"
-    yield f"  zxid     {violation['zxid']} (session {violation['session']})"
-    yield f"  before   {violation['before'] or '(nothing)'}"
-    yield f"  after    {violation['after'] or '(nothing)'}"
-    yield f"  wrong    {violation['reason']}"
-    yield f"  allowed  {violation['expected']}"
+    yield from describe_record(violation)
     others = [v for v in violations if v is not violation]
     if others:
         names = ", ".join(sorted({v["clause"] for v in others}))
@@ -115,7 +161,8 @@ def describe_not_followed(violations: Sequence[Mapping[str, Any]]) -> Iterator[s
         found = [violation for violation in violations if violation["clause"] == clause_id]
         first = found[0]
         yield f"NOT FOLLOWED {clause_id}, {len(found)} times"
-        yield f"  first    {first['path']} at zxid {first['zxid']}: {first['reason']}"
+        place = f"{show_text(first['path'])} at {show_zxid(first['zxid'])}"
+        yield f"  first    {place}: {show_text(first['reason'])}"
 
 
 def describe_clause(clause_id: str, places: Sequence[str]) -> Iterator[str]:

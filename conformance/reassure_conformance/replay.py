@@ -13,6 +13,7 @@ from typing import Any
 
 from reassure_conformance import steps as s
 from reassure_conformance.adapter import AdapterDied, open_adapter
+from reassure_conformance.display import show_zxid
 from reassure_conformance.evidence import BadRun, judge_again, read_json
 from reassure_conformance.harness import Example, Harness, ServerGone
 from reassure_conformance.minimise import breaks
@@ -106,7 +107,7 @@ class Replay:
                 note = f"  ({done.result}{': ' + done.why if done.why else ''})"
                 yield f"  {number}. {s.format_step(done.step)}{note}"
             for violation in self.example.violations[:1]:
-                yield f"  {violation.clause} at zxid {violation.zxid}: {violation.reason}"
+                yield f"  {violation.clause} at {show_zxid(violation.zxid)}: {violation.reason}"
         word = "shows the same violation" if self.judged_again() else "shows it no longer"
         yield f"The log that the run kept {word}."
 

@@ -16,10 +16,11 @@ when it rests, within `grace_ms`) is *in doubt*: the controller may have acted o
 """
 
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, Protocol
 
+from reassure_judge.trees import name_tree
 from reassure_model.state import LeaderAndIsr, Reassignment, Request, Surroundings
 from reassure_spec import znodes
 from reassure_spec.znodes import BadZnode, PartitionKey, ReplicaList
@@ -194,6 +195,8 @@ class ClusterHistory:
         self.changed: dict[int, tuple[int, int]] = {}
         """By broker: zxid and time of the last change of its registration."""
         self.settled_zxid: int | None = None
+        self.before_sign = 0
+        """Writes before there was a sign of brokers or topics."""
         self.shown = False
         """Whether there was a sign of brokers or topics, so that this is a cluster at all."""
         self.kept_back: deque[Observation] = deque(maxlen=_KEPT_BACK)
@@ -242,7 +245,9 @@ class Router:
     def __init__(self, grace_ms: int = 30_000) -> None:
         self.grace_ms = grace_ms
         self.clusters: dict[str, ClusterHistory] = {}
-        self._paths: dict[str, tuple[str, str, str, str] | None] = {}
+        self.unjudged: Counter[str] = Counter()
+        """How often each tree was written that no rule is about (`reassure_judge.trees`)."""
+        self._paths: dict[str, tuple[str, str, str, str]] = {}
         self._handlers = {
             "root": self._on_root,
             "controller": self._on_controller,
@@ -269,6 +274,7 @@ class Router:
         self._given = False
         ops = transaction.ops
         self._fenced = self._find_fences(ops) if len(ops) > 1 else _NONE
+        # Spelled out rather than by `written_paths`: this is done for every transaction.
         for op in ops:
             kind = op.kind  # type: ignore[attr-defined]
             if kind in _WRITES:
@@ -305,6 +311,14 @@ class Router:
         """Return the chroots under which there are signs of a cluster."""
         return frozenset(c.chroot for c in self.clusters.values() if c.shown)
 
+    def count_unjudged(self) -> Counter[str]:
+        """Return how often each tree was written that was not judged."""
+        counts = self.unjudged.copy()
+        for cluster in self.clusters.values():
+            if not cluster.shown and cluster.before_sign:
+                counts[name_tree(cluster.chroot + znodes.CONTROLLER)] += cluster.before_sign
+        return counts
+
     def _take(self) -> list[Observation]:
         if self._elections:
             for chroot, (broker, epoch) in self._elections.items():
@@ -322,8 +336,8 @@ class Router:
                 fences |= {op.path.removesuffix(znodes.CONTROLLER_EPOCH)}  # type: ignore[attr-defined]
         return fences
 
-    def _parse(self, path: str) -> tuple[str, str, str, str] | None:
-        """Return (kind, chroot, first part, second part) of a path that matters."""
+    def _parse(self, path: str) -> tuple[str, str, str, str]:
+        """Return (kind, chroot, first part, second part) of a path; see `_split`."""
         try:
             return self._paths[path]
         except KeyError:
@@ -357,16 +371,22 @@ class Router:
         )
 
     def _on_write(self, path: str, data: bytes | None) -> None:
-        parsed = self._parse(path)
-        if parsed is None:
+        kind, chroot, first, second = self._parse(path)
+        if not kind:
+            if first and not self._given:
+                self.unjudged[first] += 1
             return
-        kind, chroot, first, second = parsed
         cluster = self.clusters.get(chroot) or self.get_cluster(chroot)
-        if not cluster.shown and kind in _SIGNS and not self._is_inside_another(chroot):
+        if not cluster.shown:
+            self._look_for_sign(cluster, kind)
+        self._handlers[kind](cluster, path[len(chroot) :], data, first, second)
+
+    def _look_for_sign(self, cluster: ClusterHistory, kind: str) -> None:
+        cluster.before_sign += 1
+        if kind in _SIGNS and not self._is_inside_another(cluster.chroot):
             cluster.shown = True
             self._out.extend(cluster.kept_back)
             cluster.kept_back.clear()
-        self._handlers[kind](cluster, path[len(chroot) :], data, first, second)
 
     def _is_inside_another(self, chroot: str) -> bool:
         """Whether a chroot lies in a tree of a cluster that is known."""
@@ -590,11 +610,14 @@ class Router:
         return None
 
 
-def _split(path: str) -> tuple[str, str, str, str] | None:
-    """Return (kind, chroot, first part, second part) of a path that matters, None of others."""
+def _split(path: str) -> tuple[str, str, str, str]:
+    """Return (kind, chroot, first part, second part) of a path that matters.
+
+    Of another path the kind is "", and the first part is the tree that it belongs to.
+    """
     match = _PATH.fullmatch(path)
     if match is None:
-        return None
+        return ("", "", name_tree(path), "")
     found = {name: text for name, text in match.groupdict().items() if text is not None}
     chroot = found.pop("chroot")
     kind = next(iter(found))
@@ -604,7 +627,7 @@ def _split(path: str) -> tuple[str, str, str, str] | None:
     elif kind == "flight_topic":
         kind = "flight"
     if kind in _NUMBERED and znodes.parse_number(parts[_NUMBERED[kind]]) is None:
-        return None
+        return ("", "", name_tree(path), "")
     return (kind, chroot, parts[0], parts[1])
 
 
@@ -613,6 +636,13 @@ def _load_order(node: tuple[str, bytes, int]) -> tuple[int, str]:
     path = node[0]
     late = "/admin/" in path or path.endswith("/state")
     return (1 if late else 0, path)
+
+
+def written_paths(transaction: TransactionLike) -> Iterator[str]:
+    """Yield the paths that the router takes note of, in a transaction that took effect."""
+    for op in transaction.ops:
+        if op.kind in (*_WRITES, DELETE):  # type: ignore[attr-defined]
+            yield op.path  # type: ignore[attr-defined]
 
 
 def iterate_observations(

@@ -7,6 +7,7 @@ history of which nobody says when it rests is judged by its writes alone.
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from reassure_judge.history import Observation, Router, TransactionLike
 from reassure_judge.tracker import ClusterTracker, PartitionTracker
@@ -14,6 +15,22 @@ from reassure_judge.verdicts import ClauseVerdict, Violation, summarise
 from reassure_model.state import Partition
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey
+
+JUDGED_PROFILES: Final = ("kip-236", "kip-236-amended")
+"""The profiles that the judge has rules for."""
+
+
+class NoRules(ValueError):
+    """A profile that the judge has no rules for, so that a verdict would mean nothing."""
+
+
+def check_judged(profile: str) -> None:
+    """Raise NoRules where a history cannot be held against the profile."""
+    if profile not in JUDGED_PROFILES:
+        raise NoRules(
+            f"histories are not judged under profile {profile!r}: there are rules for "
+            f"{' and '.join(JUDGED_PROFILES)}; choose one of them with --profile"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +96,10 @@ class Tracking:
 
 
 class Judge:
-    """Holds a history against the model of one profile."""
+    """Holds a history against the model of one profile; raises NoRules for one without rules."""
 
     def __init__(self, profile: str, readings: Readings, grace_ms: int = 30_000) -> None:
+        check_judged(profile)
         self.profile = profile
         self.readings = readings
         self.transactions = 0

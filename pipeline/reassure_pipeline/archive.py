@@ -24,8 +24,8 @@ is taken as it is.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +34,14 @@ from reassure_zookeeper.errors import DamagedLog, LogsMissing
 from reassure_zookeeper.snapshot import Node, Snapshot, read_snapshot, snapshot_files
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.tree import Tree
-from reassure_zookeeper.txnlog import FILE_HEADER, LogFile, TornTail, log_files, read_logs
+from reassure_zookeeper.txnlog import (
+    FILE_HEADER,
+    LogFile,
+    TornTail,
+    log_files,
+    read_logs,
+    unread_files,
+)
 
 BEGINNING: Final = "beginning"
 SNAPSHOT: Final = "snapshot"
@@ -63,6 +70,8 @@ class Archive:
     """`beginning`, `snapshot` or `middle`."""
     snapshot: Path | None = None
     """What to begin from, where it begins from a snapshot."""
+    unread: tuple[Path, ...] = ()
+    """What lies beside the log files and is called like one, and cannot be read as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +96,8 @@ class FileFacts:
     judged: int
     """Transactions after the base of the archive, refused ones included."""
     tail: TornTail | None
+    unjudged: Mapping[str, int] = field(default_factory=dict)
+    """How often each tree was written of which nothing was handed on to the judge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,17 +127,22 @@ def find_archives(paths: Sequence[Path]) -> tuple[Archive, ...]:
             for file in log_files(member):
                 files.setdefault(file.resolve(), file)
         name = members[0] if len(members) == 1 or not members[0].is_file() else members[0].parent
-        archives.append(_make_archive(str(name), list(files.values()), place))
+        unread = tuple(unread_files(members[0]))
+        archive = _make_archive(str(name), list(files.values()), place, unread)
+        archives.append(replace(archive, unread=unread))
     return tuple(archives)
 
 
-def _make_archive(name: str, unsorted: list[Path], place: Path) -> Archive:
+def _make_archive(
+    name: str, unsorted: list[Path], place: Path, unread: tuple[Path, ...]
+) -> Archive:
     files = tuple(sorted(unsorted, key=lambda file: _get_zxid_in_name(file.name)))
     first = _find_first_zxid(files)
     if first is None:
+        beside = f" ({', '.join(file.name for file in unread)} cannot be read)" if unread else ""
         raise LogsMissing(
-            f"{name} has no transaction; name a ZooKeeper data directory, its version-2 directory, "
-            "or a file log.ZXID that holds at least one"
+            f"{name} has no transaction{beside}; name a ZooKeeper data directory, its version-2 "
+            "directory, or a file log.ZXID that holds at least one"
         )
     if first in _FIRST_ZXIDS:
         return Archive(name, files, BEGINNING)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from reassure_judge.judge import check_judged
 from reassure_pipeline.archive import (
     Archive,
     FileFacts,
@@ -51,6 +52,7 @@ def audit_local(
     too. Raises `LogsMissing` where there is no transaction, `DamagedFile` for damage anywhere but
     at the end of the last log, `ReplayError` for a snapshot that the logs do not fit.
     """
+    check_judged(profile)
     archives = find_archives(paths)
     total = sum(len(archive.files) for archive in archives)
     exercised: Counter[str] = Counter()

@@ -5,10 +5,11 @@ in it tells of time or place of work.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
+from reassure_judge.trees import describe_tree, gather
 from reassure_judge.verdicts import (
     HOLDS,
     NOT_EXERCISED,
@@ -22,6 +23,9 @@ from reassure_judge.verdicts import (
 from reassure_pipeline.archive import Archive, FileFacts, Hole, check_joint
 from reassure_pipeline.stages import Judged, Known, is_settled
 from reassure_zookeeper.txnlog import TornTail
+
+VACUOUS: Final = "vacuous"
+"""The verdict on a history that put nothing to the test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,10 @@ class ArchiveReport:
     """Findings that may be due to what is missing."""
     follow_ups: int
     """Rejected writes that only follow from a finding."""
+    clusters: tuple[str, ...]
+    """Chroots of the clusters that were met."""
+    unjudged: Mapping[str, int]
+    """How often each tree was written that no rule is about."""
     holes: tuple[Hole, ...]
     torn_tail: TornTail | None
     """The unfinished last record of the last file; normal where a server was killed."""
@@ -64,11 +72,38 @@ class ArchiveReport:
             "not_followed": len(self.violations) - count,
             "unsettled": len(self.unsettled),
             "follow_ups": self.follow_ups,
+            "clusters": list(self.clusters),
+            "seen_not_judged": [
+                {"tree": tree, "writes": count, "what": describe_tree(tree)}
+                for tree, count in self.unjudged.items()
+            ],
+            "unread": [str(file) for file in self.archive.unread],
             "holes": [{"after": hole.after, "before": hole.before} for hole in self.holes],
             "torn_tail": None
             if tail is None
             else {"file": str(tail.file), "offset": tail.offset, "reason": tail.reason},
         }
+
+    def find_needs(self) -> Iterator[str]:
+        """Yield what is missing for a verdict on the whole history, and what to do about it."""
+        name = self.archive.name
+        for file in self.archive.unread:
+            yield f"{file} is not read: unpack it, and name it log.ZXID as the server did"
+        for hole in self.holes:
+            yield (
+                f"{name}: transactions from 0x{hole.after + 1:x} up to 0x{hole.before:x} are "
+                "missing: add the log file that holds them"
+            )
+        if not self.clusters:
+            yield (
+                f"{name}: no cluster is in it, for nothing was written below /brokers/ids or "
+                "/brokers/topics: name the logs of the ensemble that Kafka uses"
+            )
+        elif self.partial and not self.holes:
+            yield (
+                f"{name}: begins amid a history, at 0x{self.first_zxid:x}: add the log files from "
+                "its beginning on, or the snapshot that the first file goes on from"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +128,25 @@ class AuditReport:
 
     @property
     def verdict(self) -> str:
-        """`violated`, `unknown` where findings are unsettled only, else `holds`."""
+        """The verdict on the whole.
+
+        `violated`; `vacuous` where nothing was put to the test; `unknown` where findings are
+        unsettled, or where a part of the history is missing; else `holds`.
+        """
         if any(self._counts(v) for archive in self.archives for v in archive.violations):
             return VIOLATED
+        if not any(clause.exercised for clause in self.clauses):
+            return VACUOUS
         doubts = any(self._counts(v) for archive in self.archives for v in archive.unsettled)
-        return UNKNOWN if doubts else HOLDS
+        return UNKNOWN if doubts or self.needs else HOLDS
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What is missing for a verdict on all that was asked for, in words."""
+        found = [need for archive in self.archives for need in archive.find_needs()]
+        if not found and not any(clause.exercised for clause in self.clauses):
+            found.append("no write that a rule is about: add the logs in which partitions change")
+        return tuple(found)
 
     @property
     def violations(self) -> tuple[Violation, ...]:
@@ -138,6 +187,7 @@ class AuditReport:
                 for archive in self.archives
                 for found in archive.unsettled
             ],
+            "needs": list(self.needs),
             "clauses": [clause.as_dict() for clause in self.clauses],
             "archives": [archive.as_dict(strict=self.strict) for archive in self.archives],
         }
@@ -170,6 +220,9 @@ def report_archive(
     found = sorted(judged.found)
     settled = [is_settled(violation, known, holes) for violation in found]
     filled = [facts for facts in files if facts.first_zxid >= 0]
+    unjudged = known.unjudged.copy()
+    for facts in files:
+        unjudged.update(facts.unjudged)
     return ArchiveReport(
         archive=archive,
         transactions=sum(facts.judged for facts in files),
@@ -180,6 +233,8 @@ def report_archive(
         violations=tuple(v for v, is_sure in zip(found, settled, strict=True) if is_sure),
         unsettled=tuple(v for v, is_sure in zip(found, settled, strict=True) if not is_sure),
         follow_ups=judged.follow_ups,
+        clusters=tuple(sorted(known.clusters)),
+        unjudged=gather(unjudged, known.clusters),
         holes=holes,
         torn_tail=files[-1].tail,
     )

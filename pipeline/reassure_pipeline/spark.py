@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
-from reassure_judge.history import Observation
+from reassure_judge.history import Observation, written_paths
+from reassure_judge.judge import check_judged
+from reassure_judge.trees import name_tree
 from reassure_pipeline.archive import (
     Archive,
     Base,
@@ -69,6 +71,8 @@ class FileResult(NamedTuple):
     """Offset and reason of a torn tail."""
     damage: tuple[int, str] | None
     """Offset and reason of damage, after which nothing was read."""
+    unjudged: Counter[str]
+    """How often each tree was written of which nothing was handed on."""
 
 
 def audit_spark(
@@ -85,6 +89,7 @@ def audit_spark(
     Besides raises `SparkUnavailable` and `JavaError`. Where `master` is not local, the paths must
     be readable on the workers, and the project installed there.
     """
+    check_judged(profile)
     report = progress or _say_nothing
     archives = find_archives(paths)
     bases = [load_base(archive) for archive in archives]
@@ -132,6 +137,7 @@ def decode_file(task: FileTask) -> Iterator[tuple[tuple[int, int], Transaction |
     file = LogFile(task.path)
     first, judged = -1, 0
     damage: tuple[int, str] | None = None
+    unjudged: Counter[str] = Counter()
     try:
         for batch in file.batches():
             if first < 0:
@@ -141,10 +147,14 @@ def decode_file(task: FileTask) -> Iterator[tuple[tuple[int, int], Transaction |
                     judged += 1
                     if matters(transaction):
                         yield (task.archive, transaction.zxid), transaction
+                    elif transaction.error is None:
+                        unjudged.update(filter(None, map(name_tree, written_paths(transaction))))
     except DamagedLog as problem:
         damage = problem.offset, problem.reason
     tail = None if file.tail is None else (file.tail.offset, file.tail.reason)
-    result = FileResult(task.archive, task.file, first, file.last_zxid, judged, tail, damage)
+    result = FileResult(
+        task.archive, task.file, first, file.last_zxid, judged, tail, damage, unjudged
+    )
     yield (task.archive, -1), result
 
 
@@ -172,7 +182,9 @@ def collect_facts(
         if result.damage is not None:
             raise DamagedLog(path, *result.damage)
         tail = None if result.tail is None else TornTail(path, *result.tail)
-        found = FileFacts(path, result.first_zxid, result.last_zxid, result.judged, tail)
+        found = FileFacts(
+            path, result.first_zxid, result.last_zxid, result.judged, tail, result.unjudged
+        )
         before = join_facts(before, found)
         facts[-1].append(found)
     return facts

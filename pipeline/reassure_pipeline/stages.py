@@ -61,6 +61,10 @@ class Known:
     """First transaction that no news of before the snapshot can excuse; None if there is none."""
     unborn: bool = False
     """Whether there is a cluster that was not born here, in the middle of a history."""
+    clusters: frozenset[str] = frozenset()
+    """Chroots of all clusters met."""
+    unjudged: Counter[str] = field(default_factory=Counter)
+    """How often each tree was written that no rule is about."""
 
 
 def is_settled(violation: Violation, known: Known, holes: tuple[Hole, ...]) -> bool:
@@ -132,9 +136,10 @@ class Routing:
 
     def finish(self) -> Iterator[Rest]:
         """Yield a rest for every partition and cluster met, where the keys were kept."""
-        self.known.unborn = self.known.begins == MIDDLE and not (
-            self.known.born.issuperset(self.router.shown())
-        )
+        known = self.known
+        known.clusters = self.router.shown()
+        known.unjudged = self.router.count_unjudged()
+        known.unborn = known.begins == MIDDLE and not known.born.issuperset(known.clusters)
         for chroot, topic, number in sorted(self._keys or ()):
             cluster = self.router.get_cluster(chroot)
             around, untouched = cluster.get_surroundings(topic), cluster.find_untouched()

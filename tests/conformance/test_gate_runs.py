@@ -28,6 +28,8 @@ HEAD = [
     "counts",
 ]
 """What every document begins with."""
+NOT_JUDGED = ("kafka-42", "kip-46", "kip-236-legacy", "kafka-4485", "kafka-zk")
+"""The profiles that there are no rules for in the judge."""
 VIOLATION = {"clause", "topic", "partition", "zxid", "path", "session", "before", "after"}
 
 
@@ -210,6 +212,10 @@ def test_diagram_names_actors_and_steps(failed_run: Path) -> None:
         (["run", "-i", "direct:no.such.module:Thing", "--out", "{tmp}/run"], 78),
         (["faults", "no-such-fault"], 64),
         (["explain", "no.such.clause"], 64),
+        *((["run", "--profile", name], 78) for name in NOT_JUDGED),
+        *((["check", "--profile", name], 78) for name in NOT_JUDGED),
+        *((["faults", "--profile", name], 78) for name in NOT_JUDGED),
+        *((["audit", "{tmp}", "--profile", name], 78) for name in NOT_JUDGED),
         (["replay", "{tmp}"], 65),
         (["replay", "{tmp}/absent"], 64),
         (["audit", "{tmp}"], 65),

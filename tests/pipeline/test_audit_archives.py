@@ -267,7 +267,7 @@ def test_findings_after_a_hole_are_unsettled(server: Server, audit: Audit) -> No
     cluster.reassign("moving", {0: OLD})
     folder = server("one", cluster.transactions[:gap], cluster.transactions[resumed:])
     report = audit(folder)
-    hole = report.archives[0].as_dict()["holes"]
+    hole = report.as_json_dict()["archives"][0]["holes"]
     assert hole == [{"after": gap, "before": resumed + 1}]
     assert report.archives[0].partial is True
     assert [v.zxid for v in report.violations] == [settled]

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from reassure_zookeeper.errors import DamagedSnapshot, LogsMissing
+from reassure_zookeeper.errors import DamagedSnapshot
 from reassure_zookeeper.jute import (
     LONG,
     OPEN_ACL,
@@ -30,7 +30,7 @@ from reassure_zookeeper.jute import (
     read_length,
     read_string,
 )
-from reassure_zookeeper.txnlog import FILE_HEADER, AnyPath
+from reassure_zookeeper.txnlog import FILE_HEADER, AnyPath, find_log_folder
 
 MAGIC: Final = b"ZKSN"
 OPEN_ACL_ID: Final = -1
@@ -89,12 +89,9 @@ class Snapshot:
 
 def snapshot_files(source: AnyPath) -> list[Path]:
     """List the snapshots of a data directory or its `version-2`, oldest first."""
-    path = Path(source)
-    if (path / "version-2").is_dir():
-        path = path / "version-2"
-    if not path.is_dir():
-        raise LogsMissing(f"{path} is no directory; name a ZooKeeper data directory")
-    return sorted((file for file in path.iterdir() if _NAME.fullmatch(file.name)), key=_zxid_of)
+    found = find_log_folder(Path(source)).iterdir()
+    files = (file for file in found if _NAME.fullmatch(file.name) and file.is_file())
+    return sorted(files, key=_zxid_of)
 
 
 def read_snapshot(path: AnyPath) -> Snapshot:

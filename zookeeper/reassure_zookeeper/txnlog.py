@@ -45,6 +45,8 @@ _FRAME_SIZE: Final = FRAME.size
 # What every frame looks like: an unsigned 32-bit checksum in 64 bits, then a length below 2^30.
 _FRAME_LIKE: Final = re.compile(rb"(?=\0{4}.{4}[\x00-\x3f])", re.DOTALL)
 _LOG_NAME: Final = re.compile(r"log\.([0-9a-f]+)")
+_LIKE_A_LOG: Final = re.compile(r"(?i)log[._-]|.*\.(?:tar|tgz|zip|7z|tar\.\w+)$")
+_PACKED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"(\xb5/\xfd": "zstd"}
 
 AnyPath = str | PathLike[str]
 
@@ -118,14 +120,14 @@ class LogFile:
         written = head.rstrip(b"\0")
         if len(head) < FILE_HEADER.size or len(written) <= len(MAGIC):
             if not FILE_HEADER.pack(MAGIC, VERSION, 0).startswith(written):
-                raise DamagedLog(self.path, 0, f"begins with {head!r} instead of {MAGIC!r}")
+                raise DamagedLog(self.path, 0, _describe_head(head))
             incomplete = _Stop("the file header is incomplete")
             self._judge_end(file, incomplete)
             self.tail = self.tail or TornTail(self.path, 0, incomplete.reason)
             return False
         magic, version, _ = FILE_HEADER.unpack(head)
         if magic != MAGIC:
-            raise DamagedLog(self.path, 0, f"begins with {magic!r} instead of {MAGIC!r}")
+            raise DamagedLog(self.path, 0, _describe_head(head))
         if version != VERSION:
             raise DamagedLog(self.path, 4, f"has format version {version} instead of {VERSION}")
         self.offset = FILE_HEADER.size
@@ -177,6 +179,13 @@ class LogFile:
         if _has_intact_record(rest):
             raise DamagedLog(self.path, self.offset, f"{stop.reason}, yet intact records follow")
         self.tail = TornTail(self.path, self.offset, stop.reason)
+
+
+def _describe_head(head: bytes) -> str:
+    for mark, name in _PACKED.items():
+        if head.startswith(mark):
+            return f"is packed with {name}; unpack it first"
+    return f"begins with {head[:4]!r} instead of {MAGIC!r}; is it a transaction log?"
 
 
 def _has_intact_record(rest: bytes) -> bool:
@@ -297,12 +306,37 @@ def log_files(source: AnyPath) -> list[Path]:
     path = Path(source)
     if path.is_file():
         return [path]
-    if not path.is_dir():
-        raise LogsMissing(f"{path} does not exist; name a ZooKeeper data directory or log file")
-    if (path / "version-2").is_dir():
-        path = path / "version-2"
-    found = [file for file in path.iterdir() if _LOG_NAME.fullmatch(file.name)]
+    found = [file for file in find_log_folder(path).iterdir() if _is_log(file)]
     return sorted(found, key=_first_zxid)
+
+
+def unread_files(source: AnyPath) -> list[Path]:
+    """List what lies beside the logs, is called like a log, and is not read.
+
+    Compressed and renamed logs, and what is no file or leads nowhere. Raises what `log_files` does.
+    """
+    path = Path(source)
+    folder = path.parent if path.is_file() else find_log_folder(path)
+    return sorted(
+        file
+        for file in folder.iterdir()
+        if _LIKE_A_LOG.match(file.name) and not _is_log(file) and file != path
+    )
+
+
+def find_log_folder(path: Path) -> Path:
+    """Return the directory that holds the files of a data directory.
+
+    Raises `LogsMissing` where there is no such directory.
+    """
+    if not path.is_dir():
+        what = "is neither a file nor a directory" if path.exists() else "does not exist"
+        raise LogsMissing(f"{path} {what}; name a ZooKeeper data directory or log file")
+    return path / "version-2" if (path / "version-2").is_dir() else path
+
+
+def _is_log(file: Path) -> bool:
+    return _LOG_NAME.fullmatch(file.name) is not None and file.is_file()
 
 
 def _first_zxid(path: Path) -> int:

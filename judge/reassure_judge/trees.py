@@ -1,0 +1,93 @@
+"""Which tree a path belongs to that nobody judges, so that a verdict can say what it left out."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+TREES: Final[Mapping[str, str]] = {
+    "/admin/reassign_partitions": "the first reassignment protocol (kafka-42, kip-236-legacy)",
+    "/admin/reassignment_tasks": "tasks of self-healing (kip-46)",
+    "/admin/failed_brokers": "records of failed brokers (kip-46)",
+    "/admin/delete_topics": "deletion of topics",
+    "/admin/preferred_replica_election": "preferred elections asked for",
+    "/brokers/ids": "names that are no broker's id",
+    "/brokers/topics": "names that are no topic's, partition's or state's",
+    "/brokers/seqid": "numbers for new brokers",
+    "/config/brokers": "names that are no broker's id",
+    "/config/users": "quotas and credentials",
+    "/config/clients": "quotas",
+    "/config/ips": "quotas",
+    "/config/changes": "notifications of changed configuration",
+    "/isr_change_notification": "notifications of changed in-sync sets",
+    "/log_dir_event_notification": "notifications of failed disks",
+    "/consumers": "consumer groups",
+    "/kafka-acl": "access control",
+    "/kafka-acl-changes": "access control",
+    "/kafka-acl-extended": "access control",
+    "/kafka-acl-extended-changes": "access control",
+    "/delegation_token": "tokens",
+    "/latest_producer_id_block": "numbers for producers",
+    "/cluster": "the cluster's id",
+    "/feature": "features",
+    "/migration": "the way out of ZooKeeper",
+}
+"""Trees of a Kafka cluster for which there are no rules, and what is in them."""
+
+MORE: Final = "/…"
+"""Stands for what lies below a tree that is none of Kafka's."""
+
+_PARENT: Final = re.compile(
+    r"(?:/[^/]+)*?(?:/brokers|/config|/config/(?:topics|brokers)|/admin|/admin/reassignments"
+    r"(?:/[^/]+)?|/admin/reassignment_requests|/brokers/topics/[^/]+/partitions(?:/[0-9]+)?)",
+    re.DOTALL,
+)
+_TREE: Final = re.compile(
+    rf"((?:/[^/]+)*?(?:{'|'.join(map(re.escape, sorted(TREES, reverse=True)))}))(?:/.*)?",
+    re.DOTALL,
+)
+
+
+def name_tree(path: str) -> str:
+    """Return the tree of a path that is not judged; "" for a parent of what is.
+
+    >>> name_tree("/kafka/admin/delete_topics/orders"), name_tree("/hbase/rs/1"), name_tree("/lock")
+    ('/kafka/admin/delete_topics', '/hbase/…', '/lock')
+    """
+    if _PARENT.fullmatch(path):
+        return ""
+    match = _TREE.fullmatch(path)
+    if match is not None:
+        return match[1]
+    top, slash, _ = path[1:].partition("/")
+    return f"/{top}{MORE if slash else ''}"
+
+
+def describe_tree(tree: str) -> str:
+    """Return what is in a tree, in words; "" where nobody knows."""
+    return next((words for tail, words in TREES.items() if tree.endswith(tail)), "")
+
+
+def gather(counts: Mapping[str, int], chroots: Iterable[str]) -> dict[str, int]:
+    """Return how often each tree was written, the paths that only lead to a cluster aside.
+
+    Each of those is taken to have been written once.
+
+    >>> gather({"/kafka": 1, "/kafka/…": 1, "/lock": 2, "/lock/…": 3}, ["/kafka/one"])
+    {'/lock/…': 5}
+    """
+    left = dict(counts)
+    ways = {chroot[:at] for chroot in chroots for at in (*_find_cuts(chroot), len(chroot)) if at}
+    for way in ways:
+        tree = name_tree(way)
+        if tree in left:
+            left[tree] -= 1
+    gathered: dict[str, int] = {}
+    for tree, count in left.items():
+        name = tree + MORE if left.get(tree + MORE, 0) > 0 else tree
+        gathered[name] = gathered.get(name, 0) + count
+    return {tree: count for tree, count in sorted(gathered.items()) if count > 0}
+
+
+def _find_cuts(chroot: str) -> list[int]:
+    """Return where each of the parents of a chroot ends."""
+    return [at for at, character in enumerate(chroot) if character == "/"]

@@ -1,0 +1,156 @@
+"""What an audit says of what it did not see: nothing judged is never green."""
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reassure_judge.judge import JUDGED_PROFILES, NoRules
+from reassure_judge.trees import TREES
+from reassure_pipeline.audit import audit_local, audit_spark
+from reassure_pipeline.planted import NEW, OLD
+from reassure_pipeline.report import AuditReport
+from reassure_pipeline.sample import SampleCluster, write_sample
+from reassure_spec.readings import PROFILES, get_profile
+from reassure_zookeeper.errors import LogsMissing
+from reassure_zookeeper.transactions import Create, Transaction, committed
+
+Server = Callable[..., Path]
+Audit = Callable[..., AuditReport]
+
+
+def _foreign(*paths: str) -> list[Transaction]:
+    return [committed(Create(path), zxid=zxid) for zxid, path in enumerate(paths, start=1)]
+
+
+@pytest.mark.parametrize("judge", [audit_local, audit_spark])
+@pytest.mark.parametrize("profile", [name for name in PROFILES if name not in JUDGED_PROFILES])
+def test_profile_without_rules_is_refused(
+    server: Server, profile: str, judge: Callable[..., AuditReport]
+) -> None:
+    """No history is judged under a profile that there are no rules for, by either engine."""
+    folder = server("one", write_sample(topics=1, partitions=1))
+    with pytest.raises(NoRules, match="there are rules for kip-236 and kip-236-amended"):
+        judge([folder], profile, get_profile(profile))
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ("/hbase", "/hbase/rs", "/hbase/rs/1"),
+        ("/zookeeper/config",),
+        ("/consumers/controller", "/consumers/controller_epoch"),
+        ("/brokers",),
+    ],
+)
+@pytest.mark.parametrize("at_rest", [True, False])
+def test_history_of_somebody_else_is_vacuous(
+    server: Server, audit: Audit, paths: tuple[str, ...], at_rest: bool
+) -> None:
+    """A log in which no cluster is does not hold: the verdict says what log was needed."""
+    report = audit(server("one", _foreign(*paths)), at_rest=at_rest)
+    assert report.verdict == "vacuous"
+    assert len(report.needs) == 1
+    assert "no cluster is in it" in report.needs[0]
+    assert report.archives[0].clusters == ()
+
+
+def test_cluster_in_which_nothing_moves_is_vacuous(server: Server, audit: Audit) -> None:
+    """A cluster that only says that it exists puts nothing to the test."""
+    report = audit(server("one", _foreign("/brokers", "/brokers/ids", "/brokers/topics")))
+    assert report.verdict == "vacuous"
+    assert report.needs == (
+        "no write that a rule is about: add the logs in which partitions change",
+    )
+
+
+def test_last_file_alone_does_not_hold(server: Server, audit: Audit) -> None:
+    """The last of several files, without a snapshot, is never green, wherever it begins."""
+    history = write_sample(topics=2, partitions=2)
+    whole = audit(server("whole", history))
+    assert whole.verdict == "holds"
+    for cut in range(10, len(history), 23):
+        report = audit(server(f"from-{cut}", history[cut:]))
+        assert report.verdict in ("unknown", "vacuous")
+        assert any("begins amid a history" in n or "no cluster" in n for n in report.needs)
+        assert report.violations == ()
+
+
+UNREAD = ("log.80.gz", "log.80.bz2", "log.80.zst", "log.80.old", "log.8A", "log-80", "LOG.80.xz")
+
+
+@pytest.mark.parametrize("name", [*UNREAD, "version-2.tar.gz", "old.tgz", "old.zip"])
+@pytest.mark.parametrize("as_file", [True, False])
+def test_what_is_not_read_is_named(server: Server, audit: Audit, name: str, as_file: bool) -> None:
+    """Packed and renamed logs beside a good one are named, and the whole does not hold."""
+    history = write_sample(topics=1, partitions=2)
+    folder = server("one", history)
+    log = folder / "version-2" / "log.1"
+    packed = folder / "version-2" / name
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    report = audit(log if as_file else folder)
+    assert report.verdict == "unknown"
+    assert report.as_json_dict()["archives"][0]["unread"] == [str(packed)]
+    assert len(report.needs) == 1
+    assert str(packed) in report.needs[0]
+
+
+@pytest.mark.parametrize("name", ["snapshot.80", "currentEpoch", "acceptedEpoch", "myid"])
+def test_what_is_no_log_is_not_missed(server: Server, audit: Audit, name: str) -> None:
+    """The other files of a server are no part of the history."""
+    folder = server("one", write_sample(topics=1, partitions=2))
+    (folder / "version-2" / name).write_bytes(b"7")
+    assert audit(folder).verdict == "holds"
+
+
+def _make_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def _make_loop(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def _make_dangling(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize("make", [_make_folder, _make_loop, _make_dangling])
+@pytest.mark.parametrize("name", ["log.37", "log.1", "snapshot.37"])
+def test_what_is_no_file_is_named(
+    server: Server, audit: Audit, tmp_path: Path, make: Callable[[Path], Any], name: str
+) -> None:
+    """A directory or a link that leads nowhere, called like a log, is named and no error of ours.
+
+    Alone it makes no archive.
+    """
+    folder = server("one", write_sample(topics=1, partitions=2))
+    (folder / "version-2" / "log.1").rename(folder / "version-2" / "log.0")
+    make(folder / "version-2" / name)
+    report = audit(folder)
+    assert report.verdict == ("holds" if name.startswith("snapshot") else "unknown")
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    make(alone / name)
+    with pytest.raises(LogsMissing, match="alone has no transaction"):
+        audit(alone)
+
+
+def test_trees_without_rules_are_named(server: Server, audit: Audit) -> None:
+    """Every tree of Kafka's that is not judged is listed with its writes, under its chroot."""
+    cluster = SampleCluster(chroot="/kafka/one")
+    for tree in TREES:
+        for name in ("²", "x"):
+            cluster.append(Create(f"/kafka/one{tree}/{name}/{name}/state"))
+    cluster.append(Create("/hbase"))
+    cluster.append(Create("/hbase/rs"))
+    cluster.create_topic("events", {0: OLD})
+    cluster.reassign("events", {0: NEW})
+    report = audit(server("one", cluster.transactions))
+    expected = {f"/kafka/one{tree}": 2 for tree in TREES} | {"/hbase/…": 2}
+    assert dict(report.archives[0].unjudged) == expected
+    assert report.verdict == "holds"
+    listed = report.as_json_dict()["archives"][0]["seen_not_judged"]
+    assert {seen["what"] for seen in listed} == {*TREES.values(), ""}
