@@ -526,7 +526,8 @@ def _write_target(plan: _Plan, key: PartitionKey, target: ReplicaList) -> None:
     if "target-reordered" in plan.faults:
         target = tuple(sorted(target))
     if plan.partition(key).assigned != target:
-        plan.write_assigned(key, "completion.target-assigned", target)
+        again = plan.readings.move_recheck_before_stop == "yes"
+        plan.write_assigned(key, "completion.target-assigned", target, guard_state=again)
 
 
 def _finish(plan: _Plan, key: PartitionKey) -> None:

@@ -55,8 +55,10 @@ def next_write(partition: Partition, around: Surroundings, readings: Readings) -
     """Return the next write that the controller owes this partition, None when it may rest.
 
     The order is Kafka's on failover: leaders and in-sync sets first, then reassignments in flight,
-    then requests.
+    then requests. Nothing is owed to a topic that is to be deleted.
     """
+    if around.deleting:
+        return None
     return (
         next_for_new_partition(partition, around)
         or next_for_dead_brokers(partition, around)

@@ -10,6 +10,7 @@ when it rests (`reassure_model.owed`), keeps the clauses.
 from dataclasses import replace
 from itertools import combinations
 
+from reassure_model.acts import find_act
 from reassure_model.drop import compute_drop
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.requests import (
@@ -299,6 +300,7 @@ def _missing(partition: Partition, flight: Reassignment) -> str:
 
 @clause("complete.target-in-sync", "complete.leader-in-target", "isr.remove.only-when-due")
 @clause("drop.leader-kept", "drop.protect-target", "drop.keep-top", "drop.isr-at-least-min")
+@clause("isr.kept-without-leader")
 def judge_removals(
     partition: Partition, new: LeaderAndIsr, around: Surroundings, readings: Readings
 ) -> tuple[str, ...] | Rejected:
@@ -307,6 +309,10 @@ def judge_removals(
     assert old is not None
     removed = [r for r in old.isr if r not in new.isr]
     alive = [r for r in removed if r in around.live]
+    if new.leader == NO_LEADER and not partition.drop_due:
+        if removed:
+            return Rejected("isr.kept-without-leader", f"{removed[0]} could lead when it returns")
+        return ("isr.kept-without-leader",)
     clauses = ["isr.remove.only-when-due"] if removed else []
     clauses += ["isr.remove.dead"] if len(alive) < len(removed) else []
     if len(alive) == 0:
@@ -330,6 +336,7 @@ def judge_removals(
 
 
 def _may_complete(partition: Partition, readings: Readings) -> bool:
+    """Whether old replicas may be stopped; `move.recheck-before-stop` asks for another look."""
     if is_target_in_sync(partition):
         return True
     return partition.completing and readings.move_recheck_before_stop == "no"
@@ -380,6 +387,32 @@ def accept_write_state(
     broken = find_broken_epoch(old, new, around)
     if broken is not None:
         return broken
+    judged = judge_state(partition, new, around, readings)
+    if isinstance(judged, Rejected):
+        act = find_act(partition, new, around, readings)
+        if act is None:
+            return judged
+        judged = act
+    completing = flight is not None and (
+        partition.completing
+        or (new.leader in flight.target and all(r in new.isr for r in flight.target))
+    )
+    clauses = (
+        "leader-epoch.raised-by-one",
+        "state.controller-epoch-stamped",
+        *(("expand.announced",) if partition.announce_due else ()),
+        *judged,
+    )
+    after = replace(partition, state=new, announce_due=False, completing=completing)
+    return Accepted(after, clauses)
+
+
+def judge_state(
+    partition: Partition, new: LeaderAndIsr, around: Surroundings, readings: Readings
+) -> tuple[str, ...] | Rejected:
+    """Judge leader and in-sync set of a write that is no ordinary act (`reassure_model.acts`)."""
+    old = partition.state
+    assert old is not None
     elected = judge_leader(partition, new, around)
     if isinstance(elected, Rejected):
         return elected
@@ -389,23 +422,36 @@ def accept_write_state(
     removals = judge_removals(partition, new, around, readings)
     if isinstance(removals, Rejected):
         return removals
-    completing = flight is not None and (
-        partition.completing
-        or (new.leader in flight.target and all(r in new.isr for r in flight.target))
-    )
-    clauses = (
-        "leader-epoch.raised-by-one",
-        "state.controller-epoch-stamped",
+    raised = judge_raise(partition, new)
+    if isinstance(raised, Rejected):
+        return raised
+    return (
         "isr.never-empty",
         "isr.no-duplicates",
         "state.write-conditional",
         "leader.in-isr",
-        *(("expand.announced",) if partition.announce_due else ()),
         *elected,
         *removals,
+        *raised,
     )
-    after = replace(partition, state=new, announce_due=False, completing=completing)
-    return Accepted(after, clauses)
+
+
+@clause("leader-epoch.raised-with-reason")
+def judge_raise(partition: Partition, new: LeaderAndIsr) -> tuple[str, ...] | Rejected:
+    """Judge a write that raises the epoch and changes nothing else.
+
+    While a reassignment is in flight a controller may announce anew what it took over, and the
+    leader may have to learn the assignment that a reassignment left.
+    """
+    old = partition.state
+    assert old is not None
+    if new.leader != old.leader or len(new.isr) != len(old.isr):
+        return ()
+    if partition.reassignment is None and not partition.announce_due:
+        return Rejected(
+            "leader-epoch.raised-with-reason", "neither leader, in-sync set nor assignment changed"
+        )
+    return ("leader-epoch.raised-with-reason",)
 
 
 # The controller's writes of the assignment --------------------------------------------------------
@@ -443,7 +489,9 @@ def accept_completion(partition: Partition, new: ReplicaList, readings: Readings
     """Judge the write of the target as the assigned replicas."""
     state, flight = partition.state, partition.reassignment
     assert flight is not None
-    if state is None or not (partition.completing or is_target_in_sync(partition)):
+    # What a drop that is due takes out may go, whether or not the target is still in sync.
+    begun = partition.completing and partition.drop_due
+    if state is None or not (begun or _may_complete(partition, readings)):
         return Rejected("complete.target-in-sync", _missing(partition, flight))
     if state.leader not in flight.target:
         return Rejected("complete.leader-in-target", f"{state.leader} leads")
@@ -555,7 +603,7 @@ def accept_expansion(partition: Partition, new: ReplicaList, readings: Readings)
 # The controller's writes of requests and reassignments --------------------------------------------
 
 
-@clause("child.from-request", "request.order.sequence")
+@clause("child.from-request", "child.route-from-request", "request.order.sequence")
 def judge_request(
     partition: Partition, wanted: Reassignment, around: Surroundings, readings: Readings
 ) -> tuple[str, ...] | Rejected:
@@ -564,6 +612,9 @@ def judge_request(
     if not any(request.target == wanted.target for request in requests):
         return Rejected("child.from-request", f"no request asks for {list(wanted.target)}")
     head = requests[0]
+    if head.target == wanted.target and head.legacy != wanted.legacy:
+        reason = f"legacy {wanted.legacy}, request {head.sequence} says {head.legacy}"
+        return Rejected("child.route-from-request", reason)
     if head.target != wanted.target:
         return Rejected(
             "request.order.sequence", f"request {head.sequence} is pending and comes first"
@@ -573,7 +624,7 @@ def judge_request(
         return Rejected(decision.clause, decision.reason)
     if not isinstance(decision, New | Change):
         return Rejected(decision.clause, "the request asks for nothing new")
-    clauses: tuple[str, ...] = ("child.from-request",)
+    clauses: tuple[str, ...] = ("child.from-request", "child.route-from-request")
     if len({request.target for request in requests}) > 1:
         clauses = (*clauses, "request.order.sequence")
     if readings.target_size != "unchecked":

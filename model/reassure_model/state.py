@@ -72,6 +72,14 @@ class Surroundings:
     """Brokers that are registered or have a configuration."""
     min_insync_replicas: int = 1
     controller_epoch: int = 1
+    stopping: frozenset[int] = frozenset()
+    """Registered brokers that have told the controller that they are about to stop."""
+    preferred_asked: bool = False
+    """A client asks for the preferred leader of this partition."""
+    unclean_allowed: bool = False
+    """The topic, or the default of all brokers, allows a leader that was not in sync."""
+    deleting: bool = False
+    """A client asks for the topic to be deleted."""
 
 
 def is_leader_live(state: LeaderAndIsr, around: Surroundings) -> bool:

@@ -54,6 +54,7 @@ class Readings:
     move_refuses_partition: str = "missing"
     move_same_replicas: str = "as-list"
     election_unclean: str = "no"
+    election_preferred: str = "asked"
     heal_redundancy: str = "assigned-live"
     heal_stale_task: str = "execute"
     heal_regenerate: str = "from-assignment"
@@ -190,6 +191,13 @@ READINGS: Final[tuple[Reading, ...]] = (
         ("no", "last-resort"),
         "a replica out of sync lacks committed records; the first text takes one where no other is",
         "KAFKA-42, section 5, offline leader selector",
+    ),
+    Reading(
+        "election.preferred",
+        ("asked", "automatic"),
+        "an election interrupts clients; that brokers rebalance leaders by themselves is a setting "
+        "of theirs that no znode shows",
+        "KAFKA-42, section 5, preferred leader selector (silent)",
     ),
     Reading(
         "heal.redundancy",

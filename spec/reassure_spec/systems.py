@@ -225,6 +225,7 @@ SYSTEMS: Final = (
         "order of the target, and a broker that shuts down hands its leaders over first.",
         ("kafka-zk",),
         (
+            "act.",
             "topic.",
             "shipped.delete",
             "shipped.preferred",
@@ -233,8 +234,9 @@ SYSTEMS: Final = (
             "election.controlled-shutdown",
         ),
         ("topics",),
-        ("deletion", "kip455", "selectors"),
+        ("acts", "deletion", "kip455", "selectors"),
         ("zk-8",),
+        ("election.preferred",),
     ),
     System(
         "shipped",
@@ -266,6 +268,7 @@ SYSTEMS: Final = (
             "leader",
             "state.",
             "isr.change",
+            "isr.kept-without-leader",
             "isr.never-empty",
             "isr.no-duplicates",
             "isr.remove",

@@ -267,6 +267,7 @@ def leaderless_without_need(simulation: Any) -> int:
 
 def unfenced(simulation: Any) -> int:
     """Write without the epoch check."""
+    in_flight(simulation, 2, 3)
     return simulation.perform(raised(simulation), fenced=False)
 
 

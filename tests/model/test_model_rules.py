@@ -204,6 +204,20 @@ CASES = (
         WriteState(state(1, 1, epoch=6)),
         good_around=around(1),
     ),
+    Case(
+        "isr.kept-without-leader",
+        CALM,
+        WriteState(state(-1, 1, 2, epoch=6)),
+        WriteState(state(-1, 2, epoch=6)),
+        around(3),
+    ),
+    Case(
+        "leader-epoch.raised-with-reason",
+        CALM,
+        WriteState(state(1, 1, 2, epoch=6)),
+        WriteState(state(1, 1, 2, epoch=6)),
+        good_before=WAITING,
+    ),
     # Completion
     Case(
         "complete.leader-first-in-sync-target",
@@ -314,6 +328,12 @@ CASES = (
         ASKED,
         CreateReassignment(flight(1, 3)),
         CreateReassignment(flight(3, 1)),
+    ),
+    Case(
+        "child.route-from-request",
+        ASKED,
+        CreateReassignment(flight(1, 3)),
+        CreateReassignment(flight(1, 3, legacy=True)),
     ),
     Case(
         "request.order.sequence",
@@ -462,3 +482,13 @@ def test_election_needs_broker_and_next_epoch() -> None:
         outcome = accept_election(before, broker, epoch)
         assert isinstance(outcome, Rejected)
         assert outcome.clause == clause
+
+
+@pytest.mark.clause("complete.target-in-sync")
+def test_amended_profile_looks_again_before_old_replicas_leave() -> None:
+    """Once a target replica fell behind, the target is not assigned, whoever saw it in sync."""
+    behind = replace(SHRUNK, state=state(1, 1))
+    assert isinstance(accept_write(behind, WriteAssigned((3, 1)), AROUND, WRITTEN), Accepted)
+    outcome = accept_write(behind, WriteAssigned((3, 1)), AROUND, AMENDED)
+    assert isinstance(outcome, Rejected)
+    assert outcome.clause == "complete.target-in-sync"

@@ -4,7 +4,8 @@ Each partition is a `reassure_model.system.System`; brokers, the controller epoc
 of requests are shared by all. `controller` makes every write that is owed, `step` only the next
 one, so that anything can be put in between; `fail-over` replaces the controller. `remember` and
 `recall` are a client that tells reassignments apart by the zxids of their records. The `write-` and
-`delete-` commands put an arbitrary write to the rules, to see what they say.
+`delete-` commands put an arbitrary write to the rules, to see what they say; `write-state` takes
+what ZooKeeper says besides of an ordinary act.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,7 +33,7 @@ from reassure_model.requests import (
     settle_conflicts,
 )
 from reassure_model.rules import accept_write, compute_drops
-from reassure_model.state import LeaderAndIsr, Partition, Reassignment
+from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Surroundings
 from reassure_model.system import (
     Action,
     Controller,
@@ -65,6 +66,20 @@ ONLY: Final = "p"
 """Name of the partition where a scenario names none."""
 WRITES_MAX: Final = 60
 """More writes in one go than this are a loop."""
+
+
+_EVIDENCE: Final = ("preferred-asked", "unclean-allowed", "deleting", "stopping")
+"""What may be said of the surroundings of a write, for ordinary acts."""
+
+
+def _add_evidence(around: Surroundings, arguments: Arguments) -> Surroundings:
+    return replace(
+        around,
+        preferred_asked="preferred-asked" in arguments,
+        unclean_allowed="unclean-allowed" in arguments,
+        deleting="deleting" in arguments,
+        stopping=frozenset(parse_replicas("stopping", arguments.get("stopping", "none"))),
+    )
 
 
 def _format_leader(leader: int) -> str:
@@ -411,7 +426,8 @@ class ReassignmentWorld:
 
     def _put(self, arguments: Arguments, write: Write) -> str:
         name, system = self._get(arguments)
-        outcome = accept_write(system.partition, write, system.around, self._readings)
+        around = _add_evidence(system.around, arguments)
+        outcome = accept_write(system.partition, write, around, self._readings)
         if isinstance(outcome, Rejected):
             return f"rejected by {outcome.clause}: {outcome.reason}"
         self._store(name, replace(system, partition=outcome.state))
@@ -426,7 +442,7 @@ class ReassignmentWorld:
     def _write_state(self, arguments: Arguments) -> str:
         """Put a controller's write; epochs are those that are due unless they are given."""
         optional = ("leader-epoch", "controller-epoch", "partition")
-        check_arguments(arguments, ("leader", "isr"), optional)
+        check_arguments(arguments, ("leader", "isr"), (*optional, *_EVIDENCE))
         _, system = self._get(arguments)
         old = system.partition.state
         due = 0 if old is None else old.leader_epoch + 1
