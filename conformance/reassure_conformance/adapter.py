@@ -10,13 +10,15 @@ connection is always this). An adapter raises only when it cannot go on; that en
 """
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 from typing import Final, Protocol, runtime_checkable
 from urllib.parse import parse_qsl
 
-from reassure_conformance.steps import CAPABILITIES
+from reassure_conformance.steps import CAPABILITIES, LOSE, MESSAGES
+from reassure_spec.znodes import ReplicaList, StateZnode
 
 ADAPTER_VERSION: Final = 1
 
@@ -108,6 +110,43 @@ class Adapter(Protocol):
         """Break the acting controller's connection, keeping its session (capability `cut`)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A controller's request as a broker received it."""
+
+    broker: int
+    """Who received it."""
+    topic: str
+    partition: int
+    controller_epoch: int
+    state: StateZnode | None
+    """What LeaderAndIsr says of leader, epochs and in-sync replicas; None in a StopReplica."""
+    replicas: ReplicaList = ()
+    """What LeaderAndIsr says are the assigned replicas."""
+    delete: bool = False
+    """Whether StopReplica asks to delete the replica as well."""
+
+
+@runtime_checkable
+class LosesWrites(Protocol):
+    """What an adapter with capability `lose` has besides."""
+
+    def lose_write(self, writes: int, *, done: bool) -> Reply:
+        """Break the acting controller's connection under its next write but `writes`.
+
+        No answer reaches the controller; `done` says whether ZooKeeper carries the write out.
+        `resume` takes back what has not happened yet.
+        """
+
+
+@runtime_checkable
+class KeepsMessages(Protocol):
+    """What an adapter with capability `messages` has besides."""
+
+    def take_messages(self) -> Sequence[Told]:
+        """Return what brokers have received since the last call, in order."""
+
+
 class BadConnectable(ValueError):
     """A connectable that names no adapter."""
 
@@ -153,8 +192,12 @@ def open_adapter(
 _METHODS: Final = tuple(name for name in vars(Adapter) if not name.startswith("_"))
 
 
-def check_description(description: Description) -> None:
-    """Raise BadConnectable when a description does not fit this version of the interface."""
+OPTIONAL: Final[Mapping[str, type]] = MappingProxyType({LOSE: LosesWrites, MESSAGES: KeepsMessages})
+"""What an adapter that declares such a capability has to have."""
+
+
+def check_description(adapter: Adapter, description: Description) -> None:
+    """Raise BadConnectable when a description does not fit the adapter or this interface."""
     if description.adapter_version != ADAPTER_VERSION:
         raise BadConnectable(
             f"{description.name} speaks adapter version {description.adapter_version}; "
@@ -166,3 +209,10 @@ def check_description(description: Description) -> None:
             f"{description.name} declares unknown capabilities {', '.join(sorted(unknown))}; "
             f"there are: {', '.join(CAPABILITIES)}"
         )
+    for capability in sorted(description.capabilities & OPTIONAL.keys()):
+        if not isinstance(adapter, OPTIONAL[capability]):
+            methods = [n for n in vars(OPTIONAL[capability]) if not n.startswith("_")]
+            raise BadConnectable(
+                f"{description.name} declares capability {capability} and lacks the method "
+                f"{', '.join(methods)}"
+            )

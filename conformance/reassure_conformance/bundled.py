@@ -14,19 +14,22 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from kazoo.client import KazooClient
+from kazoo.client import KazooClient, TransactionRequest
+from kazoo.exceptions import ConnectionLoss
 from kazoo.retry import KazooRetry
 
-from reassure_conformance.adapter import Description, Reply
+from reassure_conformance.adapter import Description, Reply, Told
 from reassure_conformance.report import get_version
 from reassure_conformance.steps import CAPABILITIES
 from reassure_controller.broker import Broker
+from reassure_controller.context import LiveBroker
 from reassure_controller.controller import Controller, NotQuiet
 from reassure_controller.effects import SendLeaderAndIsr, SendStopReplica
 from reassure_controller.faults import FAULTS, check_faults
-from reassure_controller.messages import LeaderAndIsr
+from reassure_controller.messages import LeaderAndIsr, Message, StopReplica
+from reassure_controller.messages import Reply as Answer
 from reassure_controller.plan import Rules, UnsupportedReading
 from reassure_controller.transport import LocalTransport
 from reassure_spec.readings import Readings, get_profile, override_readings
@@ -72,6 +75,59 @@ class _Process:
     """The session whose connection was cut, None where none was."""
 
 
+class _Lost:
+    """A transaction under which the connection breaks, before it arrives or before its answer.
+
+    It is used like a `TransactionRequest`.
+    """
+
+    def __init__(self, client: KazooClient, *, done: bool) -> None:
+        self._client = client
+        self._request = TransactionRequest(client)
+        self._done = done
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._request, name)
+
+    def commit_async(self) -> Any:
+        """Send the transaction or not, break the connection, and answer that it was lost."""
+        if self._done:
+            self._request.commit_async().wait()
+        with contextlib.suppress(FaultError):
+            cut_connection(self._client)
+        lost = self._client.handler.async_result()
+        lost.set_exception(ConnectionLoss())
+        return lost
+
+
+class _Wire(LocalTransport):
+    """Carries messages, and keeps what brokers received."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.received: list[Told] = []
+
+    def send(self, broker: LiveBroker, message: Message) -> Answer | None:
+        """Deliver the message and note it, unless nobody is there to receive it."""
+        answer = super().send(broker, message)
+        if answer is not None and isinstance(message, LeaderAndIsr | StopReplica):
+            self.received.append(_read_message(broker.id, message))
+        return answer
+
+
+def _read_message(broker: int, message: LeaderAndIsr | StopReplica) -> Told:
+    where = (broker, message.topic, message.partition, message.controller_epoch)
+    if isinstance(message, StopReplica):
+        return Told(*where, None, delete=message.delete)
+    state = StateZnode(
+        leader=message.leader,
+        leader_epoch=message.leader_epoch,
+        controller_epoch=message.state_controller_epoch,
+        isr=message.isr,
+    )
+    return Told(*where, state, message.replicas)
+
+
 class Bundled:
     """Adapter of the bundled controller, with every capability.
 
@@ -94,12 +150,13 @@ class Bundled:
         self._readings = override_readings(get_profile(profile), self._changes)
         self._hosts = ""
         self._chroot = ""
-        self._transport = LocalTransport()
+        self._transport = _Wire()
         self._broker_clients: dict[int, KazooClient] = {}
         self._spare: list[KazooClient] = []
         self._brokers: dict[int, Broker] = {}
         self._processes: list[_Process] = []
         self._next_id = FIRST_CONTROLLER
+        self._next_budget: int | None = None
 
     def describe(self) -> Description:
         """Say what the bundled controller is; planted faults are part of its name."""
@@ -120,10 +177,11 @@ class Bundled:
     def start(self, hosts: str, chroot: str, brokers: tuple[int, ...]) -> None:
         """Register the brokers in the chroot and elect a controller."""
         self._hosts, self._chroot = hosts, chroot
-        self._transport = LocalTransport()
+        self._transport = _Wire()
         self._brokers = {}
         self._processes = []
         self._next_id = FIRST_CONTROLLER
+        self._next_budget = None
         for broker in brokers:
             self.start_broker(broker)
         self.elect()
@@ -135,6 +193,7 @@ class Bundled:
         deleting them would cost a round trip each.
         """
         self._brokers = {}
+        self._keep_writes()
         for process in self._processes:
             if process.expired or process.asleep:
                 self._end(process)
@@ -235,6 +294,11 @@ class Bundled:
         self._broker_clients[broker].set(path, content)
         return Reply.OK
 
+    def take_messages(self) -> list[Told]:
+        """Return what brokers received since the last call."""
+        received, self._transport.received = self._transport.received, []
+        return received
+
     # -- controllers
 
     def deliver(self) -> None:
@@ -249,15 +313,18 @@ class Bundled:
             process.asleep = process.controller.pump(1).held
 
     def hold(self, effects: int) -> Reply:
-        """Give the acting controller a budget of effects."""
+        """Give the acting controller a budget of effects, or the next one where none acts."""
         process = self._acting()
         if process is None:
-            return Reply.REFUSED
-        process.budget = effects
+            self._next_budget = effects
+        else:
+            process.budget = effects
         return Reply.OK
 
     def resume(self) -> Reply:
-        """Lift every budget."""
+        """Lift every budget, and lose no write that was not lost yet."""
+        self._next_budget = None
+        self._keep_writes()
         for process in self._processes:
             process.budget = None
             process.asleep = process.expired = False
@@ -273,7 +340,21 @@ class Bundled:
         return Reply.OK
 
     def elect(self) -> Reply:
-        """Start a controller process and let it stand for election."""
+        """Let one that stands by, or else a new process, stand for election.
+
+        One that stands by has acted before, and has lost its term since.
+        """
+        process = next((p for p in self._processes if self._stands_by(p)), None)
+        if process is None:
+            process = self._start_process()
+        process.budget, self._next_budget = self._next_budget, None
+        return Reply.OK if process.controller.contend() else Reply.REFUSED
+
+    def _stands_by(self, process: _Process) -> bool:
+        free = not (process.asleep or process.expired or process.controller.is_active)
+        return free and bool(process.client.connected)
+
+    def _start_process(self) -> _Process:
         client = self._spare.pop() if self._spare else self._connect()
         client.chroot = self._chroot
         controller = Controller(
@@ -282,7 +363,7 @@ class Bundled:
         self._next_id += 1
         process = _Process(controller, client)
         self._processes.append(process)
-        return Reply.OK if controller.contend() else Reply.REFUSED
+        return process
 
     def expire_session(self) -> Reply:
         """End the acting controller's session; where it is held it sleeps through the loss.
@@ -317,6 +398,29 @@ class Bundled:
             return Reply.REFUSED
         process.cut = session
         return Reply.OK
+
+    def lose_write(self, writes: int, *, done: bool) -> Reply:
+        """Break the acting controller's connection under its next transaction but `writes`."""
+        process = self._acting()
+        if process is None:
+            return Reply.REFUSED
+        client, left = process.client, writes
+
+        def make_transaction() -> TransactionRequest | _Lost:
+            nonlocal left
+            left -= 1
+            if left >= 0:
+                return TransactionRequest(client)
+            process.cut = client.client_id
+            del client.transaction
+            return _Lost(client, done=done)
+
+        client.transaction = make_transaction
+        return Reply.OK
+
+    def _keep_writes(self) -> None:
+        for process in self._processes:
+            vars(process.client).pop("transaction", None)
 
     def _end(self, process: _Process) -> None:
         """Kill a process; its session ends at once, also where no connection is left to end it."""

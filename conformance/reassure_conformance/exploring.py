@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from reassure_conformance import display
 from reassure_conformance.report import Document
 from reassure_conformance.scenarios import SUFFIX, Scenario
 from reassure_conformance.telling import get_text, tell
@@ -20,18 +21,14 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None]
 
 
-Listed = tuple[str, str, list[str], list[list[str]]]
-"""A list: its name among records, its title, its columns and its rows."""
-
-
-def list_scopes() -> Listed:
-    """Return the standard scopes: what each holds, its own profile, and its counts."""
+def render_scopes(form: str) -> str:
+    """Return a table of the standard scopes: what each holds, its own profile, and its counts."""
     columns = ["scope", "what it holds", "profile", "states", "steps", "depth"]
     rows = [
         [scope.name, scope.summary, scope.profile, *format_counts(scope.name, scope.profile)]
         for scope in SCOPES.values()
     ]
-    return "scopes", "Scopes", columns, rows
+    return display.render_table("Scopes", columns, rows, form)
 
 
 def format_counts(scope: str, profile: str) -> list[str]:
@@ -168,8 +165,8 @@ def write_pictures(options: Mapping[str, Any], exploration: Exploration) -> None
         options["graph"].write_text(draw_graph(model, fields), encoding="utf-8")
 
 
-def run_sweep(options: Mapping[str, Any]) -> Listed:
-    """Settle every reading otherwise, one at a time; answer what that changes."""
+def run_sweep(options: Mapping[str, Any], form: str) -> str:
+    """Settle every reading otherwise, one at a time; answer a table of what that changes."""
     from reassure_explorer.sweep import sweep
 
     rows = [
@@ -181,7 +178,7 @@ def run_sweep(options: Mapping[str, Any]) -> Listed:
         for found in sweep(options["scope"], options["profile"])
     ]
     title = f"Readings that change what holds in {options['scope']} ({options['profile']})"
-    return "readings_swept", title, ["reading", "breaks", "mends"], rows
+    return display.render_table(title, ["reading", "breaks", "mends"], rows, form)
 
 
 def make_scenarios(exploration: Exploration) -> dict[str, Scenario]:

@@ -17,14 +17,13 @@ from itertools import permutations
 from typing import Final
 
 from reassure_conformance import steps as s
-from reassure_conformance.situation import Situation, why_not
+from reassure_conformance.approaches import Draw
+from reassure_conformance.moment import Moment, why_not
 from reassure_spec.znodes import PartitionKey, ReplicaList
-
-Draw = Callable[[int], int]
-"""Gives a number from 0 to n - 1."""
 
 TOPICS: Final = ("orders", "events", "audit")
 NO_BROKER: Final = 99
+MOST_PARTITIONS: Final = 4
 BOOST: Final = 6
 """How much more often a kind is drawn that touches a clause which is still wanted."""
 
@@ -48,12 +47,12 @@ def _lists_of(brokers: ReplicaList, longest: int) -> tuple[ReplicaList, ...]:
     )
 
 
-def _pick_target(now: Situation, draw: Draw) -> ReplicaList:
+def _pick_target(now: Moment, draw: Draw) -> ReplicaList:
     lists = _lists_of(now.brokers, 3)
     return lists[draw(len(lists))]
 
 
-def _make_topic(now: Situation, draw: Draw) -> s.Step:
+def _make_topic(now: Moment, draw: Draw) -> s.Step:
     used = {topic for topic, _ in now.existing()}
     name = next(topic for topic in TOPICS if topic not in used)
     # Two replicas are the plainest topic on which anything can go wrong.
@@ -65,7 +64,7 @@ def _make_topic(now: Situation, draw: Draw) -> s.Step:
     return s.CreateTopic(name, assignments, smallest)
 
 
-def _make_request(now: Situation, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Request:
+def _make_request(now: Moment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Request:
     """Ask for one partition, or now and then for several at once."""
     first = draw(len(keys))
     chosen = [keys[first]]
@@ -75,18 +74,18 @@ def _make_request(now: Situation, draw: Draw, keys: tuple[PartitionKey, ...]) ->
     return s.Request(targets, legacy=draw(20) == 19)
 
 
-def _make_change(now: Situation, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Step:
+def _make_change(now: Moment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Step:
     return s.Change(keys[draw(len(keys))], _pick_target(now, draw))
 
 
-def _make_burst(now: Situation, draw: Draw) -> s.Step:
+def _make_burst(now: Moment, draw: Draw) -> s.Step:
     keys = now.existing()
     key = keys[draw(len(keys))]
     count = 2 + draw(2)
     return s.Burst(tuple(s.Request(((key, _pick_target(now, draw)),)) for _ in range(count)))
 
 
-def _make_many(now: Situation, draw: Draw) -> s.Step:
+def _make_many(now: Moment, draw: Draw) -> s.Step:
     """Make so many requests that the order of names and of numbers could part ways."""
     keys = now.existing()
     key = keys[draw(len(keys))]
@@ -94,7 +93,12 @@ def _make_many(now: Situation, draw: Draw) -> s.Step:
     return s.Burst(tuple(s.Request(((key, pair[i % 2]),)) for i in range(6)))
 
 
-def _make_bad_target(now: Situation, draw: Draw) -> s.Step:
+def _make_growth(now: Moment, draw: Draw) -> s.Step:
+    topics = sorted({topic for topic, _ in now.existing()})
+    return s.Grow(topics[draw(len(topics))], (_pick_target(now, draw),))
+
+
+def _make_bad_target(now: Moment, draw: Draw) -> s.Step:
     keys = now.existing()
     key = keys[draw(len(keys))]
     good = _pick_target(now, draw)
@@ -123,7 +127,7 @@ def _make_of(steps: tuple[s.Step, ...]) -> Callable[[Draw], s.Step]:
     return lambda draw: steps[draw(len(steps))]
 
 
-def _in_flight_joins(now: Situation) -> tuple[s.Step, ...]:
+def _in_flight_joins(now: Moment) -> tuple[s.Step, ...]:
     """Return the joins that bring a reassignment nearer to its end."""
     found = []
     for broker, key in now.joinable():
@@ -133,11 +137,11 @@ def _in_flight_joins(now: Situation) -> tuple[s.Step, ...]:
     return tuple(found)
 
 
-def _possible(now: Situation, steps: Iterator[s.Step]) -> tuple[s.Step, ...]:
+def _possible(now: Moment, steps: Iterator[s.Step]) -> tuple[s.Step, ...]:
     return tuple(step for step in steps if not why_not(step, now))
 
 
-def _client_choices(now: Situation) -> Iterator[Choice]:
+def _client_choices(now: Moment) -> Iterator[Choice]:
     keys = now.existing()
     topics = {topic for topic, _ in keys}
     if len(topics) < 2:
@@ -152,6 +156,8 @@ def _client_choices(now: Situation) -> Iterator[Choice]:
                 yield Choice("cancel", 6, _make_of(tuple(map(s.Cancel, changeable))))
         yield Choice("burst", 2, lambda d: _make_burst(now, d))
         yield Choice("many", 1, lambda d: _make_many(now, d))
+        if len(keys) < MOST_PARTITIONS:
+            yield Choice("grow", 2, lambda d: _make_growth(now, d))
         yield Choice("bad-target", 3, lambda d: _make_bad_target(now, d))
     yield Choice("raw", 1, _make_raw)
     foreign = _possible(now, (s.Foreign(kind) for kind in s.FOREIGN_KINDS))
@@ -159,7 +165,7 @@ def _client_choices(now: Situation) -> Iterator[Choice]:
         yield Choice("foreign", 1, _make_of(foreign))
 
 
-def _broker_choices(now: Situation) -> Iterator[Choice]:
+def _broker_choices(now: Moment) -> Iterator[Choice]:
     # What can join and leave is what the rules would allow; asking them one by one is slow.
     able = s.ISR in now.capabilities
     wanted_joins = _in_flight_joins(now) if able else ()
@@ -171,6 +177,9 @@ def _broker_choices(now: Situation) -> Iterator[Choice]:
         yield Choice("join-target", 20, _make_of(wanted_joins))
     if joins:
         yield Choice("join", 2, _make_of(joins))
+    strangers = tuple(s.Intrude(*pair) for pair in now.intrudable()) if able else ()
+    if strangers:
+        yield Choice("stranger", 2, _make_of(strangers))
     if leaves:
         yield Choice("leave", 4, _make_of(leaves))
     if deaths and now.existing():
@@ -179,7 +188,7 @@ def _broker_choices(now: Situation) -> Iterator[Choice]:
         yield Choice("return", 5, _make_of(returns))
 
 
-def _controller_choices(now: Situation) -> Iterator[Choice]:
+def _controller_choices(now: Moment) -> Iterator[Choice]:
     busy = 8 if now.existing() else 1
     weights: tuple[tuple[s.Step, int], ...] = (
         (s.Resume(), 8 if now.held else 4),
@@ -190,6 +199,8 @@ def _controller_choices(now: Situation) -> Iterator[Choice]:
     )
     if not why_not(s.Hold(0), now):
         yield Choice("hold", busy, lambda d: s.Hold(d(12)))
+    if now.existing() and not why_not(s.Lose(0, done=True), now):
+        yield Choice("lose", 2, lambda d: s.Lose(d(6), done=not d(2)))
     for step, weight in weights:
         if not why_not(step, now):
             yield Choice(s.format_step(step).split()[0], weight, _make_of((step,)))
@@ -216,7 +227,7 @@ TOUCHES: Final[dict[str, tuple[str, ...]]] = {
 """The beginnings of the clause ids that a kind of step is likely to put to the test."""
 
 
-def list_choices(now: Situation, wanted: frozenset[str]) -> tuple[Choice, ...]:
+def list_choices(now: Moment, wanted: frozenset[str]) -> tuple[Choice, ...]:
     """Return the kinds of step that are possible now, boosted where a wanted clause is near."""
     choices = (*_client_choices(now), *_broker_choices(now), *_controller_choices(now))
     return tuple(
@@ -227,7 +238,7 @@ def list_choices(now: Situation, wanted: frozenset[str]) -> tuple[Choice, ...]:
     )
 
 
-def next_step(now: Situation, wanted: frozenset[str], draw: Draw) -> s.Step:
+def next_step(now: Moment, wanted: frozenset[str], draw: Draw) -> s.Step:
     """Draw one possible step."""
     choices = list_choices(now, wanted)
     place = draw(sum(choice.weight for choice in choices))

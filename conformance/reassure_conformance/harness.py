@@ -26,8 +26,23 @@ from kazoo.exceptions import ConnectionLoss, KazooException, NodeExistsError, Se
 from kazoo.handlers.threading import KazooTimeoutError
 
 from reassure_conformance import steps as s
-from reassure_conformance.adapter import Adapter, AdapterDied, Reply, check_description
-from reassure_conformance.situation import Situation, why_not
+from reassure_conformance.adapter import (
+    Adapter,
+    AdapterDied,
+    KeepsMessages,
+    LosesWrites,
+    Reply,
+    check_description,
+)
+from reassure_conformance.moment import Moment, why_not
+from reassure_conformance.situations import (
+    Event,
+    Received,
+    Rested,
+    Took,
+    Wrote,
+    count_situations,
+)
 from reassure_conformance.story import Story
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import Violation
@@ -39,9 +54,12 @@ from reassure_spec.znodes import (
     REQUEST_PREFIX,
     ReplicaList,
     RequestZnode,
+    decode_topic,
     encode_config,
     encode_request,
     encode_topic,
+    replace_assigned,
+    request_path,
     topic_config_path,
     topic_path,
 )
@@ -78,13 +96,15 @@ class Example:
     story: Story
     """The cluster, and the steps asked for so far."""
     chroot: str
-    now: Situation
+    now: Moment
     done: list[Done] = field(default_factory=list)
     transactions: list[Transaction] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
     """What counts against the verdict; advice that was not followed is with the harness."""
     quiet: list[int] = field(default_factory=list)
     """The last zxid at each moment at which the cluster was quiescent."""
+    record: list[Event] = field(default_factory=list)
+    """All that happened, in order: what the situations are recognised in."""
     unsettled: int = 0
     """How often the cluster did not become quiescent though nothing was held."""
 
@@ -117,7 +137,7 @@ class Harness:
         self.adapter = adapter
         with self._calling("describe"):
             self.description = adapter.describe()
-        check_description(self.description)
+        check_description(adapter, self.description)
         self.readings = override_readings(
             get_profile(self.description.profile), self.description.readings
         )
@@ -125,6 +145,8 @@ class Harness:
         self.examples = 0
         self.steps = 0
         self.results: Counter[str] = Counter()
+        self.reached: Counter[str] = Counter()
+        """How often each situation came up, by name."""
         self.unsettled: list[Story] = []
         """What had been done whenever a cluster did not come to rest though nothing was held."""
         self.not_followed: list[Violation] = []
@@ -184,7 +206,7 @@ class Harness:
             self._write(lambda: self._make_cluster(chroot))
         with self._calling("start"):
             self.adapter.start(self.hosts, chroot, brokers)
-        now = Situation(
+        now = Moment(
             brokers=brokers,
             view=self.judge.view(chroot),
             capabilities=self.description.capabilities,
@@ -211,6 +233,7 @@ class Harness:
             result = SKIPPED
         else:
             result = self._carry_out(example, step).value
+            example.record.append(Took(step, result))
             self._settle_and_judge(example)
         count = len(example.transactions) - before
         done = Done(step, result, reason, count, last)
@@ -222,10 +245,10 @@ class Harness:
     def heal(self, example: Example) -> None:
         """Undo every fault that still lasts, settle, and judge that nothing is left undone."""
         now = example.now
-        if now.held or now.sleeper:
+        if now.held or now.sleeper or now.losing:
             with self._calling("resume"):
                 self.adapter.resume()
-            now.held = now.sleeper = False
+            now.held = now.sleeper = now.losing = False
         if not now.acting:
             with self._calling("elect"):
                 self.adapter.elect()
@@ -241,6 +264,8 @@ class Harness:
 
     def end(self, example: Example) -> None:
         """Stop the example's brokers and controllers and forget its chroot."""
+        with self._section("judge"):
+            self.reached.update(count_situations(example.record))
         with self._calling("stop"):
             self.adapter.stop()
         self.judge.forget(example.chroot)
@@ -273,10 +298,10 @@ class Harness:
             _note_effect(example.now, step)
         return reply
 
-    def _adapter_step(self, now: Situation, step: s.Step) -> Reply:
+    def _adapter_step(self, now: Moment, step: s.Step) -> Reply:
         adapter = self.adapter
         match step:
-            case s.Join(broker, (topic, partition)):
+            case s.Join(broker, (topic, partition)) | s.Intrude(broker, (topic, partition)):
                 return adapter.change_isr(broker, topic, partition, joins=True)
             case s.Leave(broker, (topic, partition)):
                 return adapter.change_isr(broker, topic, partition, joins=False)
@@ -296,6 +321,9 @@ class Harness:
                 return adapter.expire_session()
             case s.Cut():
                 return adapter.cut_connection()
+            case s.Lose(writes, done):
+                assert isinstance(adapter, LosesWrites)  # or it would not have the capability
+                return adapter.lose_write(writes, done=done)
             case _:
                 raise AssertionError(step)
 
@@ -314,6 +342,11 @@ class Harness:
             case s.Cancel(key):
                 target = example.now.original_of(key)
                 return self._ask(example.chroot, [encode_request(RequestZnode({key: target}))])
+            case s.Withdraw():
+                path = example.chroot + request_path(example.now.view.requests[-1])
+                return self._write(lambda: self._client.delete(path))
+            case s.Grow():
+                return self._write(lambda: self._grow_topic(example.chroot, step))
             case s.RawRequest(kind):
                 return self._ask(example.chroot, [_raw_content(kind)])
             case s.Foreign(kind):
@@ -337,6 +370,14 @@ class Harness:
         for result in multi.commit():
             if isinstance(result, KazooException):
                 raise result
+
+    def _grow_topic(self, chroot: str, step: s.Grow) -> None:
+        path = chroot + topic_path(step.topic)
+        content, stat = self._client.get(path)
+        first = max(decode_topic(path, content)) + 1
+        for number, assigned in enumerate(step.assignments, start=first):
+            content = replace_assigned(content, number, assigned)
+        self._client.set(path, content, stat.version)
 
     def _ask(self, chroot: str, contents: list[bytes]) -> Reply:
         path = f"{chroot}{REASSIGNMENT_REQUESTS}/{REQUEST_PREFIX}"
@@ -375,8 +416,12 @@ class Harness:
             example.unsettled += 1
             self.unsettled.append(example.story)
         self.read_log(example)
+        if isinstance(self.adapter, KeepsMessages) and s.MESSAGES in now.capabilities:
+            with self._calling("take_messages"):
+                example.record += map(Received, self.adapter.take_messages())
         with self._section("judge"):
             if quiescent:
+                example.record.append(Rested())
                 self.judge.quiesce(example.chroot)
                 if example.transactions:
                     example.quiet.append(example.transactions[-1].zxid)
@@ -389,8 +434,12 @@ class Harness:
             fresh = self._follower.read_new()
         example.transactions += fresh
         with self._section("judge"):
+            before = self.judge.view(example.chroot)
             for transaction in fresh:
                 self.judge.feed(transaction)
+                after = self.judge.view(example.chroot)
+                example.record.append(Wrote(transaction, before, after))
+                before = after
 
     def _collect(self, example: Example) -> None:
         found = self.judge.violations[self._seen_violations :]
@@ -411,7 +460,7 @@ def list_cluster_paths(chroot: str) -> tuple[str, ...]:
     return tuple(paths)
 
 
-def _note_effect(now: Situation, step: s.Step) -> None:
+def _note_effect(now: Moment, step: s.Step) -> None:
     """Count what only the driver knows."""
     match step:
         case s.Die(broker):
@@ -420,10 +469,12 @@ def _note_effect(now: Situation, step: s.Step) -> None:
             now.up.add(broker)
         case s.Hold():
             now.held = True
+        case s.Lose():
+            now.losing = True
         case s.Resume():
-            now.held = now.sleeper = False
+            now.held = now.sleeper = now.losing = False
         case s.Kill():
-            now.acting = now.held = False
+            now.acting = now.held = now.losing = False
         case s.Elect():
             now.acting = True
         case s.Expire():
@@ -431,7 +482,7 @@ def _note_effect(now: Situation, step: s.Step) -> None:
             # once and contends again.
             now.sleeper = now.sleeper or now.held
             now.acting = not now.held
-            now.held = False
+            now.held = now.losing = False
         case _:
             pass
 

@@ -11,8 +11,9 @@ draws always make the same story; between batches it shrinks as clauses are put 
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import ClassVar, Final, TypeVar
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
@@ -20,9 +21,13 @@ from hypothesis import strategies as st
 from hypothesis.errors import Flaky, FlakyFailure, StopTest
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
+from reassure_conformance import steps as s
 from reassure_conformance.adapter import AdapterDied
+from reassure_conformance.approaches import Draw
 from reassure_conformance.guide import next_step
 from reassure_conformance.harness import Example, Harness, ServerGone
+from reassure_conformance.moment import why_not
+from reassure_conformance.situations import SITUATIONS, Situation
 from reassure_conformance.story import Story
 from reassure_judge.verdicts import Violation
 
@@ -72,6 +77,8 @@ class _Batch:
 
     harness: Harness
     wanted: frozenset[str]
+    aims: tuple[Situation, ...]
+    """The situations that three in four examples are to get into."""
     budget: Budget
     progress: Callable[[], None]
     failures: list[Failure] = field(default_factory=list)
@@ -113,16 +120,27 @@ class GateMachine(RuleBasedStateMachine):
         super().__init__()
         self.example: Example | None = None
         self.over = self.batch.died is not None or self.batch.exhausted()
+        self.approach: Iterator[s.Step] = iter(())
+        self._draw: Draw = lambda _: 0
 
-    @initialize(size=st.integers(0, len(CLUSTERS) - 1))
-    def begin(self, size: int) -> None:
-        """Start a cluster of one of three sizes."""
+    @initialize(
+        size=st.integers(0, len(CLUSTERS) - 1),
+        aim=st.integers(0, 3),
+        place=st.integers(0, 10 * len(SITUATIONS) - 1),
+    )
+    def begin(self, size: int, aim: int, place: int) -> None:
+        """Start a cluster of one of three sizes; three times in four it is to get somewhere."""
         if self.over:
             return
         if not self.batch.failures and _is_over(self.batch.harness, self.batch.budget):
             raise _OutOfTime
         self.example = self._guarded(lambda: self.batch.harness.begin(CLUSTERS[size]))
         if self.example is not None:
+            aims = self.batch.aims
+            if aim and aims:
+                # The draw is that of the step which is taken when the approach goes on.
+                approach = aims[place % len(aims)].approach
+                self.approach = approach(self.example.now, lambda n: self._draw(n))
             self._check()
 
     @rule(data=st.data())
@@ -135,7 +153,11 @@ class GateMachine(RuleBasedStateMachine):
         def draw(n: int) -> int:
             return data.draw(st.integers(0, n - 1)) if n > 1 else 0
 
-        step = next_step(example.now, self.batch.wanted, draw)
+        self._draw = draw
+        now = example.now
+        possible = (step for step in self.approach if not why_not(step, now))
+        free = (next_step(now, self.batch.wanted, draw) for _ in range(1))
+        step = next(chain(possible, free))
         self._guarded(lambda: self.batch.harness.perform(example, step))
         self._check()
 
@@ -209,12 +231,13 @@ def generate(
     budget: Budget,
     *,
     get_wanted: Callable[[], frozenset[str]],
+    get_aims: Callable[[], tuple[Situation, ...]] = lambda: (),
     progress: Callable[[], None] = lambda: None,
 ) -> Failure | None:
     """Generate examples until the budget ends or one violates a clause; return that, shrunk.
 
-    `get_wanted` gives the clauses not yet put to the test, asked once a batch. Raises AdapterDied
-    and ServerGone.
+    `get_wanted` gives the clauses not yet put to the test, `get_aims` the situations to get into;
+    both are asked once a batch. Raises AdapterDied and ServerGone.
     """
     number = 0
     begin, begin_steps = harness.examples, harness.steps
@@ -224,7 +247,7 @@ def generate(
     ):
         if _is_over(harness, budget):
             return None
-        batch = _Batch(harness, get_wanted(), budget, progress)
+        batch = _Batch(harness, get_wanted(), get_aims(), budget, progress)
         _run_batch(batch, min(BATCH, left) if left > 0 else BATCH // 4, seed_value + number * 7919)
         if batch.failures:
             return min(batch.failures, key=lambda failure: len(failure.story.steps))

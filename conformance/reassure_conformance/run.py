@@ -40,6 +40,12 @@ from reassure_conformance.report import (
     Document,
     get_version,
 )
+from reassure_conformance.situations import (
+    SITUATIONS,
+    Situation,
+    find_unreached,
+    possible_with,
+)
 from reassure_conformance.story import (
     SUFFIX,
     Story,
@@ -157,6 +163,8 @@ class Result:
     skipped: int = 0
     unsettled: int = 0
     transactions: int = 0
+    reached: Mapping[str, int] = field(default_factory=dict)
+    """How often each situation came up that the implementation can be brought into."""
     undeclared: Mapping[str, int] = field(default_factory=dict)
     """Shipped story steps left out for want of a capability, by capability."""
     seconds: float = 0.0
@@ -195,6 +203,8 @@ class Result:
             "refused": self.refused,
             "skipped": self.skipped,
             "unsettled": self.unsettled,
+            "situations": len(self.reached),
+            "situations_reached": sum(1 for count in self.reached.values() if count),
             "not_followed": len(self.not_followed),
         }
 
@@ -227,6 +237,16 @@ class Result:
             "not_exercised": list(self.missing()),
             "died": self.died,
             "stale": list(self.stale),
+            "situations": [
+                {
+                    "name": situation.name,
+                    "sentence": situation.sentence,
+                    "clauses": list(situation.clauses),
+                    "needs": sorted(situation.needs),
+                    "reached": self.reached.get(situation.name),
+                }
+                for situation in SITUATIONS
+            ],
             "undeclared": dict(self.undeclared),
             "clock": {name: round(value, 3) for name, value in self.clock.items()},
             "directory": str(self.directory) if self.directory else None,
@@ -387,7 +407,15 @@ class Runner:
         def get_wanted() -> frozenset[str]:
             return frozenset(c.id for c in clauses if not h.judge.exercised.get(c.id))
 
-        failure = generate(h, settings.seed, budget, get_wanted=get_wanted, progress=tick)
+        possible = possible_with(h.description.capabilities)
+
+        def get_aims() -> tuple[Situation, ...]:
+            """Return the situations that never came up, or all of them once each has."""
+            return tuple(one for one in possible if not h.reached[one.name]) or possible
+
+        failure = generate(
+            h, settings.seed, budget, get_wanted=get_wanted, get_aims=get_aims, progress=tick
+        )
         if failure is not None:
             self._fail(h, result, failure.story, failure.example, failure.violation)
             raise _Stop
@@ -432,9 +460,12 @@ class Runner:
     def _sum_up(self, h: Harness, result: Result, seconds: float) -> None:
         violations = result.failure.example.violations if result.failure else []
         result.not_followed = tuple(h.not_followed)
+        able = h.description.capabilities
+        result.reached = {one.name: h.reached[one.name] for one in possible_with(able)}
+        unreached = find_unreached(able, result.reached)
         result.clauses = summarise(
             h.description.profile,
-            h.judge.exercised,
+            {clause: n for clause, n in h.judge.exercised.items() if clause not in unreached},
             (*violations, *h.not_followed),
             strict=self._settings.strict,
         )

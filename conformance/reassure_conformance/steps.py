@@ -28,7 +28,9 @@ HOLD = "hold"
 KILL = "kill"
 EXPIRE = "expire"
 CUT = "cut"
-CAPABILITIES: Final = (ISR, BROKERS, HOLD, KILL, EXPIRE, CUT)
+LOSE = "lose"
+MESSAGES = "messages"
+CAPABILITIES: Final = (ISR, BROKERS, HOLD, KILL, EXPIRE, CUT, LOSE, MESSAGES)
 """What an adapter may be able to do, beyond running controllers and brokers."""
 
 RAW_KINDS: Final[Mapping[str, bytes]] = MappingProxyType(
@@ -113,6 +115,19 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True)
+class Withdraw:
+    """A client takes back the newest request that waits: it deletes the request's znode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grow:
+    """A client adds partitions to a topic, with these assignments."""
+
+    topic: str
+    assignments: tuple[ReplicaList, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RawRequest:
     """A client makes a request znode with malformed content, a kind of `RAW_KINDS`."""
 
@@ -129,6 +144,14 @@ class Foreign:
 @dataclass(frozen=True, slots=True)
 class Join:
     """A replica catches up: the leader adds it to the in-sync replicas."""
+
+    broker: int
+    partition: PartitionKey
+
+
+@dataclass(frozen=True, slots=True)
+class Intrude:
+    """A broker that is not assigned fetches all the same: the leader has to leave it out."""
 
     broker: int
     partition: PartitionKey
@@ -158,7 +181,10 @@ class Return:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The controller stops before its next effect but `effects`, its plan still in memory."""
+    """The controller stops before its next effect but `effects`, its plan still in memory.
+
+    Where none acts it is the next one that does.
+    """
 
     effects: int
 
@@ -188,15 +214,27 @@ class Cut:
     """The controller's connection breaks; its session survives."""
 
 
+@dataclass(frozen=True, slots=True)
+class Lose:
+    """The connection breaks under the controller's next write but `writes`: no answer comes."""
+
+    writes: int
+    done: bool
+    """Whether ZooKeeper carried the write out; else it was lost on its way."""
+
+
 Step = (
     CreateTopic
     | Request
     | Burst
     | Change
     | Cancel
+    | Withdraw
+    | Grow
     | RawRequest
     | Foreign
     | Join
+    | Intrude
     | Leave
     | Die
     | Return
@@ -206,11 +244,13 @@ Step = (
     | Elect
     | Expire
     | Cut
+    | Lose
 )
 
 NEEDS: Final[Mapping[type, str]] = MappingProxyType(
     {
         Join: ISR,
+        Intrude: ISR,
         Leave: ISR,
         Die: BROKERS,
         Return: BROKERS,
@@ -220,6 +260,7 @@ NEEDS: Final[Mapping[type, str]] = MappingProxyType(
         Elect: KILL,
         Expire: EXPIRE,
         Cut: CUT,
+        Lose: LOSE,
     }
 )
 """The capability that each step of the implementation needs; steps of a client need none."""
@@ -265,6 +306,14 @@ def parse_partition(text: str) -> PartitionKey:
     return topic, int(number)
 
 
+def _format_lists(lists: tuple[ReplicaList, ...]) -> str:
+    return " and ".join(map(format_replicas, lists))
+
+
+def _parse_lists(text: str) -> tuple[ReplicaList, ...]:
+    return tuple(parse_replicas(part.strip()) for part in text.split(" and "))
+
+
 def _format_targets(request: Request) -> str:
     return " and ".join(
         f"{format_partition(partition)} to {format_replicas(target)}"
@@ -290,8 +339,8 @@ def format_step(step: Step) -> str:
     """
     match step:
         case CreateTopic(topic, assignments, min_isr):
-            lists = " and ".join(map(format_replicas, assignments))
-            return f"create {topic} with {lists}" + (f" min isr {min_isr}" if min_isr != 1 else "")
+            least = f" min isr {min_isr}" if min_isr != 1 else ""
+            return f"create {topic} with {_format_lists(assignments)}{least}"
         case Request():
             return ("legacy " if step.legacy else "") + f"request {_format_targets(step)}"
         case Burst(requests):
@@ -300,12 +349,16 @@ def format_step(step: Step) -> str:
             return f"change {format_partition(partition)} to {format_replicas(target)}"
         case Cancel(partition):
             return f"cancel {format_partition(partition)}"
+        case Grow(topic, assignments):
+            return f"grow {topic} with {_format_lists(assignments)}"
         case RawRequest(kind):
             return f"send {kind} request"
         case Foreign(kind):
             return f"plant foreign {kind}"
         case Join(broker, partition):
             return f"{broker} joins {format_partition(partition)}"
+        case Intrude(broker, partition):
+            return f"{broker} tries to join {format_partition(partition)}"
         case Leave(broker, partition):
             return f"{broker} leaves {format_partition(partition)}"
         case Die(broker):
@@ -314,6 +367,8 @@ def format_step(step: Step) -> str:
             return f"broker {broker} returns"
         case Hold(effects):
             return f"hold after {effects}"
+        case Lose(writes, done):
+            return f"lose {'answer' if done else 'write'} after {writes}"
         case _:
             return _PLAIN[type(step)]
 
@@ -325,6 +380,7 @@ _PLAIN: Final[Mapping[type, str]] = MappingProxyType(
         Elect: "elect",
         Expire: "expire session",
         Cut: "cut connection",
+        Withdraw: "withdraw request",
     }
 )
 _PLAIN_STEPS: Final[Mapping[str, Step]] = MappingProxyType(
@@ -333,8 +389,7 @@ _PLAIN_STEPS: Final[Mapping[str, Step]] = MappingProxyType(
 
 
 def _parse_create(match: re.Match[str]) -> Step:
-    lists = tuple(parse_replicas(part.strip()) for part in match[2].split(" and "))
-    return CreateTopic(match[1], lists, int(match[3] or 1))
+    return CreateTopic(match[1], _parse_lists(match[2]), int(match[3] or 1))
 
 
 def _parse_raw(match: re.Match[str]) -> Step:
@@ -358,13 +413,16 @@ _GRAMMAR: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Step]], .
         (r"burst (.+)", lambda m: Burst(tuple(map(_parse_targets, m[1].split(" then "))))),
         (r"change (\S+) to (\S+)", lambda m: Change(parse_partition(m[1]), parse_replicas(m[2]))),
         (r"cancel (\S+)", lambda m: Cancel(parse_partition(m[1]))),
+        (r"grow (\S+) with (.+)", lambda m: Grow(m[1], _parse_lists(m[2]))),
         (r"send (\S+) request", _parse_raw),
         (r"plant foreign (\S+)", _parse_foreign),
         (r"(\d+) joins (\S+)", lambda m: Join(int(m[1]), parse_partition(m[2]))),
+        (r"(\d+) tries to join (\S+)", lambda m: Intrude(int(m[1]), parse_partition(m[2]))),
         (r"(\d+) leaves (\S+)", lambda m: Leave(int(m[1]), parse_partition(m[2]))),
         (r"broker (\d+) dies", lambda m: Die(int(m[1]))),
         (r"broker (\d+) returns", lambda m: Return(int(m[1]))),
         (r"hold after (\d+)", lambda m: Hold(int(m[1]))),
+        (r"lose (answer|write) after (\d+)", lambda m: Lose(int(m[2]), m[1] == "answer")),
     )
 )
 
@@ -392,7 +450,9 @@ def partitions_of(step: Step) -> tuple[PartitionKey, ...]:
             return tuple(partition for partition, _ in targets)
         case Burst(requests):
             return tuple(partition for r in requests for partition, _ in r.targets)
-        case Change(partition, _) | Cancel(partition) | Join(_, partition) | Leave(_, partition):
+        case Change(partition, _) | Cancel(partition):
+            return (partition,)
+        case Join(_, partition) | Intrude(_, partition) | Leave(_, partition):
             return (partition,)
         case _:
             return ()

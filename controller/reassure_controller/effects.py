@@ -47,6 +47,8 @@ class CreateReassignment(PartitionEffect):
 
     reassignment: ReassignmentZnode
     with_parent: bool
+    request: str | None
+    """Path of the request that asks for it, which must still be there; None without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,8 @@ class UpdateReassignment(PartitionEffect):
     reassignment: ReassignmentZnode
     version: int
     """Znode version that the write is conditional on."""
+    request: str | None
+    """As in `CreateReassignment`."""
     recreate: bool = False
     """Delete and create instead (fault `child-recreated`)."""
 

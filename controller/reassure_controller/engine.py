@@ -240,13 +240,14 @@ class Engine:
                 path = reassignment_path(topic, partition)
                 create: Operation = ("create", (path, encode_reassignment(child)))
                 parent: Operation = ("create", (f"{REASSIGNMENTS}/{topic}", b""))
-                return [parent, create] if effect.with_parent else [create]
+                creates = [parent, create] if effect.with_parent else [create]
+                return [*_standing(effect.request), *creates]
             case UpdateReassignment(topic=topic, partition=partition, reassignment=child):
                 path = reassignment_path(topic, partition)
                 data = encode_reassignment(child)
                 if effect.recreate:
                     return [("delete", (path, effect.version)), ("create", (path, data))]
-                return [("set_data", (path, data, effect.version))]
+                return [*_standing(effect.request), ("set_data", (path, data, effect.version))]
             case DeleteReassignment(topic=topic, partition=partition):
                 path = reassignment_path(topic, partition)
                 delete: Operation = ("delete", (path, effect.version))
@@ -269,3 +270,8 @@ class Engine:
                 return [("delete", (path, -1))]
             case _:
                 assert_never(effect)
+
+
+def _standing(request: str | None) -> list[Operation]:
+    """Return the check that a request was not withdrawn since it was read."""
+    return [] if request is None else [("check", (request, -1))]

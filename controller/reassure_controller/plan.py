@@ -230,7 +230,9 @@ def plan_request(
         if reason is not None:
             plan.add(Warn(path, f"partition {key[0]}-{key[1]}: {reason}; ignored"))
             continue
-        _accept(plan, key, ReassignmentZnode(0, target, request.legacy))
+        early = "delete-request-before-child" in rules.faults
+        wanted = ReassignmentZnode(0, target, request.legacy)
+        _accept(plan, key, wanted, None if early else path)
         _advance(plan, key)
     if unknown and "unknown-partition-kept" in rules.faults:
         plan.add(KeepRequest(path))
@@ -312,7 +314,7 @@ def _asks_nothing(plan: _Plan, content: PartitionContext, target: ReplicaList) -
     return target == content.child.target and plan.readings.request_same_target == "no-change"
 
 
-def _accept(plan: _Plan, key: PartitionKey, wanted: ReassignmentZnode) -> None:
+def _accept(plan: _Plan, key: PartitionKey, wanted: ReassignmentZnode, request: str | None) -> None:
     """Add E1: the child znode that records the reassignment."""
     content = plan.partition(key)
     if _asks_nothing(plan, content, wanted.target):
@@ -326,6 +328,7 @@ def _accept(plan: _Plan, key: PartitionKey, wanted: ReassignmentZnode) -> None:
                 partition=partition,
                 reassignment=replace(wanted, top=len(content.assigned)),
                 with_parent=topic not in plan.context.parents,
+                request=request,
             )
         )
         return
@@ -338,6 +341,7 @@ def _accept(plan: _Plan, key: PartitionKey, wanted: ReassignmentZnode) -> None:
             partition=partition,
             reassignment=replace(wanted, top=top),
             version=content.child_version,
+            request=request,
             recreate="child-recreated" in plan.faults,
         )
     )
@@ -620,6 +624,7 @@ def _resume(plan: _Plan, key: PartitionKey) -> None:
                 partition=partition,
                 reassignment=replace(child, top=len(content.assigned)),
                 version=content.child_version,
+                request=None,
             )
         )
         plan.enter(key, Phase.EXPAND)

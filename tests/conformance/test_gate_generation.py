@@ -14,7 +14,7 @@ from reassure_conformance.guide import TOUCHES, list_choices, next_step
 from reassure_conformance.harness import Done, Example, Harness
 from reassure_conformance.machine import Budget, generate
 from reassure_conformance.minimise import minimise
-from reassure_conformance.situation import Situation, why_not
+from reassure_conformance.moment import Moment, why_not
 from reassure_conformance.story import Story
 from reassure_controller.faults import FAULTS
 from reassure_judge.verdicts import Violation
@@ -29,6 +29,7 @@ class FakeView:
 
     partitions: Mapping[PartitionKey, Partition] = field(default_factory=dict)
     live: frozenset[int] = frozenset({1, 2, 3, 4})
+    requests: tuple[int, ...] = (7,)
 
 
 MOVING = Partition(
@@ -39,9 +40,9 @@ MOVING = Partition(
 RESTING = Partition(assigned=(2, 1), state=LeaderAndIsr(2, 0, 1, (2, 1)))
 
 
-def _situation(**changes: object) -> Situation:
+def _situation(**changes: object) -> Moment:
     view = FakeView({("orders", 0): MOVING, ("events", 0): RESTING})
-    situation = Situation((1, 2, 3, 4), view, up={1, 2, 3})
+    situation = Moment((1, 2, 3, 4), view, up={1, 2, 3})
     for name, value in changes.items():
         setattr(situation, name, value)
     return situation
@@ -75,7 +76,16 @@ def test_every_kind_of_step_is_drawn() -> None:
         for now in SITUATIONS.values()
         for _ in range(1500)
     }
-    assert drawn >= {*s.NEEDS, s.CreateTopic, s.Request, s.Burst, s.Change, s.Cancel, s.RawRequest}
+    clients = {
+        s.CreateTopic,
+        s.Request,
+        s.Burst,
+        s.Change,
+        s.Cancel,
+        s.RawRequest,
+        s.Grow,
+    }
+    assert drawn >= {*s.NEEDS, *clients}
 
 
 def test_wanted_clauses_raise_the_weight() -> None:

@@ -97,6 +97,7 @@ def test_new_request_is_planned_in_order() -> None:
         partition=0,
         reassignment=ReassignmentZnode(2, (2, 3)),
         with_parent=True,
+        request=PATH,
     )
     sent = [step for step in steps if isinstance(step, SendLeaderAndIsr)]
     assert (sent[0].to, sent[0].new) == ((1, 2, 3), frozenset({3}))

@@ -26,9 +26,13 @@ class View(Protocol):
     def live(self) -> frozenset[int]:
         """Registered brokers."""
 
+    @property
+    def requests(self) -> tuple[int, ...]:
+        """Sequence numbers of the requests that wait, lowest first."""
+
 
 @dataclass(slots=True)
-class Situation:
+class Moment:
     """One cluster under test, between two steps."""
 
     brokers: ReplicaList
@@ -42,6 +46,8 @@ class Situation:
     """Whether a hold was asked for and not yet ended."""
     sleeper: bool = False
     """Whether a process whose session is gone is held and will wake up."""
+    losing: bool = False
+    """Whether a write is to be lost that has not been made yet."""
     readings: Readings = field(default_factory=Readings)
     planted: set[str] = field(default_factory=set)
     """Kinds of foreign znodes that were planted."""
@@ -69,6 +75,18 @@ class Situation:
             found += [(b, key) for b in assigned if b in self.up and b not in state.isr]
         return tuple(found)
 
+    def intrudable(self) -> tuple[tuple[int, PartitionKey], ...]:
+        """Return who could ask a leader in vain, not being assigned."""
+        found = []
+        for key in self.existing():
+            partition = self.view.partitions[key]
+            state, assigned = partition.state, partition.assigned or ()
+            if state is None or state.leader not in self.up:
+                continue
+            known = {*assigned, *state.isr}
+            found += [(b, key) for b in self.brokers if b in self.up and b not in known]
+        return tuple(found)
+
     def leavable(self) -> tuple[tuple[int, PartitionKey], ...]:
         """Return who could leave which in-sync set."""
         found = []
@@ -87,7 +105,7 @@ class Situation:
         return (partition.assigned or ())[: partition.reassignment.top]
 
 
-def _why_not_client(step: s.Step, now: Situation) -> str:
+def _why_not_client(step: s.Step, now: Moment) -> str:
     match step:
         case s.CreateTopic(topic, assignments, _):
             if any(name == topic for name, _ in now.existing()):
@@ -98,6 +116,14 @@ def _why_not_client(step: s.Step, now: Situation) -> str:
             partition = now.view.partitions.get(key)
             if partition is None or (partition.reassignment is None and not partition.requests):
                 return "no reassignment is in flight"
+        case s.Withdraw():
+            if not now.view.requests:
+                return "no request waits"
+        case s.Grow(topic, assignments):
+            if not any(name == topic for name, _ in now.existing()):
+                return "there is no such topic"
+            if not set().union(*assignments) <= set(now.brokers):
+                return "it names a broker that the cluster does not have"
         case s.Foreign(kind):
             if kind in now.planted:
                 return "it was planted already"
@@ -108,11 +134,14 @@ def _why_not_client(step: s.Step, now: Situation) -> str:
     return ""
 
 
-def _why_not_broker(step: s.Step, now: Situation) -> str:
+def _why_not_broker(step: s.Step, now: Moment) -> str:
     match step:
         case s.Join(broker, key):
             if (broker, key) not in now.joinable():
                 return "it is in sync already, not assigned, down, or there is no leader"
+        case s.Intrude(broker, key):
+            if (broker, key) not in now.intrudable():
+                return "it is assigned or in sync, down, or there is no leader"
         case s.Leave(broker, key):
             if (broker, key) not in now.leavable():
                 return "it is not in sync, it leads, or there is no leader"
@@ -127,13 +156,14 @@ def _why_not_broker(step: s.Step, now: Situation) -> str:
     return ""
 
 
-def _why_not_controller(step: s.Step, now: Situation) -> str:
+def _why_not_controller(step: s.Step, now: Moment) -> str:
     match step:
         case s.Hold():
-            if not now.acting:
-                return "no controller acts"
             if now.held:
                 return "it is held already"
+        case s.Lose():
+            if not now.acting:
+                return "no controller acts"
         case s.Resume():
             if not now.held and not now.sleeper:
                 return "nothing is held"
@@ -146,7 +176,7 @@ def _why_not_controller(step: s.Step, now: Situation) -> str:
     return ""
 
 
-def why_not(step: s.Step, now: Situation) -> str:
+def why_not(step: s.Step, now: Moment) -> str:
     """Return why this step cannot be taken now, "" where it can."""
     need = s.NEEDS.get(type(step))
     if need is not None and need not in now.capabilities:

@@ -1,0 +1,493 @@
+"""Situations: what must come up before a clause counts as put to the test.
+
+Most mistakes show only where two things meet: a write and a change under it, a failover and a plan
+half carried out. A clause that was held a thousand times where right and wrong look alike has not
+been put to the test. So each situation here says in one sentence what has to come up, how it is
+recognised in the record of an example, which clauses need it, and how generation gets there.
+
+An example's *record* is a sequence of events in order: steps taken, transactions of the cluster
+(those that were refused as well) with what ZooKeeper held before and after, messages that brokers
+received, and moments of rest. A recogniser is a function of the record that counts.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from reassure_conformance import approaches as by
+from reassure_conformance import steps as s
+from reassure_conformance.adapter import Told
+from reassure_judge.judge import ClusterView
+from reassure_model.state import Partition
+from reassure_spec.znodes import CONTROLLER, CONTROLLER_EPOCH, NO_LEADER, PartitionKey
+from reassure_zookeeper.transactions import Check, Create, Error, Transaction
+
+BAD_VERSION: Final = -103
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """A step was taken."""
+
+    step: s.Step
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wrote:
+    """A transaction, and what ZooKeeper held before and after."""
+
+    transaction: Transaction
+    before: ClusterView
+    after: ClusterView
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A broker received a controller's request."""
+
+    told: Told
+
+
+@dataclass(frozen=True, slots=True)
+class Rested:
+    """The cluster came to rest."""
+
+
+Event = Took | Wrote | Received | Rested
+Record = Sequence[Event]
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What has to come up, how it is told, and how to get there."""
+
+    name: str
+    sentence: str
+    clauses: tuple[str, ...]
+    """The clauses that are put to the test only where it comes up."""
+    count: Callable[[Record], int]
+    """How often it came up in a record."""
+    approach: by.Approach
+    """The steps by which generation gets there."""
+    needs: frozenset[str] = frozenset()
+    """The capabilities that it takes."""
+
+
+# -- what a transaction is
+
+
+def _is_election(wrote: Wrote) -> bool:
+    """Whether a controller was elected."""
+    return any(
+        isinstance(op, Create) and op.ephemeral and op.path.endswith(CONTROLLER)
+        for op in wrote.transaction.ops
+    )
+
+
+def _is_fenced(wrote: Wrote) -> bool:
+    """Whether this took effect under a check of the controller epoch."""
+    ops = wrote.transaction.ops
+    return wrote.transaction.error is None and any(
+        isinstance(op, Check) and op.path.endswith(CONTROLLER_EPOCH) for op in ops
+    )
+
+
+def _refused_at(wrote: Wrote) -> int | None:
+    """Return which operation of a multi met another version than expected, None where none did."""
+    for place, op in enumerate(wrote.transaction.attempted):
+        if isinstance(op, Error) and op.code == BAD_VERSION:
+            return place
+    return None
+
+
+def _writes(record: Record) -> Iterator[tuple[int, Wrote]]:
+    for place, event in enumerate(record):
+        if isinstance(event, Wrote):
+            yield place, event
+
+
+def _changes(
+    record: Record,
+) -> Iterator[tuple[int, PartitionKey, Partition, Partition, frozenset[int]]]:
+    """Yield the controllers' changes of leader and in-sync set: place, partition, and who lives."""
+    for place, wrote in _writes(record):
+        if not _is_fenced(wrote):
+            continue
+        for key, after in wrote.after.partitions.items():
+            before = wrote.before.partitions.get(key)
+            changed = before is not None and before.state is not None and after.state is not None
+            if before is not None and changed and before.state != after.state:
+                yield place, key, before, after, wrote.before.live
+
+
+def _steps(record: Record, kind: type, result: str) -> int:
+    taken = (event for event in record if isinstance(event, Took))
+    return sum(isinstance(event.step, kind) and event.result == result for event in taken)
+
+
+# -- how each is recognised
+
+
+def _count_unordered_elections(record: Record) -> int:
+    """Count elections at which the first candidate in sync is not the first that is assigned."""
+    found = 0
+    for _, _, before, after, live in _changes(record):
+        old, new = before.state, after.state
+        if old is None or new is None or new.leader == NO_LEADER or old.leader in live:
+            continue
+        found += _first(old.isr, live) != _first(before.assigned or (), live, old.isr)
+    return found
+
+
+def _count_unordered_moves(record: Record) -> int:
+    """Count moves of the leader where target and in-sync set begin with different replicas."""
+    found = 0
+    for _, _, before, after, live in _changes(record):
+        flight, old, new = before.reassignment, before.state, after.state
+        if flight is None or old is None or new is None or new.leader == old.leader:
+            continue
+        moved = old.leader in live and new.leader in flight.target
+        in_sync = tuple(r for r in old.isr if r in flight.target)
+        found += moved and _first(in_sync, live) != _first(flight.target, live, old.isr)
+    return found
+
+
+def _first(
+    replicas: Sequence[int], live: frozenset[int], among: Sequence[int] | None = None
+) -> int | None:
+    return next((r for r in replicas if r in live and (among is None or r in among)), None)
+
+
+def _find_conflicts(record: Record) -> Iterator[tuple[Partition, Partition]]:
+    """Yield, for each write of a controller that met another version, how it was written then."""
+    for place, wrote in _writes(record):
+        if not _refused_at(wrote):  # the fence itself is the first operation
+            continue
+        session = wrote.transaction.session_id
+        for _, later in _writes(record[place + 1 :]):
+            if later.transaction.session_id != session or not _is_fenced(later):
+                continue
+            for key, after in later.after.partitions.items():
+                before = later.before.partitions.get(key)
+                if before is not None and before != after:
+                    yield before, after
+            break
+
+
+def _count_conflicts_at_election(record: Record) -> int:
+    return sum(
+        before.state is not None
+        and after.state is not None
+        and before.state.leader != after.state.leader
+        for before, after in _find_conflicts(record)
+    )
+
+
+def _count_conflicts_at_removal(record: Record) -> int:
+    return sum(
+        before.state is not None
+        and after.state is not None
+        and not before.drop_due
+        and bool(set(before.state.isr) - set(after.state.isr))
+        for before, after in _find_conflicts(record)
+    )
+
+
+def _count_conflicts_at_drop(record: Record) -> int:
+    return sum(before.drop_due for before, _ in _find_conflicts(record))
+
+
+def _failovers(record: Record) -> Iterator[tuple[int, Wrote]]:
+    """Yield every election but the first."""
+    first = True
+    for place, wrote in _writes(record):
+        if _is_election(wrote):
+            if not first:
+                yield place, wrote
+            first = False
+
+
+def _count_flying(view: ClusterView) -> int:
+    return sum(p.reassignment is not None for p in view.partitions.values())
+
+
+def _count_failovers_with_moves(record: Record) -> int:
+    return sum(_count_flying(wrote.before) > 1 for _, wrote in _failovers(record))
+
+
+def _count_failovers_in_a_row(record: Record) -> int:
+    places = [place for place, wrote in _failovers(record) if _count_flying(wrote.before)]
+    return sum(
+        not any(isinstance(event, Rested) for event in record[first:second])
+        for first, second in pairwise(places)
+    )
+
+
+def _count_leaders_not_told(record: Record) -> int:
+    """Count leaders whose controller ended before it had told them."""
+    found = 0
+    ends = [place for place, _ in _failovers(record)]
+    for place, key, before, after, _ in _changes(record):
+        if before.state is None or after.state is None or after.state.leader == NO_LEADER:
+            continue
+        end = next((e for e in ends if e > place), None)
+        known = [e.told for e in record[place:end] if isinstance(e, Received)]
+        found += end is not None and not any(
+            (told.broker, told.topic, told.partition) == (after.state.leader, *key)
+            and told.state is not None
+            and told.state.leader_epoch >= after.state.leader_epoch
+            for told in known
+        )
+    return found
+
+
+def _count_lost(record: Record, *, done: bool) -> int:
+    """Count writes that were lost: the acting controller made more than it was to make before."""
+    found = 0
+    for place, event in enumerate(record):
+        if isinstance(event, Took) and isinstance(event.step, s.Lose) and event.result == "ok":
+            after = record[place + 1 :]
+            end = next((i for i, e in enumerate(after) if _ends_loss(e)), len(after))
+            made = sum(isinstance(e, Wrote) and _is_fenced(e) for e in after[:end])
+            found += event.step.done is done and made > event.step.writes
+    return found
+
+
+def _ends_loss(event: Event) -> bool:
+    if isinstance(event, Wrote):
+        return _is_election(event)
+    return isinstance(event, Took) and isinstance(event.step, s.Lose | s.Resume | s.Kill | s.Expire)
+
+
+def _count_growth_under_move(record: Record) -> int:
+    found, flying = 0, False
+    for event in record:
+        if isinstance(event, Wrote):
+            flying = _count_flying(event.after) > 0
+        elif isinstance(event, Took) and isinstance(event.step, s.Grow):
+            found += flying and event.result == "ok"
+    return found
+
+
+def _count_earlier_again(record: Record) -> int:
+    """Count elections of a controller that had acted before another one did."""
+    acted: list[int | None] = []
+    found = 0
+    for _, wrote in _writes(record):
+        if _is_election(wrote):
+            who = wrote.after.controller
+            found += who in acted[:-1] and who != acted[-1]
+            acted.append(who)
+    return found
+
+
+def _count_superseded_writes(record: Record) -> int:
+    """Count writes that were refused because another controller had been elected."""
+    terms = [w.transaction.session_id for _, w in _writes(record) if _is_election(w)]
+    return sum(
+        _refused_at(wrote) == 0 and wrote.transaction.session_id in terms
+        for _, wrote in _writes(record)
+    )
+
+
+def _count_unclean_chances(record: Record) -> int:
+    """Count deaths of a leader at which only replicas out of sync were left alive."""
+    found = 0
+    for _, _, before, after, live in _changes(record):
+        old, new = before.state, after.state
+        if old is None or new is None or old.leader in live or new.leader != NO_LEADER:
+            continue
+        found += any(r in live and r not in old.isr for r in before.assigned or ())
+    return found
+
+
+def _count_changes_after_growth(record: Record) -> int:
+    """Count changes of a target, after a failover, where more than top replicas are assigned."""
+    found, failed_over = 0, False
+    for _, wrote in _writes(record):
+        failed_over = failed_over or (_is_election(wrote) and _count_flying(wrote.before) > 0)
+        for key, after in wrote.after.partitions.items():
+            before = wrote.before.partitions.get(key)
+            if before is None or before.reassignment is None or after.reassignment is None:
+                continue
+            changed = before.reassignment != after.reassignment
+            longer = len(before.assigned or ()) > before.reassignment.top
+            found += failed_over and changed and longer
+    return found
+
+
+def _count_waiting_together(record: Record) -> int:
+    """Count records that were made while another request for the partition waited behind."""
+    return sum(
+        before.reassignment != after.reassignment
+        and len({request.target for request in before.requests}) > 1
+        for _, wrote in _writes(record)
+        for key, after in wrote.after.partitions.items()
+        if (before := wrote.before.partitions.get(key)) is not None
+    )
+
+
+_HOLD: Final = frozenset({s.HOLD, s.ISR})
+_FAIL: Final = frozenset({s.HOLD, s.KILL})
+
+SITUATIONS: Final = (
+    Situation(
+        "in-sync-order",
+        "A leader is elected while the in-sync replicas stand in another order than the assigned.",
+        ("election.assignment-order",),
+        _count_unordered_elections,
+        by.reach_unordered_election,
+        frozenset({s.ISR, s.BROKERS}),
+    ),
+    Situation(
+        "in-sync-order-at-move",
+        "The leader moves into a target that begins otherwise than the in-sync set.",
+        ("complete.leader-first-in-sync-target",),
+        _count_unordered_moves,
+        by.reach_unordered_move,
+        frozenset({s.ISR}),
+    ),
+    Situation(
+        "conflict-at-election",
+        "The state changes between an election's decision and its write.",
+        ("state.write-conditional",),
+        _count_conflicts_at_election,
+        by.reach_conflict_at_election,
+        _HOLD,
+    ),
+    Situation(
+        "conflict-at-removal",
+        "The state changes between the decision to take a replica out of sync and its write.",
+        ("state.write-conditional",),
+        _count_conflicts_at_removal,
+        by.reach_conflict_at_removal,
+        _HOLD,
+    ),
+    Situation(
+        "conflict-at-drop",
+        "The in-sync set changes between the decision what to drop and its write.",
+        ("state.write-conditional", "drop.leader-kept"),
+        _count_conflicts_at_drop,
+        by.reach_conflict_at_drop,
+        _HOLD,
+    ),
+    Situation(
+        "moves-at-failover",
+        "A controller is elected while several reassignments are in flight.",
+        ("complete.carried-out",),
+        _count_failovers_with_moves,
+        by.reach_moves_at_failover,
+        frozenset({s.KILL}),
+    ),
+    Situation(
+        "failovers-in-a-row",
+        "A controller dies before it has dealt with what it found at its election.",
+        ("expand.carried-out",),
+        _count_failovers_in_a_row,
+        by.reach_failovers_in_a_row,
+        _FAIL,
+    ),
+    Situation(
+        "leader-not-told",
+        "A controller dies after it wrote who leads and before it said so.",
+        ("expand.announced", "complete.announced"),
+        _count_leaders_not_told,
+        by.reach_leader_not_told,
+        _FAIL | {s.MESSAGES},
+    ),
+    Situation(
+        "answer-lost",
+        "A write is carried out and its answer never reaches the controller.",
+        ("request.consumed",),
+        lambda record: _count_lost(record, done=True),
+        by.reach_answer_lost,
+        frozenset({s.LOSE}),
+    ),
+    Situation(
+        "write-lost",
+        "A write is lost on its way, and the controller cannot tell.",
+        ("request.consumed",),
+        lambda record: _count_lost(record, done=False),
+        by.reach_write_lost,
+        frozenset({s.LOSE}),
+    ),
+    Situation(
+        "stranger-refused",
+        "A broker that is not assigned tries to join the in-sync set.",
+        ("isr.change.assigned-only",),
+        lambda record: _steps(record, s.Intrude, "refused"),
+        by.reach_stranger,
+        frozenset({s.ISR}),
+    ),
+    Situation(
+        "growth-under-move",
+        "A client adds partitions to a topic while a reassignment is in flight.",
+        ("assigned.change.only-as-due",),
+        _count_growth_under_move,
+        by.reach_growth,
+    ),
+    Situation(
+        "earlier-controller",
+        "A controller that acted before another one is elected again.",
+        ("controller.epoch.raised-by-one",),
+        _count_earlier_again,
+        by.reach_earlier_controller,
+        frozenset({s.HOLD, s.KILL, s.EXPIRE}),
+    ),
+    Situation(
+        "superseded-write",
+        "A controller writes after its successor was elected, and is refused.",
+        ("controller.write.epoch-checked",),
+        _count_superseded_writes,
+        by.reach_superseded_write,
+        frozenset({s.HOLD, s.KILL, s.EXPIRE}),
+    ),
+    Situation(
+        "unclean-chance",
+        "The last in-sync replica dies and one that is not in sync lives.",
+        ("election.clean",),
+        _count_unclean_chances,
+        by.reach_unclean_chance,
+        frozenset({s.ISR, s.BROKERS}),
+    ),
+    Situation(
+        "change-after-failover",
+        "After a failover the target changes while more than top replicas are assigned.",
+        ("top.once-per-chain",),
+        _count_changes_after_growth,
+        by.reach_change_after_failover,
+        frozenset({s.KILL}),
+    ),
+    Situation(
+        "requests-together",
+        "Requests with different targets for one partition wait at the same time.",
+        ("request.order.sequence",),
+        _count_waiting_together,
+        by.reach_requests_together,
+    ),
+)
+"""Every situation, each with a counter in the report of a run."""
+
+
+def count_situations(record: Record) -> dict[str, int]:
+    """Return how often each situation came up in an example's record."""
+    return {situation.name: situation.count(record) for situation in SITUATIONS}
+
+
+def possible_with(capabilities: frozenset[str]) -> tuple[Situation, ...]:
+    """Return the situations that an implementation with these capabilities can be brought into."""
+    return tuple(one for one in SITUATIONS if one.needs <= capabilities)
+
+
+def find_unreached(
+    capabilities: frozenset[str], reached: Mapping[str, int]
+) -> Mapping[str, tuple[str, ...]]:
+    """Return, by clause, the situations that it needs and that never came up."""
+    found: dict[str, tuple[str, ...]] = {}
+    for situation in possible_with(capabilities):
+        if not reached.get(situation.name):
+            for clause in situation.clauses:
+                found[clause] = (*found.get(clause, ()), situation.name)
+    return found

@@ -1,0 +1,91 @@
+"""Situations: stories and generation get into each, and a clause needs those that are its own."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reassure_conformance import run as running
+from reassure_conformance.adapter import Adapter
+from reassure_conformance.bundled import Bundled
+from reassure_conformance.harness import Harness
+from reassure_conformance.machine import Budget, generate
+from reassure_conformance.run import Settings
+from reassure_conformance.situations import SITUATIONS, count_situations, find_unreached
+from reassure_conformance.steps import CAPABILITIES
+from reassure_conformance.story import Story, parse_story, shipped_stories
+from reassure_spec.clauses import load_clauses
+
+MakeHarness = Callable[[Adapter], Harness]
+EVERY = frozenset(CAPABILITIES)
+
+
+def _reached(harness: Harness, story: Story) -> set[str]:
+    """Return the situations that a story gets into."""
+    example = harness.tell(story)
+    assert example.violations == []
+    return {name for name, count in count_situations(example.record).items() if count}
+
+
+def test_situations_name_real_clauses_and_differ() -> None:
+    """Every situation has a name of its own and is for clauses that exist."""
+    names = [situation.name for situation in SITUATIONS]
+    assert len(set(names)) == len(names)
+    assert {c for one in SITUATIONS for c in one.clauses} - set(load_clauses()) == set()
+    assert all(one.clauses and one.needs <= EVERY for one in SITUATIONS)
+
+
+@pytest.mark.parametrize("profile", ["kip-236", "kip-236-amended"])
+def test_stories_get_into_every_situation(profile: str, make_harness: MakeHarness) -> None:
+    """The shipped stories alone get into each situation, in each profile."""
+    harness = make_harness(Bundled(profile=profile))
+    for story in shipped_stories():
+        if story.is_for(profile):
+            harness.tell(story)
+    assert {one.name for one in SITUATIONS if not harness.reached[one.name]} == set()
+
+
+def test_plain_move_gets_into_none(harness: Harness) -> None:
+    """Where nothing meets anything there is no situation."""
+    lines = "create orders with 1,2\nrequest orders-0 to 1,3\n3 joins orders-0"
+    assert _reached(harness, parse_story(lines, "plain.story")) == set()
+
+
+def test_generation_alone_gets_into_every_situation(make_harness: MakeHarness) -> None:
+    """Generated examples aim at what has not come up yet, and so get everywhere soon."""
+    harness = make_harness(Bundled())
+
+    def left() -> tuple[str, ...]:
+        return tuple(one.name for one in SITUATIONS if not harness.reached[one.name])
+
+    for seed in range(12):
+        aims = tuple(one for one in SITUATIONS if one.name in left())
+        budget = Budget(examples=12, steps_per_example=10)
+        if not aims:
+            break
+        failure = generate(
+            harness, seed, budget, get_wanted=frozenset, get_aims=lambda aims=aims: aims
+        )
+        assert failure is None
+    assert left() == ()
+
+
+def test_clause_without_its_situation_is_not_exercised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clause that was held where right and wrong look alike does not make a run green."""
+    told = [story for story in shipped_stories() if story.name != "write-lost"]
+    monkeypatch.setattr(running, "shipped_stories", lambda: iter(told))
+    result = running.run(Settings(1, examples=0), tmp_path)
+    assert result.reached["write-lost"] == 0
+    assert result.missing() == ("request.consumed",)
+    assert result.verdict() == "vacuous"
+
+
+def test_situation_that_cannot_be_reached_keeps_nothing_from_holding() -> None:
+    """Only what an implementation says it can be brought into is asked for."""
+    everything = find_unreached(EVERY, Counter())
+    assert everything["request.consumed"] == ("answer-lost", "write-lost")
+    assert "request.consumed" not in find_unreached(EVERY - {"lose"}, Counter())
+    assert find_unreached(EVERY, Counter(one.name for one in SITUATIONS)) == {}
