@@ -29,7 +29,7 @@ from reassure_model.tables import (
 )
 from reassure_spec.asks import ASKS
 from reassure_spec.clauses import get_places, load_clauses
-from reassure_spec.findings import FINDINGS
+from reassure_spec.findings import FINDINGS, WITHDRAWN
 from reassure_spec.matrix import Row, make_matrix
 from reassure_spec.readings import PROFILES, READINGS, get_profile
 from reassure_spec.systems import SYSTEMS, System
@@ -103,7 +103,9 @@ def render_findings() -> str:
         lines += [f"### {finding.id}: {finding.title}", "", finding.statement, ""]
         lines += [f"- {name}: {value}" for name, value in facts.items() if value]
         lines += [""]
-    return _page("Findings", *lines[:-1])
+    lines += ["## Taken back", ""]
+    lines += [f"- {each.id}, {each.title}: {each.reason}" for each in WITHDRAWN]
+    return _page("Findings", *lines)
 
 
 def render_readings() -> str:

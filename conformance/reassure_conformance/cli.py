@@ -8,9 +8,9 @@ data, 69 implementation or server unavailable, 70 internal error, 78 bad configu
 run is never 0 and never 1.
 """
 
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -18,15 +18,16 @@ import click
 from click.core import ParameterSource
 
 from reassure_conformance.report import (
-    EXIT_CONFIG,
-    EXIT_DATA,
-    EXIT_INTERNAL,
-    EXIT_UNAVAILABLE,
     EXIT_USAGE,
+    HOLDS,
+    INTERRUPTED,
+    VACUOUS,
     Document,
+    Unavailable,
 )
 
-INTERRUPTED: Final = 130
+_TELLS_ONLY: Final = frozenset({"-h", "--help", "--version"})
+"""Options that only tell something; nothing is run."""
 SHELL_PROFILES: Final = ("kip-236", "kip-236-amended", "kafka-42")
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -114,8 +115,34 @@ def _choose_seed(seed: int | None) -> int:
 
 def _emit(document: Document, form: str, render: Callable[[], str]) -> int:
     """Print the result in the form asked for and return the exit code."""
-    click.echo(document.as_json() if form == "json" else render().rstrip("\n"))
+    _say(document.as_json() if form == "json" else render().rstrip("\n"))
     return document.get_exit_code()
+
+
+def _emit_table(
+    verb: str,
+    name: str,
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    form: str,
+    **counts: int,
+) -> int:
+    """Print a list, in JSON as records under its name, and return the exit code.
+
+    A list that has nothing in it is vacuous.
+    """
+    from reassure_conformance import display
+
+    records = [dict(zip(columns, row, strict=True)) for row in rows]
+    verdict = HOLDS if rows else VACUOUS
+    document = Document(verb, verdict, 0.0, counts or {name: len(rows)}, body={name: records})
+    return _emit(document, form, lambda: display.render_table(title, columns, rows, form))
+
+
+def _say(text: str) -> None:
+    """Hand over what the verb has to say."""
+    (click.get_current_context().obj or click.echo)(text)
 
 
 class _Progress:
@@ -372,14 +399,15 @@ def faults(
 # -- prove and audit
 
 
-def _explain_theorems(names: tuple[str, ...]) -> int:
+def _explain_theorems(names: tuple[str, ...], form: str) -> int:
     """Print the named theorems in words."""
     from reassure_proofs.explain import explain
 
     if not names:
         raise click.UsageError("--explain needs the name of a theorem; `reassure prove` lists them")
-    click.echo("\n\n".join(explain(name) for name in names))
-    return 0
+    told = {name: explain(name) for name in names}
+    document = Document("prove", HOLDS, None, {"theorems": len(told)}, body={"explained": told})
+    return _emit(document, form, lambda: "\n\n".join(told.values()))
 
 
 def _prove_code(code: str, replication_factor: int, profile: str, timeout_s: float) -> list[Any]:
@@ -417,10 +445,7 @@ def _ask_again(
     from reassure_proofs.smt import make_scripts
 
     if not has_second_solver():
-        click.echo(
-            f"{SOLVER} is not installed: no second opinion. Install the extra dev.", err=True
-        )
-        raise SystemExit(EXIT_UNAVAILABLE)
+        raise Unavailable(f"{SOLVER} is not installed: no second opinion. Install the extra dev.")
     scripts = make_scripts(list(names) or None, replication_factor, timeout_s)
     return to_json(ask_all(scripts, timeout_s, lambda done: progress("second opinion", done, 0)))
 
@@ -462,7 +487,7 @@ def prove(
     from reassure_proofs.statement import THOROUGH
 
     if explained:
-        return _explain_theorems(names)
+        return _explain_theorems(names, form)
     factor = THOROUGH if thorough else replication_factor
     timeout_s = max(timeout_s, 600.0) if thorough else timeout_s
     if swept or replayed:
@@ -550,8 +575,7 @@ def explore(
     from reassure_conformance import exploring
 
     if listed:
-        click.echo(exploring.render_scopes(form))
-        return 0
+        return _emit_table("explore", *exploring.list_scopes(), form)
     given = click.get_current_context().get_parameter_source("profile")
     if given is ParameterSource.DEFAULT:
         options["profile"] = exploring.choose_profile(options["scope"])
@@ -560,8 +584,7 @@ def explore(
     places = (options["page"], options["graph"], out)
     exploring.check_options(options, places, controller=controller)
     if sweep:
-        click.echo(exploring.run_sweep(options, form))
-        return 0
+        return _emit_table("explore", *exploring.run_sweep(options), form)
     if options["walks"] is not None:
         document, words = exploring.run_walks(options, _choose_seed(options["seed"]))
         return _emit(document, form, lambda: words)
@@ -644,7 +667,7 @@ def explain(what: str) -> int:
         raise click.UsageError(
             f"{what!r} is neither a clause (`reassure spec list`) nor the directory of a run"
         )
-    click.echo("\n".join(lines))
+    _say("\n".join(lines))
     return 0
 
 
@@ -656,11 +679,7 @@ def spec() -> None:
 def _spec_verb(
     name: str, title: str, columns: list[str], rows: list[list[Any]], form: str, **counts: int
 ) -> int:
-    from reassure_conformance import display
-
-    records = [dict(zip(columns, row, strict=True)) for row in rows]
-    document = Document(f"spec {name}", "holds", 0.0, counts, body={name: records})
-    return _emit(document, form, lambda: display.render_table(title, columns, rows, form))
+    return _emit_table(f"spec {name}", name, title, columns, rows, form, **counts)
 
 
 @spec.command("list")
@@ -777,85 +796,37 @@ def scenarios(names: tuple[str, ...], live: bool, faults: tuple[str, ...], form:
 # -- the way in and out
 
 
-def _exit_code_of(error: BaseException) -> int | None:
-    """Return the exit code for an error that is not ours to debug, None for one that is."""
-    from reassure_conformance.adapter import AdapterDied, BadConnectable
-    from reassure_conformance.evidence import BadRun
-    from reassure_conformance.harness import ServerGone
-    from reassure_conformance.story import BadStory
-    from reassure_zookeeper.errors import ZooKeeperError
+def run_command(
+    arguments: Sequence[str] | None = None, say: Callable[[str], None] = click.echo
+) -> int:
+    """Run one command line in this process and return its exit code; nothing is raised.
 
-    by_name = {
-        "ServerError": EXIT_UNAVAILABLE,
-        "JavaError": EXIT_UNAVAILABLE,
-        "JarsError": EXIT_UNAVAILABLE,
-        "DamagedLog": EXIT_DATA,
-        "LogsMissing": EXIT_DATA,
-        "DamagedSnapshot": EXIT_DATA,
-        "ReplayError": EXIT_DATA,
-        "UnknownTheoremError": EXIT_USAGE,
-        "UnknownScope": EXIT_USAGE,
-        "BadRequest": EXIT_USAGE,
-        "UnknownEngine": EXIT_USAGE,
-        "ModelError": EXIT_USAGE,
-        "NotSymmetric": EXIT_USAGE,
-        "ForeignCheckpoint": EXIT_USAGE,
-        "UnknownReading": EXIT_USAGE,
-        "UnknownFault": EXIT_USAGE,
-        "NoRules": EXIT_CONFIG,
-        "SparkUnavailable": EXIT_UNAVAILABLE,
-        "BadCoverage": EXIT_DATA,
-        "ScenarioError": EXIT_DATA,
-    }
-    if isinstance(error, AdapterDied | ServerGone):
-        return EXIT_UNAVAILABLE
-    if isinstance(error, BadConnectable):
-        return EXIT_CONFIG
-    if isinstance(error, BadRun | BadStory):
-        return EXIT_DATA
-    if isinstance(error, ZooKeeperError):
-        return by_name.get(type(error).__name__, EXIT_UNAVAILABLE)
-    if isinstance(error, FileExistsError | NotADirectoryError | PermissionError):
-        return EXIT_CONFIG
-    return by_name.get(type(error).__name__)
+    What it has to say is given to `say`: with `--format json` one document, whatever happens.
+    """
+    from reassure_conformance import failing
 
-
-def run_command(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line and return its exit code; nothing is raised."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = cli.main(args=arguments, prog_name="reassure", standalone_mode=False)
-    except click.UsageError as error:
-        error.show()
-        return EXIT_USAGE
+        code = cli.main(args=given, prog_name="reassure", standalone_mode=False, obj=say)
     except click.ClickException as error:
         error.show()
+        failing.say_error(given, EXIT_USAGE, error, say)
         return EXIT_USAGE
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
+    except (click.Abort, KeyboardInterrupt) as error:
+        failing.report_interrupt(given, INTERRUPTED, error, say)
         return INTERRUPTED
-    except Exception as error:
-        return _report_error(error)
+    except BaseException as error:
+        return failing.report_error(given, error, say)
     return code if isinstance(code, int) else 0
-
-
-def _report_error(error: Exception) -> int:
-    code = _exit_code_of(error)
-    if code is not None:
-        click.echo(f"reassure: {error}", err=True)
-        return code
-    if os.environ.get("REASSURE_TRACEBACK"):
-        import traceback
-
-        traceback.print_exception(error)
-    click.echo(
-        f"reassure: internal error: {type(error).__name__}: {error}\n"
-        "This is a mistake in reassure, not in what it looked at. Please report it with the command"
-        " line, the seed and what REASSURE_TRACEBACK=1 prints.",
-        err=True,
-    )
-    return EXIT_INTERNAL
 
 
 def main() -> NoReturn:
     """Run the command line of this process."""
-    sys.exit(run_command())
+    from reassure_conformance import failing
+    from reassure_conformance.supervise import supervise
+
+    arguments = sys.argv[1:]
+    if not arguments or _TELLS_ONLY & set(arguments):
+        sys.exit(run_command(arguments))
+    text, code = supervise(arguments, run_command, partial(failing.explain_end, arguments))
+    sys.exit(failing.print_last(text, code))

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from reassure_conformance import display
 from reassure_conformance.report import Document
 from reassure_conformance.scenarios import SUFFIX, Scenario
 from reassure_conformance.telling import get_text, tell
@@ -21,14 +20,18 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None]
 
 
-def render_scopes(form: str) -> str:
-    """Return a table of the standard scopes: what each holds, its own profile, and its counts."""
+Listed = tuple[str, str, list[str], list[list[str]]]
+"""A list: its name among records, its title, its columns and its rows."""
+
+
+def list_scopes() -> Listed:
+    """Return the standard scopes: what each holds, its own profile, and its counts."""
     columns = ["scope", "what it holds", "profile", "states", "steps", "depth"]
     rows = [
         [scope.name, scope.summary, scope.profile, *format_counts(scope.name, scope.profile)]
         for scope in SCOPES.values()
     ]
-    return display.render_table("Scopes", columns, rows, form)
+    return "scopes", "Scopes", columns, rows
 
 
 def format_counts(scope: str, profile: str) -> list[str]:
@@ -165,8 +168,8 @@ def write_pictures(options: Mapping[str, Any], exploration: Exploration) -> None
         options["graph"].write_text(draw_graph(model, fields), encoding="utf-8")
 
 
-def run_sweep(options: Mapping[str, Any], form: str) -> str:
-    """Settle every reading otherwise, one at a time; answer a table of what that changes."""
+def run_sweep(options: Mapping[str, Any]) -> Listed:
+    """Settle every reading otherwise, one at a time; answer what that changes."""
     from reassure_explorer.sweep import sweep
 
     rows = [
@@ -178,7 +181,7 @@ def run_sweep(options: Mapping[str, Any], form: str) -> str:
         for found in sweep(options["scope"], options["profile"])
     ]
     title = f"Readings that change what holds in {options['scope']} ({options['profile']})"
-    return display.render_table(title, ["reading", "breaks", "mends"], rows, form)
+    return "readings_swept", title, ["reading", "breaks", "mends"], rows
 
 
 def make_scenarios(exploration: Exploration) -> dict[str, Scenario]:

@@ -20,6 +20,8 @@ EXIT_DATA: Final = 65
 EXIT_UNAVAILABLE: Final = 69
 EXIT_INTERNAL: Final = 70
 EXIT_CONFIG: Final = 78
+INTERRUPTED: Final = 130
+"""The exit code of a verb that was interrupted: neither a pass nor a violation."""
 EXIT_CODES: Final[Mapping[str, int]] = {HOLDS: 0, VIOLATED: 1, UNKNOWN: 2, VACUOUS: 3}
 """The exit code that goes with each verdict."""
 
@@ -32,6 +34,19 @@ def get_version() -> str:
         return version("reassure")
     except PackageNotFoundError:
         return "0+unknown"
+
+
+class Unavailable(RuntimeError):
+    """Something that the verb needs is not installed or does not answer."""
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file; an OSError names it, also where writing failed rather than opening."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 @dataclass(slots=True)
@@ -72,11 +87,16 @@ class Document:
 
     def write(self, directory: Path) -> None:
         """Write the document as `report.json` into the directory of a run."""
-        (directory / "report.json").write_text(self.as_json() + "\n", encoding="utf-8")
+        write_text(directory / "report.json", self.as_json() + "\n")
 
     def as_json(self) -> str:
         """Return the document as indented JSON without a newline at its end."""
         return json.dumps(self.as_dict(), indent=2)
+
+
+def error_document(verb: str, code: int, error: Mapping[str, Any]) -> Document:
+    """Return the document of a verb that came to no verdict: `error` has its class and message."""
+    return Document(verb, UNKNOWN, None, {}, exit_code=code, body={"error": error})
 
 
 def worst(verdicts: Iterable[str]) -> str:

@@ -72,7 +72,6 @@ INSTANCES: Final = (
     Instance(
         "protocol-1", "promises", "child.before-effects", 5, {"request.persist": "effects-first"}
     ),
-    Instance("protocol-6", "old-znode-promises", "complete.child-last", 11),
     Instance("protocol-7", "restless-requests", LIVENESS, 9, {"request.same-target": "restart"}),
     Instance("move-1", "moves", "move.isr.without-deleted", 7),
     Instance("move-2", "moves", "move.leader.holds-committed", 9, _CLEAN),
@@ -88,7 +87,7 @@ INSTANCES: Final = (
         9,
         {"target.dead-replica": "wait"},
     ),
-    Instance("move-10", "moves", "move.step.stop-old", 8),
+    Instance("move-10", "moves", "move.step.stop-old", 9, _CUT),
     Instance("move-14", "moves", "move.start.expand-first", 3),
     Instance("move-19", "moves-growth", LIVENESS, 10, profile=_AMENDED),
     Instance("watermark-12", "logs", "hw.consumer.monotone", 4),
@@ -156,13 +155,13 @@ _TABLE: Final = "about a table of states; the scopes do not follow the states of
 OTHERS: Final[Mapping[str, str]] = MappingProxyType(
     {
         **dict.fromkeys(("drop-13", "protocol-2", "protocol-3", "heal-4"), _TEXT),
-        **dict.fromkeys(("move-11", "move-16", "move-17", "watermark-16"), _TEXT),
-        **dict.fromkeys(("drop-11", "drop-14", "drop-15", "drop-17"), _RULE),
-        **dict.fromkeys(("hypothesis-1", "hypothesis-2", "hypothesis-3", "hypothesis-6"), _RULE),
+        **dict.fromkeys(("move-11", "move-16", "watermark-16", "legacy-4"), _TEXT),
+        **dict.fromkeys(("drop-11", "drop-15", "drop-17", "drop-19"), _RULE),
+        **dict.fromkeys(("hypothesis-1", "hypothesis-2", "hypothesis-3"), _RULE),
         **dict.fromkeys(("hypothesis-4", "hypothesis-5"), _KEPT),
-        **dict.fromkeys(("protocol-4", "protocol-5", "protocol-8", "protocol-9", "move-13"), _KEPT),
+        **dict.fromkeys(("protocol-4", "protocol-5", "protocol-9", "move-13", "drop-20"), _KEPT),
         **dict.fromkeys(("move-12", "move-15", "move-18"), _TABLE),
-        **dict.fromkeys((f"watermark-{n}" for n in (*range(1, 12), 15)), _CLOCK),
+        **dict.fromkeys((f"watermark-{n}" for n in range(1, 12)), _CLOCK),
         "watermark-14": "the stored set is the model's rule, so that it is no violation",
         "heal-7": "the scope cuts a queue off that grows without end; no invariant says so",
         "zk-7": "the order of a list is no invariant",

@@ -48,27 +48,11 @@ def find_unseen_entry(legacy: Legacy, readings: Readings) -> str | None:
     return None
 
 
-@clause("complete.child-last", "legacy.entry.before-child")
-def find_half_removed(legacy: Legacy, readings: Readings) -> str | None:
-    """Say so when a new controller finds a record whose entry is gone (finding protocol-6)."""
-    if legacy.entries is not None:
-        return None
-    for _, partition in legacy.partitions:
-        flight = partition.reassignment
-        # Whoever has begun the completion remembers that; a new controller does not.
-        if flight is None or not flight.legacy or partition.completing:
-            continue
-        if partition.assigned == flight.target:
-            return "the entry is gone, the record is there"
-    return None
-
-
 PROMISES: Final[Mapping[str, Callable[[Legacy, Readings], str | None]]] = MappingProxyType(
     {
         "legacy.entry.refused-removed": find_refused_entry,
         "legacy.conflict.both-ways": find_refused_route,
         "legacy.rewrite.taken-up": find_unseen_entry,
-        "complete.child-last": find_half_removed,
     }
 )
 """By clause. As written each is broken."""

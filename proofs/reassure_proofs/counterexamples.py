@@ -20,7 +20,7 @@ TEXT_ONLY: Final[Mapping[str, str]] = MappingProxyType(
         "drop-13": "two sentences of one text contradict each other; no function follows either",
         "protocol-2": "the text shows a fragment of a format; ours is complete",
         "move-16": "the text announces two states and lists four; the table has the four",
-        "move-17": "the text numbers its failure cases by another list of steps",
+        "legacy-4": "two sections of one text promise different things; legacy-3 derives the case",
         "heal-4": "the text has three names for one path",
     }
 )

@@ -31,7 +31,7 @@ from reassure_model.replication_leader import (
     record_fetch,
     start_leader,
 )
-from reassure_model.requests import Change, Refusal, decide_request, settle_conflicts
+from reassure_model.requests import Change, New, Refusal, decide_request, settle_conflicts
 from reassure_model.rules import accept_write, apply_failover
 from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Request, Surroundings
 from reassure_model.writes import ChangeIsr
@@ -448,32 +448,33 @@ WHOLE: Final = Subject(
 )
 
 
-def find_again(values: Values) -> Any:
-    """Return whether a new controller owes something where the old one ignored a request."""
-    found = apply_failover(_partition(values), _KIP_236)
-    return next_write(found, _around(values), _KIP_236) is None
+def take_growth(values: Values) -> Any:
+    """Return whether the controller takes a request for more replicas than are assigned."""
+    partition = _partition(values)
+    decision = decide_request(partition.requests[0], partition, _around(values), _KIP_236)
+    return isinstance(decision, New)
 
 
-IGNORED: Final = Subject(
-    "ignored-request",
-    find_again,
-    "whether a new controller owes nothing",
-    partial(_shapes, lists=((1, 1, 2),), names=("assigned", "isr", "requested")),
+GROWTH: Final = Subject(
+    "growth",
+    take_growth,
+    "whether a request for more replicas is taken",
+    partial(
+        _shapes,
+        lists=((1, 1, 2),),
+        names=("assigned", "isr", "requested"),
+        numbers=("minimum",),
+    ),
     bounded="one replica assigned, two in the target",
     hashable=True,
     tell=lambda v: Telling(
-        (*_world(v), f"submit target={spell_replicas(v['requested'])}", "owed", "fail-over", "owed")
+        (*_world(v), f"submit target={spell_replicas(v['requested'])}", "controller")
     ),
 )
-NAMED_TWICE: Final = Hypothesis(
-    "named-twice",
-    "the request names a replica twice, so that it is refused",
-    lambda v: v["requested"][0] == v["requested"][1],
-)
-SOUND_BUT_REQUEST: Final = Hypothesis(
-    "sound",
-    "the one replica that is assigned leads and is in sync",
-    lambda v: (v["assigned"][0] == v["leader"]) & (v["isr"][0] == v["leader"]),
+ENOUGH_ASKED: Final = Hypothesis(
+    "enough-asked",
+    "the request names as many replicas as min.insync.replicas asks for",
+    lambda v: (v["minimum"] >= 1) & (v["minimum"] <= len(v["requested"])),
 )
 
 
@@ -1164,13 +1165,13 @@ REFUTATIONS: Final[tuple[Theorem, ...]] = (
         "protocol-7",
     ),
     _refuted(
-        "ignored-request-is-done-with",
-        "request.consumed",
-        "A request that is ignored and left where it is does not come up again.",
-        IGNORED,
-        (SOUND_BUT_REQUEST, ALL_LIVE, NAMED_TWICE),
-        lambda _, rests: rests,
-        "protocol-8",
+        "growth-to-the-minimum-is-taken",
+        "top.at-least-min-isr",
+        "A request for as many replicas as min.insync.replicas asks for is taken.",
+        GROWTH,
+        (SOUND, ALL_LIVE, ENOUGH_ASKED),
+        lambda _, taken: taken,
+        "drop-20",
     ),
     _refuted(
         "cut-replica-stays-out",

@@ -532,17 +532,6 @@ def _find_unseen(state: legacy.Legacy) -> str | None:
     return f"the controller waits and has not seen: {unseen[0]}" if unseen else None
 
 
-def _find_half_removed(state: legacy.Legacy) -> str | None:
-    """Say so when a new controller finds a record whose entry is gone."""
-    partition = state.get(_KEY)
-    flight = partition.reassignment
-    # Whoever has begun the completion remembers that; a new controller does not.
-    if flight is None or not flight.legacy or partition.completing:
-        return None
-    left = state.entries is None and partition.assigned == flight.target
-    return "the entry is gone, the record is there" if left else None
-
-
 # Healing ----------------------------------------------------------------------------------------
 
 _CONFIG: Final = healing.HealingConfig()
@@ -707,7 +696,6 @@ TALES: Final[Mapping[str, Callable[[], Tale]]] = {
     "rewrite-unseen": lambda: _legacy_tale(
         _find_unseen, (_write_entry((2,)), _write_entry((3,))), writes=2
     ),
-    "two-removals": lambda: _legacy_tale(_find_half_removed, (_write_entry((2,)),), failovers=1),
     "live-removed": lambda: _healing_tale(
         ((1, 2),),
         partial(healing.find_live_removed, config=_CONFIG, readings=_KIP_46),

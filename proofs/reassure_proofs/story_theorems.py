@@ -296,14 +296,6 @@ _TOLD: Final[tuple[tuple[str, str, str, str, str, str], ...]] = (
         "legacy-3",
     ),
     (
-        "story-removed-at-one-time",
-        "complete.child-last",
-        "The record of a reassignment and its entry in the old znode go at the same time.",
-        "two-removals",
-        "kip-236-legacy",
-        "protocol-6",
-    ),
-    (
         "story-task-removes-no-live-replica",
         "heal.task.no-live-replica-removed",
         "An automatic task that starts removes no live replica.",

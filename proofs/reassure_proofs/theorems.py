@@ -656,11 +656,6 @@ LEADER_COUNTED: Final = Hypothesis(
         for replica, end, lag in zip(v["replicas"], v["offsets"], v["lags_ms"], strict=True)
     ),
 )
-SOMEBODY_CLOSE: Final = Hypothesis(
-    "somebody-close",
-    "a replica is within the lag limit",
-    lambda v: any_of(lag <= v["lag_ms_max"] for lag in v["lags_ms"]),
-)
 HW_WITHIN_LEADER: Final = Hypothesis(
     "hw-within-leader",
     "the high watermark is not beyond the leader's end before the evaluation",
@@ -722,18 +717,6 @@ _IN_SYNC_THEOREMS: Final = (
         shape=(REPLICAS_DISTINCT,),
     ),
     Theorem(
-        "hw-within-uncounted-leader",
-        "lag.leader-none",
-        "Where the leader need not be one of those that count, the mark stays within its end.",
-        EVALUATION,
-        (REPLICAS_DISTINCT, SOMEBODY_CLOSE, HW_WITHIN_LEADER),
-        _hw_within_leader,
-        "kafka-4485",
-        expected="refuted",
-        finding="watermark-15",
-        tier="full",
-    ),
-    Theorem(
         "hw-advance-is-replicated",
         "hw.minimum-of-pseudo-isr",
         "When the high watermark advances, every replica within the lag limit has reached it.",
@@ -785,8 +768,7 @@ _SILENT: Final = (
     ("drop-assigned-isr-at-least-min", "isr-assigned", "hypothesis-2"),
     ("drop-isr-at-least-min", "isr-distinct", "hypothesis-3"),
     ("drop-isr-at-least-min", "top-at-least-min", "hypothesis-4"),
-    ("drop-isr-at-least-min", "isr-at-least-min", "hypothesis-6"),
-    ("drop-leader-kept", "top-positive", "drop-14"),
+    ("drop-nothing-at-first-request", "leader-in-sync", "drop-19"),
 )
 """Theorem, hypothesis on which a document is silent, and the finding that says so."""
 

@@ -6,7 +6,7 @@ this repository reproduces it: a scenario (`scenario AREA/NAME`) or a theorem (`
 Where nothing can, because the finding is about words alone, `words_only` says why. The head of a
 scenario names the findings that it shows.
 
-Ids are never reused. A number that is missing was taken back.
+Ids are never reused. `WITHDRAWN` says of every number that is missing why it was taken back.
 
 Words in instances: A assigned replicas, I in-sync replicas in stored order, L leader, T target,
 m min.insync.replicas, X the limit of the lag. `[1,2] -> [1,3]` asks to move from one list to the
@@ -62,6 +62,17 @@ class Finding:
     """Why nothing can be run that would show it, "" where something has to show it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """A finding that was taken back: its number is never given to another."""
+
+    id: str
+    title: str
+    """What it said."""
+    reason: str
+    """Why it does not hold."""
+
+
 class UnknownFinding(KeyError):
     """An id that no finding has."""
 
@@ -81,14 +92,16 @@ _DROP: Final = (
     ),
     Finding(
         "drop-2",
-        "The exclusive slice drops a healthy replica at every new request",
+        "The exclusive slice drops a replica at every new request",
         KIP_236,
         ("drop.slice.inclusive",),
         ("drop.slice",),
         _KIP_236,
         "A=[1,2] I=[1,2] L=1 T=[2,3]: drop {2}, which is in the old and in the new assignment",
-        "The text evaluates the rule initially as well, where nothing is left over yet. Only the "
-        "inclusive slice drops nothing then.",
+        "The text evaluates the rule initially as well, where nothing is left over yet. Without "
+        "element top one replica of the assignment goes at every new request, a copy that is in "
+        "sync where all are. With it nothing goes while the leader is in sync and the in-sync set "
+        "is assigned (drop-19 is about where they are not).",
         "scenario drop/slice-drops-a-healthy-replica-initially",
     ),
     Finding(
@@ -214,18 +227,6 @@ _DROP: Final = (
         "scenario drop/the-controller-forgets-the-original",
     ),
     Finding(
-        "drop-14",
-        "A top of zero is excluded only indirectly",
-        KIP_236,
-        ("top.at-least-min-isr",),
-        ("drop.slice",),
-        _KIP_236,
-        "A=[1,2,3] top=0: the inclusive slice drops all; the exclusive one keeps all but the last",
-        "The notes rely on top being positive. Only the check against min.insync.replicas says so, "
-        "and only where that is at least 1.",
-        "scenario drop/top-of-zero",
-    ),
-    Finding(
         "drop-15",
         "The result depends on the order of the in-sync set",
         KIP_236,
@@ -279,6 +280,35 @@ _DROP: Final = (
         "the ranking is another: a replica that the drop kept, here the original and in sync, "
         "goes. Nothing that is promised breaks, but the copy is lost.",
         "scenario failover/one-more-dropped-after-an-election",
+    ),
+    Finding(
+        "drop-19",
+        "Evaluated initially, the rule is idle or throws a healthy copy away",
+        KIP_236,
+        ("drop.carried-out", "drop.keep-top", "drop.offline.skip"),
+        ("offline.drop", "drop.slice"),
+        _KIP_236,
+        "A=[1] I=[1] L=-1 top=1, the first request: drop {1}",
+        "The text evaluates the drop initially, and each time the reassignment changes. At a first "
+        "request top is the number assigned. Where the leader is in sync and the in-sync set is "
+        "assigned nothing is dropped then; where nobody leads, or a stranger, the place that it "
+        "takes in the ranking costs an assigned replica its own, in the smallest case the only "
+        "copy. So the rules here evaluate at changes only, which is the same wherever the rule is "
+        "sound.",
+        "scenario drop/initially-without-a-leader",
+    ),
+    Finding(
+        "drop-20",
+        "A check forbids to repair a partition with too few replicas",
+        KIP_236,
+        ("top.at-least-min-isr",),
+        (),
+        _BOTH,
+        "A=[1] I=[1] m=2: the request for [1,2] is refused, and so is every other",
+        "The length of the original assignment must reach min.insync.replicas. Where the minimum "
+        "was raised, or a topic was made with too few replicas, nobody can write, and the "
+        "reassignment that would add the missing replica is ignored with a warning.",
+        "scenario requests/growth-to-the-minimum-refused",
     ),
 )
 
@@ -340,18 +370,6 @@ _HYPOTHESES: Final = (
         "drop {3} is computed from I=[1,2,3]; 2 leaves meanwhile: one is left in sync, m=2",
         "Silent in the text. The write has to be conditional on the version that was read.",
         "scenario drop/the-set-changed-in-between",
-    ),
-    Finding(
-        "hypothesis-6",
-        "The minimum has to be met before",
-        KIP_236,
-        ("drop.isr-at-least-min",),
-        (),
-        _BOTH,
-        "A=[1,2] I=[1] top=2 m=2: below the minimum before and after",
-        "Stated in the text: the second note assumes that the in-sync set was sufficient. So the "
-        "clause forbids only to take it below.",
-        "scenario drop/below-the-minimum-before",
     ),
 )
 
@@ -418,17 +436,6 @@ _PROTOCOL: Final = (
         "scenario requests/out-of-order",
     ),
     Finding(
-        "protocol-6",
-        "Two znodes are not removed at the same time",
-        KIP_236,
-        ("complete.child-last",),
-        (),
-        _LEGACY,
-        "the record and the entry in /admin/reassign_partitions; the controller dies in between",
-        "The text removes both at the same time. That holds only in one transaction.",
-        "scenario legacy/failover-between-entry-and-record",
-    ),
-    Finding(
         "protocol-7",
         "The same target again: a change or not",
         KIP_236,
@@ -439,18 +446,6 @@ _PROTOCOL: Final = (
         "The text does not say whether it counts as a change, and with it whether something is "
         "dropped. Asking again changes nothing here.",
         "scenario requests/the-same-target-again",
-    ),
-    Finding(
-        "protocol-8",
-        "An ignored request is not said to be removed",
-        KIP_236,
-        ("request.consumed",),
-        (),
-        _BOTH,
-        "a request with top below the minimum stays in the queue and is warned about for ever",
-        "The text warns and ignores. Unless it is removed as well, the request is read again by "
-        "every controller.",
-        "scenario requests/refused-and-removed",
     ),
     Finding(
         "protocol-9",
@@ -509,11 +504,12 @@ _MOVE: Final = (
         "An unclean election after the stop finds an empty replica",
         KAFKA_42,
         ("move.selector.offline", "election.clean"),
-        ("election.unclean",),
+        ("election.unclean", "move.cut-isr"),
         _KAFKA_42,
-        "[1] -> [2]: after step 5 broker 2 dies, 1 is assigned and alive and leads empty",
+        "[1] -> [2], move.cut-isr=yes: after step 5 broker 2 dies, 1 is assigned and alive and "
+        "leads empty",
         "The last resort is any live assigned replica, and the assignment still names those that "
-        "were stopped.",
+        "were stopped. Where they stay in the in-sync set nobody needs a last resort (move-2).",
         "scenario kafka-42/any-assigned-replica-leads",
     ),
     Finding(
@@ -567,11 +563,13 @@ _MOVE: Final = (
         "move-10",
         "One replica may be left in sync where two were asked for",
         KAFKA_42,
-        ("move.step.stop-old",),
-        ("target.size",),
+        ("move.step.stop-old", "move.stop.recheck"),
+        ("move.cut-isr", "move.recheck-before-stop"),
         _KAFKA_42,
-        "[1,2] -> [3,4]: step 5, 3 dies: I=[4]",
-        "No minimum is looked at before the old replicas are stopped.",
+        "[1,2] -> [3,4], move.cut-isr=yes: step 4, 4 dies, step 5: I=[3]",
+        "Who of the target has died since step 3 is not missed when the old replicas are taken out "
+        "of the in-sync set and stopped, and no minimum is looked at. Where they stay in the set "
+        "it only looks larger (move-1).",
         "scenario kafka-42/one-in-sync-after-stop",
     ),
     Finding(
@@ -644,18 +642,6 @@ _MOVE: Final = (
         "scenario tables/replica-machine-of-four-states",
     ),
     Finding(
-        "move-17",
-        "The failure cases count other steps than the list",
-        KAFKA_42,
-        ("move.failover.resumes",),
-        (),
-        _KAFKA_42,
-        "between steps 4 and 5, between steps 6 and 7",
-        "The cases refer to the seven steps. Later documents speak of the same code by twelve, so "
-        "that a number alone does not name a moment.",
-        words_only="it is about how steps are numbered, not about what any step does",
-    ),
-    Finding(
         "move-18",
         "After a failover a target replica is online without a legal transition",
         KAFKA_42,
@@ -715,8 +701,7 @@ _WATERMARK: Final = (
         ("lag.credit",),
         _KAFKA_4485,
         "1 record and 1 fetch per ms, constant lag of 2 ms: estimated lag 10000 ms after 10 s",
-        "Where the lag is larger than the gap between fetches the error has no bound. It is the "
-        "second of the two problems that the change set out to solve.",
+        "Where the lag is larger than the gap between fetches the error has no bound.",
         "scenario replication/watermark-3",
     ),
     Finding(
@@ -849,17 +834,6 @@ _WATERMARK: Final = (
         "scenario replication/stored-set-has-a-memory",
     ),
     Finding(
-        "watermark-15",
-        "The leader is not said to be in its own pseudo-ISR",
-        KAFKA_4485,
-        ("lag.leader-none", "hw.at-most-leader-end"),
-        (),
-        _KAFKA_4485,
-        "one follower ahead of nobody: the smallest end of the others can pass the leader's",
-        "Without the leader among the replicas that count, the high watermark can pass its end.",
-        "scenario replication/leader-counts",
-    ),
-    Finding(
         "watermark-16",
         "Two versions of one step",
         KAFKA_4485,
@@ -975,6 +949,20 @@ _LEGACY_ZNODE: Final = (
         "The protocol begins with the creation of the znode. A client that writes to one that is "
         "there is not noticed before the next creation or the next controller, though the text "
         "promises no more than a little latency.",
+        "scenario legacy/rewrite-is-ignored",
+    ),
+    Finding(
+        "legacy-4",
+        "What can break is said to be a little latency",
+        KIP_236,
+        ("legacy.rewrite.taken-up", "legacy.translate.request"),
+        ("legacy.rewrite",),
+        _LEGACY,
+        "an entry is added to /admin/reassign_partitions while another is in flight: waited for in "
+        "vain by one section, a few round trips later by another",
+        "Among the interfaces the text warns that clients which use the old znode can break. "
+        "Among the compatibilities it says that they go on working and see nothing but a slight "
+        "increase in latency. For the client of the instance the warning is right.",
         "scenario legacy/rewrite-is-ignored",
     ),
 )
@@ -1255,6 +1243,54 @@ FINDINGS: Final = (
 )
 """Every finding, by area and number."""
 
+_SKIPPED: Final = "No finding ever had this number."
+
+WITHDRAWN: Final = (
+    Withdrawn("drop-9", "(none)", _SKIPPED),
+    Withdrawn(
+        "drop-14",
+        "A top of zero is excluded only indirectly",
+        "Top is the number of replicas of a partition that exists, and none has less than one.",
+    ),
+    Withdrawn(
+        "hypothesis-6",
+        "The minimum has to be met before",
+        "The text says so itself: its second note assumes that the in-sync set was sufficient.",
+    ),
+    Withdrawn(
+        "protocol-6",
+        "Two znodes are not removed at the same time",
+        "The words name the moment in the controller's work at which the record goes, the one at "
+        "which the old znode is written today. That both go at once is not said, and the section "
+        "on catching up gives their order.",
+    ),
+    Withdrawn(
+        "protocol-8",
+        "An ignored request is not said to be removed",
+        "Step 3.3 removes the request whatever step 3.2 came to; being ignored is one of its "
+        "branches.",
+    ),
+    Withdrawn("move-9", "(none)", _SKIPPED),
+    Withdrawn(
+        "move-17",
+        "The failure cases count other steps than the list",
+        "They count the seven steps of the list. That later texts count twelve is nothing about "
+        "this one.",
+    ),
+    Withdrawn(
+        "watermark-15",
+        "The leader is not said to be in its own pseudo-ISR",
+        "It follows from the definitions: its log ends where it ended 0 ms ago, so that it has no "
+        "lag.",
+    ),
+)
+"""Every number that is missing, by area and number."""
+
+
+@cache
+def _taken_back() -> Mapping[str, Withdrawn]:
+    return MappingProxyType({withdrawn.id: withdrawn for withdrawn in WITHDRAWN})
+
 
 @cache
 def _by_id() -> Mapping[str, Finding]:
@@ -1262,10 +1298,13 @@ def _by_id() -> Mapping[str, Finding]:
 
 
 def get_finding(finding_id: str) -> Finding:
-    """Return the finding with this id. Raises UnknownFinding when there is none."""
+    """Return the finding with this id. Raises UnknownFinding when there is none any more."""
     try:
         return _by_id()[finding_id]
     except KeyError:
+        if finding_id in _taken_back():
+            reason = _taken_back()[finding_id].reason
+            raise UnknownFinding(f"finding {finding_id} was taken back: {reason}") from None
         raise UnknownFinding(
             f"there is no finding {finding_id!r}; `reassure spec findings` lists them"
         ) from None

@@ -101,7 +101,7 @@ SYSTEMS: Final = (
         ("legacy.", "request.conflict"),
         ("legacy",),
         ("legacy", "requests"),
-        ("legacy-", "protocol-6", "drop-13"),
+        ("legacy-", "drop-13"),
         ("legacy.", "request.conflict"),
     ),
     System(
@@ -124,7 +124,7 @@ SYSTEMS: Final = (
         ),
         ("failover",),
         ("owed", "system", "controllers", "legacy"),
-        ("protocol-1", "protocol-3", "protocol-6", "protocol-9", "drop-5", "drop-16", "drop-18"),
+        ("protocol-1", "protocol-3", "protocol-9", "drop-5", "drop-16", "drop-18"),
         ("request.persist", "drop.reevaluated-on-failover", "top."),
     ),
     System(

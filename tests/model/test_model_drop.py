@@ -44,8 +44,10 @@ CASES = (
     Case("drop-11: last copy without a leader", (1, 2), -1, (2,), 1, (3,), (1, 2)),
     Case("drop-11: skipped", (1, 2), -1, (2,), 1, (3,), (), SKIPPING),
     Case("skipped where the leader is out of sync", (1, 2), 1, (2,), 1, (3,), (), SKIPPING),
-    Case("drop-14: top of nothing", (1, 2, 3), 1, (1,), 0, (4,), (1, 2, 3)),
-    Case("drop-14: and with the exclusive slice", (1, 2, 3), 1, (1,), 0, (4,), (3,), EXCLUSIVE),
+    Case("top of nothing", (1, 2, 3), 1, (1,), 0, (4,), (1, 2, 3)),
+    Case(
+        "top of nothing, and with the exclusive slice", (1, 2, 3), 1, (1,), 0, (4,), (3,), EXCLUSIVE
+    ),
     Case("drop-15: order 1,3,2", (1, 2, 3), 1, (1, 3, 2), 2, (4,), (2,)),
     Case("drop-15: order 1,2,3", (1, 2, 3), 1, (1, 2, 3), 2, (4,), (3,)),
     Case("in sync and not assigned", (1, 2, 3), 1, (1, 5, 2), 2, (4,), (2, 3)),

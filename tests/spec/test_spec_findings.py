@@ -8,6 +8,7 @@ import pytest
 from reassure_spec.clauses import load_clauses
 from reassure_spec.findings import (
     FINDINGS,
+    WITHDRAWN,
     Finding,
     UnknownFinding,
     findings_of_clause,
@@ -39,6 +40,40 @@ def test_finding_refers_to_what_exists(finding: Finding) -> None:
     assert set(finding.profiles) <= set(PROFILES)
     assert finding.instance
     assert finding.statement.endswith(".")
+
+
+def test_every_number_is_a_finding_or_withdrawn() -> None:
+    """No number is missing without a reason, and none that was withdrawn is given again."""
+    ids = [*(finding.id for finding in FINDINGS), *(withdrawn.id for withdrawn in WITHDRAWN)]
+    assert len(set(ids)) == len(ids)
+    areas: dict[str, list[int]] = {}
+    for each in ids:
+        area, _, number = each.rpartition("-")
+        areas.setdefault(area, []).append(int(number))
+    for area, numbers in areas.items():
+        assert sorted(numbers) == list(range(1, len(numbers) + 1)), area
+    assert all(withdrawn.reason.endswith(".") for withdrawn in WITHDRAWN)
+
+
+def test_withdrawn_finding_says_why() -> None:
+    """Asking for a finding that was taken back tells the reason."""
+    with pytest.raises(UnknownFinding, match="taken back: Step 3"):
+        get_finding("protocol-8")
+
+
+@EACH
+def test_instance_under_a_reading_says_so(finding: Finding) -> None:
+    """A reading that an instance needs is one of its finding, and set where that is shown."""
+    needed = dict(re.findall(r"([a-z-]+\.[a-z-]+)=([a-z-]+)", finding.instance))
+    values = {reading.name: reading.values for reading in READINGS}
+    for name, value in needed.items():
+        assert value in values[name]
+        assert name in finding.readings
+    kind, _, name = finding.shown_by.partition(" ")
+    if needed and kind == "scenario":
+        path = files("reassure_spec") / "scenarios" / f"{name}.txt"
+        head = path.read_text(encoding="utf-8")
+        assert [each for each in needed.items() if "=".join(each) not in head] == []
 
 
 def find_missing(shown_by: str) -> str:
@@ -73,4 +108,4 @@ def test_findings_are_looked_up_by_id_and_clause() -> None:
     """A finding is found by its id and under each clause it concerns; others are refused."""
     assert get_finding("drop-1") in findings_of_clause("drop.slice.inclusive")
     with pytest.raises(UnknownFinding, match="reassure spec findings"):
-        get_finding("drop-9")
+        get_finding("drop-99")
