@@ -11,15 +11,18 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from reassure_conformance.report import HOLDS, VACUOUS, Document, worst
 from reassure_conformance.run import PROOF_ONLY, Progress, Result, Settings, run
 from reassure_judge.verdicts import HOLDS as CLAUSE_HOLDS
 from reassure_judge.verdicts import ClauseVerdict
+from reassure_spec.readings import get_profile
 
 QUICK: Final[Mapping[str, int]] = {"examples": 60, "steps_min": 500}
 """What `--quick` asks of a run."""
+NO_CHANGES: Final[Mapping[str, str]] = MappingProxyType({})
 SCOPE: Final = "small"
 """What is explored: every state of this scope, under the profile as it stands."""
 
@@ -34,18 +37,33 @@ class Proofs:
     error: BaseException | None = None
     seconds: float = 0.0
 
-    def by_clause(self) -> dict[str, str]:
-        """Return what the proofs say of each clause, the worst word where there are several."""
-        said: dict[str, set[str]] = {}
+    def by_clause(self, profile: str, changes: Mapping[str, str] = NO_CHANGES) -> dict[str, str]:
+        """Return what the proofs that were run under a profile, with changes, say of each clause.
+
+        The worst word where there are several. A refutation that was expected proves nothing: the
+        clause then stands beside the finding that it cures.
+        """
+        said: dict[str, dict[str, list[str]]] = {}
+        given = {**get_profile(profile).as_dict(), **changes}
         for theorem in self.theorems:
-            said.setdefault(theorem["clause"], set()).add(theorem["outcome"])
-        words = {"holds": "proved", "finding": "proved"}
-        order = ("violated", "unknown", "stale", "holds", "finding")
-        return {
-            clause: words.get(worst_word, worst_word)
-            for clause, outcomes in said.items()
-            for worst_word in [next(word for word in order if word in outcomes)]
-        }
+            finding = theorem["outcome"] == "finding"
+            same = profile in theorem["profiles"] and theorem["readings"].items() <= given.items()
+            if same or (finding and theorem["profile"] == profile):
+                words = said.setdefault(theorem["clause"], {})
+                found = theorem["verdict"] if theorem["outcome"] == "holds" else theorem["outcome"]
+                words.setdefault(found, []).append(theorem["finding"])
+        return {clause: _worst_word(words) for clause, words in said.items()}
+
+
+def _worst_word(said: Mapping[str, list[str]]) -> str:
+    """Return the worst of several words; findings by their numbers.
+
+    >>> _worst_word({"finding": ["drop-2", "drop-1"]}), _worst_word({"finding": [], "proved": []})
+    ('refuted without it (drop-1, drop-2)', 'proved')
+    """
+    order = ("violated", "unknown", "stale", "proved", "searched")
+    word = next((each for each in order if each in said), "")
+    return word or f"refuted without it ({', '.join(sorted(set(said['finding'])))})"
 
 
 class ProofThread(threading.Thread):
@@ -98,8 +116,12 @@ class CheckResult:
 
     def unproved(self) -> tuple[str, ...]:
         """Return the required clauses that only a proof can settle and that no theorem states."""
-        proofs = self.proofs.by_clause()
-        return tuple(c.id for c in self._proof_only() if c.id not in proofs)
+        proofs = self._said()
+        return tuple(c.id for c in self._proof_only() if proofs.get(c.id) != "proved")
+
+    def _said(self) -> dict[str, str]:
+        settings = self.run.settings
+        return self.proofs.by_clause(settings.profile, settings.readings)
 
     def _proof_only(self) -> tuple[ClauseVerdict, ...]:
         return tuple(c for c in self.run.clauses if c.id in PROOF_ONLY and c.level == "MUST")
@@ -128,12 +150,15 @@ class CheckResult:
         row = {**clause, "proof": proof}
         if proof == "proved" and clause["id"] in PROOF_ONLY:
             row["verdict"] = CLAUSE_HOLDS
-            row["exercised"] = sum(t["clause"] == clause["id"] for t in self.proofs.theorems)
+            row["exercised"] = sum(
+                t["clause"] == clause["id"] and t["verdict"] == "proved"
+                for t in self.proofs.theorems
+            )
         return row
 
     def as_body(self) -> dict[str, Any]:
         """Return what the report says beyond the common head."""
-        proofs = self.proofs.by_clause()
+        proofs = self._said()
         body = self.run.as_body()
         body["clauses"] = [self._with_proof(c, proofs) for c in body["clauses"]]
         body["not_exercised"] += self.unproved()

@@ -399,13 +399,15 @@ def faults(
 # -- prove and audit
 
 
-def _explain_theorems(names: tuple[str, ...], form: str) -> int:
+def _explain_theorems(
+    names: tuple[str, ...], replication_factor: int, timeout_s: float, form: str
+) -> int:
     """Print the named theorems in words."""
     from reassure_proofs.explain import explain
 
     if not names:
-        raise click.UsageError("--explain needs the name of a theorem; `reassure prove` lists them")
-    told = {name: explain(name) for name in names}
+        raise click.UsageError("--explain needs the name of a theorem; see `reassure prove --list`")
+    told = {name: explain(name, replication_factor, timeout_s) for name in names}
     document = Document("prove", HOLDS, None, {"theorems": len(told)}, body={"explained": told})
     return _emit(document, form, lambda: "\n\n".join(told.values()))
 
@@ -455,6 +457,7 @@ def _ask_again(
 @click.option("--replication-factor", type=click.IntRange(1, 7), default=4, show_default=True)
 @click.option("--timeout", "timeout_s", type=float, default=60.0, show_default=True)
 @click.option("--thorough", is_flag=True, help="Go as far as is bearable; takes minutes.")
+@click.option("--list", "listed", is_flag=True, help="List the theorems; prove nothing.")
 @click.option("--explain", "explained", is_flag=True, help="Say in words what a theorem needs.")
 @click.option("--code", metavar="MODULE:FUNCTION", help="Hold your own rule against the theorems.")
 @click.option(
@@ -471,6 +474,7 @@ def prove(
     replication_factor: int,
     timeout_s: float,
     thorough: bool,
+    listed: bool,
     explained: bool,
     code: str | None,
     profile: str,
@@ -486,10 +490,13 @@ def prove(
     from reassure_proofs.runner import prove_all, to_json
     from reassure_proofs.statement import THOROUGH
 
-    if explained:
-        return _explain_theorems(names, form)
+    if listed:
+        listing, lines = proving.list_document()
+        return _emit(listing, form, lambda: lines)
     factor = THOROUGH if thorough else replication_factor
     timeout_s = max(timeout_s, 600.0) if thorough else timeout_s
+    if explained:
+        return _explain_theorems(names, factor, timeout_s, form)
     if swept or replayed:
         return _sweep_or_replay(names, thorough, timeout_s, form, swept=swept)
     progress, start = _Progress(), time.monotonic()

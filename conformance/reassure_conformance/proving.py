@@ -6,8 +6,9 @@ of it. That has to be what the model's controller makes of it, and has to break 
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any, Final
 
 from kazoo.client import KazooClient
@@ -52,7 +53,9 @@ from reassure_spec.znodes import (
 )
 from reassure_zookeeper.server import Server
 
-COLUMNS: Final = ("theorem", "clause", "bound", "hypotheses", "verdict", "expected", "seconds")
+COLUMNS: Final = ("theorem", "clause", "profile", "bound", "hypotheses", "verdict", "expected")
+WIDTH: Final = 100
+_SHAPES_SHOWN: Final = 4
 TOPIC: Final = "orders"
 SETTLE_S: Final = 10.0
 SAME: Final = "shows the same"
@@ -62,40 +65,116 @@ FACTOR: Final = 2
 
 
 def render_theorems(theorems: Sequence[Mapping[str, Any]], form: str) -> list[str]:
-    """Return one line or row for each theorem, then what is to be said of some.
+    """Return the theorems in groups that share one piece of code, or one table of them all.
 
-    That is the counterexample where one was found, and why a verdict is unknown.
+    A group begins with what its theorems have in common: the code, profile and readings, up to
+    where it was looked at, how long that took, and which shapes no input fits.
     """
+    if form != "pretty":
+        rows = [
+            {**each, "theorem": each["name"], "hypotheses": ", ".join(_names(each["hypotheses"]))}
+            for each in theorems
+        ]
+        cells = [[row[name] for name in COLUMNS] for row in rows]
+        return [
+            display.render_table("Theorems", list(COLUMNS), cells, form),
+            *(f"{each['name']}: {line}" for each in theorems for line in _outcome_of(each)),
+        ]
+    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for each in theorems:
+        told = (each["subject"], each["bound"], *_spell(each), each["expected"], each["tier"])
+        groups.setdefault(told, []).append(each)
+    return [line for group in groups.values() for line in (*_group_lines(group), "")]
+
+
+def _group_lines(group: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    first = group[0]
+    profile, readings = _spell(first)
+    yield from _wrap(f"{first['about']} ({first['subject']}), {profile}", "")
+    yield from _wrap(f"{first['bound']}; {first['seconds']:.1f} s", "  ")
+    if readings:
+        yield from _wrap(f"readings: {readings}", "  ")
+    idle = [each["shape"] for each in first["certificate"] if not each["paths"]]
+    if idle:
+        yield from _wrap(f"no input fits {_spell_shapes(idle, first['certificate'])}", "  ")
+    for each in group:
+        yield from _theorem_lines(each)
+
+
+def _theorem_lines(theorem: Mapping[str, Any]) -> Iterator[str]:
+    verdict = theorem["verdict"]
+    if theorem["outcome"] not in ("holds", "finding"):
+        verdict = f"{verdict} (expected {theorem['expected']})"
+    elif theorem["finding"]:
+        verdict = f"{verdict} (finding {theorem['finding']})"
+    yield f"  {verdict}  {theorem['name']} ({theorem['clause']})"
+    yield from _wrap(theorem["statement"], "    ")
+    for title, items in (("assumes", "hypotheses"), ("to bound the paths", "shape")):
+        if theorem[items]:
+            yield from _wrap(f"{title}: {', '.join(_names(theorem[items]))}", "    ")
+    for line in _outcome_of(theorem):
+        yield from _wrap(line, "    ")
+
+
+def _outcome_of(theorem: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the counterexample where one was found, and why a verdict is not what it should be."""
+    if theorem["counterexample"]:
+        yield theorem["counterexample"]["words"]
+    if theorem["reason"]:
+        yield f"{theorem['verdict']}: {theorem['reason']}"
+
+
+def _spell(theorem: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the profile with what is changed of it, and the readings that were looked at."""
+    profile = f"profile {theorem['profile']}"
+    if theorem["changes"]:
+        profile = f"{profile} with {', '.join(theorem['changes'])}"
+    looked = (f"{name}={value}" for name, value in theorem["readings"].items())
+    return profile, ", ".join(each for each in looked if each not in theorem["changes"])
+
+
+def _spell_shapes(idle: Sequence[Mapping[str, Any]], among: Sequence[Any]) -> str:
+    shown = ["; ".join(_lengths(each)) for each in idle[:_SHAPES_SHOWN]]
+    more = [f"and {len(idle) - len(shown)} more"] if len(idle) > len(shown) else []
+    return f"{len(idle)} of {len(among)} shapes: {', '.join((*map('({})'.format, shown), *more))}"
+
+
+def _lengths(shape: Mapping[str, Any]) -> Iterator[str]:
+    return (f"{name} {size}" for name, size in shape.items() if size is not None)
+
+
+def _wrap(text: str, indent: str) -> list[str]:
+    more = f"{indent}  "
+    return wrap(text, WIDTH, initial_indent=indent, subsequent_indent=more, break_on_hyphens=False)
+
+
+def _names(hypotheses: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [item["name"] for item in hypotheses]
+
+
+def list_document() -> tuple[Document, str]:
+    """Return every theorem there is, and the same as lines: none of them is proved for that."""
+    theorems = get_theorems()
     rows = [
-        {**each, "theorem": each["name"], "hypotheses": ", ".join(_names(each))}
+        {
+            "name": each.name,
+            "clause": each.clause,
+            "profile": each.profile,
+            "changes": list(each.subject.changes),
+            "expected": each.expected,
+            "finding": each.finding,
+            "tier": each.tier,
+            "statement": each.statement,
+        }
         for each in theorems
     ]
-    if form == "pretty":
-        lines = [_line(row) for row in rows]
-    else:
-        cells = [[row[name] for name in COLUMNS] for row in rows]
-        lines = [display.render_table("Theorems", list(COLUMNS), cells, form)]
+    lines = []
     for each in theorems:
-        if each["counterexample"]:
-            lines.append(f"{each['name']}: {each['counterexample']['sentence']}")
-        elif each["reason"]:
-            lines.append(f"{each['name']} is unknown: {each['reason']}")
-    return lines
-
-
-def _names(theorem: Mapping[str, Any]) -> list[str]:
-    return [item["name"] for item in theorem["hypotheses"]]
-
-
-def _line(row: Mapping[str, Any]) -> str:
-    verdict = row["verdict"]
-    if verdict != row["expected"]:
-        verdict = f"{verdict} (expected {row['expected']})"
-    elif row["finding"]:
-        verdict = f"{verdict} (finding {row['finding']})"
-    parts = [f"{verdict}  {row['theorem']} ({row['clause']}): {row['bound']}"]
-    parts += [f"assumes {row['hypotheses']}"] if row["hypotheses"] else []
-    return "; ".join([*parts, f"{row['seconds']:.1f} s"])
+        expected = f"{each.expected} ({each.finding})" if each.finding else each.expected
+        lines.append(f"{each.name}: {expected}, {each.clause}, {each.profile}")
+        lines += _wrap(each.statement, "    ")
+    body = {"theorems": rows}
+    return Document("prove", HOLDS, 0.0, {"theorems": len(rows)}, body=body), "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)

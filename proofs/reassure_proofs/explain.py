@@ -34,16 +34,17 @@ _IN_PAIRS: Final = ("step-keeps-isr-distinct",)
 """Theorems about those that say nothing of single replicas."""
 
 
-def explain(name: str, replication_factor: int = 2, timeout_s: float = 60.0) -> str:
+def explain(name: str, replication_factor: int = 4, timeout_s: float = 60.0) -> str:
     """Return a theorem in words, with the counterexample to each hypothesis that is left out.
 
-    Raises UnknownTheoremError for a name there is not.
+    The theorem is proved up to where the whole set is; smaller lists show what is needed. Raises
+    UnknownTheoremError for a name there is not.
     """
     (theorem,) = get_theorems([name])
-    (result,) = prove_all([name], replication_factor, timeout_s=timeout_s, processes=1)
+    (result,) = prove_all([name], replication_factor, timeout_s=timeout_s)
     found: list[NecessityResult] = []
     if theorem.expected == "proved" and theorem.hypotheses:
-        factor = THOROUGH if name in _ONE_MORE else replication_factor
+        factor = THOROUGH if name in _ONE_MORE else min(replication_factor, _PAGE_FACTOR)
         found = examine_hypotheses([name], factor, timeout_s=timeout_s, processes=1)
     return "\n".join(_explanation(theorem, result, found))
 
@@ -55,7 +56,9 @@ def _explanation(
     yield ""
     facts = {
         "clause": theorem.clause,
-        "profile": theorem.profile,
+        "profile": ", ".join((theorem.profile, *theorem.subject.changes)),
+        "readings": ", ".join(f"{name}={value}" for name, value in result.readings.items()),
+        "method": "search" if theorem.is_search else "proof",
         "about": f"{theorem.subject.words} ({_LAYERS[theorem.layer]})",
         "bound": result.bound,
         "verdict": f"{result.verdict}, expected {theorem.expected}",

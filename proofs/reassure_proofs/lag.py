@@ -25,7 +25,15 @@ from reassure_model.replication_leader import (
     record_fetch,
 )
 from reassure_proofs.formula import Truth, all_of, implies, member, negate
-from reassure_proofs.statement import Hypothesis, Parameter, Shape, Subject, Theorem, Values
+from reassure_proofs.statement import (
+    Hypothesis,
+    Parameter,
+    Shape,
+    Subject,
+    Theorem,
+    Values,
+    make_subject,
+)
 from reassure_spec.readings import Readings, get_profile
 
 _PROFILE: Final = "kafka-4485"
@@ -55,13 +63,13 @@ def fetch_once(values: Values, readings: Readings = _READINGS) -> Follower:
     )
 
 
-FETCH: Final = Subject(
+FETCH: Final = make_subject(
     "fetch",
-    fetch_once,
+    lambda readings: partial(fetch_once, readings=readings),
     "the leader's note of a fetch",
     _fetch_shapes,
+    _PROFILE,
     bounded="any history, any number of fetches",
-    under=lambda readings: partial(fetch_once, readings=readings),
 )
 """One fetch; the leader's history shows only in where it ended at three moments."""
 
@@ -204,13 +212,13 @@ def fetch_twice(values: Values, readings: Readings = _READINGS) -> tuple[Any, An
     )
 
 
-TWO_FETCHES: Final = Subject(
+TWO_FETCHES: Final = make_subject(
     "two-fetches",
-    fetch_twice,
+    lambda readings: partial(fetch_twice, readings=readings),
     "the run of two fetches",
     _run_shapes,
+    _PROFILE,
     bounded=_BOUNDED,
-    under=lambda readings: partial(fetch_twice, readings=readings),
 )
 """The last two fetches of a follower, after which the leader evaluates."""
 

@@ -308,6 +308,7 @@ OFFICE_THEOREMS: Final[tuple[Theorem, ...]] = (
         "In every profile a replica or partition moves exactly where its table says that it may.",
         TABLES,
         _is_empty,
+        expected="searched",
     ),
     _theorem(
         "drop-path-is-legal",
@@ -315,6 +316,7 @@ OFFICE_THEOREMS: Final[tuple[Theorem, ...]] = (
         "A dropped replica that was online comes to exist no more by legal moves.",
         DROPPED,
         _is_empty,
+        expected="searched",
     ),
     _theorem(
         "deletion-moves-by-table",

@@ -45,7 +45,15 @@ from reassure_proofs.formula import (
     negate,
     subset,
 )
-from reassure_proofs.statement import Hypothesis, Parameter, Shape, Subject, Theorem, Values
+from reassure_proofs.statement import (
+    Hypothesis,
+    Parameter,
+    Shape,
+    Subject,
+    Theorem,
+    Values,
+    make_subject,
+)
 from reassure_spec.readings import Readings, get_profile
 from reassure_spec.znodes import NO_LEADER
 
@@ -544,58 +552,58 @@ def _completed(values: Values, after: Any) -> Truth:
 
 # Theorems ---------------------------------------------------------------------------------------
 
-STEP: Final = Subject(
+STEP: Final = make_subject(
     "step",
-    take,
+    lambda readings: partial(take, readings=readings),
     "the rules on one step",
     _step_shapes,
+    _PROFILE,
     bounded=_CUT_FROM_THREE,
     hashable=True,
-    under=lambda readings: partial(take, readings=readings),
 )
 """One step of any kind: a write that the rules judge, or a failover."""
-OWED: Final = Subject(
+OWED: Final = make_subject(
     "owed",
-    take_owed,
+    lambda readings: partial(take_owed, readings=readings),
     "the rules on what is owed",
     _owed_shapes,
+    _PROFILE,
     bounded=_CUT,
     hashable=True,
     weight=2,
-    under=lambda readings: partial(take_owed, readings=readings),
 )
 """The next write that the controller owes, put to the rules."""
-PLAN: Final = Subject(
+PLAN: Final = make_subject(
     "plan",
-    carry_out,
+    lambda readings: partial(carry_out, readings=readings),
     "the controller's plan",
     _plan_shapes,
+    _PROFILE,
     bounded=_CUT,
     hashable=True,
     weight=4,
-    under=lambda readings: partial(carry_out, readings=readings),
 )
 """All that the controller owes, carried out."""
-RESUMED: Final = Subject(
+RESUMED: Final = make_subject(
     "resumed",
-    crash_and_resume,
+    lambda readings: partial(crash_and_resume, readings=readings),
     "the plan cut and resumed",
     _cut_shapes,
+    _PROFILE,
     bounded=_CUT,
     hashable=True,
     weight=10,
-    under=lambda readings: partial(crash_and_resume, readings=readings),
 )
 """The plan cut at each point and resumed by another controller."""
-CAUGHT_UP: Final = Subject(
+CAUGHT_UP: Final = make_subject(
     "caught-up",
-    catch_up,
+    lambda readings: partial(catch_up, readings=readings),
     "the plan before and after the target caught up",
     _in_flight_shapes,
+    _PROFILE,
     bounded=_CUT_FROM_THREE,
     hashable=True,
     weight=3,
-    under=lambda readings: partial(catch_up, readings=readings),
 )
 """What becomes of a reassignment once its whole target is in sync."""
 INITIAL: Final = Subject(

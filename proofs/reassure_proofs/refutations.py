@@ -55,17 +55,27 @@ from reassure_proofs.statement import (
     Telling,
     Theorem,
     Values,
+    make_subject,
     spell_replicas,
 )
-from reassure_spec.readings import Readings, get_profile, override_readings
+from reassure_spec.readings import Readings
 
 _ID: Final = Parameter(floor=1)
 _SET: Final = Parameter(kind="set")
-_KIP_236: Final = get_profile("kip-236")
 
 
-def _read(name: str, value: str, profile: str = "kip-236") -> Readings:
-    return override_readings(get_profile(profile), {name: value})
+def _subject(
+    name: str,
+    function: Callable[..., Any],
+    words: str,
+    shapes: Callable[[int], Iterator[Shape]],
+    profile: str = "kip-236",
+    **more: Any,
+) -> Subject:
+    """Return a subject whose function takes values and readings."""
+    return make_subject(
+        name, lambda readings: partial(function, readings=readings), words, shapes, profile, **more
+    )
 
 
 def _ids(length: int) -> Parameter:
@@ -171,14 +181,13 @@ def _world(values: Values, **more: Any) -> tuple[str, ...]:
     )
 
 
-def restart(values: Values) -> Any:
+def restart(values: Values, readings: Readings) -> Any:
     """Return the partition after a failover that evaluates the drop rule again."""
-    readings = _read("drop.reevaluated-on-failover", "yes")
     found = apply_failover(_partition(values), readings)
     return compute_plan(found, _around(values), readings)[1]
 
 
-RESTARTED: Final = Subject(
+RESTARTED: Final = _subject(
     "restarted",
     restart,
     "a failover that counts as a change",
@@ -193,6 +202,7 @@ RESTARTED: Final = Subject(
     tell=lambda v: Telling(
         (*_world(v), "fail-over", "controller", "show"), ("drop.reevaluated-on-failover=yes",)
     ),
+    changes=("drop.reevaluated-on-failover=yes",),
 )
 
 
@@ -203,20 +213,20 @@ def _finished_copies_kept(values: Values, after: Any) -> Truth:
     )
 
 
-def catch_up_and_complete(values: Values) -> Any:
+def catch_up_and_complete(values: Values, readings: Readings) -> Any:
     """Return the partition after the whole target has caught up and the controller rests."""
     around = _around(values)
-    partition = compute_plan(_partition(values), around, _KIP_236)[1]
+    partition = compute_plan(_partition(values), around, readings)[1]
     flight, state = partition.reassignment, partition.state
     for replica in flight.target if flight is not None else ():
         assert state is not None
         if replica not in state.isr:
             joined = replace(state, isr=(*state.isr, replica))
-            outcome = accept_write(partition, ChangeIsr(joined, state.leader), around, _KIP_236)
+            outcome = accept_write(partition, ChangeIsr(joined, state.leader), around, readings)
             assert isinstance(outcome, Accepted)
             partition = outcome.state
             state = partition.state
-    return compute_plan(partition, around, _KIP_236)[1]
+    return compute_plan(partition, around, readings)[1]
 
 
 def _tell_completion(values: Values) -> Telling:
@@ -225,7 +235,7 @@ def _tell_completion(values: Values) -> Telling:
     return Telling((*_world(values), *joins, "controller", "show"))
 
 
-COMPLETED: Final = Subject(
+COMPLETED: Final = _subject(
     "completed",
     catch_up_and_complete,
     "the completion of the reassignment",
@@ -246,9 +256,9 @@ def take_two_requests(values: Values, readings: Readings) -> Any:
 
 
 _TWO: Final = ("assigned", "isr", "requested", "requested_next")
-TOP_ANEW: Final = Subject(
+TOP_ANEW: Final = _subject(
     "top-anew",
-    partial(take_two_requests, readings=_read("top.recorded", "each-change")),
+    take_two_requests,
     "a change that takes top anew",
     partial(_shapes, lists=((1, 1, 1, 1),), names=_TWO),
     bounded="one replica in each list",
@@ -263,6 +273,7 @@ TOP_ANEW: Final = Subject(
         ),
         ("top.recorded=each-change",),
     ),
+    changes=("top.recorded=each-change",),
 )
 
 
@@ -270,11 +281,11 @@ def _assigned_bounded(values: Values, after: Any) -> Truth:
     return len(after.assigned) <= len(values["assigned"]) + len(values["requested_next"])
 
 
-def take_in_either_order(values: Values) -> tuple[Any, Any]:
+def take_in_either_order(values: Values, readings: Readings) -> tuple[Any, Any]:
     """Return what is in flight after two requests, in their order and in the opposite one."""
     partition, around = _partition(values), _around(values)
     turned = replace(partition, requests=partition.requests[::-1])
-    plans = (compute_plan(each, around, _KIP_236)[1] for each in (partition, turned))
+    plans = (compute_plan(each, around, readings)[1] for each in (partition, turned))
     first, second = (after.reassignment for after in plans)
     return (
         None if first is None else first.target,
@@ -282,7 +293,7 @@ def take_in_either_order(values: Values) -> tuple[Any, Any]:
     )
 
 
-EITHER_ORDER: Final = Subject(
+EITHER_ORDER: Final = _subject(
     "either-order",
     take_in_either_order,
     "two requests in either order",
@@ -292,17 +303,17 @@ EITHER_ORDER: Final = Subject(
 )
 
 
-def cut_after_record(values: Values) -> tuple[Any, Any]:
+def cut_after_record(values: Values, readings: Readings) -> tuple[Any, Any]:
     """Return the partition after a change, and after one with a failover behind its record."""
     partition, around = _partition(values), _around(values)
-    plan, final = compute_plan(partition, around, _KIP_236)
-    recorded = accept_write(partition, plan[0].write, around, _KIP_236)
+    plan, final = compute_plan(partition, around, readings)
+    recorded = accept_write(partition, plan[0].write, around, readings)
     assert isinstance(recorded, Accepted)
-    found = apply_failover(recorded.state, _KIP_236)
-    return final, compute_plan(found, around, _KIP_236)[1]
+    found = apply_failover(recorded.state, readings)
+    return final, compute_plan(found, around, readings)[1]
 
 
-CUT: Final = Subject(
+CUT: Final = _subject(
     "cut-after-record",
     cut_after_record,
     "a change, and the same with a failover behind its record,",
@@ -331,11 +342,11 @@ def _nothing_more_assigned(_: Values, after: Any) -> Truth:
     return subset(after[1].assigned, after[0].assigned)
 
 
-def record_after_effects(values: Values) -> Any:
+def record_after_effects(values: Values, readings: Readings) -> Any:
     """Return the top that is recorded where the target joined the assignment first."""
     added = tuple(r for r in values["requested"] if r not in values["assigned"])
     begun = replace(_partition(values), assigned=values["assigned"] + added)
-    owed = next_write(apply_failover(begun, _KIP_236), _around(values), _KIP_236)
+    owed = next_write(apply_failover(begun, readings), _around(values), readings)
     assert owed is not None
     return getattr(owed.write, "reassignment", None)
 
@@ -353,7 +364,7 @@ def _tell_effects_first(values: Values) -> Telling:
     )
 
 
-EFFECTS_FIRST: Final = Subject(
+EFFECTS_FIRST: Final = _subject(
     "effects-first",
     record_after_effects,
     "the record that is made after a crash",
@@ -364,16 +375,16 @@ EFFECTS_FIRST: Final = Subject(
 )
 
 
-def ask_again(values: Values) -> Any:
-    """Return what a request for the target in flight comes to, where that counts as a change."""
-    readings = _read("request.same-target", "restart")
+def ask_again(values: Values, readings: Readings) -> Any:
+    """Return whether a request for the target in flight is a change."""
     partition = replace(_partition(values), requests=(Request(0, values["target"]),))
-    return type(decide_request(partition.requests[0], partition, _around(values), readings))
+    decision = decide_request(partition.requests[0], partition, _around(values), readings)
+    return isinstance(decision, Change)
 
 
-ASKED_AGAIN: Final = Subject(
+ASKED_AGAIN: Final = _subject(
     "asked-again",
-    lambda v: ask_again(v) is Change,
+    ask_again,
     "whether a request for the target in flight is a change",
     partial(_shapes, lists=((1, 1, 1), (2, 1, 1)), names=_IN_FLIGHT, numbers=("top",)),
     bounded="up to 2 replicas assigned",
@@ -382,17 +393,18 @@ ASKED_AGAIN: Final = Subject(
         (*_world(v), f"submit target={spell_replicas(v['target'])}", "decide"),
         ("request.same-target=restart",),
     ),
+    changes=("request.same-target=restart",),
 )
 
 
-def take_up_request_at_failover(values: Values) -> Any:
+def take_up_request_at_failover(values: Values, readings: Readings) -> Any:
     """Return the target in flight once a new controller has dealt with a request it found."""
-    found = apply_failover(_partition(values), _KIP_236)
-    flight = compute_plan(found, _around(values), _KIP_236)[1].reassignment
+    found = apply_failover(_partition(values), readings)
+    flight = compute_plan(found, _around(values), readings)[1].reassignment
     return None if flight is None else (flight.target, flight.top)
 
 
-FOUND_REQUEST: Final = Subject(
+FOUND_REQUEST: Final = _subject(
     "found-request",
     take_up_request_at_failover,
     "a request that a new controller finds",
@@ -416,9 +428,8 @@ FOUND_REQUEST: Final = Subject(
 )
 
 
-def decide_for_two(values: Values) -> tuple[Any, Any]:
+def decide_for_two(values: Values, readings: Readings) -> tuple[Any, Any]:
     """Return what a request comes to for two partitions, one unknown: one by one, and whole."""
-    readings = _read("request.conflict", "whole-request")
     request, around = Request(0, values["requested"]), _around(values)
     known = replace(_partition(values), requests=(request,))
     unknown = Partition(requests=(request,))
@@ -429,7 +440,7 @@ def decide_for_two(values: Values) -> tuple[Any, Any]:
     )
 
 
-WHOLE: Final = Subject(
+WHOLE: Final = _subject(
     "whole-request",
     decide_for_two,
     "a request for two partitions, one of them unknown: whether each refuses it",
@@ -445,17 +456,18 @@ WHOLE: Final = Subject(
         ),
         ("request.conflict=whole-request",),
     ),
+    changes=("request.conflict=whole-request",),
 )
 
 
-def take_growth(values: Values) -> Any:
+def take_growth(values: Values, readings: Readings) -> Any:
     """Return whether the controller takes a request for more replicas than are assigned."""
     partition = _partition(values)
-    decision = decide_request(partition.requests[0], partition, _around(values), _KIP_236)
+    decision = decide_request(partition.requests[0], partition, _around(values), readings)
     return isinstance(decision, New)
 
 
-GROWTH: Final = Subject(
+GROWTH: Final = _subject(
     "growth",
     take_growth,
     "whether a request for more replicas is taken",
@@ -478,17 +490,17 @@ ENOUGH_ASKED: Final = Hypothesis(
 )
 
 
-def join_while_completing(values: Values) -> Any:
+def join_while_completing(values: Values, readings: Readings) -> Any:
     """Return whether the rules let a replica join that a completion has cut."""
     partition = replace(_partition(values), completing=True)
     state = partition.state
     assert state is not None
     joined = replace(state, isr=(*state.isr, values["replica"]))
-    outcome = accept_write(partition, ChangeIsr(joined, state.leader), _around(values), _KIP_236)
+    outcome = accept_write(partition, ChangeIsr(joined, state.leader), _around(values), readings)
     return isinstance(outcome, Accepted)
 
 
-JOINED: Final = Subject(
+JOINED: Final = _subject(
     "joined-while-completing",
     join_while_completing,
     "whether a replica that was cut can join again",
@@ -533,12 +545,12 @@ def tell_drop(values: Values, *readings: str) -> Telling:
     return Telling(("world tables", drop), readings)
 
 
-def _drop(values: Values, others: Any = None) -> Any:
+def _drop(values: Values, readings: Readings, others: Any = None) -> Any:
     arguments = (values["assigned"], values["leader"], values["isr"], values["top"])
-    return compute_drop(*arguments, values.get("target", ()), _KIP_236, others)
+    return compute_drop(*arguments, values.get("target", ()), readings, others)
 
 
-CANCELLED: Final = Subject(
+CANCELLED: Final = _subject(
     "cancelled",
     _drop,
     "the drop rule",
@@ -559,12 +571,12 @@ def _only_originals_left(values: Values, drop: Any) -> Truth:
     )
 
 
-def drop_by_lag_and_not(values: Values) -> tuple[Any, Any]:
+def drop_by_lag_and_not(values: Values, readings: Readings) -> tuple[Any, Any]:
     """Return what is dropped with the replicas out of sync in assigned order, and by lag."""
     assigned, isr = values["assigned"], values["isr"]
     lags = [(r, lag) for r, lag in zip(assigned, values["lags_ms"], strict=True) if r not in isr]
     by_lag = tuple(replica for replica, _ in sorted(lags, key=lambda pair: pair[1]))
-    return _drop(values), _drop(values, by_lag)
+    return _drop(values, readings), _drop(values, readings, by_lag)
 
 
 def _tell_by_lag(values: Values) -> Telling:
@@ -574,7 +586,7 @@ def _tell_by_lag(values: Values) -> Telling:
     return Telling((world, drop, f"{drop} others={spell_replicas(others)}"), ("drop.order=by-lag",))
 
 
-BY_LAG: Final = Subject(
+BY_LAG: Final = _subject(
     "drop-by-lag",
     drop_by_lag_and_not,
     "the drop rule, unordered and by lag,",
@@ -597,7 +609,7 @@ def _by_lag_keeps_wanted(values: Values, drops: Any) -> Truth:
     return implies(by_lag, unordered)
 
 
-CHANGED: Final = Subject(
+CHANGED: Final = _subject(
     "changed-in-between",
     _drop,
     "the drop rule",
@@ -658,21 +670,25 @@ def _tell_listener(values: Values, *readings: str) -> Telling:
     )
 
 
-LITERAL: Final = Subject(
+LITERAL: Final = _subject(
     "listener-literal",
-    partial(_refusal, readings=_read("move.refuses-partition", "existing", "kafka-42")),
+    _refusal,
     "whether the listener takes the target",
     _listener_shapes,
     hashable=True,
     tell=lambda v: _tell_listener(v, "move.refuses-partition=existing"),
+    profile="kafka-42",
+    changes=("move.refuses-partition=existing",),
 )
-AS_SET: Final = Subject(
+AS_SET: Final = _subject(
     "listener-as-set",
-    partial(_refusal, readings=_read("move.same-replicas", "as-set", "kafka-42")),
+    _refusal,
     "whether the listener takes the target",
     _listener_shapes,
     hashable=True,
     tell=lambda v: _tell_listener(v, "move.same-replicas=as-set"),
+    profile="kafka-42",
+    changes=("move.same-replicas=as-set",),
 )
 GOOD_TARGET: Final = Hypothesis(
     "good-target",
@@ -724,7 +740,7 @@ def _same_list(values: Values, original: Any) -> Truth:
 # A leader and its follower ----------------------------------------------------------------------
 
 
-def fetch_in_step(values: Values) -> Any:
+def fetch_in_step(values: Values, readings: Readings) -> Any:
     """Return how often a follower has to enter the pseudo-ISR, with a record every millisecond.
 
     It fetches at the given times and gets all there is; the leader evaluates before each fetch
@@ -735,16 +751,13 @@ def fetch_in_step(values: Values) -> Any:
     for at_ms in values["fetches_ms"]:
         for fetched in (False, True):
             if fetched:
-                follower = record_fetch(follower, offset, at_ms, at_ms, _LAG, "lag")
+                follower = record_fetch(follower, offset, at_ms, at_ms, readings, "lag")
                 offset = at_ms
             leader = evaluate(Leader((1, 2), at_ms, (follower,)), at_ms, limit)
             found = 2 in leader.pseudo_isr
             entries += int(found and not inside_now)
             inside_now = found
     return entries
-
-
-_LAG: Final = get_profile("kafka-4485")
 
 
 def _tell_flapping(values: Values) -> Telling:
@@ -757,13 +770,14 @@ def _tell_flapping(values: Values) -> Telling:
     return Telling(tuple(commands))
 
 
-FLAPPING: Final = Subject(
+FLAPPING: Final = _subject(
     "flapping",
     fetch_in_step,
     "the number of times that the follower enters the pseudo-ISR",
     lambda _: iter([{"fetches_ms": Parameter(n), "lag_ms_max": Parameter()} for n in (2, 3)]),
     bounded="up to 3 fetches",
     tell=_tell_flapping,
+    profile="kafka-4485",
 )
 WITHIN_LIMIT: Final = Hypothesis(
     "within-limit",
@@ -789,9 +803,8 @@ HISTORY: Final = Hypothesis(
 )
 
 
-def read_end_first(values: Values) -> tuple[Any, Any]:
+def read_end_first(values: Values, readings: Readings) -> tuple[Any, Any]:
     """Return the end that a leader notes when it reads that first, and its end at that time."""
-    readings = _read("lag.clock-read", "after-end", "kafka-4485")
     history = _history(values)
     at_ms, end = read_clock_and_end(history, values["first_ms"], values["second_ms"], readings)
     return end, end_at(history, at_ms)
@@ -803,7 +816,7 @@ def _history_shapes(longest: int, numbers: tuple[str, ...]) -> Iterator[Shape]:
         yield {**history, **{name: Parameter() for name in numbers}}
 
 
-READ: Final = Subject(
+READ: Final = _subject(
     "read-end-first",
     read_end_first,
     "the noted end and the leader's end at the noted time",
@@ -819,6 +832,8 @@ READ: Final = Subject(
         ),
         ("lag.clock-read=after-end",),
     ),
+    profile="kafka-4485",
+    changes=("lag.clock-read=after-end",),
 )
 READ_IN_ORDER: Final = Hypothesis(
     "read-in-order",
@@ -874,13 +889,13 @@ NOT_AHEAD: Final = Hypothesis(
 _NEW_LEADER: Final = "world replication replicas=1,2 isr=1"
 
 
-def start_and_evaluate(values: Values) -> Any:
+def start_and_evaluate(values: Values, readings: Readings) -> Any:
     """Return the pseudo-ISR that a new leader concludes at once, one replica being in sync."""
-    leader = start_leader((1, 2), values["leader_end"], values["now_ms"], (1,), _LAG)
+    leader = start_leader((1, 2), values["leader_end"], values["now_ms"], (1,), readings)
     return evaluate(leader, values["now_ms"], values["lag_ms_max"]).pseudo_isr
 
 
-STARTED: Final = Subject(
+STARTED: Final = _subject(
     "first-evaluation",
     start_and_evaluate,
     "the pseudo-ISR of a new leader",
@@ -894,6 +909,7 @@ STARTED: Final = Subject(
             "evaluate",
         )
     ),
+    profile="kafka-4485",
 )
 BEHIND: Final = Hypothesis(
     "behind",
@@ -902,18 +918,18 @@ BEHIND: Final = Hypothesis(
 )
 
 
-def fetch_from_further_back(values: Values) -> tuple[Any, Any, Any]:
+def fetch_from_further_back(values: Values, readings: Readings) -> tuple[Any, Any, Any]:
     """Return ISR, mark and known offset where a follower fetches from before where it was."""
     caught_up = Follower(values["offset"], values["now_ms"], values["offset"], values["now_ms"])
     leader = Leader((1, 2), values["leader_end"], (caught_up,))
     leader = evaluate(leader, values["now_ms"], 0)
     follower = record_fetch(
-        caught_up, values["new_offset"], values["leader_end"], values["now_ms"], _LAG, "lag"
+        caught_up, values["new_offset"], values["leader_end"], values["now_ms"], readings, "lag"
     )
     return leader.isr, leader.high_watermark, follower.offset
 
 
-BACK: Final = Subject(
+BACK: Final = _subject(
     "fetch-from-further-back",
     fetch_from_further_back,
     "in-sync set, high watermark and known offset before the next evaluation",
@@ -933,6 +949,7 @@ BACK: Final = Subject(
             "show",
         )
     ),
+    profile="kafka-4485",
 )
 OFFSETS: Final = Hypothesis(
     "offsets",
@@ -990,16 +1007,15 @@ def _lagging_is_out(values: Values, result: Any) -> Truth:
     return implies(values["lag_ms_max"] < lag, negate(member(2, isr)))
 
 
-def fetch_when_idle(values: Values) -> Any:
+def fetch_when_idle(values: Values, readings: Readings) -> Any:
     """Return the lag that the older of the two texts assumes of a caught-up follower."""
-    readings = _read("lag.credit", "last-fetch", "kafka-4485")
     follower = Follower(0, NEVER_MS, 0, 0)
     for at_ms in values["fetches_ms"]:
         follower = record_fetch(follower, 0, 0, at_ms, readings, "lag")
     return estimate_lag(follower, values["fetches_ms"][-1])
 
 
-IDLE: Final = Subject(
+IDLE: Final = _subject(
     "older-item",
     fetch_when_idle,
     "the lag assumed of an idle, caught-up follower at its fetch",
@@ -1014,6 +1030,8 @@ IDLE: Final = Subject(
         ),
         ("lag.credit=last-fetch",),
     ),
+    profile="kafka-4485",
+    changes=("lag.credit=last-fetch",),
 )
 IN_TIME: Final = Hypothesis(
     "in-time",

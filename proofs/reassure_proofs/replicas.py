@@ -24,18 +24,27 @@ from reassure_model.outcome import Accepted
 from reassure_model.replication import LEADER_ALONE, Verb, count_common, make_replication
 from reassure_proofs.formula import Truth, all_of, any_of, choose, implies, negate
 from reassure_proofs.logs import is_prefix, load, look_at, make_log
-from reassure_proofs.statement import Hypothesis, Parameter, Shape, Subject, Theorem, Values
-from reassure_spec.readings import Readings, get_profile, override_readings
+from reassure_proofs.statement import (
+    Hypothesis,
+    Parameter,
+    Shape,
+    Subject,
+    Theorem,
+    Values,
+    choose_readings,
+    make_subject,
+)
+from reassure_spec.readings import Readings
 
 _PROFILE: Final = "kafka-4485"
-AMENDMENTS: Final = {
-    "hw.over-stored-isr": "yes",
-    "hw.served-from": "end-at-election",
-    "isr.entry": "end-at-election",
-    "follower.truncation": "common-prefix",
-}
+AMENDMENTS: Final = (
+    "hw.over-stored-isr=yes",
+    "hw.served-from=end-at-election",
+    "isr.entry=end-at-election",
+    "follower.truncation=common-prefix",
+)
 """The four amendments under which clean elections keep what they should."""
-_AMENDED: Final = override_readings(get_profile(_PROFILE), AMENDMENTS)
+_AMENDED: Final = choose_readings(_PROFILE, AMENDMENTS)
 _BOUNDED: Final = "2 to {} brokers; logs of any length"
 _NATURAL: Final = Parameter(kind="natural")
 
@@ -421,11 +430,19 @@ def _is_first_difference(values: Values, shared: Any) -> Truth:
 # Theorems ---------------------------------------------------------------------------------------
 
 
-def _subject(name: str, readings: Readings, words: str) -> Subject:
-    return Subject(name, partial(take, readings=readings), words, _step_shapes, bounded=_BOUNDED)
+def _subject(name: str, changes: tuple[str, ...], words: str) -> Subject:
+    return make_subject(
+        name,
+        lambda readings: partial(take, readings=readings),
+        words,
+        _step_shapes,
+        _PROFILE,
+        changes,
+        bounded=_BOUNDED,
+    )
 
 
-STEP: Final = _subject("replication-step", _AMENDED, "the step with the four amendments")
+STEP: Final = _subject("replication-step", AMENDMENTS, "the step with the four amendments")
 """One action of any kind."""
 START: Final = Subject(
     "replication-start",
@@ -479,13 +496,15 @@ def _theorem(
 
 def _without(reading: str, value: str, clause: str, finding: str) -> Theorem:
     """Return the induction with one amendment missing, which has to fail."""
-    readings = override_readings(_AMENDED, {reading: value})
+    rest = tuple(each for each in AMENDMENTS if not each.startswith(f"{reading}="))
     name = f"{reading.replace('.', '-')}-{value}"
     return _theorem(
         f"replication-without-{name}",
         clause,
         f"A step leads out of the invariant by no way where only {reading} is {value}.",
-        _subject(f"replication-{name}", readings, f"the step with {reading} {value}"),
+        _subject(
+            f"replication-{name}", (*rest, f"{reading}={value}"), f"the step with {reading} {value}"
+        ),
         _keeps_invariant,
         expected="refuted",
         finding=finding,

@@ -1,8 +1,10 @@
 """Proves the theorems, in worker processes where that pays, and reports.
 
-Verdicts on a theorem: `proved`, `refuted`, `unknown`. What they mean depends on what is expected:
-a refutation that is expected is a *finding* about a document; one that is not is a violation; an
-expected refutation that does not come is stale, because what the register says is no longer so.
+Verdicts on a theorem: `proved`, `searched` (gone through case by case, nothing found), `refuted`,
+`unknown`. What they mean depends on what is expected: a refutation that is expected is a *finding*
+about a document; one that is not is a violation; an expected refutation that does not come is
+stale, because what the register says is no longer so. Only a value refutes: where the code raises
+on the counterexample it is broken, whatever was expected.
 """
 
 import os
@@ -12,10 +14,18 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, Final
 
-from reassure_proofs.statement import Hypothesis, Theorem, describe, summarise_verdict
+from reassure_proofs.statement import (
+    Hypothesis,
+    Theorem,
+    choose_readings,
+    describe,
+    summarise_verdict,
+)
 from reassure_proofs.tasks import Task, group_theorems, run_task
 from reassure_proofs.theorems import get_theorems
 from reassure_proofs.worker import Worker, WorkerSilentError
+from reassure_spec.clauses import load_clauses
+from reassure_spec.readings import PROFILES, get_profile
 
 Progress = Callable[[int, int], None]
 """Called with (tasks done, tasks in all) whenever a task ends."""
@@ -33,7 +43,7 @@ class TheoremResult:
 
     theorem: Theorem
     verdict: str
-    """`proved`, `refuted` or `unknown`."""
+    """`proved`, `searched`, `refuted` or `unknown`."""
     bound: str
     """Up to where it was looked at, in words."""
     seconds: float
@@ -47,16 +57,45 @@ class TheoremResult:
     certificate: tuple[Mapping[str, Any], ...] = ()
     """For each shape: its lengths, paths, witnesses replayed, and the answer on the gap."""
     reason: str = ""
-    """Why the verdict is unknown."""
+    """Why the verdict is unknown, or what the code raised on the counterexample."""
+    raised: bool = False
+    """Whether the code raises on the counterexample."""
+    read: tuple[str, ...] = ()
+    """The readings that the code looked at, by dotted name."""
 
     @property
     def outcome(self) -> str:
         """Return `holds`, `finding`, `violated`, `stale` or `unknown`."""
         if self.verdict == "unknown":
             return "unknown"
-        if self.verdict == self.theorem.expected:
-            return "holds" if self.verdict == "proved" else "finding"
-        return "violated" if self.verdict == "refuted" else "stale"
+        if self.verdict == "refuted":
+            expected = self.theorem.expected == "refuted" and not self.raised
+            return "finding" if expected else "violated"
+        return "holds" if self.verdict == self.theorem.expected else "stale"
+
+    @property
+    def readings(self) -> dict[str, str]:
+        """Return the readings that the code looked at, with the values that it was given."""
+        subject = self.theorem.subject
+        given = choose_readings(self.theorem.profile, subject.changes).as_dict()
+        changed = {change.split("=", 1)[0] for change in subject.changes}
+        return {name: given[name] for name in given if name in self.read or name in changed}
+
+    @property
+    def profiles(self) -> tuple[str, ...]:
+        """Return every profile under which this was looked at.
+
+        That is the theorem's own, if it changes none of its readings, and each other that has the
+        clause and gives the code the same values; only code that is watched can show that.
+        """
+        subject, own, readings = self.theorem.subject, self.theorem.profile, self.readings.items()
+        unwatched = bool(subject.profile) and subject.under is None
+        homes = () if unwatched else load_clauses()[self.theorem.clause].profiles
+        return tuple(
+            name
+            for name in PROFILES
+            if (name == own or name in homes) and readings <= get_profile(name).as_dict().items()
+        )
 
     def to_json(self) -> Record:
         """Return the result as plain JSON values."""
@@ -65,8 +104,14 @@ class TheoremResult:
             "name": theorem.name,
             "clause": theorem.clause,
             "statement": theorem.statement,
+            "about": theorem.subject.words,
+            "subject": theorem.subject.name,
             "profile": theorem.profile,
+            "profiles": list(self.profiles),
+            "readings": self.readings,
+            "changes": list(theorem.subject.changes),
             "layer": theorem.layer,
+            "method": "search" if theorem.is_search else "proof",
             "bound": self.bound,
             "hypotheses": _named(theorem.hypotheses),
             "shape": _named(theorem.shape),
@@ -229,6 +274,9 @@ def summarise_records(
     places = [record["place"] for record in ordered if _is_certified(record)]
     certified = places == list(range(len(theorem.shapes(replication_factor))))
     verdict, reason = summarise_verdict(counterexample is not None, reason, paths, certified)
+    raised = next((item["raised"][theorem.name] for item in ordered if _raised(item, theorem)), "")
+    if verdict == "proved" and theorem.is_search:
+        verdict = "searched"
     return TheoremResult(
         theorem=theorem,
         verdict=verdict,
@@ -238,8 +286,14 @@ def summarise_records(
         queries=sum(item.get("queries", 0) for item in ordered),
         counterexample=None if counterexample is None else _in_words(theorem, counterexample),
         certificate=certificates,
-        reason=reason,
+        reason=f"the code raises {raised}; only a value refutes" if raised else reason,
+        raised=bool(raised),
+        read=tuple(sorted({name for item in ordered for name in item.get("read", ())})),
     )
+
+
+def _raised(record: Record, theorem: Theorem) -> bool:
+    return bool(record.get("raised", {}).get(theorem.name))
 
 
 def _in_words(theorem: Theorem, counterexample: Record) -> Record:
@@ -280,13 +334,14 @@ def summarise_outcomes(results: Sequence[TheoremResult]) -> str:
 def to_json(results: Sequence[TheoremResult]) -> Record:
     """Return the body of the report: `verdict`, `counts` and `theorems`.
 
-    In the counts, `proved`, `refuted` and `unknown` add up to `theorems`; `findings` are the
-    refutations that were expected.
+    In the counts, `proved`, `searched`, `refuted` and `unknown` add up to `theorems`; `findings`
+    are the refutations that were expected.
     """
     verdicts = [result.verdict for result in results]
     counts = {
         "theorems": len(results),
         "proved": verdicts.count("proved"),
+        "searched": verdicts.count("searched"),
         "refuted": verdicts.count("refuted"),
         "unknown": verdicts.count("unknown"),
         "findings": sum(result.outcome == "finding" for result in results),

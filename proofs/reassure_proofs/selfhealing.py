@@ -41,18 +41,27 @@ from reassure_proofs.formula import (
     member,
     negate,
 )
-from reassure_proofs.statement import Hypothesis, Parameter, Shape, Subject, Theorem, Values
-from reassure_spec.readings import Readings, get_profile, override_readings
+from reassure_proofs.statement import (
+    Hypothesis,
+    Parameter,
+    Shape,
+    Subject,
+    Theorem,
+    Values,
+    choose_readings,
+    make_subject,
+)
+from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey
 
 _PROFILE: Final = "kip-46"
-AMENDMENTS: Final = {
-    "heal.stale-task": "skip",
-    "heal.regenerate": "from-plan",
-    "heal.replaces": "all-due",
-}
+AMENDMENTS: Final = (
+    "heal.stale-task=skip",
+    "heal.regenerate=from-plan",
+    "heal.replaces=all-due",
+)
 """The readings that the theorems need."""
-_AMENDED: Final = override_readings(get_profile(_PROFILE), AMENDMENTS)
+_AMENDED: Final = choose_readings(_PROFILE, AMENDMENTS)
 _KEYS: Final[tuple[PartitionKey, ...]] = (("t", 0), ("t", 1))
 _SET: Final = Parameter(kind="set")
 _TRUTH: Final = Parameter(kind="truth")
@@ -328,11 +337,13 @@ def _are_alike(first: Any, second: Any) -> Truth:
 
 # Theorems ---------------------------------------------------------------------------------------
 
-QUEUE: Final = Subject(
+QUEUE: Final = make_subject(
     "heal-queue",
-    look_at_queue,
+    lambda readings: partial(look_at_queue, readings=readings),
     "the controller's look at the first task",
     _queue_shapes,
+    _PROFILE,
+    AMENDMENTS,
     bounded="one partition, lists of 1 to {} replicas, up to two tasks",
     hashable=True,
 )
@@ -346,42 +357,46 @@ CHOICE: Final = Subject(
     hashable=True,
 )
 """Who takes over from a broker that failed."""
-GENERATED: Final = Subject(
+GENERATED: Final = make_subject(
     "heal-generated",
-    generate,
+    lambda readings: partial(generate, readings=readings),
     "the task for a failed broker",
     _generate_shapes,
+    _PROFILE,
+    AMENDMENTS,
     bounded="one partition of 1 to {} replicas, up to two live brokers and two that failed",
     hashable=True,
 )
 """The task that is made for a broker that failed."""
-FAILOVER: Final = Subject(
+FAILOVER: Final = make_subject(
     "heal-failover",
-    heal_and_fail_over,
+    lambda readings: partial(heal_and_fail_over, readings=readings),
     "the run with a failover after each effect",
     _failover_shapes,
+    _PROFILE,
+    AMENDMENTS,
     bounded="one broker that fails, up to two others, partitions of 1 to {} replicas and of one, "
     "not all at their largest at once",
     hashable=True,
 )
 """A controller that fails at any moment while it makes tasks."""
-FAILOVER_AGAIN: Final = Subject(
+FAILOVER_AGAIN: Final = make_subject(
     "heal-failover-from-assignment",
-    partial(
-        heal_and_fail_over,
-        readings=override_readings(_AMENDED, {"heal.regenerate": "from-assignment"}),
-    ),
+    lambda readings: partial(heal_and_fail_over, readings=readings),
     "the run with a failover after each effect",
     _failover_shapes,
+    _PROFILE,
+    ("heal.stale-task=skip", "heal.regenerate=from-assignment", "heal.replaces=all-due"),
     bounded=FAILOVER.bounded,
     hashable=True,
 )
 """The same where tasks are made from what is assigned now."""
-QUEUE_AS_WRITTEN: Final = Subject(
+QUEUE_AS_WRITTEN: Final = make_subject(
     "heal-queue-as-written",
-    partial(look_at_queue, readings=get_profile(_PROFILE)),
+    lambda readings: partial(look_at_queue, readings=readings),
     "the controller's look at the first task",
     _queue_shapes,
+    _PROFILE,
     bounded=QUEUE.bounded,
     hashable=True,
 )
@@ -420,14 +435,14 @@ HEALING_THEOREMS: Final[tuple[Theorem, ...]] = (
     _theorem(
         "heal-removes-no-live-replica",
         "heal.task.no-live-replica-removed",
-        "A generated task that starts takes no replica away that is alive.",
+        "Where stale tasks are skipped, a generated task that starts takes no live replica away.",
         QUEUE,
         _no_live_removed,
     ),
     _theorem(
         "heal-starts-with-live-targets",
         "heal.task.stale",
-        "A generated task that starts asks for live brokers only.",
+        "Where stale tasks are skipped, a generated task that starts asks for live brokers only.",
         QUEUE,
         _targets_live,
     ),

@@ -1,11 +1,13 @@
 """The words of a proof: parameters, hypotheses, claims, subjects, theorems. Needs no solver."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from enum import Enum
 from typing import Any, Final, NoReturn, TypeAlias
 
 from reassure_proofs.formula import Truth
-from reassure_spec.readings import Readings
+from reassure_spec.readings import Readings, get_profile, override_readings
 
 Values: TypeAlias = Mapping[str, Any]
 """The arguments by name: integers and tuples of integers, all plain or all symbolic."""
@@ -93,6 +95,35 @@ class Subject:
     """The same code under other readings than the profile's, None where it takes none."""
     tell: Callable[[Values], Telling] | None = None
     """Tells plain arguments as a scenario, None where no world has the commands for it."""
+    profile: str = ""
+    """The profile whose readings the code was given, "" where it takes none."""
+    changes: tuple[str, ...] = ()
+    """The readings that it was given otherwise, as `name=value`."""
+
+
+def choose_readings(profile: str, changes: Iterable[str] = ()) -> Readings:
+    """Return the readings of a profile with changes, each `name=value`.
+
+    >>> choose_readings("kip-236", ["drop.slice=exclusive"]).drop_slice
+    'exclusive'
+    """
+    return override_readings(get_profile(profile), dict(change.split("=", 1) for change in changes))
+
+
+def make_subject(
+    name: str,
+    under: Callable[[Readings], Function],
+    words: str,
+    shapes: Callable[[int], Iterator[Shape]],
+    profile: str,
+    changes: tuple[str, ...] = (),
+    **more: Any,
+) -> Subject:
+    """Return a subject whose code takes readings: those of the profile, with these changes."""
+    function = under(choose_readings(profile, changes))
+    return Subject(
+        name, function, words, shapes, under=under, profile=profile, changes=changes, **more
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +144,10 @@ class Theorem:
     claim: Claim
     """The claim as a formula over the arguments and the result."""
     profile: str
-    """The profile whose readings the code was given."""
+    """The profile whose readings the code was given, but for the changes of the subject."""
     expected: str = "proved"
-    """`proved`, or `refuted` where a document promises what this reading cannot keep."""
+    """`proved`, `searched` where it is gone through case by case, or `refuted` where a document
+    promises what this reading cannot keep."""
     layer: str = "code"
     """What kind of proof: `code` is the model's own text on symbolic values, `steps` every story
     that its steps can tell within a scope."""
@@ -129,6 +161,19 @@ class Theorem:
     """The same where the factor asked for is `THOROUGH`; None if that is no different."""
     tier: str = "gate"
     """`gate` for what every check proves, `full` for what only a whole proof run does."""
+
+    def __post_init__(self) -> None:
+        """Refuse a theorem whose code was given the readings of another profile."""
+        given = self.subject.profile
+        if given and given != self.profile:
+            raise ValueError(f"{self.name}: profile {self.profile}, the code was given {given}")
+
+    @property
+    def is_search(self) -> bool:
+        """Whether nothing is symbolic: each case is run once, which is a search and no proof."""
+        return all(
+            parameter.kind == "word" for shape in self.shapes(2) for parameter in shape.values()
+        )
 
     @property
     def scenario(self) -> str:
@@ -144,7 +189,7 @@ class Theorem:
     def bound(self, replication_factor: int) -> str:
         """Return in words what is bounded when proved up to `replication_factor`."""
         words = self.subject.bounded.format(self._cap(replication_factor))
-        return words if self.layer == "steps" else f"{words}; all integers unbounded"
+        return words if self.is_search else f"{words}; all integers unbounded"
 
     def shapes(self, replication_factor: int) -> tuple[Shape, ...]:
         """Return the shapes to look at, smallest first."""
@@ -176,16 +221,40 @@ class Unread:
 
 
 def describe(value: object) -> str:
-    """Return an argument as it is written in a counterexample: sequences in square brackets.
+    """Return a value as it is written in a counterexample.
 
-    >>> describe((1, 2))
-    '[1, 2]'
+    Sequences stand in square brackets; of a record, what is not as by default is told in words.
+
+    >>> describe((1, 2)), describe(None)
+    ('[1, 2]', 'nothing')
     """
     if isinstance(value, tuple | list):
         return "[" + ", ".join(describe(part) for part in value) + "]"
     if isinstance(value, set | frozenset):
         return "{" + ", ".join(sorted(describe(part) for part in value)) + "}"
-    return str(value)
+    if isinstance(value, Enum):
+        return _spaced(value.name)
+    if is_dataclass(value) and not isinstance(value, type):
+        told = ((item, getattr(value, item.name)) for item in fields(value))
+        parts = (f"{_spaced(i.name)} {describe(v)}" for i, v in told if not _is_default(i, v))
+        return f"{_spaced(type(value).__name__)} ({', '.join(parts)})"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "nothing" if value is None else str(value)
+
+
+def _is_default(item: "Field[Any]", value: object) -> bool:
+    return item.default is not MISSING and item.default == value
+
+
+def _spaced(name: str) -> str:
+    """Return the name of a record or a field in words.
+
+    >>> _spaced("LeaderAndIsr"), _spaced("leader_epoch"), _spaced("NON_EXISTENT")
+    ('leader and isr', 'leader epoch', 'non existent')
+    """
+    words = name if name.isupper() else re.sub(r"(?<!^)(?=[A-Z])", "_", name)
+    return words.replace("_", " ").lower()
 
 
 def describe_values(values: Values) -> str:

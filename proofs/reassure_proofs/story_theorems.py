@@ -27,7 +27,7 @@ def _is_empty(_: Values, story: Any) -> Truth:
     return len(story) == 0
 
 
-def _subject(tale: str) -> Subject:
+def _subject(tale: str, profile: str) -> Subject:
     return Subject(
         f"tale-{tale}",
         lambda values: find_tale(values["tale"]),
@@ -35,6 +35,8 @@ def _subject(tale: str) -> Subject:
         partial(_shapes, tale=tale),
         bounded="every story within the scope of the tale",
         tell=_tell,
+        profile=profile,
+        changes=TALES[tale]().readings,
     )
 
 
@@ -298,7 +300,7 @@ _TOLD: Final[tuple[tuple[str, str, str, str, str, str], ...]] = (
     (
         "story-task-removes-no-live-replica",
         "heal.task.no-live-replica-removed",
-        "An automatic task that starts removes no live replica.",
+        "As written, where stale tasks are executed, an automatic task removes no live replica.",
         "live-removed",
         "kip-46",
         "heal-1",
@@ -386,7 +388,7 @@ STORY_THEOREMS: Final[tuple[Theorem, ...]] = (
             name,
             clause,
             statement,
-            _subject(tale),
+            _subject(tale, profile),
             (),
             _is_empty,
             profile,

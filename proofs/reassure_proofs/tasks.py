@@ -11,15 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reassure_proofs.statement import Function, Hypothesis, Theorem
-from reassure_proofs.theorems import get_theorems
-from reassure_spec.readings import (
-    READINGS,
-    Readings,
-    field_name,
-    get_profile,
-    override_readings,
+from reassure_proofs.statement import (
+    Function,
+    Hypothesis,
+    Theorem,
+    Values,
+    choose_readings,
+    describe,
+    describe_values,
 )
+from reassure_proofs.theorems import get_theorems
+from reassure_spec.readings import READINGS, Readings, field_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +39,8 @@ class Task:
     """Time for all of it."""
     without: tuple[str, ...] = ()
     """Names of hypotheses to leave out, to see whether they are needed."""
-    readings: tuple[str, ...] | None = None
-    """Readings to change, as `name=value`; None asks for the code as the subject has it. With a
-    choice of readings, be it empty, the records say which readings the code looked at."""
+    readings: tuple[str, ...] = ()
+    """Readings to change beside those that the subject changes, as `name=value`."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the task as plain JSON values."""
@@ -83,15 +84,16 @@ def split_hypotheses(
 def make_function(theorem: Theorem, changes: Sequence[str]) -> tuple[Function, set[str]]:
     """Return the code under the profile's readings with changes, and the set of those it reads.
 
-    The set fills while the code runs. Raises ValueError for a subject that takes no readings, and
-    UnknownReading.
+    The set fills while the code runs. Raises ValueError where there are changes for a subject that
+    takes no readings, and UnknownReading.
     """
-    if theorem.subject.under is None:
-        raise ValueError(f"{theorem.subject.words} takes no readings")
-    pairs = dict(change.split("=", 1) for change in changes)
-    chosen = override_readings(get_profile(theorem.profile), pairs)
-    read: set[str] = set()
-    return theorem.subject.under(watch_readings(chosen, read)), read
+    subject, read = theorem.subject, set[str]()
+    if subject.under is None:
+        if changes:
+            raise ValueError(f"{subject.words} takes no readings")
+        return subject.function, read
+    chosen = choose_readings(theorem.profile, (*subject.changes, *changes))
+    return subject.under(watch_readings(chosen, read)), read
 
 
 def watch_readings(readings: Readings, read: set[str]) -> Readings:
@@ -107,6 +109,23 @@ def watch_readings(readings: Readings, read: set[str]) -> Readings:
     return Watched(**{name: getattr(readings, name) for name in dotted})
 
 
+def run_again(theorem: Theorem, function: Function, arguments: Values) -> str:
+    """Run a counterexample once more on the plain code; return what that raised, "" for nothing.
+
+    Raises ProofFaultError where the code returns what the theorem claims.
+    """
+    from reassure_proofs.prover import ProofFaultError
+
+    try:
+        result = function(arguments)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    if theorem.claim(arguments, result):
+        told = f"{describe_values(arguments)} -> {describe(result)}"
+        raise ProofFaultError(f"{theorem.name}: {told} is no counterexample when it is run again")
+    return ""
+
+
 def run_task(task: Task) -> list[dict[str, Any]]:
     """Do the task in this process; return one plain JSON record for each shape it looked at.
 
@@ -119,9 +138,7 @@ def run_task(task: Task) -> list[dict[str, Any]]:
     shared, extra = split_hypotheses(theorems, task.without)
     shapes = theorems[0].shapes(task.replication_factor)
     open_goals = [Goal(item.name, item.claim, extra[item.name]) for item in theorems]
-    function, read = theorems[0].subject.function, set[str]()
-    if task.readings is not None:
-        function, read = make_function(theorems[0], task.readings)
+    function, read = make_function(theorems[0], task.readings)
     records: list[dict[str, Any]] = []
     deadline = time.monotonic() + task.seconds
     for place in task.shapes:
@@ -134,7 +151,12 @@ def run_task(task: Task) -> list[dict[str, Any]]:
             theorems[0].subject.hashable,
         )
         record = explored.to_json()
-        record |= {"place": place, "read": sorted(read)}
+        raised = {
+            item.name: run_again(item, function, explored.counterexamples[item.name].arguments)
+            for item in theorems
+            if item.name in explored.counterexamples
+        }
+        record |= {"place": place, "read": sorted(read), "raised": raised}
         records.append(record)
         open_goals = [goal for goal in open_goals if goal.name not in explored.counterexamples]
         if not open_goals or explored.reason:

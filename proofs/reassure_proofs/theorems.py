@@ -50,9 +50,10 @@ from reassure_proofs.statement import (
     Theorem,
     Unread,
     Values,
+    make_subject,
 )
 from reassure_proofs.story_theorems import STORY_THEOREMS
-from reassure_spec.readings import Readings, get_profile, override_readings
+from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER
 
 # Subjects: the drop rule.
@@ -102,62 +103,56 @@ def drop_function(readings: Readings, rule: Callable[..., Any] = compute_drop) -
     return function
 
 
-_KIP_236: Final = get_profile("kip-236")
-_EXCLUSIVE: Final = override_readings(_KIP_236, {"drop.slice": "exclusive"})
-_AMENDED: Final = get_profile("kip-236-amended")
-
-DROP: Final = Subject(
-    "drop",
-    drop_function(_KIP_236),
-    "the drop rule",
-    _drop_shapes,
-    under=drop_function,
-    tell=tell_drop,
+DROP: Final = make_subject(
+    "drop", drop_function, "the drop rule", _drop_shapes, "kip-236", tell=tell_drop
 )
 """The drop rule as written, in the reading that keeps what the document promises."""
-DROP_EXCLUSIVE: Final = Subject(
+DROP_EXCLUSIVE: Final = make_subject(
     "drop-exclusive",
-    drop_function(_EXCLUSIVE),
+    drop_function,
     "the drop rule with the exclusive slice",
     _drop_shapes,
+    "kip-236",
+    ("drop.slice=exclusive",),
     tell=lambda v: tell_drop(v, "drop.slice=exclusive"),
 )
 """The drop rule with the slice taken to the letter."""
-DROP_AMENDED: Final = Subject(
+DROP_AMENDED: Final = make_subject(
     "drop-amended",
-    drop_function(_AMENDED),
+    drop_function,
     "the amended drop rule",
     _drop_and_target_shapes,
-    under=drop_function,
+    "kip-236-amended",
 )
 """The drop rule with every amendment."""
 
-DROP_ANY_ORDER: Final = Subject(
-    "drop-any-order",
-    drop_function(_KIP_236),
-    "the drop rule",
-    _drop_any_order_shapes,
-    under=drop_function,
+DROP_ANY_ORDER: Final = make_subject(
+    "drop-any-order", drop_function, "the drop rule", _drop_any_order_shapes, "kip-236"
 )
 """The drop rule with the replicas that are out of sync in an order that is given."""
-DROP_AND_TARGET: Final = Subject(
+DROP_AND_TARGET: Final = make_subject(
     "drop-target",
-    drop_function(_KIP_236),
+    drop_function,
     "the drop rule",
     _drop_and_target_shapes,
-    under=drop_function,
+    "kip-236",
     tell=tell_drop,
 )
 """The drop rule as written, and the target that it does not look at."""
 
-DROP_TWICE: Final = Subject(
+
+def drop_twice(readings: Readings) -> Function:
+    """Return the drop rule asked of an in-sync set as stored, and of the same set reversed."""
+    function = drop_function(readings)
+    return lambda v: (function(v), function({**v, "isr": v["isr"][::-1]}))
+
+
+DROP_TWICE: Final = make_subject(
     "drop-twice",
-    lambda v: (
-        drop_function(_KIP_236)(v),
-        drop_function(_KIP_236)({**v, "isr": v["isr"][::-1]}),
-    ),
+    drop_twice,
     "the drop rule, with the in-sync set as stored and reversed,",
     _drop_shapes,
+    "kip-236",
     tell=lambda v: Telling(
         (*tell_drop(v).commands, tell_drop({**v, "isr": v["isr"][::-1]}).commands[1])
     ),
@@ -815,6 +810,6 @@ def get_theorems(
         close = ", ".join(get_close_matches(unknown[0], known, 5, 0.4)) or "none"
         raise UnknownTheoremError(
             f"there is no theorem {unknown[0]!r}; names that are close: {close} "
-            f"(`reassure prove` tells all {len(known)})"
+            f"(`reassure prove --list` tells all {len(known)})"
         )
     return tuple(theorem for theorem in THEOREMS if theorem.name in names)

@@ -10,7 +10,8 @@ from reassure_conformance.check import CheckResult, Proofs, explore_scope
 
 def result(*, run: str = "holds", proofs: str = "holds", exploration: str = "holds") -> CheckResult:
     """Return a gate's result with these verdicts."""
-    ran: Any = SimpleNamespace(verdict=lambda: run, clauses=())
+    settings = SimpleNamespace(profile="kip-236", readings={})
+    ran: Any = SimpleNamespace(verdict=lambda: run, clauses=(), settings=settings)
     return CheckResult(ran, Proofs(verdict=proofs), {"verdict": exploration, "counts": {}}, 1.0)
 
 
@@ -30,3 +31,40 @@ def test_gate_explores_every_state_and_reaches_every_goal(profile: str) -> None:
     assert found["counts"]["goals_reached"] == found["counts"]["goals"] > 0
     assert found["counts"]["invariants"] > 0
     assert f"explore small ({profile}): holds" in found["text"]
+
+
+def theorem(outcome: str, verdict: str, **more: Any) -> dict[str, Any]:
+    """Return a theorem of a report, about one clause under kip-236."""
+    plain = {"clause": "a.b", "finding": "", "profile": "kip-236", "profiles": ["kip-236"]}
+    return {"outcome": outcome, "verdict": verdict, "readings": {}, **plain, **more}
+
+
+PROVED = theorem("holds", "proved")
+SEARCHED = theorem("holds", "searched")
+FOUND = theorem("finding", "refuted", finding="drop-1", profiles=[])
+BROKEN = theorem("violated", "refuted")
+
+
+@pytest.mark.parametrize(
+    ("theorems", "said"),
+    [
+        ([PROVED, FOUND], {"a.b": "proved"}),
+        ([SEARCHED, FOUND], {"a.b": "searched"}),
+        ([PROVED, SEARCHED, BROKEN], {"a.b": "violated"}),
+        ([FOUND], {"a.b": "refuted without it (drop-1)"}),
+        ([theorem("holds", "proved", profile="kip-236-amended", profiles=["kip-236-amended"])], {}),
+        ([theorem("holds", "proved", readings={"drop.slice": "exclusive"})], {}),
+    ],
+)
+def test_column_says_what_was_proved_under_the_profile(
+    theorems: list[dict[str, Any]], said: dict[str, str]
+) -> None:
+    """A refutation is no proof, a search neither, and what another profile's code does is not."""
+    assert Proofs(theorems).by_clause("kip-236") == said
+
+
+def test_proof_under_a_reading_counts_for_that_reading_alone() -> None:
+    """Where the run changes a reading that the code looked at, the proof is not shown."""
+    looked = theorem("holds", "proved", readings={"drop.slice": "inclusive"})
+    assert Proofs([looked]).by_clause("kip-236") == {"a.b": "proved"}
+    assert Proofs([looked]).by_clause("kip-236", {"drop.slice": "exclusive"}) == {}

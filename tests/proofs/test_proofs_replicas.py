@@ -16,12 +16,13 @@ from reassure_proofs.necessity import examine_hypotheses
 from reassure_proofs.prover import ProofFaultError, prove
 from reassure_proofs.replicas import INVARIANT, REPLICA_THEOREMS, STEP, holds_invariant, observe
 from reassure_proofs.runner import prove_all
+from reassure_proofs.statement import choose_readings
 from reassure_proofs.theorems import get_theorems
-from reassure_spec.readings import get_profile, override_readings
+from reassure_spec.readings import get_profile
 
 NAMES = [theorem.name for theorem in REPLICA_THEOREMS]
 PROVED = [theorem.name for theorem in REPLICA_THEOREMS if theorem.expected == "proved"]
-AMENDED = override_readings(get_profile("kafka-4485"), replicas.AMENDMENTS)
+AMENDED = choose_readings("kafka-4485", replicas.AMENDMENTS)
 MODEL = "reassure_model.replication"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from reassure_conformance.cli import run_command
+from reassure_proofs.theorems import THEOREMS
 
 RULES = """
 import itertools
@@ -73,19 +74,61 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return code, told.out, told.err
 
 
-def test_each_theorem_has_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """One line says name, clause, bound, hypotheses, verdict and time; a finding says which."""
-    names = ("drop-leader-kept", "drop-exclusive-leader-kept")
+def test_group_tells_what_its_theorems_share_and_each_theorem_its_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Code, profile, readings, bound, time and idle shapes stand once; then claim and verdict."""
+    names = ("drop-leader-kept", "drop-leaves-top", "drop-exclusive-leader-kept")
     code, out, _ = run(capsys, *names, "--replication-factor", "2")
-    first, second, example, verdict = out.strip().splitlines()
+    first, second, verdict = out.strip().split("\n\n")
     assert code == 0
-    assert first.startswith(
-        "proved  drop-leader-kept (drop.leader-kept): replication factor 1 to 2"
-    )
-    assert "assumes top-positive" in first
-    assert second.startswith("refuted (finding drop-1)  drop-exclusive-leader-kept")
-    assert example.startswith("drop-exclusive-leader-kept: assigned=[1]")
+    assert all(len(line) <= 100 for line in out.splitlines())
+    head = first.splitlines()
+    assert head[0] == "the drop rule (drop), profile kip-236"
+    assert head[1].startswith("  replication factor 1 to 2; all integers unbounded; ")
+    assert head[2].startswith("  readings: drop.slice=inclusive, drop.protects=nothing")
+    assert head[3].startswith("  no input fits 3 of 6 shapes: (assigned 1; isr 0), ")
+    assert head[4:8] == [
+        "  proved  drop-leader-kept (drop.leader-kept)",
+        "    A drop never removes the leader from the assigned replicas.",
+        "    assumes: top-positive",
+        "    to bound the paths: assigned-distinct, isr-distinct, isr-assigned, leader-in-sync",
+    ]
+    assert "  proved  drop-leaves-top (drop.keep-top)" in head
+    assert "profile kip-236 with drop.slice=exclusive" in second.replace("\n ", "")
+    assert "  refuted (finding drop-1)  drop-exclusive-leader-kept" in second
+    assert "    Not so: with assigned = [1], isr = [1], leader = 1, top = 1" in second
     assert verdict.startswith("HOLDS in ")
+
+
+def test_search_is_reported_as_a_search(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is gone through case by case is called searched, in words, in JSON and in the counts."""
+    _, out, _ = run(capsys, "drop-path-is-legal")
+    assert "  searched  drop-path-is-legal" in out
+    assert "unbounded" not in out
+    _, out, _ = run(capsys, "drop-path-is-legal", "--format", "json")
+    document = json.loads(out)
+    assert (document["counts"]["searched"], document["counts"]["proved"]) == (1, 0)
+    assert [t["method"] for t in document["theorems"]] == ["search"]
+
+
+def test_theorems_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """The list names every theorem with what is expected of it, and proves nothing."""
+    code, out, _ = run(capsys, "--list")
+    assert code == 0
+    assert "drop-exclusive-leader-kept: refuted (drop-1), drop.slice.inclusive, kip-236" in out
+    _, out, _ = run(capsys, "--list", "--format", "json")
+    document = json.loads(out)
+    assert document["counts"]["theorems"] == len(document["theorems"]) == len(THEOREMS)
+
+
+def test_explanation_has_the_bound_of_the_set(capsys: pytest.CaptureFixture[str]) -> None:
+    """A theorem is explained with the bound, readings and verdict that the whole set gives it."""
+    _, out, _ = run(capsys, "unbounded-leaves-top", "--explain")
+    assert "any number of brokers" in out
+    _, out, _ = run(capsys, "drop-nothing-at-first-request", "--explain")
+    assert "replication factor 1 to 4; all integers unbounded" in out
+    assert "readings  " in out
 
 
 def test_document_has_the_agreed_keys(capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,6 +142,7 @@ def test_document_has_the_agreed_keys(capsys: pytest.CaptureFixture[str]) -> Non
     assert document["counts"] == {
         "theorems": 1,
         "proved": 1,
+        "searched": 0,
         "refuted": 0,
         "unknown": 0,
         "findings": 0,
@@ -110,7 +154,7 @@ def test_unknown_is_exit_code_2_with_a_reason(capsys: pytest.CaptureFixture[str]
     arguments = ("drop-leader-kept", "--replication-factor", "2", "--timeout", "-1")
     code, out, _ = run(capsys, *arguments)
     assert code == 2
-    assert "drop-leader-kept is unknown: no result in the" in out
+    assert "unknown: no result in the" in out
     assert out.strip().splitlines()[-1].startswith("UNKNOWN")
     code, out, _ = run(capsys, *arguments, "--format", "json")
     assert (code, json.loads(out)["verdict"]) == (2, "unknown")
@@ -173,7 +217,7 @@ def test_candidate_that_does_not_end_is_unknown(
     """A loop is given up after the time it was given, whether or not it asks anything."""
     code, out, _ = run(capsys, "--code", f"reviewed_rules:{name}", "--timeout", "0.5")
     assert code == 2
-    assert "is unknown: " in out
+    assert "    unknown: " in out
 
 
 @pytest.mark.usefixtures("rules")
@@ -184,7 +228,7 @@ def test_candidates_get_their_verdicts(capsys: pytest.CaptureFixture[str]) -> No
     assert run(capsys, "--code", "reviewed_rules:selector", *small)[0] == 0
     code, out, _ = run(capsys, "--code", "reviewed_rules:members", *small)
     assert code == 1
-    assert "isr-members-reach-hw: replicas=[1] offsets=[0]" in out
+    assert "Not so: with replicas = [1], offsets = [0]" in out
 
 
 def test_misspelt_theorem_is_told_what_is_close(capsys: pytest.CaptureFixture[str]) -> None:

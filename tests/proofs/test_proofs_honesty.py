@@ -1,0 +1,217 @@
+"""What a theorem says of itself is so: the readings it ran under, its method, what refutes it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from types import CodeType, FunctionType
+from typing import Any, NoReturn
+
+import pytest
+
+from reassure_proofs import tasks
+from reassure_proofs.runner import TheoremResult, prove_all, summarise_outcomes, summarise_records
+from reassure_proofs.statement import Subject, Theorem, choose_readings
+from reassure_proofs.stories import TALES
+from reassure_proofs.tasks import Task, group_theorems, run_task
+from reassure_proofs.theorems import DROP, THEOREMS, get_theorems
+from reassure_spec import readings
+from reassure_spec.readings import Readings
+
+REFUTED = [theorem for theorem in THEOREMS if theorem.expected == "refuted"]
+CHOOSERS = (readings.get_profile, readings.override_readings, choose_readings)
+
+
+# A crash is no counterexample ---------------------------------------------------------------------
+
+
+def _broken(_: Any) -> NoReturn:
+    raise RuntimeError("this code is broken")
+
+
+def test_crash_confirms_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the code of every expected refutation raises, none of them is refuted as expected."""
+    assert len(REFUTED) > 90
+    monkeypatch.setattr(tasks, "make_function", lambda *_: (_broken, set[str]()))
+    for group in group_theorems(REFUTED):
+        names = tuple(theorem.name for theorem in group)
+        records = run_task(Task(names, (0,), 3, 60.0))
+        for theorem in group:
+            result = summarise_records(theorem, records, 3)
+            if result.counterexample is None:
+                # No input of the smallest shape satisfies the hypotheses, so nothing was run.
+                assert result.verdict == "unknown", theorem.name
+                continue
+            assert (result.verdict, result.outcome) == ("refuted", "violated"), theorem.name
+            assert "raises RuntimeError: this code is broken" in result.reason
+            assert summarise_outcomes([result]) == "violated"
+
+
+def test_counterexample_that_is_none_is_a_fault() -> None:
+    """A counterexample that the plain code does not show when run again is told as a fault."""
+    from reassure_proofs.prover import ProofFaultError
+
+    (theorem,) = get_theorems(["drop-leader-kept"])
+    values = {"assigned": (1,), "isr": (1,), "leader": 1, "top": 1, "minimum": 1}
+    with pytest.raises(ProofFaultError, match="no counterexample when it is run again"):
+        tasks.run_again(theorem, lambda _: (), values)
+    assert tasks.run_again(theorem, lambda _: (1,), values) == ""
+
+
+# Readings -----------------------------------------------------------------------------------------
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _parts(function: Any) -> Iterator[Any]:
+    """Yield what a function has at hand: arguments given, closure, defaults, globals it names."""
+    if isinstance(function, partial):
+        yield from (function.func, *function.args, *function.keywords.values())
+    elif isinstance(function, FunctionType):
+        bound = {**(function.__kwdefaults__ or {})}
+        yield from (*(function.__defaults__ or ()), *bound.values())
+        yield from (cell.cell_contents for cell in function.__closure__ or ())
+        names = {name for code in _codes(function.__code__) for name in code.co_names}
+        yield from (function.__globals__[name] for name in names if name in function.__globals__)
+
+
+def _find_readings(function: Any) -> list[Any]:
+    """Return the readings that a function of this room holds, and what it could choose others by.
+
+    A default that a caller replaces counts as well, unless a partial gives the argument by name.
+    """
+    found: list[Any] = []
+    seen: set[int] = set()
+    waiting = [function]
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, Readings) or part in CHOOSERS:
+            found.append(part)
+        elif isinstance(part, partial) and "readings" in part.keywords:
+            found.append(part.keywords["readings"])
+            waiting += [value for value in _parts(part.func) if not isinstance(value, Readings)]
+        elif isinstance(part, partial | FunctionType) and _is_ours(part):
+            waiting += list(_parts(part))
+    return found
+
+
+def _is_ours(part: Any) -> bool:
+    return isinstance(part, partial) or part.__module__.startswith("reassure_proofs")
+
+
+SUBJECTS = {theorem.subject.name: theorem for theorem in THEOREMS}
+
+
+@pytest.mark.parametrize("theorem", SUBJECTS.values(), ids=SUBJECTS)
+def test_code_has_the_readings_that_are_told(theorem: Theorem) -> None:
+    """The code under test holds no readings but those of its profile with the changes it names."""
+    subject = theorem.subject
+    if subject.name.startswith("tale-"):
+        tale = TALES[subject.name.removeprefix("tale-")]()
+        assert (subject.changes, subject.profile) == (tale.readings, theorem.profile)
+        return
+    allowed = {choose_readings(theorem.profile, subject.changes)} if subject.profile else set()
+    held = _find_readings(subject.function)
+    assert all(isinstance(each, Readings) for each in held), "it chooses readings of its own"
+    assert set(held) <= allowed
+
+
+def test_readings_of_its_own_are_noticed() -> None:
+    """Code that holds other readings than are told, or makes them as it runs, is found out."""
+    exclusive = choose_readings("kip-236", ["drop.slice=exclusive"])
+    held: list[Callable[[Any], Any]] = [
+        lambda v: (v, exclusive),
+        partial(lambda v, readings: (v, readings), readings=exclusive),
+        lambda v: (v, choose_readings("kip-46")),
+    ]
+    assert [len(_find_readings(_as_ours(each))) for each in held] == [1, 1, 1]
+
+
+def _as_ours(function: Any) -> Any:
+    inner = function.func if isinstance(function, partial) else function
+    inner.__module__ = "reassure_proofs.planted"
+    return function
+
+
+def test_theorem_of_another_profile_is_refused() -> None:
+    """A theorem cannot name a profile whose readings its code was not given."""
+    (theorem,) = get_theorems(["drop-leader-kept"])
+    with pytest.raises(ValueError, match="profile kip-46, the code was given kip-236"):
+        replace(theorem, profile="kip-46")
+
+
+def test_result_names_its_readings_and_profiles() -> None:
+    """A result tells the readings that were looked at, and the profiles that share them."""
+    names = ["drop-leader-kept", "drop-amended-leader-kept", "drop-exclusive-leader-kept"]
+    names += ["hw-never-decreases", "heal-removes-no-live-replica"]
+    results: dict[str, TheoremResult] = {
+        result.theorem.name: result for result in prove_all(names, 1, processes=1, tier="full")
+    }
+    wanted: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
+        "drop-leader-kept": (
+            {"drop.slice": "inclusive", "drop.protects": "nothing", "offline.drop": "as-written"},
+            ("kip-236",),
+        ),
+        "drop-amended-leader-kept": (
+            {"drop.slice": "inclusive", "drop.protects": "target", "offline.drop": "skip"},
+            ("kip-236-amended",),
+        ),
+        "drop-exclusive-leader-kept": (
+            {"drop.slice": "exclusive", "drop.protects": "nothing", "offline.drop": "as-written"},
+            (),
+        ),
+        "hw-never-decreases": ({}, ("kip-236", "kip-236-amended")),
+    }
+    for name, (values, profiles) in wanted.items():
+        assert (results[name].readings, results[name].profiles) == (values, profiles), name
+    healing = results["heal-removes-no-live-replica"]
+    assert healing.readings["heal.stale-task"] == "skip"
+    assert healing.profiles == ()
+
+
+def test_opposite_verdicts_on_one_clause_differ_in_readings_or_hypotheses() -> None:
+    """Where one theorem of a clause is proved and another refuted, they are not about the same."""
+    for proved in THEOREMS:
+        for refuted in REFUTED:
+            if proved.expected != "refuted" and proved.clause == refuted.clause:
+                assert _given(proved) != _given(refuted) or proved.statement != refuted.statement
+
+
+def _given(theorem: Theorem) -> tuple[Any, ...]:
+    names = tuple(item.name for item in theorem.assumptions)
+    return theorem.profile, theorem.subject.changes, names
+
+
+# Proofs and searches ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("theorem", THEOREMS, ids=lambda theorem: theorem.name)
+def test_search_is_called_a_search(theorem: Theorem) -> None:
+    """What has no symbolic argument is expected to be searched or refuted, never proved."""
+    symbolic = any(p.kind != "word" for shape in theorem.shapes(2) for p in shape.values())
+    assert theorem.is_search != symbolic
+    assert theorem.expected in (("refuted", "proved") if symbolic else ("refuted", "searched"))
+
+
+def test_search_that_finds_nothing_is_not_proved() -> None:
+    """The result of a search without a find is `searched`, which holds and is counted apart."""
+    (result,) = prove_all(["drop-path-is-legal"], 1, processes=1)
+    assert (result.verdict, result.outcome) == ("searched", "holds")
+    assert result.to_json()["method"] == "search"
+
+
+def test_subject_without_readings_has_no_changes() -> None:
+    """Readings cannot be changed for code that takes none."""
+    subject = Subject("plain", lambda _: (), "plain code", lambda _: iter(({},)))
+    with pytest.raises(ValueError, match="plain code takes no readings"):
+        tasks.make_function(
+            replace(get_theorems(["drop-leader-kept"])[0], subject=subject), ["a=b"]
+        )
+    assert DROP.under is not None
