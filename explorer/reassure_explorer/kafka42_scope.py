@@ -18,7 +18,7 @@ from reassure_explorer.copies import (
     make_copies,
     make_copies_fields,
 )
-from reassure_explorer.interface import Choice, Domain, Goal, Int, Model
+from reassure_explorer.interface import Choice, Domain, Flag, Goal, Int, Model
 from reassure_explorer.views import View, get_changes
 from reassure_model import kafka42
 from reassure_model.copies import Append, is_led
@@ -83,6 +83,8 @@ class Moves(Adapter):
         match name:
             case "leader_epoch":
                 return 0
+            case "beside":
+                return False
             case "task":
                 return None if state.doing is None else Task(state.doing, state.at_step)
         return getattr(state, name)
@@ -119,10 +121,12 @@ class Moves(Adapter):
             "wanted": asked,
             "doing": asked,
             "at_step": Int(2, 7),
+            "found": Flag(),
             **self.make_counters(),
         }
         first = kafka42.make_move(world.assigned, frozenset(members))
         initial = {**make_copies(first), "path": None, "wanted": None, "doing": None, "at_step": 2}
+        initial["found"] = False
         return Model(
             name=name,
             fields=fields,

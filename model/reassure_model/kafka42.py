@@ -62,6 +62,11 @@ class Move(Copies):
     task: Task | None = None
     wanted: ReplicaList | None = None
     """The target whose end an admin command waits for."""
+    found: bool = False
+    """Whether the acting controller found the path as it took office, the target in sync by then,
+    and has not seen to a leader yet."""
+    beside: bool = False
+    """Whether the admin path names other partitions, whose moves are not followed here."""
 
 
 # Effects of the controller ----------------------------------------------------------------------
@@ -123,7 +128,7 @@ class WriteAssigned:
 
 @dataclass(frozen=True, slots=True)
 class RemovePath:
-    """Step 7: remove the path, whatever it holds by now."""
+    """Step 7: remove the partition from the path, whatever it holds by now, the last with it."""
 
 
 Effect = (
@@ -154,11 +159,33 @@ class Interrupt:
 
 
 @dataclass(frozen=True, slots=True)
+class OthersEnd:
+    """The moves of the other partitions under the path end, and they leave it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """The leader does not complete its change: its broker lives and it does not serve."""
+
+
+@dataclass(frozen=True, slots=True)
 class Observe:
     """The admin command sees that the path is gone, compares and reports."""
 
 
-Action = Command | Interrupt | Observe | Append | Join | Die | Return | Failover | Controller
+Action = (
+    Command
+    | Interrupt
+    | OthersEnd
+    | Stall
+    | Observe
+    | Append
+    | Join
+    | Die
+    | Return
+    | Failover
+    | Controller
+)
 Outcome = Accepted[Move] | Rejected
 
 
@@ -215,7 +242,7 @@ def next_effect(move: Move, readings: Readings) -> Effect | None:
 
     A path that appears while a reassignment is in memory is not looked at.
     """
-    due = next_for_deaths(move, readings)
+    due = next_at_failover(move, readings) or next_for_deaths(move, readings)
     if due is not None:
         return due
     if move.task is not None:
@@ -225,7 +252,27 @@ def next_effect(move: Move, readings: Readings) -> Effect | None:
     return find_refusal(move, move.path, readings) or Listen(move.path)
 
 
+@clause("move.failover.re-elects")
+def next_at_failover(move: Move, readings: Readings) -> Effect | None:
+    """Carry on where a new controller finds the target in sync, before it looks at deaths.
+
+    The listener's condition on dead replicas does not count then, and where nobody leads a live
+    replica of the target is elected (failure case 3).
+    """
+    target = move.path if move.task is None else move.task.target
+    if not move.found or target is None or not is_in_sync(move, target):
+        return None
+    if move.task is None:
+        refusal = find_refusal(move, target, readings)
+        begun = refusal is None or refusal.clause == "move.listener.refuse-dead"
+        return Listen(target) if begun else None
+    if move.task.step == 2:
+        return MarkOnline(target)
+    return None if is_led(move) else next_to_elect(move, target)
+
+
 @clause("move.failover.no-needless-election", "move.failure.leader-change-unanswered")
+@clause("move.failure.leader-does-not-serve")
 def next_for_task(move: Move, task: Task, readings: Readings) -> Effect | None:
     """Return the effect that is due at the step which the controller has reached."""
     step = find_step(move, task, readings)
@@ -291,9 +338,10 @@ def apply_effect(move: Move, effect: Effect) -> Move:
             after = replace(move, leader=leader, isr=isr, leader_epoch=move.leader_epoch + 1)
             return _remember(after, 5 if step else 0)
         case Refuse():
-            return replace(move, path=None)
+            return replace(move, path=None, found=False)
         case Listen(target):
-            return replace(move, task=Task(target))
+            found = move.found and is_in_sync(move, target)
+            return replace(move, task=Task(target), found=found)
         case StartReplica(replica):
             return replace(move, running=move.running | {replica})
         case MarkOnline():
@@ -309,7 +357,7 @@ def apply_effect(move: Move, effect: Effect) -> Move:
 def _remember(move: Move, step: int) -> Move:
     if step == 0 or move.task is None:
         return move
-    return replace(move, task=replace(move.task, step=step))
+    return replace(move, task=replace(move.task, step=step), found=move.found and step < 5)
 
 
 # The world around it ----------------------------------------------------------------------------
@@ -321,8 +369,14 @@ def enabled(move: Move, readings: Readings) -> tuple[Action, ...]:
     joining = (r for r in sorted(move.running) if can_join(move, r))
     actions += list_happenings(move, joining, move.live | move.running | move.holding)
     if move.wanted is not None:
-        actions.append(Observe() if move.path is None else Interrupt())
+        actions.append(Interrupt() if is_path_there(move) else Observe())
     return (*actions, Failover())
+
+
+@clause("move.path.others-kept")
+def is_path_there(move: Move) -> bool:
+    """Whether the admin path exists: for this partition or for others."""
+    return move.path is not None or move.beside
 
 
 def is_complete(move: Move) -> bool:
@@ -340,14 +394,19 @@ def step(move: Move, action: Action, readings: Readings) -> Outcome:
     """
     match action:
         case Command(target):
-            if move.path is not None or move.wanted is not None:
+            if is_path_there(move) or move.wanted is not None:
                 return Rejected("move.tool.one-at-a-time", "a reassignment is under way")
-            after = replace(move, path=target, wanted=target)
+            after = replace(move, path=target, wanted=target, found=False)
             return Accepted(after, ("move.tool.creates-path",))
         case Interrupt() if move.wanted is not None:
-            path = move.path if is_complete(move) else None
-            return Accepted(replace(move, wanted=None, path=path), ("move.tool.interrupt",))
-        case Observe() if move.wanted is not None and move.path is None:
+            kept = is_complete(move) or readings.move_interrupt == "log-only"
+            after = replace(move, wanted=None, path=move.path if kept else None)
+            return Accepted(after, ("move.tool.interrupt",))
+        case OthersEnd() if move.beside:
+            return Accepted(replace(move, beside=False))
+        case Stall() if is_led(move) and move.leader in move.running:
+            return Accepted(replace(move, running=move.running - {move.leader}))
+        case Observe() if move.wanted is not None and not is_path_there(move):
             return Accepted(replace(move, wanted=None), ("move.tool.reports",))
         case Controller():
             effect = next_effect(move, readings)
@@ -356,7 +415,9 @@ def step(move: Move, action: Action, readings: Readings) -> Outcome:
         case _:
             after = happen(move, action)
             if isinstance(action, Failover):
-                after = replace(after, task=None)
+                carries_on = readings.move_dead_at_failover == "re-elect"
+                found = carries_on and move.path is not None
+                after = replace(after, task=None, found=found)
             if after is not move:
                 return Accepted(after)
     raise NotPossible(f"{action} is not possible in {move}")
@@ -422,27 +483,31 @@ def start_replica_states(move: Move) -> ReplicaStates:
     return tuple((r, online if r in move.live else offline) for r in sorted(move.assigned))
 
 
-@clause("move.replica.states")
+@clause("move.replica.states", "move.replica.new-follows", "move.replica.online")
 def move_replica_states(
-    states: ReplicaStates, effect: Effect | Die
+    states: ReplicaStates, effect: Effect | Die, readings: Readings
 ) -> tuple[ReplicaStates, tuple[str, ...]]:
     """Return the states after an effect or a death, and every transition the table refuses.
 
-    A refused transition is skipped and the others proceed.
+    A refused transition is skipped and the others proceed. That a new replica is told to lead is
+    refused as well, and it leads all the same.
     """
     offline, gone = ReplicaState.OFFLINE, ReplicaState.NON_EXISTENT
+    wanted: list[tuple[int, ReplicaState]] = []
+    table, refused = dict(states), []
     match effect:
+        case WriteLeader(leader) if table.get(leader) is ReplicaState.NEW:
+            refused.append(f"replica {leader}: a new one may only follow")
         case StartReplica(replica):
             wanted = [(replica, ReplicaState.NEW)]
-        case MarkOnline(target):
+        case MarkOnline(target) if readings.move_online_from == "in-sync":
+            wanted = [(replica, ReplicaState.ONLINE) for replica in target]
+        case WriteAssigned(target, 6) if readings.move_online_from == "assigned":
             wanted = [(replica, ReplicaState.ONLINE) for replica in target]
         case StopReplica(replica):
             wanted = [(replica, offline), (replica, gone)]
         case Die(broker):
-            wanted = [(broker, offline)] if broker in dict(states) else []
-        case _:
-            wanted = []
-    table, refused = dict(states), []
+            wanted = [(broker, offline)] if broker in table else []
     for replica, state in wanted:
         outcome = move_replica(table.get(replica, gone), state, "kafka-42")
         if isinstance(outcome, Rejected):

@@ -23,7 +23,9 @@ from reassure_model.tables import (
 )
 from reassure_proofs.formula import Truth, all_of, implies
 from reassure_proofs.statement import Hypothesis, Parameter, Shape, Subject, Theorem, Values
+from reassure_spec.readings import get_profile
 
+_KAFKA_42: Final = get_profile("kafka-42")
 _TRUTH: Final = Parameter(kind="truth")
 _KEYS: Final = ((0, 1), (0, 2))
 """Partition and replica, of two replicas."""
@@ -179,7 +181,7 @@ def move_42(values: Values) -> tuple[ReplicaState, ReplicaState, tuple[str, ...]
         "die": Die(1),
     }
     known = ((1, before),) if before is not _GONE else ()
-    after, refused = kafka42.move_replica_states(known, effects[values["effect"]])
+    after, refused = kafka42.move_replica_states(known, effects[values["effect"]], _KAFKA_42)
     return before, dict(after).get(1, _GONE), refused
 
 

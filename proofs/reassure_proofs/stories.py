@@ -24,7 +24,7 @@ from reassure_model import (
     replication_invariants,
     system,
 )
-from reassure_model.copies import Append
+from reassure_model.copies import Append, is_in_sync
 from reassure_model.outcome import Accepted
 from reassure_model.owed import next_write
 from reassure_model.requests import Refusal, decide_request
@@ -213,24 +213,58 @@ def _states_successors(
         if isinstance(action, Failover):
             known = kafka42.start_replica_states(after)
         elif isinstance(action, Die):
-            known, _ = kafka42.move_replica_states(states, action)
+            known, _ = kafka42.move_replica_states(states, action, readings)
         elif isinstance(action, Controller):
             effect = kafka42.next_effect(move, readings)
             assert effect is not None
-            known, refused = kafka42.move_replica_states(states, effect)
+            known, refused = kafka42.move_replica_states(states, effect, readings)
         yield action, (after, known, bool(refused))
 
 
-def _replica_states_tale() -> Tale:
-    tale = _move_tale((1,), (2,), "stray", failovers=1)
+def _replica_states_tale(
+    readings: Mapping[str, str] | None = None, *, deaths: int = 0, failovers: int = 0
+) -> Tale:
+    tale = _move_tale((1,), (2,), "stray", readings, deaths=deaths, failovers=failovers)
     start = (tale.start, kafka42.start_replica_states(tale.start), False)
+    chosen = override_readings(_KAFKA_42, readings or {})
     return replace(
         tale,
         start=start,
-        successors=partial(_states_successors, readings=_KAFKA_42),
+        successors=partial(_states_successors, readings=chosen),
         problem=lambda pair: "a transition is refused" if pair[2] else None,
         closing=("replicas",),
     )
+
+
+def _found_successors(
+    pair: tuple[kafka42.Move, bool], readings: Readings
+) -> Iterator[tuple[Any, tuple[kafka42.Move, bool]]]:
+    """Note beside the move whether a new controller has found the target in sync."""
+    move, found = pair
+    for action, after in _move_successors(move, readings):
+        ready = move.path is not None and is_in_sync(move, move.path)
+        yield action, (after, found or (isinstance(action, Failover) and ready))
+
+
+def _given_up_tale(readings: Mapping[str, str]) -> Tale:
+    tale = _move_tale((1, 2), (3, 4), "stray", readings, deaths=1, failovers=1)
+
+    def find_given_up(pair: tuple[kafka42.Move, bool]) -> str | None:
+        move, found = pair
+        given_up = found and move.path is None and not kafka42.is_complete(move)
+        return f"given up with {list(move.isr)} in sync" if given_up else None
+
+    return replace(
+        tale,
+        start=(tale.start, False),
+        successors=partial(_found_successors, readings=override_readings(_KAFKA_42, readings)),
+        problem=find_given_up,
+    )
+
+
+def _find_unwaited(move: kafka42.Move) -> str | None:
+    """Say so when no command waits for the path, and it is there."""
+    return "nobody waits for the path" if move.path is not None and move.wanted is None else None
 
 
 # States of replicas -----------------------------------------------------------------------------
@@ -655,7 +689,13 @@ TALES: Final[Mapping[str, Callable[[], Tale]]] = {
         (1, 2), (3, 4), _find_few_in_sync, {**_CLEAN, "move.cut-isr": "yes"}, deaths=1
     ),
     "started-unassigned": lambda: _move_tale((1,), (2,), _find_started_unassigned),
-    "replica-states": _replica_states_tale,
+    "replica-states": lambda: _replica_states_tale(failovers=1),
+    "new-led": lambda: _replica_states_tale(deaths=1),
+    "not-online": lambda: _replica_states_tale({"move.online-from": "assigned"}),
+    "given-up": lambda: _given_up_tale({"move.dead-at-failover": "refuse"}),
+    "path-left": lambda: _move_tale(
+        (1,), (2,), _find_unwaited, {"move.interrupt": "log-only"}, interrupts=1
+    ),
     "cut-again": lambda: _cut_tale({"move.cut-isr": "yes"}),
     "cancel-deletes-last-copy": lambda: _shipped_tale(
         (1,), (2, 3), "deleted-in-sync", (None,), deaths=1

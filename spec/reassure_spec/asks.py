@@ -20,6 +20,10 @@ ASKS: Final[Mapping[str, Asked]] = MappingProxyType(
             ),
             ("one command at a time", ("kafka-42/second-command-fails",)),
             (
+                "partitions leave the path one by one",
+                ("kafka-42/other-partitions-stay-under-the-path",),
+            ),
+            (
                 "the command cancels when it is interrupted",
                 ("kafka-42/interrupt-before-sync", "kafka-42/interrupt-after-step-6"),
             ),
@@ -40,11 +44,16 @@ ASKS: Final[Mapping[str, Asked]] = MappingProxyType(
                 (
                     "kafka-42/failover-after-election",
                     "kafka-42/failover-after-election-leader-dead",
+                    "kafka-42/failover-follower-of-target-dead",
                 ),
             ),
             (
-                "failure case 4: behind the stop, and an answer that never comes",
-                ("kafka-42/failover-after-stop", "kafka-42/leader-change-unanswered"),
+                "failure case 4: behind the stop, an answer or a leader that never comes",
+                (
+                    "kafka-42/failover-after-stop",
+                    "kafka-42/leader-change-unanswered",
+                    "kafka-42/leader-does-not-complete-its-change",
+                ),
             ),
             ("failure case 5: before the path is removed", ("kafka-42/case-5-done-up-to-step-6",)),
             ("failover at every point", ("kafka-42/failover-between-every-two-effects",)),

@@ -667,6 +667,58 @@ _MOVE: Final = (
         "not help.",
         "scenario kafka-42/cut-replica-joins-again",
     ),
+    Finding(
+        "move-20",
+        "A failure case carries on what a condition of the listener gives up",
+        KAFKA_42,
+        ("move.failover.re-elects", "move.listener.refuse-dead"),
+        ("move.dead-at-failover",),
+        _KAFKA_42,
+        "[1,2] -> [3,4]: step 4 elects 3, 3 dies, failover: 4 is elected, or 3 is dead and refused",
+        "The third failure case elects among the live replicas of the target where the new leader "
+        "has died. The listener starts no reassignment with a dead replica in the target, and by "
+        "the first case a new controller starts from scratch. The failure case is the more "
+        "particular of the two and is followed.",
+        "scenario kafka-42/failover-after-election-leader-dead-refused",
+    ),
+    Finding(
+        "move-21",
+        "An interrupted command only logs, and removes the path",
+        KAFKA_42,
+        ("move.tool.interrupt", "move.tool.one-at-a-time"),
+        ("move.interrupt",),
+        _KAFKA_42,
+        "[1] -> [2], 2 never comes in sync, the command is interrupted, a second one is started",
+        "The shutdown hook of the first section looks whether the reassignment is complete and "
+        "logs that. Failure case 2b has the killed command delete the admin path, so that it can "
+        "be retried. Without that no further command can start.",
+        "scenario kafka-42/interrupt-that-only-logs",
+    ),
+    Finding(
+        "move-22",
+        "Between steps 3 and 6 a replica of the target is neither new nor online",
+        KAFKA_42,
+        ("move.replica.online", "move.replica.new-follows", "move.step.elect"),
+        ("move.online-from", "move.expand-first"),
+        _KAFKA_42,
+        "[1] -> [2]: step 4 makes 2 the leader, A=[1] until step 6",
+        "A replica is online once it is started and part of the assigned replicas, and only then "
+        "may it lead. The target is assigned in step 6 and leads from step 4 on. To the letter a "
+        "new replica is told to lead, which its own state forbids.",
+        "scenario kafka-42/online-once-assigned",
+    ),
+    Finding(
+        "move-23",
+        "A new replica may only follow, and is elected",
+        KAFKA_42,
+        ("move.replica.new-follows", "move.selector.offline"),
+        (),
+        _KAFKA_42,
+        "[1] -> [2]: 2 is started and joins the in-sync set, 1 dies before step 3",
+        "In its state a new replica gets become-follower requests only. The selector for "
+        "partitions without a leader takes whoever is alive and in sync, and asks for no state.",
+        "scenario kafka-42/new-replica-is-elected",
+    ),
 )
 
 _WATERMARK: Final = (

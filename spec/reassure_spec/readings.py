@@ -53,6 +53,9 @@ class Readings:
     move_cut_isr: str = "yes"
     move_refuses_partition: str = "missing"
     move_same_replicas: str = "as-list"
+    move_dead_at_failover: str = "re-elect"
+    move_interrupt: str = "remove-path"
+    move_online_from: str = "in-sync"
     election_unclean: str = "no"
     election_preferred: str = "asked"
     heal_redundancy: str = "assigned-live"
@@ -185,6 +188,24 @@ READINGS: Final[tuple[Reading, ...]] = (
         ("as-list", "as-set"),
         "a new order of the same replicas changes the preferred leader and is worth a reassignment",
         "KAFKA-42, section 4, condition 2",
+    ),
+    Reading(
+        "move.dead-at-failover",
+        ("re-elect", "refuse"),
+        "the failure case speaks of this very moment, the listener's condition of targets at large",
+        "KAFKA-42, failure case 3; KAFKA-42, section 4, condition 3",
+    ),
+    Reading(
+        "move.interrupt",
+        ("remove-path", "log-only"),
+        "a path that stays keeps every further command from starting",
+        "KAFKA-42, failure case 2b; KAFKA-42, section 1.3",
+    ),
+    Reading(
+        "move.online-from",
+        ("in-sync", "assigned"),
+        "a replica that is elected in step 4 has to be online, and is assigned only in step 6",
+        "KAFKA-42, section 6, state 2; KAFKA-42, section 2, steps 3 to 6",
     ),
     Reading(
         "election.unclean",

@@ -225,7 +225,7 @@ def test_replica_states_of_a_plan_are_legal() -> None:
     waiting, before = run(move)
     _, after = run(take(waiting, Join(3)))
     for effect in before + after:
-        states, refused = move_replica_states(states, effect)
+        states, refused = move_replica_states(states, effect, WRITTEN)
         assert refused == ()
     assert dict(states) == {2: ReplicaState.ONLINE, 3: ReplicaState.ONLINE}
 
@@ -236,14 +236,14 @@ def test_replica_states_after_failover_are_illegal() -> None:
     move = take(waiting, Join(3), Failover())
     states = start_replica_states(move)
     _, effects = run(move)
-    refused = [why for effect in effects for why in move_replica_states(states, effect)[1]]
+    refused = [why for effect in effects for why in move_replica_states(states, effect, WRITTEN)[1]]
     assert refused == ["replica 3: NON_EXISTENT is no valid previous state of ONLINE"]
 
 
 def test_replica_stopped_on_a_dead_broker_is_illegal() -> None:
     """Offline again from offline is not in the four-state table."""
-    states, _ = move_replica_states(((1, ReplicaState.ONLINE),), Die(1))
-    states, refused = move_replica_states(states, StopReplica(1))
+    states, _ = move_replica_states(((1, ReplicaState.ONLINE),), Die(1), WRITTEN)
+    states, refused = move_replica_states(states, StopReplica(1), WRITTEN)
     assert len(refused) == 1
     assert states == ()
 

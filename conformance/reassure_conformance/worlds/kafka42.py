@@ -1,9 +1,10 @@
 """World `kafka-42`: the first reassignment, effect by effect.
 
 `world kafka-42 assigned=1,2 brokers=1,2,3` is a healthy partition. `command` starts an admin
-command that waits; `step` lets the controller carry out effects one by one and `run` all it can.
-Everything else (`join`, `append`, `die`, `return`, `fail-over`, `interrupt`, `observe`) can come
-between any two effects. `problems` names what must never be and is, and `shortest` searches for the
+command that waits, and `others` has it name more partitions, which leave the path by `others-end`.
+`step` lets the controller carry out effects one by one and `run` all it can. Everything else
+(`join`, `append`, `die`, `return`, `stall`, `fail-over`, `interrupt`, `observe`) can come between
+any two effects. `problems` names what must never be and is, and `shortest` searches for the
 shortest story to such a problem within a number of deaths, failovers and interruptions.
 """
 
@@ -32,8 +33,10 @@ from reassure_model.kafka42 import (
     MarkOnline,
     Move,
     Observe,
+    OthersEnd,
     Refuse,
     RemovePath,
+    Stall,
     StartReplica,
     StopReplica,
     WriteAssigned,
@@ -156,6 +159,9 @@ class Kafka42World:
         """Carry out one command. Raises ScenarioError."""
         handlers = {
             "command": self._command,
+            "others": self._begin_others,
+            "others-end": lambda a: self._take(a, OthersEnd()),
+            "stall": lambda a: self._take(a, Stall()),
             "step": self._step,
             "run": self._run,
             "join": lambda a: self._each(a, "replica", Join),
@@ -188,7 +194,7 @@ class Kafka42World:
         if isinstance(action, Failover):
             self._states = start_replica_states(self._move)
         if isinstance(action, Die):
-            self._states, _ = move_replica_states(self._states, action)
+            self._states, _ = move_replica_states(self._states, action, self._readings)
         return ""
 
     def _each(self, arguments: Arguments, what: str, make: Callable[[int], Action]) -> str:
@@ -201,12 +207,18 @@ class Kafka42World:
         check_arguments(arguments, ("target",))
         return self._go(Command(parse_replicas("target", arguments["target"])))
 
+    def _begin_others(self, arguments: Arguments) -> str:
+        """Let the path name other partitions as well, by the same command."""
+        check_arguments(arguments)
+        self._move = replace(self._move, beside=True)
+        return ""
+
     def _effect(self) -> str | None:
         effect = next_effect(self._move, self._readings)
         if effect is None:
             return None
         self._go(Controller())
-        self._states, refused = move_replica_states(self._states, effect)
+        self._states, refused = move_replica_states(self._states, effect, self._readings)
         return "\n".join([format_effect(effect), *(f"  {reason}" for reason in refused)])
 
     def _step(self, arguments: Arguments) -> str:
@@ -231,6 +243,7 @@ class Kafka42World:
         move = self._move
         who = "nobody" if move.leader == NO_LEADER else f"{move.leader}"
         path = "" if move.path is None else f" path {format_replicas(move.path)}"
+        path += " and others" if move.beside and path else " path others" if move.beside else ""
         assigned, isr = format_replicas(move.assigned), format_replicas(move.isr)
         sets = (move.running, move.holding, move.live)
         running, holding, live = (format_replicas(tuple(sorted(members))) for members in sets)
