@@ -14,7 +14,7 @@ EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "delete-request-before-child": ("request.delete.child-first", "child.from-request"),
         "requests-unsorted": ("request.order.sequence",),
         "top-recomputed-on-failover": ("top.once-per-chain",),
-        "no-epoch-check": ("controller.write.epoch-checked",),
+        "no-epoch-check": ("controller.write.epoch-checked", "controller.write.by-controller"),
         "unconditional-state-write": ("state.write-conditional",),
         "child-recreated": ("child.update-in-place",),
         "unknown-partition-kept": ("request.refuse.unknown-partition", "request.consumed"),

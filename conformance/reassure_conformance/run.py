@@ -467,6 +467,8 @@ class Runner:
             h.description.profile,
             {clause: n for clause, n in h.judge.exercised.items() if clause not in unreached},
             (*violations, *h.not_followed),
+            undecided=h.judge.undecided,
+            settled=True,
             strict=self._settings.strict,
         )
         result.examples = h.examples

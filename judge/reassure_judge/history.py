@@ -10,16 +10,17 @@ path alone proves nothing: a consumer group, a topic or a user may be called `co
 is taken for a cluster's once there is a sign of brokers or topics under it, and never inside the
 trees of a cluster that is known. What was seen before the sign is kept back until then.
 
-**Doubt.** A controller learns of a broker's coming and going a moment after ZooKeeper does. A
-broker whose registration changed since the cluster was last known to rest (or, where nobody says
-when it rests, within `grace_ms`) is *in doubt*: the controller may have acted on either view.
+Each observation says who wrote (`reassure_judge.authors`) and what whoever wrote may not have
+noticed yet (`reassure_judge.doubt`).
 """
 
 import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
+from reassure_judge.authors import Author, Terms, make_author
+from reassure_judge.doubt import GRACE_MS, Change, Changes, Doubt, Setting
 from reassure_judge.trees import name_tree
 from reassure_model.state import LeaderAndIsr, Reassignment, Request, Surroundings
 from reassure_spec import znodes
@@ -125,6 +126,8 @@ class ElectionSeen(NamedTuple):
 
     broker: int | None
     epoch: int
+    ephemeral: bool = True
+    """Whether `/controller` goes with the session that created it."""
 
 
 class BadRequestSeen(NamedTuple):
@@ -165,10 +168,9 @@ class Observation(NamedTuple):
     path: str
     event: Event
     around: Surroundings
-    doubt: frozenset[int]
-    """Brokers that the controller may have seen otherwise than `around` says."""
-    fenced: bool
-    """Whether the transaction checked `/controller_epoch` as well."""
+    doubt: Doubt
+    """What whoever wrote may have seen otherwise than `around` says."""
+    author: Author
     given: bool
     """Whether this was found in a snapshot rather than seen happening: it is not judged."""
 
@@ -176,12 +178,14 @@ class Observation(NamedTuple):
 class ClusterHistory:
     """What the router remembers of one cluster."""
 
-    def __init__(self, chroot: str) -> None:
+    def __init__(self, chroot: str, *, whole: bool) -> None:
         self.chroot = chroot
         self.live: frozenset[int] = frozenset()
+        self.registered: frozenset[int] = frozenset()
+        """Brokers that are or were registered, or that a snapshot's assignments name."""
         self.configured: frozenset[int] = frozenset()
         self.controller: int | None = None
-        self.controller_session = 0
+        self.terms = Terms(whole=whole)
         self.epoch = 0
         self.brokers_of_session: dict[int, set[int]] = {}
         self.min_isr: dict[str, int] = {}
@@ -192,9 +196,7 @@ class ClusterHistory:
         """What waits in the request queue: zxid of its creation, by path."""
         self.taken_zxid = 0
         """When something was taken out of the request queue last."""
-        self.changed: dict[int, tuple[int, int]] = {}
-        """By broker: zxid and time of the last change of its registration."""
-        self.settled_zxid: int | None = None
+        self.changes = Changes()
         self.before_sign = 0
         """Writes before there was a sign of brokers or topics."""
         self.shown = False
@@ -202,14 +204,35 @@ class ClusterHistory:
         self.kept_back: deque[Observation] = deque(maxlen=_KEPT_BACK)
         """What was seen before that sign."""
         self._around: dict[int, Surroundings] = {}
+        self._authors: dict[tuple[int, bool], Author] = {}
+
+    @property
+    def known(self) -> frozenset[int]:
+        """Brokers that exist, alive or not."""
+        return self.registered | self.configured
+
+    def get_author(self, session: int, *, fenced: bool) -> Author:
+        """Return who a session is now."""
+        try:
+            return self._authors[session, fenced]
+        except KeyError:
+            pass
+        brokers = frozenset(self.brokers_of_session.get(session, ()))
+        office = self.terms.find_office(session)
+        author = make_author(session, brokers, office, fenced=fenced)
+        self._authors[session, fenced] = author
+        return author
+
+    def forget_authors(self) -> None:
+        """Note that somebody is not what he was."""
+        self._authors.clear()
 
     def get_surroundings(self, topic: str) -> Surroundings:
         """Return what the rules may read of the cluster now."""
         minimum = self.min_isr.get(topic, 1)
         around = self._around.get(minimum)
         if around is None:
-            known = self.live | self.configured
-            around = Surroundings(self.live, known, minimum, self.epoch)
+            around = Surroundings(self.live, self.known, minimum, self.epoch)
             self._around[minimum] = around
         return around
 
@@ -225,25 +248,17 @@ class ClusterHistory:
         """Note that the surroundings have changed."""
         self._around.clear()
 
-    def get_doubt(self, time_ms: int, grace_ms: int) -> frozenset[int]:
-        """Return the brokers whose registration the controller may not have noticed yet."""
-        if not self.changed:
-            return frozenset()
-        settled = self.settled_zxid
-        if settled is not None:
-            doubt = {broker for broker, (zxid, _) in self.changed.items() if zxid > settled}
-        else:
-            doubt = {b for b, (_, when) in self.changed.items() if time_ms - when <= grace_ms}
-        if len(doubt) < len(self.changed):
-            self.changed = {b: mark for b, mark in self.changed.items() if b in doubt}
-        return frozenset(doubt)
-
 
 class Router:
-    """Turns transactions into observations, in order."""
+    """Turns transactions into observations, in order.
 
-    def __init__(self, grace_ms: int = 30_000) -> None:
+    `whole` says whether the history begins with the first transaction that a server ever wrote, so
+    that whatever is not seen in it never was. A cluster whose birth is seen is whole in any case.
+    """
+
+    def __init__(self, grace_ms: int = GRACE_MS, *, whole: bool = True) -> None:
         self.grace_ms = grace_ms
+        self.whole = whole
         self.clusters: dict[str, ClusterHistory] = {}
         self.unjudged: Counter[str] = Counter()
         """How often each tree was written that no rule is about (`reassure_judge.trees`)."""
@@ -260,8 +275,10 @@ class Router:
             "request": self._on_request,
             "flight": self._on_flight,
         }
-        self._elections: dict[str, tuple[int | None, int]] = {}
+        self._elections: dict[str, tuple[int | None, bool]] = {}
+        """By chroot: whom this transaction elected, and whether it raised the epoch."""
         self._now = (0, 0, 0)
+        self._op: Any = None
         self._fenced: frozenset[str] = frozenset()
         self._given = False
         self._out: list[Observation] = []
@@ -278,6 +295,7 @@ class Router:
         for op in ops:
             kind = op.kind  # type: ignore[attr-defined]
             if kind in _WRITES:
+                self._op = op
                 self._on_write(op.path, op.data)  # type: ignore[attr-defined]
             elif kind == DELETE:
                 self._on_write(op.path, None)  # type: ignore[attr-defined]
@@ -296,15 +314,13 @@ class Router:
 
     def settle(self, chroot: str) -> None:
         """Note that the cluster rests: whatever happened so far has been noticed."""
-        cluster = self.get_cluster(chroot)
-        cluster.settled_zxid = self._now[0]
-        cluster.changed.clear()
+        self.get_cluster(chroot).changes.settle(self._now[0])
 
     def get_cluster(self, chroot: str) -> ClusterHistory:
         """Return what is remembered of the cluster with this chroot."""
         cluster = self.clusters.get(chroot)
         if cluster is None:
-            cluster = self.clusters[chroot] = ClusterHistory(chroot)
+            cluster = self.clusters[chroot] = ClusterHistory(chroot, whole=self.whole)
         return cluster
 
     def shown(self) -> frozenset[str]:
@@ -321,19 +337,29 @@ class Router:
 
     def _take(self) -> list[Observation]:
         if self._elections:
-            for chroot, (broker, epoch) in self._elections.items():
+            zxid, _, session = self._now
+            for chroot, (broker, raised) in self._elections.items():
                 cluster = self.get_cluster(chroot)
+                if raised:
+                    cluster.terms.win(session, zxid)
+                    cluster.changes.forget()
+                    cluster.forget_authors()
                 path = znodes.CONTROLLER if broker is not None else znodes.CONTROLLER_EPOCH
-                self._emit(cluster, "", -1, path, ElectionSeen(broker, epoch))
+                event = ElectionSeen(broker, cluster.epoch, cluster.terms.ephemeral)
+                self._emit(cluster, "", -1, path, event)
             self._elections.clear()
         out, self._out = self._out, []
         return out
 
     def _find_fences(self, ops: tuple[object, ...]) -> frozenset[str]:
         fences = _NONE
+        op: Any
         for op in ops:
-            if op.kind == CHECK and op.path.endswith(znodes.CONTROLLER_EPOCH):  # type: ignore[attr-defined]
-                fences |= {op.path.removesuffix(znodes.CONTROLLER_EPOCH)}  # type: ignore[attr-defined]
+            if op.kind == CHECK and op.path.endswith(znodes.CONTROLLER_EPOCH):
+                chroot = op.path.removesuffix(znodes.CONTROLLER_EPOCH)
+                cluster = self.clusters.get(chroot)
+                if cluster is None or cluster.terms.is_fence(op.version):
+                    fences |= {chroot}
         return fences
 
     def _parse(self, path: str) -> tuple[str, str, str, str]:
@@ -364,8 +390,14 @@ class Router:
                 path,
                 event,
                 cluster.get_surroundings(topic),
-                cluster.get_doubt(time_ms, self.grace_ms),
-                cluster.chroot in self._fenced,
+                cluster.changes.get_doubt(
+                    topic,
+                    time_ms,
+                    self.grace_ms,
+                    cluster.terms.won_zxid,
+                    whole=cluster.terms.whole,
+                ),
+                cluster.get_author(session, fenced=cluster.chroot in self._fenced),
                 self._given,
             )
         )
@@ -403,7 +435,7 @@ class Router:
         for cluster in self.clusters.values():
             for broker in cluster.brokers_of_session.get(session, ()):
                 gone.add(cluster.chroot + znodes.broker_path(broker))
-            if cluster.controller is not None and cluster.controller_session == session:
+            if cluster.terms.owner == session and cluster.terms.ephemeral:
                 gone.add(cluster.chroot + znodes.CONTROLLER)
         for path in sorted(gone):
             self._on_write(path, None)
@@ -413,29 +445,40 @@ class Router:
     def _on_root(
         self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
     ) -> None:
-        """Take note of nothing: that the path was written is all that it tells."""
+        """Note the birth of a cluster, before which nothing was."""
+        if data is not None and first == "ids" and not self._given:
+            cluster.terms.whole = True
+            cluster.changes.forget()
 
     def _on_controller(
         self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
     ) -> None:
+        terms = cluster.terms
         if data is None:
-            cluster.controller = None
+            cluster.controller = terms.owner = None
             return
+        created = self._given or self._op.kind == CREATE
+        if created:
+            terms.owner = self._now[2]
+            terms.ephemeral = self._now[2] != 0 if self._given else self._op.ephemeral
         try:
-            broker = znodes.decode_controller(path, data)
+            cluster.controller = znodes.decode_controller(path, data)
         except BadZnode as error:
             self._emit(cluster, "", -1, path, Unreadable(error.reason))
             return
-        cluster.controller = broker
-        cluster.controller_session = self._now[2]
-        if not self._given:
-            self._elections[cluster.chroot] = (broker, cluster.epoch)
+        if self._given:
+            terms.winner = terms.owner
+            cluster.forget_authors()
+        else:
+            self._elections[cluster.chroot] = (cluster.controller, False)
 
     def _on_epoch(
         self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
     ) -> None:
         if data is None:
+            cluster.terms.epoch_version = None
             return
+        cluster.terms.epoch_version = None if self._given else getattr(self._op, "version", 0)
         try:
             epoch = znodes.decode_controller_epoch(path, data)
         except BadZnode as error:
@@ -443,26 +486,31 @@ class Router:
             return
         cluster.epoch = epoch
         cluster.forget_surroundings()
-        if not self._given and epoch != 0:
-            broker, _ = self._elections.get(cluster.chroot, (None, 0))
-            self._elections[cluster.chroot] = (broker, epoch)
-        elif self._given:
+        if self._given:
             self._emit(cluster, "", -1, path, ElectionSeen(cluster.controller, epoch))
+        elif epoch != 0:
+            broker, _ = self._elections.get(cluster.chroot, (None, False))
+            self._elections[cluster.chroot] = (broker, True)
 
     def _on_broker(
         self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
     ) -> None:
         broker = int(first)
         zxid, time_ms, session = self._now
+        if not self._given and (data is None or broker not in cluster.live):
+            change = Change(zxid, time_ms, broker not in cluster.known)
+            cluster.changes.note_registration(broker, change)
         if data is None:
             cluster.live -= {broker}
             for owned in cluster.brokers_of_session.values():
                 owned.discard(broker)
         else:
             cluster.live |= {broker}
-            cluster.brokers_of_session.setdefault(session, set()).add(broker)
-        cluster.changed[broker] = (zxid, time_ms)
+            cluster.registered |= {broker}
+            if self._given or self._op.kind == CREATE:
+                cluster.brokers_of_session.setdefault(session, set()).add(broker)
         cluster.forget_surroundings()
+        cluster.forget_authors()
 
     def _on_broker_config(
         self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
@@ -476,6 +524,10 @@ class Router:
     def _on_topic_config(
         self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
     ) -> None:
+        zxid, time_ms, _ = self._now
+        if not self._given:
+            before = cluster.get_surroundings(first)
+            cluster.changes.note_setting(Setting(zxid, time_ms, first, before))
         try:
             config = {} if data is None else znodes.decode_config(path, data)
             cluster.min_isr[first] = znodes.parse_min_isr(path, config)
@@ -492,6 +544,10 @@ class Router:
             self._emit(cluster, topic, min(before, default=0), path, Unreadable(error.reason))
             return
         cluster.topics[topic] = after
+        if self._given:
+            # Whoever is assigned existed; the snapshot does not say who else did.
+            cluster.registered = cluster.registered.union(*after.values())
+            cluster.forget_surroundings()
         for number in {**before, **after}:
             assigned = after.get(number)
             if assigned != before.get(number):
@@ -599,7 +655,8 @@ class Router:
             return None
         if number is None:
             return "is not named like a partition"
-        if self._given or cluster.chroot in self._fenced:
+        author = cluster.get_author(self._now[2], fenced=cluster.chroot in self._fenced)
+        if self._given or not author.is_client or author.fenced:
             return None
         if number not in cluster.topics.get(topic, {}):
             return "the partition does not exist"

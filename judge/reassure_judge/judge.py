@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Observation, Router, TransactionLike
 from reassure_judge.tracker import ClusterTracker, PartitionTracker
-from reassure_judge.verdicts import ClauseVerdict, Violation, summarise
+from reassure_judge.verdicts import ClauseVerdict, Tally, Violation, summarise
 from reassure_model.state import Partition
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey
@@ -69,24 +70,28 @@ class Tracking:
 
     def __init__(self, readings: Readings) -> None:
         self.readings = readings
-        self.exercised: Counter[str] = Counter()
-        self.violations: list[Violation] = []
+        self.tally = Tally()
         self.partitions: dict[tuple[str, str, int], PartitionTracker] = {}
         self.clusters: dict[str, ClusterTracker] = {}
+
+    @property
+    def violations(self) -> list[Violation]:
+        """The violations found so far, in the order in which they were found."""
+        return self.tally.violations
 
     def observe(self, seen: Observation) -> None:
         """Judge one observation; those of one partition must come in order."""
         if seen.partition < 0:
             cluster = self.clusters.get(seen.chroot)
             if cluster is None:
-                cluster = ClusterTracker(self.exercised, self.violations)
+                cluster = ClusterTracker(self.tally)
                 self.clusters[seen.chroot] = cluster
             cluster.feed(seen)
             return
         key = (seen.chroot, seen.topic, seen.partition)
         tracker = self.partitions.get(key)
         if tracker is None:
-            tracker = PartitionTracker(self.readings, self.exercised, self.violations)
+            tracker = PartitionTracker(self.readings, self.tally)
             self.partitions[key] = tracker
         tracker.feed(seen)
 
@@ -98,7 +103,7 @@ class Tracking:
 class Judge:
     """Holds a history against the model of one profile; raises NoRules for one without rules."""
 
-    def __init__(self, profile: str, readings: Readings, grace_ms: int = 30_000) -> None:
+    def __init__(self, profile: str, readings: Readings, grace_ms: int = GRACE_MS) -> None:
         check_judged(profile)
         self.profile = profile
         self.readings = readings
@@ -106,6 +111,7 @@ class Judge:
         self.router = Router(grace_ms)
         self.tracking = Tracking(readings)
         self._zxid = 0
+        self._time_ms = 0
 
     @property
     def violations(self) -> list[Violation]:
@@ -115,12 +121,17 @@ class Judge:
     @property
     def exercised(self) -> Counter[str]:
         """How often each clause was put to the test."""
-        return self.tracking.exercised
+        return self.tracking.tally.exercised
+
+    @property
+    def undecided(self) -> Counter[str]:
+        """How often nobody can say whether a clause was kept or broken."""
+        return self.tracking.tally.undecided
 
     def feed(self, transaction: TransactionLike) -> None:
         """Judge one transaction; they must come in zxid order."""
         self.transactions += 1
-        self._zxid = transaction.zxid
+        self._zxid, self._time_ms = transaction.zxid, transaction.time_ms
         for seen in self.router.feed(transaction):
             self.tracking.observe(seen)
 
@@ -137,9 +148,10 @@ class Judge:
         for key, tracker in self.tracking.partitions.items():
             if key[0] == chroot:
                 around = history.get_surroundings(key[1])
-                tracker.rest(*key, self._zxid, around, untouched)
+                tracker.rest(*key, self._zxid, around, untouched, self._time_ms)
         if chroot in self.tracking.clusters:
-            self.tracking.clusters[chroot].rest(chroot, self._zxid, untouched)
+            cluster = self.tracking.clusters[chroot]
+            cluster.rest(chroot, self._zxid, untouched, self._time_ms)
 
     def forget(self, chroot: str) -> None:
         """Drop what is remembered of a cluster; verdicts so far are kept."""
@@ -161,7 +173,7 @@ class Judge:
         return ClusterView(
             partitions,
             history.live,
-            history.live | history.configured,
+            history.known,
             history.controller,
             history.epoch,
             tuple(sorted(history.requests)),
@@ -172,7 +184,7 @@ class Judge:
         """Return the verdict on every clause of the profile, and all violations by zxid."""
         violations = tuple(sorted(self.violations))
         return Report(
-            verdicts=summarise(self.profile, self.exercised, violations),
+            verdicts=summarise(self.profile, self.exercised, violations, undecided=self.undecided),
             violations=violations,
             transactions=self.transactions,
             partitions=len(self.tracking.partitions),

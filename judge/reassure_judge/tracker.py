@@ -1,18 +1,24 @@
 """One partition's judge: asks the model of every write whether it could have happened.
 
-Where a broker is in doubt the controller may have acted on another view of who is alive. The judge
-then tries every view, and calls a write a violation only if it breaks a clause in all of them.
+The tracker keeps every state that the history leaves possible (`reassure_judge.possible`), nearly
+always one. A write maps the set. Where a broker or a setting is in doubt (`reassure_judge.doubt`)
+its author may have acted on another view of the surroundings.
 
-After a violation the tracker takes over what was really written and goes on. What follows directly
-from the broken step, up to the next write that the model accepts, is counted under it.
+* A write that is allowed from every state, as things are, puts its clauses to the test.
+* One that is allowed from some states or in some view only leaves *undecided* the clauses that
+  reject it otherwise.
+* One that is rejected from every state in every view is a violation.
+
+After a violation the tracker takes over what was really written, with everything that its author
+may take to be the case, and judges on from there: what is rejected then is a violation of its own.
+A *follow-up* is only what was wrong already and still is: the same clause, for the same culprit.
 """
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import combinations
 from typing import Final
 
+from reassure_judge.doubt import CERTAIN, Views
 from reassure_judge.history import (
     AssignedWritten,
     BadRequestRemoved,
@@ -26,13 +32,26 @@ from reassure_judge.history import (
     StateWritten,
     Unreadable,
 )
-from reassure_judge.verdicts import Violation
-from reassure_model.controllers import Controllership, accept_election
+from reassure_judge.possible import (
+    MOST_STATES,
+    Possible,
+    adopt,
+    believe,
+    drop_head,
+    fail_over,
+    is_silent,
+    list_named,
+    remove_request,
+    settle_request,
+    take_silent_steps,
+)
+from reassure_judge.verdicts import Tally, Violation
+from reassure_model.controllers import ACTING, DEPOSED, Controllership, accept_election
 from reassure_model.invariants import INVARIANTS
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.owed import Owed, next_write
-from reassure_model.requests import NothingToDo, Refusal, decide_request
-from reassure_model.rules import accept_write, apply_failover, compute_drops, is_drop_held
+from reassure_model.requests import is_remembered
+from reassure_model.rules import accept_write
 from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Surroundings
 from reassure_model.writes import (
     ChangeIsr,
@@ -49,8 +68,10 @@ from reassure_spec import znodes
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
 
-_MOST_DOUBT: Final = 6
-_ALWAYS: Final = tuple(invariant for invariant in INVARIANTS if not invariant.at_rest)
+_ALWAYS: Final = tuple((each.clause, each.find) for each in INVARIANTS if not each.at_rest)
+
+Fault = tuple[str, str]
+"""A clause, and what breaks it."""
 
 
 def find_write(before: Partition, event: Event) -> Write | None:
@@ -72,163 +93,283 @@ def find_write(before: Partition, event: Event) -> Write | None:
     return None
 
 
+def list_faults(partition: Partition) -> frozenset[Fault]:
+    """Return what is wrong with a partition as it stands, whoever made it so."""
+    found = [(each.clause, each.find(partition)) for each in INVARIANTS]
+    lists = (
+        ("assigned.no-duplicates", partition.assigned or ()),
+        ("isr.no-duplicates", () if partition.state is None else partition.state.isr),
+    )
+    for clause_id, replicas in lists:
+        found += [(clause_id, str(r)) for r in replicas if replicas.count(r) > 1]
+    return frozenset((clause_id, reason) for clause_id, reason in found if reason is not None)
+
+
+def _find_fresh(before: Partition, after: Partition) -> list[Rejected]:
+    """Find what is always true, and is not any more, or for another reason than before."""
+    found = []
+    for clause_id, find in _ALWAYS:
+        reason = find(after)
+        if reason is not None and find(before) != reason:
+            found.append(Rejected(clause_id, reason))
+    return found
+
+
 class PartitionTracker:
     """Follows one partition through its history."""
 
-    def __init__(
-        self, readings: Readings, exercised: Counter[str], violations: list[Violation]
-    ) -> None:
-        self.partition = Partition()
+    def __init__(self, readings: Readings, tally: Tally) -> None:
+        self.states: tuple[Possible, ...] = (Possible(Partition()),)
+        """What the history leaves possible, the likeliest first. All states hold the same znodes,
+        requests excepted that were withdrawn."""
         self.readings = readings
-        self.exercised = exercised
-        self.violations = violations
+        self.tally = tally
         self.follow_ups = 0
-        """Rejected writes that only follow from an earlier violation."""
-        self.tainted = False
+        """Rejected writes that are wrong only in what was wrong already."""
+        self.overflowed = False
+        """Whether there were more possible states than are kept: all that follows is unknown."""
         self._epoch: int | None = None
-        self._seen: dict[int, str] = {}
-        self._owed_reported: Owed | None = None
+        self._owed_reported = ""
+        """The clause of what was owed at the last rest, and was reported."""
         self._recorded_for: int | None = None
         """The request for which the record in flight was written last."""
-        self._spared = False
-        """Whether, at some moment since the change, there was nothing to drop: the controller may
-        have looked then, and have dealt with the change without a write."""
+        self._standing: frozenset[Fault] = frozenset()
+        """What is wrong since a violation that was reported."""
+
+    @property
+    def partition(self) -> Partition:
+        """The likeliest state."""
+        return self.states[0].partition
 
     def feed(self, seen: Observation) -> None:
         """Judge one observation and take it over."""
         epoch = seen.around.controller_epoch
         if epoch != self._epoch:
             if self._epoch is not None:
-                self.partition = apply_failover(self.partition, self.readings)
+                self.states = fail_over(self.states, self.readings)
             self._epoch = epoch
         event = seen.event
         if isinstance(event, Unreadable):
             self._violate(seen, Rejected("znode.well-formed", event.reason), "")
             return
+        write = None
         if isinstance(event, RequestSubmitted):
-            requests = (*self.partition.requests, event.request)
-            self.partition = replace(self.partition, requests=requests)
+            self._map(lambda p: replace(p, requests=(*p.requests, event.request)))
+        elif seen.given or (write := self._find_write(seen)) is None:
+            self._take_over(seen)
         else:
-            write = self._find_write(seen)
-            if write is None or seen.given:
-                self._adopt(seen)
-            else:
-                self._judge(seen, write)
-        if self.partition.requests:
-            self._note_decision(seen)
-        if not self.partition.drop_due or isinstance(event, ReassignmentWritten):
-            self._spared = False
-        if self.partition.drop_due and not self._spared and not is_drop_held(self.partition):
-            self._spared = frozenset() in compute_drops(self.partition, self.readings)
+            self._judge(seen, write)
+        if len(self.states) > 1 or is_silent(self.states[0].partition):
+            self._keep(self._take_silent_steps(seen))
 
     def _find_write(self, seen: Observation) -> Write | None:
         """Say which write of the model this is; None for what is not a controller's or leader's."""
-        event, before = seen.event, self.partition
+        event, before, author = seen.event, self.states[0].partition, seen.author
         if isinstance(event, StateWritten) and event.state is not None:
             if before.assigned is None:
                 return None
-            if before.state is not None and not seen.fenced:
+            if before.state is not None and not author.fenced:
                 kept = event.state.leader_epoch == before.state.leader_epoch
-                if event.writer >= 0 or kept:
+                # A session that is a broker's and a controller's may write as either; only a
+                # controller raises the epoch.
+                if kept or (event.writer >= 0 and author.office not in (ACTING, DEPOSED)):
                     return ChangeIsr(event.state, event.writer)
+        if isinstance(event, RequestRemoved) and author.is_client and not author.fenced:
+            # Whoever made a request may withdraw it.
+            return None
         return find_write(before, event)
 
-    @clause("controller.write.epoch-checked", "znode.well-formed")
+    @clause("controller.write.by-controller", "controller.write.epoch-checked")
     def _judge(self, seen: Observation, write: Write) -> None:
-        outcome: Accepted[Partition] | Rejected
-        if not isinstance(write, ChangeIsr) and not seen.fenced:
-            # Who may write comes before what: one that was superseded gets the content wrong too.
-            reason = "the transaction does not check /controller_epoch"
-            outcome = Rejected("controller.write.epoch-checked", reason)
-        else:
-            outcome = self._accept(seen, write)
-        if isinstance(outcome, Accepted) and not isinstance(write, ChangeIsr):
-            self.exercised["controller.write.epoch-checked"] += 1
-        if isinstance(outcome, Rejected):
-            self._violate(seen, outcome, _describe(write))
-            self._adopt(seen)
+        blamed: tuple[Rejected, ...] = ()
+        if not isinstance(write, ChangeIsr):
+            author, tally = seen.author, self.tally
+            blamed = author.broken
+            for clause_id in author.tested:
+                tally.exercised[clause_id] += 1
+            if author.undecided:
+                tally.undecided.update(author.undecided)
+            self._owed_reported = ""
+        states = self.states
+        if len(states) == 1 and not self.overflowed and not blamed:
+            state = states[0]
+            outcome = self._accept(state, write, seen.around)
+            if isinstance(outcome, Accepted) and not self._is_view_kept(seen):
+                self._note_same_target(write)
+                after = Possible(outcome.state, state.decided, state.withdrawn)
+                self.states = (settle_request(after, write),)
+                self._count(seen, write, state.partition, outcome.clauses)
+                return
+        self._judge_all(seen, write, blamed)
+
+    def _is_view_kept(self, seen: Observation) -> bool:
+        """Whether what becomes of the partition depends on what the author saw of the surroundings.
+
+        So it does only where effects come before the record of what asks for them.
+        """
+        return seen.doubt is not CERTAIN and is_remembered(self.readings)
+
+    def _accept(
+        self, state: Possible, write: Write, around: Surroundings
+    ) -> Accepted[Partition] | Rejected:
+        if isinstance(write, DeleteRequest) and state.decided and not state.withdrawn:
+            partition = state.partition
+            if partition.requests[0].sequence == write.sequence:
+                return Accepted(drop_head(partition), (state.decided, "request.consumed"))
+        return accept_write(state.partition, write, around, self.readings)
+
+    def _judge_all(self, seen: Observation, write: Write, blamed: tuple[Rejected, ...]) -> None:
+        """Map every state, in every view where that matters.
+
+        `blamed` is what the write breaks by its author, whatever it says.
+        """
+        before, states = self.states[0].partition, self.states
+        outcomes = [self._accept(state, write, seen.around) for state in states]
+        rejected = [outcome for outcome in outcomes if isinstance(outcome, Rejected)]
+        accepted = [outcome for outcome in outcomes if isinstance(outcome, Accepted)]
+        found = self._settle(write, zip(states, outcomes, strict=True))
+        complete = True
+        if not accepted or self._is_view_kept(seen):
+            views = self._list_views(seen, write)
+            complete = views.complete
+            for state in states:
+                found += self._look(state, write, views, every=self._is_view_kept(seen))
+        sure = not found and complete and not self.overflowed
+        if sure or blamed:
+            self._reject(seen, write, [*blamed, *(rejected[:1] if sure else ())])
+            # What somebody else wrote changes nothing in the controller's mind.
+            if found:
+                others = () if seen.author.office == ACTING else self.states
+                self._keep((*found, *others))
+            return
+        unsure = {outcome.clause for outcome in rejected}
+        if self.overflowed:
+            unsure.update(c for outcome in accepted for c in outcome.clauses)
+        self.tally.undecided.update(unsure)
+        if not found:
+            self._adopt(write)
             return
         self._note_same_target(write)
-        self.partition = outcome.state
-        self.tainted = False
-        self._owed_reported = None
-        exercised = self.exercised
+        self._keep(found)
+        tested = [c for c in accepted[0].clauses if c not in unsure] if accepted else []
+        for outcome in accepted[1:]:
+            tested = [c for c in tested if c in outcome.clauses]
+        self._count(seen, write, before, tested)
+
+    def _look(self, state: Possible, write: Write, views: Views, *, every: bool) -> list[Possible]:
+        """Return what a write leads to from one state, in the first view that allows it or all."""
+        found: list[Possible] = []
+        for around in views:
+            outcome = self._accept(state, write, around)
+            found += self._settle(write, [(state, outcome)])
+            if found and not every:
+                break
+        return found
+
+    def _settle(
+        self, write: Write, outcomes: Iterable[tuple[Possible, Accepted[Partition] | Rejected]]
+    ) -> list[Possible]:
+        """Return the states after the write, where it was accepted."""
+        return [
+            settle_request(Possible(outcome.state, state.decided, state.withdrawn), write)
+            for state, outcome in outcomes
+            if isinstance(outcome, Accepted)
+        ]
+
+    def _list_views(self, seen: Observation, write: Write | None) -> Views:
+        named = frozenset[int]().union(*(list_named(s.partition, write) for s in self.states))
+        by_leader = isinstance(write, ChangeIsr)
+        return Views(seen.around, seen.doubt, named, by_leader=by_leader)
+
+    def _take_silent_steps(self, seen: Observation) -> tuple[Possible, ...]:
+        views: tuple[Surroundings, ...] = (seen.around,)
+        heads = [r for s in self.states for r in s.partition.requests[:1]]
+        if heads and seen.doubt is not CERTAIN:
+            named = frozenset(replica for request in heads for replica in request.target)
+            views += tuple(Views(seen.around, seen.doubt, named, by_leader=False))
+        return take_silent_steps(self.states, views, self.readings)
+
+    def _keep(self, states: Iterable[Possible]) -> None:
+        """Take these states for the possible ones, each once, and no more than are kept."""
+        found = tuple(dict.fromkeys(states))
+        if len(found) > MOST_STATES:
+            self.overflowed = True
+        self.states = found[:MOST_STATES]
+
+    def _map(self, change: Callable[[Partition], Partition]) -> None:
+        self._keep(state._replace(partition=change(state.partition)) for state in self.states)
+
+    def _count(
+        self, seen: Observation, write: Write, before: Partition, clauses: Iterable[str]
+    ) -> None:
+        """Count what an accepted write put to the test, and look at what is always true."""
+        exercised = self.tally.exercised
         exercised["znode.well-formed"] += 1
-        for clause_id in outcome.clauses:
+        for clause_id in clauses:
             exercised[clause_id] += 1
-        for invariant in _ALWAYS:
-            broken = invariant.find(self.partition)
-            if broken is not None:
-                self._violate(seen, Rejected(invariant.clause, broken), _describe(write))
+        after = self.states[0].partition
+        fresh = _find_fresh(before, after)
+        if fresh:
+            self._violate(seen, fresh[0], _describe(write), fresh[1:])
+            self._standing |= list_faults(after)
+        if self._standing:
+            self._standing &= list_faults(after)
+
+    def _reject(self, seen: Observation, write: Write, broken: list[Rejected]) -> None:
+        """Report a write for what it breaks, the worst first, and take over what was written."""
+        before, after = self.partition, adopt(self.partition, write)
+        faults = list_faults(after)
+        old = {clause_id for clause_id, _ in faults & list_faults(before)}
+        told = [rejected for rejected in broken if rejected.clause not in old]
+        clauses = {rejected.clause for rejected in broken}
+        told += [r for r in _find_fresh(before, after) if r.clause not in clauses]
+        if told:
+            self._violate(seen, told[0], _describe(write), told[1:])
+        else:
+            self.follow_ups += 1
+        self._standing = faults
+        self._adopt(write)
+
+    def _adopt(self, write: Write) -> None:
+        """Take over a write that is not allowed, with all that its author may have in mind."""
+        self._keep(p for state in self.states for p in believe(state, write, self.readings))
 
     @clause("request.same-target.no-change")
     def _note_same_target(self, write: Write) -> None:
         """Count a request that goes though the target it asks for was recorded for another one."""
-        requests, flight = self.partition.requests, self.partition.reassignment
+        if not isinstance(write, CreateReassignment | UpdateReassignment | DeleteRequest):
+            return
+        partition = self.states[0].partition
+        requests, flight = partition.requests, partition.reassignment
         if not requests:
             return
-        if isinstance(write, CreateReassignment | UpdateReassignment):
+        if not isinstance(write, DeleteRequest):
             self._recorded_for = requests[0].sequence
-        elif isinstance(write, DeleteRequest) and flight is not None:
+        elif flight is not None:
             same = flight.target == requests[0].target
             if same and self._recorded_for != requests[0].sequence:
-                self.exercised["request.same-target.no-change"] += 1
+                self.tally.exercised["request.same-target.no-change"] += 1
 
-    def _accept(self, seen: Observation, write: Write) -> Accepted[Partition] | Rejected:
-        outcome = accept_write(self.partition, write, seen.around, self.readings)
-        if isinstance(outcome, Accepted):
-            return outcome
-        for around in _other_views(seen):
-            other = accept_write(self.partition, write, around, self.readings)
-            if isinstance(other, Accepted):
-                return other
-        if self._spared:
-            dealt_with = replace(self.partition, drop_due=False)
-            other = accept_write(dealt_with, write, seen.around, self.readings)
-            if isinstance(other, Accepted):
-                return other
-        if isinstance(write, DeleteRequest) and self._seen.get(write.sequence):
-            head = self.partition.requests[0]
-            if head.sequence == write.sequence:
-                # The controller decided while the request asked for nothing or was refused.
-                after = replace(self.partition, requests=self.partition.requests[1:])
-                return Accepted(after, (self._seen[write.sequence],))
-        return outcome
-
-    def _note_decision(self, seen: Observation) -> None:
-        head = self.partition.requests[0]
-        if head.sequence not in self._seen:
-            self._seen = {}
-        decision = decide_request(head, self.partition, seen.around, self.readings)
-        if isinstance(decision, Refusal | NothingToDo):
-            self._seen[head.sequence] = decision.clause
-
-    def _adopt(self, seen: Observation) -> None:
+    def _take_over(self, seen: Observation) -> None:
         """Take over what was written without asking."""
-        before = self.partition
         match seen.event:
             case AssignedWritten(assigned):
                 if assigned is None:
-                    self.partition = Partition(requests=before.requests)
+                    self._map(lambda p: Partition(requests=p.requests))
                 else:
-                    self.partition = replace(before, assigned=assigned)
+                    self._map(lambda p: replace(p, assigned=assigned))
             case StateWritten(state, _):
-                self.partition = replace(before, state=state)
+                self._map(lambda p: replace(p, state=state))
             case ReassignmentWritten(record):
-                changed = before.reassignment is not None and record is not None
-                self.partition = replace(
-                    before, reassignment=record, drop_due=changed and not seen.given
-                )
+                self._map(lambda p: replace(p, reassignment=record, drop_due=False))
             case RequestRemoved(sequence):
-                left = tuple(r for r in before.requests if r.sequence != sequence)
-                self.partition = replace(before, requests=left)
+                self._keep(s for state in self.states for s in remove_request(state, sequence))
 
-    def _violate(self, seen: Observation, rejected: Rejected, after: str) -> None:
-        if self.tainted:
-            self.follow_ups += 1
-            return
-        self.tainted = True
-        self.violations.append(
+    @clause("znode.well-formed")
+    def _violate(
+        self, seen: Observation, rejected: Rejected, after: str, besides: Sequence[Rejected] = ()
+    ) -> None:
+        self.tally.violations.append(
             Violation(
                 zxid=seen.zxid,
                 chroot=seen.chroot,
@@ -241,7 +382,9 @@ class PartitionTracker:
                 after=after,
                 reason=rejected.reason,
                 expected=self._describe_owed(seen.around),
+                author=seen.author.describe(),
                 time_ms=seen.time_ms,
+                besides=tuple(each.clause for each in besides),
             )
         )
 
@@ -261,28 +404,28 @@ class PartitionTracker:
         zxid: int,
         around: Surroundings,
         untouched: frozenset[str],
+        time_ms: int = 0,
     ) -> None:
-        """Judge what must be true when the controller has nothing left to do."""
-        if self.tainted:
+        """Judge what must be true when the controller has nothing left to do.
+
+        A state from which something is owed is none that a controller rests in.
+        """
+        due = [next_write(state.partition, around, self.readings) for state in self.states]
+        owed = [each for each in due if each is not None]
+        broken = self._find_broken_at_rest()
+        if len(owed) < len(due) or self.overflowed:
+            self.tally.undecided.update({each.clause for each in owed})
+            if len(owed) < len(due):
+                resting = zip(self.states, due, strict=True)
+                self.states = tuple(state for state, each in resting if each is None)
+            owed = []
+        if owed and owed[0].clause != self._owed_reported:
+            broken = _find_debt(self.partition, owed[0], untouched)
+        self._owed_reported = owed[0].clause if owed else ""
+        if broken is None:
             return
-        if self._spared:
-            # What the in-sync set became after the controller had looked makes nothing due.
-            self.partition = replace(self.partition, drop_due=False)
-        owed = next_write(self.partition, around, self.readings)
-        broken = None if owed is None else _find_debt(self.partition, owed, untouched)
-        for invariant in INVARIANTS:
-            reason = invariant.find(self.partition)
-            if reason is None:
-                self.exercised[invariant.clause] += 1
-            elif broken is None:
-                broken = Rejected(invariant.clause, reason)
-        if broken is None or (owed is not None and owed == self._owed_reported):
-            return
-        self._owed_reported = owed
-        self.tainted = True
-        path, before = _describe_resting(self.partition, topic, number, owed)
-        expected = self._describe_owed(around)
-        self.violations.append(
+        path, before = _describe_resting(self.partition, topic, number, owed[0] if owed else None)
+        self.tally.violations.append(
             Violation(
                 zxid=zxid,
                 chroot=chroot,
@@ -294,54 +437,72 @@ class PartitionTracker:
                 before=before,
                 after="",
                 reason=broken.reason,
-                expected=expected,
+                expected=self._describe_owed(around),
+                time_ms=time_ms,
             )
         )
+
+    def _find_broken_at_rest(self) -> Rejected | None:
+        """Find what is wrong at rest and was not reported; count what is not."""
+        broken: Rejected | None = None
+        for invariant in INVARIANTS:
+            reason = invariant.find(self.partition)
+            if reason is None:
+                self.tally.exercised[invariant.clause] += 1
+            elif (invariant.clause, reason) not in self._standing:
+                broken = broken or Rejected(invariant.clause, reason)
+                self._standing |= {(invariant.clause, reason)}
+        return broken
 
 
 class ClusterTracker:
     """Follows what concerns a cluster as a whole: elections, and what is none of ours."""
 
-    def __init__(self, exercised: Counter[str], violations: list[Violation]) -> None:
+    def __init__(self, tally: Tally) -> None:
         self.controllership = Controllership()
-        self.exercised = exercised
-        self.violations = violations
+        self.tally = tally
         self.bad: dict[str, BadRequestSeen] = {}
         self._reported: set[str] = set()
 
     def feed(self, seen: Observation) -> None:
         """Judge one observation and take it over."""
         match seen.event:
-            case ElectionSeen(broker, epoch):
-                self._on_election(seen, broker, epoch)
+            case ElectionSeen():
+                self._on_election(seen, seen.event)
             case BadRequestSeen():
                 self.bad[seen.path] = seen.event
             case BadRequestRemoved():
                 found = self.bad.pop(seen.path)
-                self.exercised[found.clause] += 1
-                if not seen.fenced:
-                    self._violate(
-                        seen,
-                        "controller.write.epoch-checked",
-                        "the transaction does not check /controller_epoch",
-                    )
+                self._on_removal(seen, found)
             case Unreadable(reason):
                 self._violate(seen, "znode.well-formed", reason)
 
-    def _on_election(self, seen: Observation, broker: int | None, epoch: int) -> None:
+    def _on_election(self, seen: Observation, election: ElectionSeen) -> None:
+        broker, epoch, ephemeral = election
         before = self.controllership
         self.controllership = Controllership(broker, epoch)
         # A history that begins in the middle does not say which epoch came before.
         if seen.given or (before.epoch == 0 and epoch > 1):
             return
-        outcome = accept_election(before, broker, epoch)
+        outcome = accept_election(before, broker, epoch, ephemeral=ephemeral)
         if isinstance(outcome, Rejected):
             self._violate(seen, outcome.clause, outcome.reason)
             return
         for clause_id in outcome.clauses:
-            self.exercised[clause_id] += 1
+            self.tally.exercised[clause_id] += 1
 
-    def rest(self, chroot: str, zxid: int, untouched: frozenset[str]) -> None:
+    @clause("controller.write.by-controller", "controller.write.epoch-checked")
+    def _on_removal(self, seen: Observation, found: BadRequestSeen) -> None:
+        """Judge who removed what cannot be used; its maker may do so as well."""
+        author = seen.author
+        if author.is_client and not author.fenced:
+            return
+        self.tally.exercised.update((found.clause, *author.tested))
+        self.tally.undecided.update(author.undecided)
+        for rejected in author.broken:
+            self._violate(seen, rejected.clause, rejected.reason)
+
+    def rest(self, chroot: str, zxid: int, untouched: frozenset[str], time_ms: int = 0) -> None:
         """Judge what must be gone when the controller has nothing left to do."""
         for path, found in self.bad.items():
             if path in self._reported:
@@ -350,7 +511,7 @@ class ClusterTracker:
             broken = Rejected(found.clause, f"still there: {found.reason}")
             if path in untouched:
                 broken = _find_unseen(path, found.reason)
-            self.violations.append(
+            self.tally.violations.append(
                 Violation(
                     zxid=zxid,
                     chroot=chroot,
@@ -363,11 +524,12 @@ class ClusterTracker:
                     after="",
                     reason=broken.reason,
                     expected="the znode is removed with a warning, nothing else changes",
+                    time_ms=time_ms,
                 )
             )
 
     def _violate(self, seen: Observation, clause_id: str, reason: str) -> None:
-        self.violations.append(
+        self.tally.violations.append(
             Violation(
                 zxid=seen.zxid,
                 chroot=seen.chroot,
@@ -380,20 +542,10 @@ class ClusterTracker:
                 after=str(seen.event),
                 reason=reason,
                 expected="see the clause",
+                author=seen.author.describe(),
                 time_ms=seen.time_ms,
             )
         )
-
-
-def _other_views(seen: Observation) -> Iterator[Surroundings]:
-    """Yield the surroundings as the controller may have seen them instead."""
-    doubt = sorted(seen.doubt)[:_MOST_DOUBT]
-    around = seen.around
-    for few in range(1, len(doubt) + 1):
-        for chosen in combinations(doubt, few):
-            yield replace(
-                around, live=around.live ^ frozenset(chosen), known=around.known | frozenset(doubt)
-            )
 
 
 def _find_debt(partition: Partition, owed: Owed, untouched: frozenset[str]) -> Rejected:

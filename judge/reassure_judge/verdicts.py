@@ -6,8 +6,10 @@ exercised`. One violation is one (clause, partition, zxid); what follows from a 
 counted under it, not as a further violation.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
 from reassure_spec.clauses import ADVICE, clauses_of_profile, load_clauses
@@ -48,6 +50,8 @@ class Violation:
     """Who wrote, in words; "" for an obligation that nobody met."""
     time_ms: int = 0
     """The server's clock at that transaction, in milliseconds since 1970."""
+    besides: tuple[str, ...] = ()
+    """Clauses that the same write broke as a consequence; no violations of their own."""
 
     def binds(self) -> bool:
         """Whether this counts against the verdict: not where the clause is only advice."""
@@ -68,7 +72,25 @@ class Violation:
             "after": self.after,
             "reason": self.reason,
             "expected": self.expected,
+            "besides": list(self.besides),
         }
+
+
+@dataclass(slots=True)
+class Tally:
+    """What judging has come to so far; sums of these are the same again."""
+
+    exercised: Counter[str] = field(default_factory=Counter)
+    """By clause: how often it was put to the test, with an answer that is certain."""
+    undecided: Counter[str] = field(default_factory=Counter)
+    """By clause: how often it may have been kept or broken, and nobody can say which."""
+    violations: list[Violation] = field(default_factory=list)
+
+    def add(self, other: "Tally") -> None:
+        """Take in another sum."""
+        self.exercised.update(other.exercised)
+        self.undecided.update(other.undecided)
+        self.violations.extend(other.violations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +102,9 @@ class ClauseVerdict:
     verdict: str
     """`holds`, `violated`, `not followed`, `unknown` or `not exercised`."""
     exercised: int
-    """How often the history put the clause to the test."""
+    """How often the history put the clause to the test, with an answer that is certain."""
+    undecided: int = 0
+    """How often nobody can say whether it was kept or broken."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record that reports print."""
@@ -89,6 +113,7 @@ class ClauseVerdict:
             "level": self.level,
             "verdict": self.verdict,
             "exercised": self.exercised,
+            "undecided": self.undecided,
         }
 
 
@@ -103,23 +128,35 @@ def summarise(
     exercised: Mapping[str, int],
     violations: Iterable[Violation],
     *,
+    undecided: Mapping[str, int] = MappingProxyType({}),
+    settled: bool = False,
     strict: bool = False,
 ) -> tuple[ClauseVerdict, ...]:
     """Return the verdict on every clause of the profile, in the order of the spec.
 
     A violation counts as one exercise of its clause. With `strict` every clause binds.
+
+    One occurrence that is undecided makes a clause unknown, whatever others have shown. With
+    `settled` it does not where others have shown that the clause holds: for a history that was
+    driven, and brought to rest again and again, so that the same thing came up with nothing in
+    doubt.
     """
     violated: dict[str, int] = {}
     for violation in violations:
         violated[violation.clause] = violated.get(violation.clause, 0) + 1
+        for clause_id in violation.besides:
+            violated.setdefault(clause_id, 0)
     verdicts = []
     for clause in clauses_of_profile(profile):
         count = exercised.get(clause.id, 0) + violated.get(clause.id, 0)
+        unsure = undecided.get(clause.id, 0)
         if clause.id in violated:
             verdict = VIOLATED if strict or binds(clause.id) else NOT_FOLLOWED
+        elif unsure and not (settled and count):
+            verdict = UNKNOWN
         elif count:
             verdict = HOLDS
         else:
             verdict = NOT_EXERCISED
-        verdicts.append(ClauseVerdict(clause.id, clause.level, verdict, count))
+        verdicts.append(ClauseVerdict(clause.id, clause.level, verdict, count, unsure))
     return tuple(verdicts)

@@ -5,13 +5,13 @@ partitions, not for the transactions. Both engines answer the same report.
 """
 
 import gc
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from reassure_judge.judge import check_judged
+from reassure_judge.verdicts import Tally
 from reassure_pipeline.archive import (
     Archive,
     FileFacts,
@@ -55,7 +55,7 @@ def audit_local(
     check_judged(profile)
     archives = find_archives(paths)
     total = sum(len(archive.files) for archive in archives)
-    exercised: Counter[str] = Counter()
+    tally = Tally()
     reports: list[ArchiveReport] = []
     done = 0
     with _rare_collections():
@@ -66,8 +66,8 @@ def audit_local(
                     progress(f"reading {file.name}", done, total)
                 audit.read(file)
                 done += 1
-            reports.append(audit.report(exercised))
-    return report_audit(profile, exercised, reports)
+            reports.append(audit.report(tally))
+    return report_audit(profile, tally, reports)
 
 
 def audit_spark(
@@ -132,10 +132,10 @@ class _LocalAudit:
                 observe(seen)
         return len(batch)
 
-    def report(self, exercised: Counter[str]) -> ArchiveReport:
-        """Finish, and add to the sums of the whole audit how often each clause was exercised."""
+    def report(self, tally: Tally) -> ArchiveReport:
+        """Finish, and add what was found to the sums of the whole audit."""
         for rest in self._routing.finish():
             self._judging.rest(rest)
         judged = self._judging.sum_up()
-        exercised.update(judged.exercised)
+        tally.add(judged.tally)
         return report_archive(self._archive, self._files, self._routing.known, judged)

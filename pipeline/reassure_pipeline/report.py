@@ -17,11 +17,13 @@ from reassure_judge.verdicts import (
     UNKNOWN,
     VIOLATED,
     ClauseVerdict,
+    Tally,
     Violation,
     summarise,
 )
 from reassure_pipeline.archive import Archive, FileFacts, Hole, check_joint
 from reassure_pipeline.stages import Judged, Known, is_settled
+from reassure_spec.clauses import ADVICE
 from reassure_zookeeper.txnlog import TornTail
 
 VACUOUS: Final = "vacuous"
@@ -135,16 +137,20 @@ class AuditReport:
         """
         if any(self._counts(v) for archive in self.archives for v in archive.violations):
             return VIOLATED
-        if not any(clause.exercised for clause in self.clauses):
+        if not any(clause.exercised or clause.undecided for clause in self.clauses):
             return VACUOUS
         doubts = any(self._counts(v) for archive in self.archives for v in archive.unsettled)
+        doubts = doubts or any(clause.verdict == UNKNOWN for clause in self._binding())
         return UNKNOWN if doubts or self.needs else HOLDS
+
+    def _binding(self) -> tuple[ClauseVerdict, ...]:
+        return tuple(c for c in self.clauses if self.strict or c.level not in ADVICE)
 
     @property
     def needs(self) -> tuple[str, ...]:
         """What is missing for a verdict on all that was asked for, in words."""
         found = [need for archive in self.archives for need in archive.find_needs()]
-        if not found and not any(clause.exercised for clause in self.clauses):
+        if not found and not any(c.exercised or c.undecided for c in self.clauses):
             found.append("no write that a rule is about: add the logs in which partitions change")
         return tuple(found)
 
@@ -217,7 +223,7 @@ def report_archive(
 ) -> ArchiveReport:
     """Put together what one archive came to."""
     holes = find_holes(files)
-    found = sorted(judged.found)
+    found = sorted(judged.tally.violations)
     settled = [is_settled(violation, known, holes) for violation in found]
     filled = [facts for facts in files if facts.first_zxid >= 0]
     unjudged = known.unjudged.copy()
@@ -240,15 +246,13 @@ def report_archive(
     )
 
 
-def report_audit(
-    profile: str, exercised: Counter[str], archives: Iterable[ArchiveReport]
-) -> AuditReport:
-    """Put together what an audit came to."""
+def report_audit(profile: str, tally: Tally, archives: Iterable[ArchiveReport]) -> AuditReport:
+    """Put together what an audit came to; `tally` sums up all archives."""
     listed = tuple(archives)
     violations = [v for archive in listed for v in archive.violations]
     doubts = Counter(v.clause for archive in listed for v in archive.unsettled)
     clauses = []
-    for clause in summarise(profile, exercised, violations):
+    for clause in summarise(profile, tally.exercised, violations, undecided=tally.undecided):
         count = doubts[clause.id]
         unknown = count and clause.verdict in (HOLDS, NOT_EXERCISED)
         verdict = UNKNOWN if unknown else clause.verdict

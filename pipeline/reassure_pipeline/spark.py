@@ -22,6 +22,7 @@ from zlib import crc32
 from reassure_judge.history import Observation, written_paths
 from reassure_judge.judge import check_judged
 from reassure_judge.trees import name_tree
+from reassure_judge.verdicts import Tally
 from reassure_pipeline.archive import (
     Archive,
     Base,
@@ -100,13 +101,13 @@ def audit_spark(
         files = collect_facts(decoded.filter(_is_result).values().collect(), archives)
         report("judging", 2, 3)
         results = _judge_all(context, decoded, archives, bases, readings, at_rest)
-    exercised: Counter[str] = Counter()
+    tally = Tally()
     reports = []
     for index, archive in enumerate(archives):
         known, judged = results[index]
-        exercised.update(judged.exercised)
+        tally.add(judged.tally)
         reports.append(report_archive(archive, files[index], known, judged))
-    return report_audit(profile, exercised, reports)
+    return report_audit(profile, tally, reports)
 
 
 def _say_nothing(what: str, done: int, total: int) -> None:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from reassure_judge.history import Observation, ReassignmentWritten, Router
 from reassure_judge.judge import Tracking
-from reassure_judge.verdicts import Violation
+from reassure_judge.verdicts import Tally, Violation
 from reassure_model.state import Surroundings
 from reassure_pipeline.archive import BEGINNING, GRACE_MS, MIDDLE, SNAPSHOT, Base, Hole
 from reassure_spec import znodes
@@ -46,6 +46,8 @@ class Rest(NamedTuple):
     around: Surroundings
     untouched: frozenset[str]
     """What waits in the request queue and came after the last thing was taken there."""
+    time_ms: int
+    """The server's clock at that transaction."""
 
 
 @dataclass(slots=True)
@@ -87,11 +89,11 @@ class Routing:
 
     def __init__(self, begins: str, base: Base | None, *, keep_keys: bool) -> None:
         self.known = Known(begins)
-        self.router = Router(GRACE_MS)
+        self.router = Router(GRACE_MS, whole=begins == BEGINNING)
         self._base = base
         self._calm_ms = 0 if base is None else base.calm_ms
         self._keys: set[Key] | None = set() if keep_keys else None
-        self._zxid = 0
+        self._zxid = self._time_ms = 0
         self._watchful = begins != BEGINNING or keep_keys
 
     def begin(self) -> list[Observation]:
@@ -115,7 +117,7 @@ class Routing:
 
     def _watch(self, transaction: Transaction, observations: list[Observation]) -> None:
         known = self.known
-        self._zxid = transaction.zxid
+        self._zxid, self._time_ms = transaction.zxid, transaction.time_ms
         if known.calm_zxid is None and transaction.time_ms > self._calm_ms:
             known.calm_zxid = transaction.zxid
         if known.begins == MIDDLE and transaction.error is None:
@@ -143,22 +145,21 @@ class Routing:
         for chroot, topic, number in sorted(self._keys or ()):
             cluster = self.router.get_cluster(chroot)
             around, untouched = cluster.get_surroundings(topic), cluster.find_untouched()
-            yield Rest(chroot, topic, number, self._zxid, around, untouched)
+            place = chroot, topic, number, self._zxid
+            yield Rest(*place, around, untouched, self._time_ms)
 
 
 @dataclass(slots=True)
 class Judged:
     """What judging some partitions of one archive came to; sums of these are the same again."""
 
-    exercised: Counter[str] = field(default_factory=Counter)
-    found: list[Violation] = field(default_factory=list)
+    tally: Tally = field(default_factory=Tally)
     partitions: int = 0
     follow_ups: int = 0
 
     def add(self, other: "Judged") -> None:
         """Take in what judging other partitions came to."""
-        self.exercised.update(other.exercised)
-        self.found.extend(other.found)
+        self.tally.add(other.tally)
         self.partitions += other.partitions
         self.follow_ups += other.follow_ups
 
@@ -175,18 +176,13 @@ class Judging:
         if rest.partition < 0:
             cluster = self._tracking.clusters.get(rest.chroot)
             if cluster is not None:
-                cluster.rest(rest.chroot, rest.zxid, rest.untouched)
+                cluster.rest(rest.chroot, rest.zxid, rest.untouched, rest.time_ms)
             return
         tracker = self._tracking.partitions[rest.chroot, rest.topic, rest.partition]
         key = rest.chroot, rest.topic, rest.partition
-        tracker.rest(*key, rest.zxid, rest.around, rest.untouched)
+        tracker.rest(*key, rest.zxid, rest.around, rest.untouched, rest.time_ms)
 
     def sum_up(self) -> Judged:
         """Return what judging came to."""
         tracking = self._tracking
-        return Judged(
-            tracking.exercised,
-            tracking.violations,
-            len(tracking.partitions),
-            tracking.count_follow_ups(),
-        )
+        return Judged(tracking.tally, len(tracking.partitions), tracking.count_follow_ups())

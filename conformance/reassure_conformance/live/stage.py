@@ -261,7 +261,7 @@ class Stage:
         # Routing and tracking share what they count, so they are copied as one.
         kept = copy.deepcopy((self._router, self._tracking, self._epochs))
         found = len(self._tracking.violations)
-        self.read()
+        self.read(by_controller=not isinstance(write, ChangeIsr))
         broken = self._tracking.violations[found:]
         if not broken:
             self.forged = True
@@ -362,10 +362,16 @@ class Stage:
 
     # -- what ZooKeeper says
 
-    def read(self) -> list[Done]:
-        """Judge what the log shows since the last look; return what controllers wrote."""
+    def read(self, *, by_controller: bool = False) -> list[Done]:
+        """Judge what the log shows since the last look; return what controllers wrote.
+
+        With `by_controller` it is taken for the acting controller's, whoever wrote it.
+        """
         done: list[Done] = []
+        winner = self._router.get_cluster(self.chroot).terms.winner
         for transaction in self._follower.read_new():
+            if by_controller and winner is not None:
+                transaction = replace(transaction, session_id=winner)
             seen = [one for one in self._router.feed(transaction) if one.chroot == self.chroot]
             self.transactions += bool(seen)
             for one in seen:

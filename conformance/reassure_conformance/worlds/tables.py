@@ -18,7 +18,7 @@ from reassure_conformance.worlds import (
     parse_number,
     parse_replicas,
 )
-from reassure_model.controllers import Controllership, accept_election
+from reassure_model.controllers import Controllership, accept_election, find_broken_authority
 from reassure_model.drop import compute_drop, compute_existing, compute_kept
 from reassure_model.outcome import Rejected
 from reassure_model.requests import New, NothingToDo, Refusal, decide_request
@@ -86,6 +86,7 @@ class TablesWorld:
             "elect-reassigned": self._elect_reassigned,
             "elect-preferred": self._elect_preferred,
             "elect-controller": self._elect_controller,
+            "judge-authority": self._judge_authority,
             "drop": self._drop,
             "decide": self._decide,
         }
@@ -167,13 +168,21 @@ class TablesWorld:
 
     def _elect_controller(self, arguments: Arguments) -> str:
         """Judge one transaction: who is in `/controller` after it, the epoch before and after."""
-        check_arguments(arguments, ("from-epoch", "to-epoch"), ("broker",))
+        check_arguments(arguments, ("from-epoch", "to-epoch"), ("broker", "persistent"))
         broker = parse_number("broker", arguments["broker"]) if "broker" in arguments else None
         before = Controllership(None, parse_number("from-epoch", arguments["from-epoch"]))
-        outcome = accept_election(before, broker, parse_number("to-epoch", arguments["to-epoch"]))
+        epoch = parse_number("to-epoch", arguments["to-epoch"])
+        outcome = accept_election(before, broker, epoch, ephemeral="persistent" not in arguments)
         if isinstance(outcome, Rejected):
             return f"rejected by {outcome.clause}: {outcome.reason}"
         return f"controller {outcome.state.broker} epoch {outcome.state.epoch}"
+
+    def _judge_authority(self, arguments: Arguments) -> str:
+        """Judge a controller's write by what its session is to the term, and by its fence."""
+        check_arguments(arguments, ("office",), ("unfenced",))
+        broken = find_broken_authority(arguments["office"], fenced="unfenced" not in arguments)
+        lines = [f"rejected by {rejected.clause}: {rejected.reason}" for rejected in broken]
+        return "\n".join(lines) or "accepted"
 
     def _drop(self, arguments: Arguments) -> str:
         """Drop once; `others` is an order of those out of sync, `lag` (as `2:50,3:10`) gives one.

@@ -1,0 +1,207 @@
+"""The states that a history leaves possible for one partition.
+
+ZooKeeper holds what was written. What a controller has in mind besides (that a drop is due, that it
+is completing, what it made of a request) is not written anywhere, and follows from the writes only
+as far as the controller takes no *silent step*, one that changes its mind and writes nothing:
+
+* It **looked** at a drop that was due at a moment when nothing was to be dropped. Nothing is due
+  any more, whoever joins the in-sync set afterwards.
+* It **decided** the lowest request at a moment when that was refused or asked for nothing. It will
+  remove the request without recording it, whatever has become of the cluster since.
+* It **read** a request that was then withdrawn. It may still record what it asked for.
+
+So there may be several states, which differ in this only; a write maps the set. After a write that
+no rule allows there is no telling what its author takes to be the case, and everything that would
+make sense of his write is possible (`believe`).
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from reassure_model.requests import NothingToDo, Refusal, decide_request, forget, take_up
+from reassure_model.rules import apply_failover, compute_drops, is_drop_held
+from reassure_model.state import Partition, Reassignment, Surroundings
+from reassure_model.writes import (
+    ChangeIsr,
+    CreateReassignment,
+    CreateState,
+    DeleteReassignment,
+    DeleteRequest,
+    UpdateReassignment,
+    Write,
+    WriteAssigned,
+    WriteState,
+)
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import NO_LEADER
+
+MOST_STATES: Final = 64
+"""How many states are kept. Where a history leaves more possible, whatever the partition is judged
+by from then on is unknown."""
+
+
+class Possible(NamedTuple):
+    """One state that the history leaves possible."""
+
+    partition: Partition
+    decided: str = ""
+    """The clause by which the controller has decided the lowest request without a write."""
+    withdrawn: bool = False
+    """Whether the lowest request is gone, and the controller has it in mind all the same."""
+
+
+def list_named(partition: Partition, write: Write | None) -> frozenset[int]:
+    """Return the brokers that matter to a partition, or to a write to it."""
+    lists = [partition.assigned or (), *(request.target for request in partition.requests)]
+    if partition.reassignment is not None:
+        lists.append(partition.reassignment.target)
+    states = [partition.state]
+    match write:
+        case CreateState(state) | WriteState(state) | ChangeIsr(state, _):
+            states.append(state)
+        case CreateReassignment(record) | UpdateReassignment(record):
+            lists.append(record.target)
+        case WriteAssigned(assigned):
+            lists.append(assigned)
+        case _:
+            pass
+    lists += [(*state.isr, state.leader) for state in states if state is not None]
+    return frozenset().union(*lists) - {NO_LEADER}
+
+
+def is_silent(partition: Partition) -> bool:
+    """Whether there is a silent step to think of at all."""
+    return partition.drop_due or len(partition.requests) > 0
+
+
+def take_silent_steps(
+    states: Iterable[Possible], views: Iterable[Surroundings], readings: Readings
+) -> tuple[Possible, ...]:
+    """Return the states with those that silent steps lead to, under any of the views."""
+    views = tuple(views)
+    found = dict.fromkeys(states)
+    waiting = list(found)
+    while waiting:
+        for after in _iterate_silent_steps(waiting.pop(), views, readings):
+            if after not in found:
+                found[after] = None
+                waiting.append(after)
+    return tuple(found)
+
+
+def _iterate_silent_steps(
+    state: Possible, views: Iterable[Surroundings], readings: Readings
+) -> Iterator[Possible]:
+    partition = state.partition
+    looks = partition.drop_due and not is_drop_held(partition)
+    if looks and frozenset() in compute_drops(partition, readings):
+        yield state._replace(partition=replace(partition, drop_due=False))
+    if partition.requests and not state.decided and not _is_recorded(partition, readings):
+        for around in views:
+            decision = decide_request(partition.requests[0], partition, around, readings)
+            if isinstance(decision, Refusal | NothingToDo):
+                yield state._replace(decided=decision.clause)
+                return
+
+
+def _is_recorded(partition: Partition, readings: Readings) -> bool:
+    """Whether the lowest request is recorded already, so that it may be removed in any case."""
+    head, flight = partition.requests[0], partition.reassignment
+    if flight is None or (flight.target, flight.legacy) != (head.target, head.legacy):
+        return False
+    return readings.request_same_target == "no-change" or partition.taken == flight
+
+
+def fail_over(states: Iterable[Possible], readings: Readings) -> tuple[Possible, ...]:
+    """Return the states as the next controller finds them, who remembers nothing."""
+    found: dict[Possible, None] = {}
+    for partition, _, withdrawn in states:
+        left = drop_head(partition) if withdrawn else partition
+        found[Possible(apply_failover(left, readings))] = None
+    return tuple(found)
+
+
+def drop_head(partition: Partition) -> Partition:
+    """Return the partition without the lowest request."""
+    return replace(partition, requests=partition.requests[1:])
+
+
+def settle_request(state: Possible, write: Write) -> Possible:
+    """Return the state after a write with what was in mind about the lowest request settled."""
+    if not (state.decided or state.withdrawn):
+        return state
+    if isinstance(write, CreateReassignment | UpdateReassignment):
+        left = drop_head(state.partition) if state.withdrawn else state.partition
+        return Possible(left)
+    return Possible(state.partition) if isinstance(write, DeleteRequest) else state
+
+
+def remove_request(state: Possible, sequence: int) -> tuple[Possible, ...]:
+    """Return the states after a request was removed by somebody who is not the controller."""
+    partition = state.partition
+    left = tuple(request for request in partition.requests if request.sequence != sequence)
+    gone = state._replace(partition=replace(partition, requests=left))
+    if state.withdrawn or not partition.requests or partition.requests[0].sequence != sequence:
+        return (gone,)
+    return (Possible(gone.partition), Possible(partition, withdrawn=True))
+
+
+def adopt(partition: Partition, write: Write) -> Partition:
+    """Return the partition with what was written, and nothing else changed."""
+    match write:
+        case CreateState(state) | WriteState(state) | ChangeIsr(state, _):
+            return replace(partition, state=state)
+        case WriteAssigned(assigned):
+            return replace(partition, assigned=assigned)
+        case CreateReassignment(record) | UpdateReassignment(record):
+            return replace(partition, reassignment=record)
+        case DeleteReassignment():
+            return replace(partition, reassignment=None)
+        case DeleteRequest(sequence):
+            left = tuple(r for r in partition.requests if r.sequence != sequence)
+            return replace(partition, requests=left)
+
+
+def believe(state: Possible, write: Write, readings: Readings) -> tuple[Possible, ...]:
+    """Return what may be the case after a write that no rule allows.
+
+    Either its author did not have it in mind at all, or he takes it for the step that it looks
+    like: an expansion, a drop, a completion, a change.
+    """
+    partition = state.partition
+    if isinstance(write, DeleteRequest):
+        return remove_request(state, write.sequence)
+    after = adopt(partition, write)
+    found = [state._replace(partition=after)]
+    match write:
+        case WriteState(new) | CreateState(new):
+            flight = partition.reassignment
+            told = replace(after, announce_due=False)
+            begins = flight is not None and _completes(flight, new.leader, new.isr)
+            found = [state._replace(partition=told)]
+            if begins:
+                found.append(state._replace(partition=replace(told, completing=True)))
+        case WriteAssigned(assigned):
+            flight = partition.reassignment
+            for announce in (after.announce_due, True):
+                for drop in (after.drop_due, False):
+                    thought = replace(after, announce_due=announce, drop_due=drop)
+                    found.append(state._replace(partition=thought))
+                    if flight is not None and assigned == flight.target:
+                        done = replace(thought, completing=True)
+                        found.append(state._replace(partition=done))
+        case CreateReassignment(record) | UpdateReassignment(record):
+            taken = take_up(partition, record, readings)
+            found = [Possible(p) for p in (taken, replace(taken, drop_due=False))]
+            found += [state._replace(partition=after)]
+        case DeleteReassignment():
+            forgotten = replace(after, drop_due=False, announce_due=False, completing=False)
+            found = [state._replace(partition=forget(forgotten, readings))]
+        case _:
+            pass
+    return tuple(dict.fromkeys(found))
+
+
+def _completes(flight: Reassignment, leader: int, isr: Iterable[int]) -> bool:
+    return leader in flight.target and set(flight.target) <= set(isr)
