@@ -321,7 +321,7 @@ def next_for_generation(
 
 
 @clause("heal.task.satisfied-skipped", "heal.task.one-at-a-time", "heal.task.in-order")
-@clause("heal.cancel.never-running", "heal.cancel.automatic-only")
+@clause("heal.cancel.never-running", "heal.cancel.automatic-only", "heal.task.started")
 def next_for_tasks(cluster: Cluster, readings: Readings) -> Effect | None:
     """Execute the first task, or remove it when it is complete, satisfied or pointless."""
     if not cluster.tasks or find_running(cluster) is not None:
@@ -383,6 +383,7 @@ def _without(cluster: Cluster, broker: int) -> tuple[tuple[int, int], ...]:
     return tuple(entry for entry in cluster.failed if entry[0] != broker)
 
 
+@clause("heal.task.as-reassignment")
 def apply_effect(cluster: Cluster, effect: Effect) -> Cluster:
     """Return the cluster after an effect of the controller."""
     match effect:

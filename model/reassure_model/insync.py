@@ -1,8 +1,7 @@
 """The in-sync set and the high watermark, as KAFKA-4485 defines them.
 
 Definitions over one instant of one leader. The leader itself is one of the replicas, with its own
-log end offset and no lag: the text forgets to say so, and without it the high watermark could pass
-the leader's end.
+log end offset and no lag: it ends where it ended 0 ms ago.
 
 Sequences are aligned: element i of `offsets` (log end offsets) and of `lags_ms` (replica lag in
 milliseconds) belongs to element i of `replicas`.
@@ -42,7 +41,7 @@ def compute_high_watermark(
     return max(high_watermark, min(ends))
 
 
-@clause("isr.member.at-or-above-hw")
+@clause("isr.member.at-or-above-hw", "isr.entry.at-high-watermark")
 def compute_isr(
     replicas: ReplicaList, offsets: Offsets, pseudo_isr: ReplicaList, high_watermark: int
 ) -> ReplicaList:

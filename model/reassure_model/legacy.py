@@ -119,6 +119,7 @@ class DeleteLegacy:
     """A client deletes the znode."""
 
 
+@clause("client.request.unmarked")
 @dataclass(frozen=True, slots=True)
 class Ask:
     """A client creates one request for several partitions."""

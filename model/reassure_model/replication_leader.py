@@ -107,6 +107,12 @@ def evaluate(leader: Leader, now_ms: int, lag_ms_max: int) -> Leader:
     return replace(leader, high_watermark=mark, pseudo_isr=pseudo_isr, isr=isr)
 
 
+@clause("hw.acks-all.answered")
+def is_answered(leader: Leader, end: int) -> bool:
+    """Whether a producer that waits for all in sync has its answer for the records below `end`."""
+    return end <= leader.high_watermark
+
+
 def evaluate_before(leader: Leader, now_ms: int, lag_ms_max: int) -> Leader:
     """Conclude as before the document: leave by time behind, enter by high watermark.
 

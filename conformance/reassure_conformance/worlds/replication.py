@@ -49,6 +49,7 @@ from reassure_model.replication_leader import (
     evaluate,
     evaluate_before,
     fetch,
+    is_answered,
     start_leader,
 )
 from reassure_spec.readings import Readings
@@ -104,6 +105,7 @@ class _OneLeader:
             "truncate": self._truncate,
             "evaluate": self._evaluate,
             "show": self._show,
+            "answered": self._answered,
             "define": self._define,
             "matches": self._matches,
             "run": self._run,
@@ -188,6 +190,11 @@ class _OneLeader:
     def _show(self, arguments: Arguments) -> str:
         check_arguments(arguments)
         return "\n".join([self._headline(), *map(self._line, self._followers())])
+
+    def _answered(self, arguments: Arguments) -> str:
+        """Say whether a producer that waits for all has its answer for the records below `end`."""
+        check_arguments(arguments, ("end",))
+        return "yes" if is_answered(self._leader, _number(arguments, "end", 0)) else "no"
 
     def _define(self, arguments: Arguments) -> str:
         """Say what the definitions say now, evaluated at every millisecond so far."""
