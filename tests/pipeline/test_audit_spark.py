@@ -42,7 +42,7 @@ def _routed(transactions: list[Transaction]) -> list[tuple[OrderedKey, object]]:
 
 def _judge(rows: list[tuple[OrderedKey, object]]) -> list[Violation]:
     sums = [row for _, row in judge_partitions(READINGS, rows) if isinstance(row, Judged)]
-    return sorted(found for judged in sums for found in judged.found)
+    return sorted(found for judged in sums for found in judged.tally.violations)
 
 
 def test_sorted_rows_of_a_correct_history_are_clean() -> None:
