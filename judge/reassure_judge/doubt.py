@@ -78,9 +78,10 @@ class Changes:
         self._registrations: dict[int, Change] = {}
         self._settings: list[Setting] = []
         self._settled_zxid: int | None = None
-        self._answer = CERTAIN
-        """What was answered last; good for every topic without news, up to a time."""
-        self._answer_until_ms: float = -inf
+        self.answer = CERTAIN
+        """What was answered last."""
+        self.answer_until_ms: float = -inf
+        """Up to which time the same answer is good, of whatever topic."""
 
     def note_registration(self, broker: int, change: Change) -> None:
         """Note that a broker came or went."""
@@ -103,7 +104,7 @@ class Changes:
 
     def forget(self) -> None:
         """Note that what was in doubt may not be so now: something changed, or a term began."""
-        self._answer_until_ms = -inf
+        self.answer_until_ms = -inf
 
     def _is_news(self, change: Change | Setting, time_ms: int, grace_ms: int) -> bool:
         if self._settled_zxid is not None:
@@ -114,8 +115,6 @@ class Changes:
         self, topic: str, time_ms: int, grace_ms: int, won_zxid: int, *, whole: bool
     ) -> Doubt:
         """Return what is in doubt now, for a controller whose term was won at `won_zxid`."""
-        if time_ms <= self._answer_until_ms and not self._settings:
-            return self._answer
         for broker, change in list(self._registrations.items()):
             if not self._is_news(change, time_ms, grace_ms):
                 del self._registrations[broker]
@@ -128,12 +127,12 @@ class Changes:
             not whole,
             tuple(s.before for s in self._settings if s.topic == topic and s.zxid > won_zxid),
         )
-        self._answer = CERTAIN if found == CERTAIN else found
-        self._answer_until_ms = inf
-        if self._settled_zxid is None and registrations:
+        self.answer = CERTAIN if found == CERTAIN else found
+        self.answer_until_ms = -inf if self._settings else inf
+        if self._settled_zxid is None and registrations and not self._settings:
             first_ms = min(change.time_ms for change in registrations.values())
-            self._answer_until_ms = first_ms + grace_ms
-        return self._answer
+            self.answer_until_ms = first_ms + grace_ms
+        return self.answer
 
 
 class Views:

@@ -378,6 +378,11 @@ class Router:
     ) -> None:
         zxid, time_ms, session = self._now
         out = self._out if cluster.shown else cluster.kept_back
+        changes, terms = cluster.changes, cluster.terms
+        doubt = changes.answer
+        if time_ms > changes.answer_until_ms:
+            won = terms.won_zxid
+            doubt = changes.get_doubt(topic, time_ms, self.grace_ms, won, whole=terms.whole)
         out.append(
             Observation(
                 cluster.chroot,
@@ -390,13 +395,7 @@ class Router:
                 path,
                 event,
                 cluster.get_surroundings(topic),
-                cluster.changes.get_doubt(
-                    topic,
-                    time_ms,
-                    self.grace_ms,
-                    cluster.terms.won_zxid,
-                    whole=cluster.terms.whole,
-                ),
+                doubt,
                 cluster.get_author(session, fenced=cluster.chroot in self._fenced),
                 self._given,
             )

@@ -76,18 +76,17 @@ def is_silent(partition: Partition) -> bool:
 
 
 def take_silent_steps(
-    states: Iterable[Possible], views: Iterable[Surroundings], readings: Readings
+    states: tuple[Possible, ...], views: Iterable[Surroundings], readings: Readings
 ) -> tuple[Possible, ...]:
     """Return the states with those that silent steps lead to, under any of the views."""
-    views = tuple(views)
-    found = dict.fromkeys(states)
-    waiting = list(found)
+    found = states
+    waiting = list(states)
     while waiting:
         for after in _iterate_silent_steps(waiting.pop(), views, readings):
             if after not in found:
-                found[after] = None
+                found = (*found, after)
                 waiting.append(after)
-    return tuple(found)
+    return found
 
 
 def _iterate_silent_steps(
@@ -129,8 +128,6 @@ def drop_head(partition: Partition) -> Partition:
 
 def settle_request(state: Possible, write: Write) -> Possible:
     """Return the state after a write with what was in mind about the lowest request settled."""
-    if not (state.decided or state.withdrawn):
-        return state
     if isinstance(write, CreateReassignment | UpdateReassignment):
         left = drop_head(state.partition) if state.withdrawn else state.partition
         return Possible(left)

@@ -159,8 +159,11 @@ class PartitionTracker:
             self._take_over(seen)
         else:
             self._judge(seen, write)
-        if len(self.states) > 1 or is_silent(self.states[0].partition):
-            self._keep(self._take_silent_steps(seen))
+        states = self.states
+        if len(states) > 1 or is_silent(states[0].partition):
+            after = self._take_silent_steps(seen)
+            if after is not states:
+                self._keep(after)
 
     def _find_write(self, seen: Observation) -> Write | None:
         """Say which write of the model this is; None for what is not a controller's or leader's."""
@@ -197,7 +200,9 @@ class PartitionTracker:
             if isinstance(outcome, Accepted) and not self._is_view_kept(seen):
                 self._note_same_target(write)
                 after = Possible(outcome.state, state.decided, state.withdrawn)
-                self.states = (settle_request(after, write),)
+                if state.decided or state.withdrawn:
+                    after = settle_request(after, write)
+                self.states = (after,)
                 self._count(seen, write, state.partition, outcome.clauses)
                 return
         self._judge_all(seen, write, blamed)
@@ -212,7 +217,7 @@ class PartitionTracker:
     def _accept(
         self, state: Possible, write: Write, around: Surroundings
     ) -> Accepted[Partition] | Rejected:
-        if isinstance(write, DeleteRequest) and state.decided and not state.withdrawn:
+        if state.decided and isinstance(write, DeleteRequest) and not state.withdrawn:
             partition = state.partition
             if partition.requests[0].sequence == write.sequence:
                 return Accepted(drop_head(partition), (state.decided, "request.consumed"))
@@ -308,10 +313,13 @@ class PartitionTracker:
         for clause_id in clauses:
             exercised[clause_id] += 1
         after = self.states[0].partition
-        fresh = _find_fresh(before, after)
-        if fresh:
-            self._violate(seen, fresh[0], _describe(write), fresh[1:])
-            self._standing |= list_faults(after)
+        for _, find in _ALWAYS:
+            if find(after) is not None:
+                fresh = _find_fresh(before, after)
+                if fresh:
+                    self._violate(seen, fresh[0], _describe(write), fresh[1:])
+                    self._standing |= list_faults(after)
+                break
         if self._standing:
             self._standing &= list_faults(after)
 
