@@ -36,9 +36,9 @@ def audit_document(
     Raises the log reader's own errors for damaged or missing logs.
     """
     from reassure_pipeline.audit import audit_local, audit_spark
-    from reassure_spec.readings import get_profile, override_readings
+    from reassure_spec.rooms import choose_readings
 
-    chosen = override_readings(get_profile(profile), readings)
+    chosen = choose_readings("judge", profile, readings)
     places = [find_place(path) for path in paths]
     if spark is None:
         report = audit_local(places, profile, chosen, at_rest=at_rest)

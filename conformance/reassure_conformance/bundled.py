@@ -30,9 +30,10 @@ from reassure_controller.effects import SendLeaderAndIsr, SendStopReplica
 from reassure_controller.faults import FAULTS, check_faults
 from reassure_controller.messages import LeaderAndIsr, Message, StopReplica
 from reassure_controller.messages import Reply as Answer
-from reassure_controller.plan import Rules, UnsupportedReading
+from reassure_controller.plan import Rules
 from reassure_controller.transport import LocalTransport
-from reassure_spec.readings import Readings, get_profile, override_readings
+from reassure_spec.readings import Readings
+from reassure_spec.rooms import RefusedReading, choose_readings, refuse_readings
 from reassure_spec.znodes import ReplicaList, StateZnode
 from reassure_zookeeper.errors import FaultError
 from reassure_zookeeper.faults import cut_connection, expire_session
@@ -51,10 +52,11 @@ def list_faults() -> Mapping[str, str]:
 
 
 def find_unsupported(readings: Readings) -> str:
-    """Return why the bundled controller does not carry these readings out, "" where it does."""
+    """Return why these readings are not carried out by the controller or judged, "" if they are."""
     try:
         Rules(readings)
-    except UnsupportedReading as error:
+        refuse_readings("judge", readings)
+    except RefusedReading as error:
         return str(error)
     return ""
 
@@ -132,7 +134,7 @@ class Bundled:
     """Adapter of the bundled controller, with every capability.
 
     `faults` are names of planted faults; one comma-separated text is accepted as well, so that they
-    can stand in a connectable. Raises UnknownFault, UnknownReading.
+    can stand in a connectable. Raises UnknownFault, UnknownReading, RefusedReading.
     """
 
     def __init__(
@@ -147,7 +149,7 @@ class Bundled:
         self._faults = check_faults(faults)
         self._profile = profile
         self._changes = dict(readings or {})
-        self._readings = override_readings(get_profile(profile), self._changes)
+        self._readings = choose_readings("controller", profile, self._changes)
         self._hosts = ""
         self._chroot = ""
         self._transport = _Wire()

@@ -96,11 +96,14 @@ def _parse_readings(readings: Sequence[str]) -> dict[str, str]:
     return chosen
 
 
-def _check_rules(profile: str, readings: Mapping[str, str]) -> None:
-    from reassure_spec.readings import UnknownReading, get_profile, override_readings
+def _check_rules(profile: str, readings: Mapping[str, str], *rooms: str) -> None:
+    """Complain of what there is not; raise RefusedReading for what a room does not carry out."""
+    from reassure_spec.readings import UnknownReading
+    from reassure_spec.rooms import choose_readings
 
     try:
-        override_readings(get_profile(profile), readings)
+        for room in rooms or ("model",):
+            choose_readings(room, profile, readings)
     except UnknownReading as error:
         raise click.UsageError(str(error)) from error
 
@@ -175,13 +178,15 @@ def cli() -> None:
 # -- check and run
 
 
-def _settings(options: Mapping[str, Any]) -> Any:
-    from reassure_conformance.run import Settings
+def _settings(options: Mapping[str, Any], connectable: str | None = None) -> Any:
+    from reassure_conformance.run import BUNDLED, Settings
     from reassure_judge.judge import check_judged
 
     readings = _parse_readings(options["readings"])
     _check_rules(options["profile"], readings)
     check_judged(options["profile"])
+    driven = ["controller"] if connectable in (None, BUNDLED) else []
+    _check_rules(options["profile"], readings, "judge", *driven)
     return Settings(
         seed=_choose_seed(options["seed"]),
         profile=options["profile"],
@@ -300,7 +305,7 @@ def run(
     from reassure_conformance import run as conformance
 
     settings = replace(
-        _settings(options),
+        _settings(options, connectable),
         connectable=connectable or conformance.BUNDLED,
         faults=faults,
         examples=options["examples"],
@@ -645,7 +650,7 @@ def audit(
     from reassure_conformance.auditing import audit_document, render_audit
 
     chosen = _parse_readings(readings)
-    _check_rules(profile, chosen)
+    _check_rules(profile, chosen, "judge")
     document = audit_document(paths, profile, chosen, spark, at_rest=at_rest, strict=strict)
     return _emit(document, form, lambda: render_audit(document, form))
 

@@ -60,6 +60,7 @@ _CODES: Final = {
     "UnknownReading": EXIT_USAGE,
     "UnknownFault": EXIT_USAGE,
     "NoRules": EXIT_CONFIG,
+    "RefusedReading": EXIT_CONFIG,
     "BadConnectable": EXIT_CONFIG,
     "FileExistsError": EXIT_CONFIG,
     "NotADirectoryError": EXIT_CONFIG,

@@ -46,7 +46,7 @@ from reassure_conformance.situations import (
 from reassure_conformance.story import Story
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import Violation
-from reassure_spec.readings import get_profile, override_readings
+from reassure_spec.rooms import choose_readings
 from reassure_spec.znodes import (
     MAX_ZNODE_BYTES,
     PERSISTENT_ROOTS,
@@ -138,8 +138,8 @@ class Harness:
         with self._calling("describe"):
             self.description = adapter.describe()
         check_description(adapter, self.description)
-        self.readings = override_readings(
-            get_profile(self.description.profile), self.description.readings
+        self.readings = choose_readings(
+            "judge", self.description.profile, self.description.readings
         )
         self.judge = Judge(self.description.profile, self.readings)
         self.examples = 0

@@ -20,10 +20,10 @@ from kazoo.handlers.threading import KazooTimeoutError
 from reassure_controller.broker import Broker, IdTaken
 from reassure_controller.controller import Controller
 from reassure_controller.faults import FAULTS, UnknownFault
-from reassure_controller.plan import UnsupportedReading
 from reassure_controller.session import Indefinite, connect, stop
 from reassure_controller.transport import TcpTransport, TransportServer
-from reassure_spec.readings import UnknownReading, get_profile, override_readings
+from reassure_spec.readings import UnknownReading
+from reassure_spec.rooms import RefusedReading, choose_readings
 
 EXIT_USAGE, EXIT_UNAVAILABLE = 64, 69
 
@@ -70,7 +70,7 @@ def run_controller(
 ) -> None:
     """Run a controller until the event is set. Raises what `Controller` raises."""
     changes = dict(pair.split("=", 1) if "=" in pair else (pair, "") for pair in arguments.reading)
-    readings = override_readings(get_profile(arguments.profile), changes)
+    readings = choose_readings("controller", arguments.profile, changes)
     transport = TcpTransport()
     controller = Controller(client, arguments.id, transport, readings, arguments.fault)
     _say_ready(f"controller {arguments.id}")
@@ -132,7 +132,7 @@ def _run(arguments: argparse.Namespace, until: threading.Event) -> int:
             run_controller(client, arguments, until)
         else:
             run_broker(client, arguments.id, until)
-    except (UnknownFault, UnknownReading, UnsupportedReading, IdTaken) as error:
+    except (UnknownFault, UnknownReading, RefusedReading, IdTaken) as error:
         log.critical("%s", error)
         stop(client)
         return EXIT_USAGE

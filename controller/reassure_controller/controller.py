@@ -138,7 +138,7 @@ class Controller:
 
     `client` is a kazoo client in the cluster's chroot; it is started if it is not. `readings` and
     `faults` say how the protocol is carried out; `clock_ms` gives wall-clock milliseconds for the
-    `/controller` znode. Raises UnknownFault or UnsupportedReading.
+    `/controller` znode. Raises UnknownFault or RefusedReading.
     """
 
     def __init__(

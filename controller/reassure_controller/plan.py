@@ -35,7 +35,7 @@ because it alone says that there is work left; the request is deleted after all 
 written. The sequence C1 to C5 may be cut and begun again at any point.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from reassure_controller.context import Context, PartitionContext, apply_step
@@ -59,6 +59,7 @@ from reassure_controller.effects import (
     WriteState,
 )
 from reassure_spec.readings import Readings
+from reassure_spec.rooms import refuse_readings
 from reassure_spec.znodes import (
     NO_LEADER,
     PartitionKey,
@@ -69,34 +70,17 @@ from reassure_spec.znodes import (
     parse_request_name,
 )
 
-SUPPORTED: Mapping[str, frozenset[str]] = {
-    "drop_order": frozenset({"unordered"}),
-    "request_persist": frozenset({"child-first"}),
-    "move_expand_first": frozenset({"yes"}),
-}
-"""Readings of which only some values are carried out; any value of the others is."""
-
-
-class UnsupportedReading(ValueError):
-    """A reading that this controller does not carry out."""
-
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How the protocol is to be carried out."""
+    """How the protocol is to be carried out; raises RefusedReading where it is not."""
 
     readings: Readings = field(default_factory=Readings)
     faults: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Refuse readings that would silently be carried out as something else."""
-        for name, values in SUPPORTED.items():
-            value = getattr(self.readings, name)
-            if value not in values:
-                raise UnsupportedReading(
-                    f"reading {name.replace('_', '.', 1).replace('_', '-')}={value} is not carried "
-                    f"out by this controller; it carries out {', '.join(sorted(values))}"
-                )
+        refuse_readings("controller", self.readings)
 
 
 class _Plan:
@@ -218,15 +202,16 @@ def plan_request(
     if "delete-request-before-child" in rules.faults:
         plan.add(DeleteRequest(point="request.deleted", path=path))
     keys = sorted(request.assignments)
-    conflicts = [key for key in keys if _conflicts(plan, key, request.legacy)]
-    whole = bool(conflicts) and rules.readings.request_conflict == "whole-request"
-    unknown = False
+    reasons = {
+        key: _find_refusal(plan, key, request.assignments[key], legacy=request.legacy)
+        for key in keys
+    }
+    whole = any(reasons.values()) and rules.readings.request_conflict == "whole-request"
+    unknown = any(key not in plan.context.partitions for key in keys)
     for key in keys:
-        target = request.assignments[key]
-        unknown = unknown or key not in plan.context.partitions
-        reason = _find_refusal(plan, key, target, legacy=request.legacy)
+        target, reason = request.assignments[key], reasons[key]
         if reason is None and whole:
-            reason = "another partition of the request conflicts with a reassignment in flight"
+            reason = "another partition of the request is refused"
         if reason is not None:
             plan.add(Warn(path, f"partition {key[0]}-{key[1]}: {reason}; ignored"))
             continue
@@ -331,6 +316,9 @@ def _accept(plan: _Plan, key: PartitionKey, wanted: ReassignmentZnode, request: 
                 request=request,
             )
         )
+        if plan.readings.drop_evaluated == "after-expansion":
+            # The text evaluates the drop at the first request too; before the expansion in vain.
+            plan.enter(key, Phase.DROP)
         return
     each = plan.readings.top_recorded == "each-change" or "update-resets-top" in plan.faults
     top = len(content.assigned) if each else content.child.top
@@ -369,7 +357,8 @@ def _is_drop_held(content: PartitionContext) -> bool:
 
 def _advance(plan: _Plan, key: PartitionKey) -> None:
     if plan.partition(key).phase is Phase.DROP:
-        if _is_drop_held(plan.partition(key)):
+        waits = plan.readings.offline_drop != "as-written"
+        if waits and _is_drop_held(plan.partition(key)):
             return
         late = (
             plan.readings.drop_evaluated == "after-expansion"
@@ -393,9 +382,11 @@ def _drop(plan: _Plan, key: PartitionKey) -> None:
     content = plan.partition(key)
     child, state = content.child, content.state
     assert child is not None
-    if state is None or state.leader not in state.isr:
-        return
     readings = plan.readings
+    if state is None:
+        return
+    if state.leader not in state.isr and readings.offline_drop != "as-written":
+        return
     if "drop-slice-exclusive" in plan.faults:
         readings = replace(readings, drop_slice="exclusive")
     leader, isr = state.leader, state.isr

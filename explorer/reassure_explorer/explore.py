@@ -13,7 +13,8 @@ from reassure_explorer.plain import explore_plain
 from reassure_explorer.result import Budget, ExploreResult, Story, Verdict, Violation
 from reassure_explorer.scopes import get_scope
 from reassure_explorer.story import tell_story
-from reassure_spec.readings import Readings, get_profile, override_readings
+from reassure_spec.readings import Readings
+from reassure_spec.rooms import choose_readings, explorer_of
 
 if TYPE_CHECKING:
     from reassure_explorer.liveness import LivenessResult
@@ -234,10 +235,11 @@ def get_model(
 ) -> tuple[Readings, Model]:
     """Return the readings chosen and the model of a standard scope under them.
 
-    Raises UnknownScope and UnknownReading.
+    Raises UnknownScope, UnknownReading and RefusedReading.
     """
-    chosen = override_readings(get_profile(profile), readings or {})
-    return chosen, get_scope(scope).make_model(chosen)
+    found = get_scope(scope)
+    chosen = choose_readings(explorer_of(found.profile), profile, readings or {})
+    return chosen, found.make_model(chosen)
 
 
 def _describe_liveness(result: "LivenessResult") -> dict[str, Any]:

@@ -20,6 +20,7 @@ from reassure_explorer.liveness import check_liveness
 from reassure_explorer.result import Story
 from reassure_explorer.scopes import get_scope
 from reassure_spec.readings import READINGS, get_profile
+from reassure_spec.rooms import explorer_of, get_room
 
 LIVENESS: Final = "liveness"
 """Stands for an invariant where the story is a lasso; its steps are those of stem and cycle."""
@@ -211,16 +212,17 @@ def sweep(
     """Settle each reading otherwise, one after the other, and yield what differs in a scope.
 
     `names` are the readings that are looked at, without it all. A value that changes nothing is
-    left out. Raises UnknownScope, UnknownReading.
+    left out, and so is one that is not carried out here. Raises UnknownScope, UnknownReading.
     """
-    chosen = profile or get_scope(scope).profile
+    own = get_scope(scope).profile
+    chosen, room = profile or own, get_room(explorer_of(own))
     usual = get_profile(chosen).as_dict()
     base = _find_broken(scope, chosen, {})
     for reading in READINGS:
         if names is not None and reading.name not in names:
             continue
         for value in reading.values:
-            if value == usual[reading.name]:
+            if value == usual[reading.name] or room.find_refusal(reading.name, value):
                 continue
             found = _find_broken(scope, chosen, {reading.name: value})
             broken = {name: steps for name, steps in found.items() if name not in base}

@@ -15,6 +15,7 @@ from reassure_judge.tracker import ClusterTracker, PartitionTracker
 from reassure_judge.verdicts import ClauseVerdict, Tally, Violation, summarise
 from reassure_model.state import Partition
 from reassure_spec.readings import Readings
+from reassure_spec.rooms import refuse_readings
 from reassure_spec.znodes import PartitionKey
 
 JUDGED_PROFILES: Final = ("kip-236", "kip-236-amended")
@@ -105,6 +106,7 @@ class Judge:
 
     def __init__(self, profile: str, readings: Readings, grace_ms: int = GRACE_MS) -> None:
         check_judged(profile)
+        refuse_readings("judge", readings)
         self.profile = profile
         self.readings = readings
         self.transactions = 0

@@ -19,7 +19,7 @@ from reassure_model.requests import (
     make_record,
     take_up,
 )
-from reassure_model.rules import accept_write, is_drop_held
+from reassure_model.rules import accept_write, must_drop_wait
 from reassure_model.selectors import select_new, select_offline, select_reassigned
 from reassure_model.state import (
     LeaderAndIsr,
@@ -107,7 +107,9 @@ def find_drop(partition: Partition, readings: Readings) -> ReplicaList:
     flight, state = partition.reassignment, partition.state
     if not partition.drop_due or flight is None or partition.assigned is None:
         return ()
-    if state is None or state.leader not in state.isr:
+    if state is None:
+        return ()
+    if state.leader not in state.isr and readings.offline_drop != "as-written":
         return ()
     return compute_drop(
         partition.assigned, state.leader, state.isr, flight.top, flight.target, readings
@@ -119,7 +121,7 @@ def next_for_change(partition: Partition, around: Surroundings, readings: Readin
     """Drop what the change leaves over, add the target, then tell the leader by a new epoch."""
     assigned, state, flight = partition.assigned, partition.state, partition.reassignment
     assert assigned is not None and flight is not None
-    if is_drop_held(partition):
+    if must_drop_wait(partition, readings):
         return None
     added = tuple(replica for replica in flight.target if replica not in assigned)
     late = bool(added) and readings.drop_evaluated == "after-expansion"

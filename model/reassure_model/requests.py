@@ -109,8 +109,12 @@ def make_record(partition: Partition, readings: Readings) -> Reassignment:
 
 @clause("drop.carried-out")
 def take_up(partition: Partition, record: Reassignment, readings: Readings) -> Partition:
-    """Return the partition once the record is written: a drop is due where it is a change."""
-    due = partition.reassignment is not None
+    """Return the partition once the record is written: a drop is due where it is a change.
+
+    The text evaluates the drop at the first request as well. Before the expansion that drops
+    nothing; after it, it can.
+    """
+    due = partition.reassignment is not None or readings.drop_evaluated == "after-expansion"
     if has_begun(partition, readings):
         due = partition.drop_due
     after = replace(partition, reassignment=record, drop_due=due, completing=False)

@@ -89,6 +89,14 @@ def is_drop_held(partition: Partition) -> bool:
     return len(assigned) > flight.top and (state is None or state.leader not in state.isr)
 
 
+def must_drop_wait(partition: Partition, readings: Readings) -> bool:
+    """Whether a drop that is due waits for a leader in sync, and the expansion with it.
+
+    The text has no such precondition: as written the drop is carried out at once.
+    """
+    return readings.offline_drop != "as-written" and is_drop_held(partition)
+
+
 def _choices(replicas: ReplicaList, places: int) -> list[ReplicaList]:
     """Return the orders that differ in who comes among the first `places`, or one fewer.
 
@@ -579,7 +587,7 @@ def accept_expansion(partition: Partition, new: ReplicaList, readings: Readings)
     missing = set(flight.target) - set(new)
     if missing:
         return Rejected("expand.whole-target", f"target replicas left out: {sorted(missing)}")
-    if is_drop_held(partition):
+    if must_drop_wait(partition, readings):
         return Rejected("drop.before-expansion", "the drop waits for a leader in sync")
     late = readings.drop_evaluated == "after-expansion"
     if partition.drop_due and not late and frozenset() not in compute_drops(partition, readings):

@@ -47,7 +47,7 @@ class Readings:
     target_dead_replica: str = "wait"
     target_unknown_broker: str = "refuse"
     target_size: str = "unchecked"
-    offline_drop: str = "as-written"
+    offline_drop: str = "wait"
     move_expand_first: str = "yes"
     move_recheck_before_stop: str = "no"
     move_cut_isr: str = "yes"
@@ -155,8 +155,9 @@ READINGS: Final[tuple[Reading, ...]] = (
     ),
     Reading(
         "offline.drop",
-        ("as-written", "skip"),
-        "the text has no precondition; the amended profile drops nothing without a leader in sync",
+        ("wait", "as-written", "skip"),
+        "the text has no precondition and can drop the last copy in sync, so the drop waits for "
+        "a leader in sync; the amended profile forbids it until then",
         "KIP-236, drop rule, step 2 (silent)",
     ),
     Reading(

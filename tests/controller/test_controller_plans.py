@@ -21,7 +21,6 @@ from reassure_controller.effects import (
 from reassure_controller.faults import FAULTS, UnknownFault, check_faults
 from reassure_controller.plan import (
     Rules,
-    UnsupportedReading,
     plan_broker_failure,
     plan_change,
     plan_completion,
@@ -30,6 +29,7 @@ from reassure_controller.plan import (
     plan_request,
 )
 from reassure_spec.readings import Readings
+from reassure_spec.rooms import RefusedReading
 from reassure_spec.znodes import (
     NO_LEADER,
     ReassignmentZnode,
@@ -293,5 +293,5 @@ def test_unknown_fault_is_refused_by_name() -> None:
 
 def test_unsupported_reading_is_refused() -> None:
     """A reading that would silently be carried out as another one is an error that names it."""
-    with pytest.raises(UnsupportedReading, match=r"move\.expand-first=no is not"):
+    with pytest.raises(RefusedReading, match=r"move\.expand-first=no is not"):
         Rules(Readings(move_expand_first="no"))

@@ -27,12 +27,14 @@ def test_other_readings_break_what_they_are_known_to_break() -> None:
     results = sweep(["drop-leader-kept", "drop-amended-target-kept"], 2, processes=1)
     assert by_change(results, "drop-leader-kept") == {
         "drop.slice=exclusive": "refuted",
+        "offline.drop=as-written": "holds",
         "offline.drop=skip": "holds",
     }
     assert by_change(results, "drop-amended-target-kept") == {
         "drop.protects=nothing": "refuted",
         "drop.slice=exclusive": "holds",
         "offline.drop=as-written": "holds",
+        "offline.drop=wait": "holds",
     }
     assert not any(each.is_news for each in results)
     assert all("drop-1" in e.findings for e in results if e.change == "drop.slice=exclusive")

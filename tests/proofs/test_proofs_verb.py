@@ -256,6 +256,7 @@ def test_sweep_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert document["counts"]["news"] == 0
     assert {row["change"] for row in document["sweep"]} == {
         "drop.slice=exclusive",
+        "offline.drop=as-written",
         "offline.drop=skip",
     }
 

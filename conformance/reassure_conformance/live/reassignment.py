@@ -20,6 +20,7 @@ from reassure_conformance.worlds import (
     parse_replicas,
 )
 from reassure_conformance.worlds.reassignment import (
+    EVIDENCE,
     ONLY,
     WRITES_MAX,
     ReassignmentWorld,
@@ -243,6 +244,8 @@ def find_reason(scenario: Scenario) -> str:
         alone = block.command == "step" or "partition" in block.arguments
         if len(names) > 1 and block.command in _WORK and alone:
             return "the controller is to work on one partition of several"
+        if set(block.arguments) & set(EVIDENCE):
+            return "the controller is to do what it is never asked for"
         if foreign and block.command in _WORK:
             return "the controller is to go on from a record that it did not write"
         if block.command == "fail-over":

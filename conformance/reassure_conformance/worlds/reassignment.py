@@ -68,7 +68,7 @@ WRITES_MAX: Final = 60
 """More writes in one go than this are a loop."""
 
 
-_EVIDENCE: Final = ("preferred-asked", "unclean-allowed", "deleting", "stopping")
+EVIDENCE: Final = ("preferred-asked", "unclean-allowed", "deleting", "stopping")
 """What may be said of the surroundings of a write, for ordinary acts."""
 
 
@@ -442,7 +442,7 @@ class ReassignmentWorld:
     def _write_state(self, arguments: Arguments) -> str:
         """Put a controller's write; epochs are those that are due unless they are given."""
         optional = ("leader-epoch", "controller-epoch", "partition")
-        check_arguments(arguments, ("leader", "isr"), (*optional, *_EVIDENCE))
+        check_arguments(arguments, ("leader", "isr"), (*optional, *EVIDENCE))
         _, system = self._get(arguments)
         old = system.partition.state
         due = 0 if old is None else old.leader_epoch + 1

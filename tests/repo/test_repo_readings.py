@@ -1,0 +1,167 @@
+"""Reading by room: whatever is accepted is carried out, whatever is not is refused by name."""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reassure_conformance.cli import run_command
+from reassure_controller.plan import Rules
+from reassure_explorer.explore import get_model
+from reassure_explorer.scopes import SCOPES
+from reassure_judge.judge import JUDGED_PROFILES, Judge
+from reassure_spec.readings import (
+    PROFILES,
+    READINGS,
+    Readings,
+    field_name,
+    get_profile,
+    override_readings,
+)
+from reassure_spec.rooms import (
+    ROOMS,
+    RefusedReading,
+    choose_readings,
+    explorer_of,
+    refuse_readings,
+)
+
+ROOT = Path(__file__).parents[2]
+CELLS = [
+    pytest.param(room, reading.name, value, id=f"{room}-{reading.name}={value}")
+    for room in ROOMS
+    for reading in READINGS
+    for value in reading.values
+]
+PROFILE_OF = {
+    "model": "kip-236",
+    "judge": "kip-236",
+    "controller": "kip-236",
+    **{explorer_of(name): name for name in PROFILES},
+    "explorer of kip-236": "kip-236",
+}
+
+
+@pytest.mark.parametrize(("room", "reading", "value"), CELLS)
+def test_every_cell_is_settled(room: str, reading: str, value: str) -> None:
+    """Each room carries a value out, has it from the profile, or refuses it with a reason."""
+    profile = PROFILE_OF[room]
+    refusal = ROOMS[room].find_refusal(reading, value)
+    usual = getattr(get_profile(profile), field_name(reading)) == value
+    if refusal is None or usual:
+        assert getattr(choose_readings(room, profile, {reading: value}), field_name(reading)) == (
+            value
+        )
+        return
+    with pytest.raises(RefusedReading) as refused:
+        choose_readings(room, profile, {reading: value})
+    message = str(refused.value)
+    assert f"{reading}={value} is not carried out by the {room}: {refusal}; " in message
+
+
+def test_no_room_refuses_its_own_profiles() -> None:
+    """What the profiles of a room settle is carried out there or none of its business."""
+    refuse_readings("controller", get_profile("kip-236-amended"))
+    for profile in JUDGED_PROFILES:
+        Judge(profile, get_profile(profile))
+    for scope in SCOPES.values():
+        get_model(scope.name, scope.profile)
+
+
+# What is declared is what the code asks about -------------------------------------------------
+
+
+def find_asked(paths: Iterator[Path]) -> set[str]:
+    """Return the fields of `Readings` that these modules read."""
+    fields = {field_name(reading.name) for reading in READINGS}
+    return {
+        node.attr
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr in fields
+    }
+
+
+MODULES: dict[str, tuple[str, ...]] = {
+    "judge": ("requests", "rules", "owed", "drop", "acts"),
+    "explorer of kip-236": ("requests", "rules", "owed", "drop", "acts"),
+    "explorer of kip-236-legacy": ("requests", "rules", "owed", "drop", "acts", "legacy"),
+    "explorer of kafka-42": ("kafka42",),
+    "explorer of kip-46": ("healing",),
+    "explorer of kafka-4485": (
+        "replication",
+        "replication_lag",
+        "replication_leader",
+        "replication_invariants",
+        "insync",
+    ),
+    "explorer of kafka-zk": ("kip455", "deletion"),
+}
+"""The modules of the model that a room asks."""
+BY_ARGUMENT = {"drop_order"}
+"""Readings that no function asks about: the order of the lags is an argument."""
+
+
+@pytest.mark.parametrize("room", [*MODULES, "controller"])
+def test_room_declares_what_its_code_asks(room: str) -> None:
+    """The readings that a room asks about are those that its code reads, no more and no fewer."""
+    if room == "controller":
+        asked = find_asked(iter((ROOT / "controller/reassure_controller").glob("*.py")))
+    else:
+        model = ROOT / "model/reassure_model"
+        asked = find_asked(model / f"{name}.py" for name in MODULES[room])
+    found = ROOMS[room]
+    declared = {field_name(name) for name in found.asks}
+    # What is refused in every value but one need not be asked about.
+    settled = {field_name(name) for name, _ in found.refuses}
+    assert asked - declared == set()
+    assert declared - asked - settled - BY_ARGUMENT == set()
+
+
+# What is refused is refused at the door --------------------------------------------------------
+
+VERBS: dict[str, tuple[str, Callable[[str, Path], list[str]]]] = {
+    "audit": ("judge", lambda text, path: ["audit", str(path), "--reading", text]),
+    "run": ("controller", lambda text, _: ["run", "--examples", "0", "--reading", text]),
+    "check": ("controller", lambda text, _: ["check", "--reading", text]),
+    "explore": (
+        "explorer of kip-236",
+        lambda text, _: ["explore", "--scope", "small", "--reading", text],
+    ),
+}
+REFUSED = [
+    pytest.param(verb, reading.name, value, id=f"{verb}-{reading.name}={value}")
+    for verb, (room, _) in VERBS.items()
+    for reading in READINGS
+    for value in reading.values[1:]
+    if ROOMS[room].find_refusal(reading.name, value) is not None
+]
+
+
+@pytest.mark.parametrize(("verb", "reading", "value"), REFUSED)
+def test_refused_value_ends_with_78(
+    verb: str, reading: str, value: str, tmp_path: Path, capsys: Any
+) -> None:
+    """A verb whose room does not carry a value out ends with 78 and says which, where and why."""
+    room, make = VERBS[verb]
+    assert run_command(make(f"{reading}={value}", tmp_path)) == 78
+    said = re.sub(r"\s+", " ", capsys.readouterr().err)
+    assert f"{reading}={value}" in said
+    assert ROOMS[room].find_refusal(reading, value) in said or "judge" in said
+
+
+def test_controller_refuses_at_its_own_door() -> None:
+    """Whoever makes the controller's rules by hand is refused as well."""
+    for (reading, value), reason in ROOMS["controller"].refuses.items():
+        with pytest.raises(RefusedReading, match=re.escape(reason)):
+            Rules(override_readings(Readings(), {reading: value}))
+
+
+def test_judge_refuses_at_its_own_door() -> None:
+    """Whoever makes a judge by hand is refused as well."""
+    for (reading, value), reason in ROOMS["judge"].refuses.items():
+        with pytest.raises(RefusedReading, match=re.escape(reason)):
+            Judge("kip-236", override_readings(Readings(), {reading: value}))
