@@ -10,15 +10,23 @@ connection is always this). An adapter raises only when it cannot go on; that en
 """
 
 import importlib
-from collections.abc import Mapping, Sequence
+import reprlib
+import traceback
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 from urllib.parse import parse_qsl
 
 from reassure_conformance.steps import CAPABILITIES, LOSE, MESSAGES
+from reassure_conformance.supervise import note_call
+from reassure_spec.readings import UnknownReading, get_profile, override_readings
 from reassure_spec.znodes import ReplicaList, StateZnode
+
+Value = TypeVar("Value")
 
 ADAPTER_VERSION: Final = 1
 
@@ -152,7 +160,55 @@ class BadConnectable(ValueError):
 
 
 class AdapterDied(RuntimeError):
-    """An adapter raised: its own class of result, never a violation."""
+    """An adapter raised, or answered what it may not: its own class of result, no violation."""
+
+    def __init__(self, message: str, call: str = "", trace: str = "") -> None:
+        super().__init__(message)
+        self.call = call
+        """The call that it died in."""
+        self.trace = trace
+        """The traceback of what it raised, from the implementation's own lines on."""
+
+
+@contextmanager
+def calling(call: str) -> Iterator[None]:
+    """Tell whatever is raised in here from everybody else's errors, as AdapterDied.
+
+    An interrupt is nobody's error and passes.
+    """
+    note_call(call)
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise _bury(call, error) from error
+
+
+def _bury(call: str, error: BaseException) -> AdapterDied:
+    frames = traceback.extract_tb(error.__traceback__)
+    while len(frames) > 1 and Path(frames[0].filename) in _CALLERS:
+        del frames[0]
+    said = "".join(traceback.format_exception_only(error)).strip()
+    where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    if isinstance(error, SystemExit):
+        said = f"it called sys.exit({error.code!r})"
+    trace = f"Traceback of the implementation:\n{''.join(traceback.format_list(frames))}{said}\n"
+    return AdapterDied(f"the adapter died in {call}: {said}{where}", call, trace)
+
+
+def expect(kind: type[Value], answer: object) -> Value:
+    """Return an answer of an adapter. Raises TypeError where it is of another kind."""
+    if not isinstance(answer, kind):
+        raise TypeError(f"it answered {reprlib.repr(answer)}; expected a {kind.__name__}")
+    return answer
+
+
+_CALLERS: Final = tuple(
+    Path(__file__).parent / name
+    for name in ("adapter.py", "harness.py", "live/stage.py", "run.py", "replay.py")
+)
+"""Files whose lines say nothing about an implementation."""
 
 
 def open_adapter(
@@ -170,23 +226,29 @@ def open_adapter(
         raise BadConnectable(
             f"{connectable!r} is not an implementation; write direct:package.module:Class"
         )
-    try:
-        factory = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError) as error:
-        raise BadConnectable(f"{connectable!r} cannot be loaded: {error}") from error
+    why: Exception | None = None
+    with calling(f"the import of {module_name}"):
+        try:
+            factory = getattr(importlib.import_module(module_name), class_name)
+        except (ImportError, AttributeError) as error:
+            why = error
+    if why is not None:
+        raise BadConnectable(f"{connectable!r} cannot be loaded: {why}") from why
     options: dict[str, object] = dict(parse_qsl(query, keep_blank_values=True))
     if faults:
         options["faults"] = faults
-    try:
-        adapter = factory(profile=profile, readings=dict(readings), **options)
-    except (TypeError, ValueError) as error:
-        raise BadConnectable(f"{connectable!r} refuses its settings: {error}") from error
-    except Exception as error:
-        raise AdapterDied(f"{connectable} died when it was made: {error!r}") from error
-    if not isinstance(adapter, Adapter):
-        missing = [name for name in _METHODS if not callable(getattr(adapter, name, None))]
+    with calling(f"{class_name}(...)"):
+        try:
+            adapter = factory(profile=profile, readings=dict(readings), **options)
+        except (TypeError, ValueError) as error:
+            why = error
+        else:
+            missing = [name for name in _METHODS if not callable(getattr(adapter, name, None))]
+    if why is not None:
+        raise BadConnectable(f"{connectable!r} refuses its settings: {why}") from why
+    if missing:
         raise BadConnectable(f"{connectable!r} is no adapter: it lacks {', '.join(missing)}")
-    return adapter
+    return cast("Adapter", adapter)
 
 
 _METHODS: Final = tuple(name for name in vars(Adapter) if not name.startswith("_"))
@@ -203,6 +265,19 @@ def check_description(adapter: Adapter, description: Description) -> None:
             f"{description.name} speaks adapter version {description.adapter_version}; "
             f"this gate speaks {ADAPTER_VERSION}"
         )
+    kinds: dict[str, type[Any]] = {"name": str, "version": str, "language": str, "profile": str}
+    kinds |= {"readings": Mapping, "capabilities": Set}
+    for name, kind in kinds.items():
+        value = getattr(description, name)
+        if not isinstance(value, kind):
+            raise BadConnectable(
+                f"{description.name!r} describes {name} as {reprlib.repr(value)}; expected a "
+                f"{kind.__name__}"
+            )
+    try:
+        override_readings(get_profile(description.profile), description.readings)
+    except UnknownReading as error:
+        raise BadConnectable(f"{description.name} describes itself wrongly: {error}") from error
     unknown = description.capabilities - set(CAPABILITIES)
     if unknown:
         raise BadConnectable(

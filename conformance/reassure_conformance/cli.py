@@ -81,6 +81,23 @@ def _run_options(command: Command) -> Command:
             type=click.Path(exists=True, file_okay=False, path_type=Path),
             help="Folder of saved failures: told first, and new ones are added.",
         ),
+        click.option(
+            "--require",
+            type=click.Choice(["declared", "all"]),
+            default="declared",
+            show_default=True,
+            help="Which clauses must be put to the test: all, or those that what the "
+            "implementation declares allows.",
+        ),
+        click.option(
+            "--hang-after",
+            "hang_s",
+            type=click.FloatRange(0, min_open=True),
+            default=120.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="How long one step may take before the implementation counts as dead.",
+        ),
     ):
         command = option(command)
     return command
@@ -193,47 +210,20 @@ def _settings(options: Mapping[str, Any], connectable: str | None = None) -> Any
         readings=readings,
         failures=str(options["failures"] or ""),
         strict=options.get("strict", False),
+        require_all=options["require"] == "all",
+        hang_s=options["hang_s"],
     )
 
 
-def _render_run(document: Document, form: str, directory: Path, *, proofs: bool) -> str:
-    """Return the table by clause, the violation if there is one, and the sums."""
+def _emit_run(document: Document, form: str, directory: Path) -> int:
+    """Write the report of a run, print it, and return the exit code."""
     from reassure_conformance import display
 
+    document.write(directory)
     report = document.as_dict()
-    said = {c["id"]: c.get("proof") or "" for c in report["clauses"]} if proofs else None
-    columns = ["clause", "level", "verdict", "exercised", *(["proof"] if proofs else [])]
-    rows = display.clause_rows(report["clauses"], said)
-    parts = [display.render_table("Clauses", columns, rows, form)]
-    if report["violations"]:
-        parts += display.describe_violation(report, directory, _diagram(report, directory))
-    if report["died"]:
-        parts.append(f"adapter-died: {report['died']}")
-    parts += display.describe_not_followed(report["not_followed"])
-    missing = report["not_exercised"]
-    if missing:
-        parts.append("Not exercised, though required: " + ", ".join(missing))
-    for situation in report["situations"]:
-        if situation["reached"] == 0:
-            needed = ", ".join(situation["clauses"])
-            parts.append(
-                f"Never came up: {situation['name']}: {situation['sentence']} (for {needed})"
-            )
-    if report["stale"]:
-        parts.append("Saved failures that did not fail: " + ", ".join(report["stale"]))
-    if "exploration" in report:
-        parts.append(report["exploration"]["text"])
-    parts.append(_render_clock(report["clock"], report["steps"]))
-    sums = ", ".join(f"{name} {value}" for name, value in report["counts"].items() if value)
-    parts += [f"{report['verdict'].upper()} in {report['seconds']:.1f} s: {sums}"]
-    return "\n".join(parts)
-
-
-def _render_clock(clock: Mapping[str, float], steps: int) -> str:
-    """Return where the time of a run went, and how many steps it made a second."""
-    total = sum(clock.values()) or 1.0
-    shares = ", ".join(f"{name} {100 * value / total:.0f} %" for name, value in clock.items())
-    return f"{steps / total:.0f} steps/s; time in: {shares}"
+    return _emit(
+        document, form, lambda: display.render_run(report, form, _diagram(report, directory))
+    )
 
 
 def _diagram(report: Mapping[str, Any], directory: Path) -> list[str]:
@@ -272,9 +262,7 @@ def check(quick: bool, examples: int | None, form: str, out: Path | None, **opti
         result = gate.check(settings, directory, progress)
     finally:
         progress.stop()
-    document = result.as_document()
-    document.write(directory)
-    return _emit(document, form, lambda: _render_run(document, form, directory, proofs=True))
+    return _emit_run(result.as_document(), form, directory)
 
 
 @cli.command()
@@ -318,9 +306,7 @@ def run(
         result = conformance.run(settings, directory, progress)
     finally:
         progress.stop()
-    document = result.as_document()
-    document.write(directory)
-    return _emit(document, form, lambda: _render_run(document, form, directory, proofs=False))
+    return _emit_run(result.as_document(), form, directory)
 
 
 @cli.command()

@@ -22,6 +22,7 @@ STYLES: Final = {
     "unknown": "yellow",
     "vacuous": "yellow",
     "not exercised": "yellow",
+    "not asked": "yellow",
 }
 
 Row = Sequence[object]
@@ -98,11 +99,11 @@ def fence(lines: Iterable[str], form: str) -> list[str]:
 def describe_record(violation: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines that show one violation: where, when, by whom, what, and what is wrong."""
     yield f"  znode    {show_text(violation['path'])}"
-    when = f", {show_time(violation['time_ms'])}" if violation["time_ms"] else ""
+    when = f", {show_time(violation['time_ms'])}" if violation.get("time_ms") else ""
     yield f"  zxid     {show_zxid(violation['zxid'])}{when}"
     if violation.get("archive"):
         yield f"  archive  {violation['archive']}"
-    author = f": {show_text(violation['author'])}" if violation["author"] else ""
+    author = f": {show_text(violation['author'])}" if violation.get("author") else ""
     yield f"  session  {violation['session']}{author}"
     yield f"  before   {show_text(violation['before']) or '(nothing)'}"
     yield f"  after    {show_text(violation['after']) or '(nothing)'}"
@@ -111,16 +112,84 @@ def describe_record(violation: Mapping[str, Any]) -> Iterator[str]:
 
 
 def clause_rows(
-    clauses: Sequence[Mapping[str, Any]], proofs: Mapping[str, str] | None = None
+    clauses: Sequence[Mapping[str, Any]],
+    proofs: Mapping[str, str] | None = None,
+    not_asked: Iterable[str] = (),
 ) -> list[Row]:
     """Return one row for each clause: id, level, verdict, exercised and, if given, the proof."""
     rows: list[Row] = []
     for clause in clauses:
-        row: list[object] = [clause["id"], clause["level"], clause["verdict"], clause["exercised"]]
+        verdict = "not asked" if clause["id"] in not_asked else clause["verdict"]
+        row: list[object] = [clause["id"], clause["level"], verdict, clause["exercised"]]
         if proofs is not None:
             row.append(proofs.get(clause["id"], ""))
         rows.append(row)
     return rows
+
+
+def render_run(report: Mapping[str, Any], form: str, diagram: Sequence[str]) -> str:
+    """Return what a run or the gate has to say: verdict and failure first, then the tables."""
+    sums = ", ".join(f"{name} {value}" for name, value in report["counts"].items() if value)
+    verdict = f"{report['verdict'].upper()} in {report['seconds']:.1f} s: {sums}"
+    directory = None if report["directory"] is None else Path(report["directory"])
+    parts = [verdict, ""]
+    parts += fence(describe_violation(report, directory, diagram), form)
+    parts += fence(_describe_death(report), form)
+    parts += fence(describe_not_followed(report["not_followed"]), form)
+    parts += _describe_gaps(report)
+    proofs = None
+    columns = ["clause", "level", "verdict", "exercised"]
+    if "theorems" in report:
+        columns.append("proof")
+        proofs = {clause["id"]: clause.get("proof") or "" for clause in report["clauses"]}
+    rows = clause_rows(report["clauses"], proofs, report["not_asked"])
+    parts += ["", render_table("Clauses", columns, rows, form)]
+    if "exploration" in report:
+        parts.append(report["exploration"]["text"])
+    parts += [_render_clock(report["clock"], report["steps"]), verdict]
+    return "\n".join(parts)
+
+
+def _describe_death(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is known of an implementation or a server that could not go on."""
+    if not report["died"]:
+        return
+    yield f"ADAPTER-DIED {report['died']}"
+    yield from (f"  {line}" for line in report["traceback"].splitlines())
+    if report["died_after"]:
+        yield "It had been asked to do:"
+        steps = enumerate(report["died_after"], start=1)
+        yield from (f"  {number}. {step}" for number, step in steps)
+
+
+def _describe_gaps(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what keeps a run from holding, or was left out of it, and what to do about it."""
+    if report["unsettled"]:
+        yield (
+            f"The cluster did not come to rest {report['unsettled']} times, though nothing was "
+            "held: settle() answered False. It has to answer True as soon as a controller acts and "
+            "all that was written before the call has been dealt with; only then is it judged what "
+            "is still owed. What had been done stands in unsettled-N.story of the directory of the "
+            "run; docs/adapter.md says more."
+        )
+    if report["not_exercised"]:
+        yield "Not exercised, though required: " + ", ".join(report["not_exercised"])
+    for situation in report["situations"]:
+        if situation["reached"] == 0:
+            needed = ", ".join(situation["clauses"])
+            yield f"Never came up: {situation['name']}: {situation['sentence']} (for {needed})"
+    if report["not_asked"]:
+        asked = (f"{clause} (needs: {' or '.join(n)})" for clause, n in report["not_asked"].items())
+        yield "Not asked, as the implementation does not declare it: " + ", ".join(asked)
+    if report["stale"]:
+        yield "Saved failures that did not fail: " + ", ".join(report["stale"])
+
+
+def _render_clock(clock: Mapping[str, float], steps: int) -> str:
+    """Return where the time of a run went, and how many steps it made a second."""
+    total = sum(clock.values()) or 1.0
+    shares = ", ".join(f"{name} {100 * value / total:.0f} %" for name, value in clock.items())
+    return f"{steps / total:.0f} steps/s; time in: {shares}"
 
 
 def describe_violation(

@@ -29,10 +29,14 @@ from reassure_conformance import steps as s
 from reassure_conformance.adapter import (
     Adapter,
     AdapterDied,
+    Description,
     KeepsMessages,
     LosesWrites,
     Reply,
+    Told,
+    calling,
     check_description,
+    expect,
 )
 from reassure_conformance.moment import Moment, why_not
 from reassure_conformance.situations import (
@@ -136,12 +140,16 @@ class Harness:
         self.hosts = hosts
         self.adapter = adapter
         with self._calling("describe"):
-            self.description = adapter.describe()
+            self.description = expect(Description, adapter.describe())
         check_description(adapter, self.description)
         self.readings = choose_readings(
             "judge", self.description.profile, self.description.readings
         )
         self.judge = Judge(self.description.profile, self.readings)
+        self.died: AdapterDied | None = None
+        """What became of the adapter when it was closed, None where it went well."""
+        self.current: Example | None = None
+        """The example that was begun last."""
         self.examples = 0
         self.steps = 0
         self.results: Counter[str] = Counter()
@@ -171,11 +179,15 @@ class Harness:
         self.close()
 
     def close(self) -> None:
-        """End the adapter and the client; the server stays. Never raises AdapterDied."""
+        """End the adapter and the client; the server stays.
+
+        An adapter that dies now is kept in `died`, as it must not hide what came before.
+        """
         try:
-            self.adapter.close()
-        except Exception:
-            self.results["close failed"] += 1
+            with self._calling("close"):
+                self.adapter.close()
+        except AdapterDied as error:
+            self.died = error
         self._client.stop()
         self._client.close()
 
@@ -190,11 +202,8 @@ class Harness:
     @contextmanager
     def _calling(self, verb: str) -> Iterator[None]:
         """Count the adapter's time, and tell its exceptions from everybody else's."""
-        with self._section("controller"):
-            try:
-                yield
-            except Exception as error:
-                raise AdapterDied(f"the adapter died in {verb}: {error!r}") from error
+        with self._section("controller"), calling(verb):
+            yield
 
     # -- an example, from begin to end
 
@@ -204,6 +213,7 @@ class Harness:
         chroot = f"{self._prefix}-{self.examples:05d}"
         with self._section("zookeeper"):
             self._write(lambda: self._make_cluster(chroot))
+        self.current = None
         with self._calling("start"):
             self.adapter.start(self.hosts, chroot, brokers)
         now = Moment(
@@ -213,7 +223,7 @@ class Harness:
             up=set(brokers),
             readings=self.readings,
         )
-        example = Example(Story(name, (), brokers), chroot, now)
+        example = self.current = Example(Story(name, (), brokers), chroot, now)
         self._settle_and_judge(example)
         return example
 
@@ -247,17 +257,17 @@ class Harness:
         now = example.now
         if now.held or now.sleeper or now.losing:
             with self._calling("resume"):
-                self.adapter.resume()
+                expect(Reply, self.adapter.resume())
             now.held = now.sleeper = now.losing = False
         if not now.acting:
             with self._calling("elect"):
-                self.adapter.elect()
+                expect(Reply, self.adapter.elect())
             now.acting = True
         self._settle_and_judge(example)
         down = [broker for broker in now.brokers if broker not in now.up]
         for broker in down:
             with self._calling("start_broker"):
-                self.adapter.start_broker(broker)
+                expect(Reply, self.adapter.start_broker(broker))
             now.up.add(broker)
         if down:
             self._settle_and_judge(example)
@@ -292,8 +302,7 @@ class Harness:
                 return self._client_step(example, step)
         with self._calling(s.format_step(step)):
             reply = self._adapter_step(example.now, step)
-            if not isinstance(reply, Reply):
-                raise TypeError(f"expected a Reply, got {reply!r}")
+            expect(Reply, reply)
         if reply is not Reply.REFUSED:
             _note_effect(example.now, step)
         return reply
@@ -409,7 +418,7 @@ class Harness:
         quiescent = False
         if now.acting or now.sleeper:
             with self._calling("settle"):
-                quiescent = self.adapter.settle(self._settle_timeout_s)
+                quiescent = expect(bool, self.adapter.settle(self._settle_timeout_s))
         if quiescent:
             now.acting = True
         elif now.acting and not now.held and not now.sleeper:
@@ -418,7 +427,8 @@ class Harness:
         self.read_log(example)
         if isinstance(self.adapter, KeepsMessages) and s.MESSAGES in now.capabilities:
             with self._calling("take_messages"):
-                example.record += map(Received, self.adapter.take_messages())
+                told = self.adapter.take_messages()
+                example.record += [Received(expect(Told, one)) for one in told]
         with self._section("judge"):
             if quiescent:
                 example.record.append(Rested())

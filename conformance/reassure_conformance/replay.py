@@ -4,12 +4,13 @@ The two answer different questions. The story asks whether the implementation st
 asks whether the judge still says so of what was done then.
 """
 
+import reprlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
 from reassure_conformance import steps as s
 from reassure_conformance.adapter import AdapterDied, open_adapter
@@ -25,6 +26,7 @@ from reassure_conformance.report import (
     Document,
 )
 from reassure_conformance.story import SUFFIX, Story, read_story
+from reassure_conformance.supervise import HANG_S, note_alive, note_limit
 from reassure_judge.verdicts import Violation
 from reassure_zookeeper.server import Server
 
@@ -41,6 +43,8 @@ class Replay:
     logged: list[Violation]
     """What the judge says of the log that the run kept."""
     died: str
+    trace: str
+    """The traceback of an adapter that died, "" where none did."""
     seconds: float
 
     @property
@@ -89,13 +93,14 @@ class Replay:
                 "story": [s.format_step(step) for step in self.story.steps],
                 "violations": [violation.as_dict() for violation in found],
                 "died": self.died,
+                "traceback": self.trace,
             },
         )
 
     def describe(self) -> Iterator[str]:
         """Yield the lines for people."""
         if self.died:
-            yield f"adapter-died: {self.died}"
+            yield f"{self.trace}adapter-died: {self.died}"
         elif self.told_again():
             yield f"same violation: {self.clause}"
         elif self.verdict() == VIOLATED and self.example is not None:
@@ -119,7 +124,7 @@ def replay(directory: Path) -> Replay:
     """
     start = time.monotonic()
     story_file = directory / f"failure{SUFFIX}"
-    run = read_json(directory / "run.json")
+    run = read_run(directory)
     if not story_file.exists():
         raise BadRun(f"{directory} holds no failure: nothing was violated in that run")
     story = read_story(story_file)
@@ -130,14 +135,44 @@ def replay(directory: Path) -> Replay:
         readings=run["readings"],
         faults=tuple(run["faults"]),
     )
-    example, died = None, ""
+    example, died, trace = None, "", ""
+    note_limit(HANG_S)
     with TemporaryDirectory(prefix="reassure-replay-") as folder:
         data_dir = Path(folder) / "zookeeper"
         with Server.start(data_dir) as server:
             try:
-                strict = bool(run.get("strict", False))
-                with Harness(server.hosts, server.log_dir, adapter, strict=strict) as harness:
+                with Harness(
+                    server.hosts, server.log_dir, adapter, alive=note_alive, strict=run["strict"]
+                ) as harness:
                     example = harness.tell(story)
+                if harness.died is not None:
+                    raise harness.died
             except (AdapterDied, ServerGone) as error:
-                died = str(error)
-    return Replay(directory, run, story, example, logged, died, time.monotonic() - start)
+                died, trace = str(error), getattr(error, "trace", "")
+    note_limit(None)
+    seconds = time.monotonic() - start
+    return Replay(directory, run, story, example, logged, died, trace, seconds)
+
+
+_KEPT: Final[Mapping[str, type]] = {
+    "connectable": str,
+    "profile": str,
+    "readings": dict,
+    "faults": list,
+    "seed": int,
+    "strict": bool,
+}
+"""What run.json must hold for a replay, and of which kind."""
+
+
+def read_run(directory: Path) -> dict[str, Any]:
+    """Return what run.json says of the run. Raises BadRun where something is missing or wrong."""
+    path = directory / "run.json"
+    run = {"strict": False, **read_json(path)}
+    for name, kind in _KEPT.items():
+        if not isinstance(run.get(name), kind):
+            raise BadRun(
+                f"{path}: {name} is {reprlib.repr(run.get(name))}, expected a {kind.__name__}; "
+                "a run directory is made by `reassure run`"
+            )
+    return run

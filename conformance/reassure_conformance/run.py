@@ -13,12 +13,8 @@ A run has a directory, made before anything is judged:
     log/log.N           the same as a valid transaction log, for `replay` and `audit`
 """
 
-import faulthandler
 import json
 import logging
-import os
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -39,6 +35,7 @@ from reassure_conformance.report import (
     VIOLATED,
     Document,
     get_version,
+    write_text,
 )
 from reassure_conformance.situations import (
     SITUATIONS,
@@ -53,6 +50,7 @@ from reassure_conformance.story import (
     read_folder,
     shipped_stories,
 )
+from reassure_conformance.supervise import HANG_S, note_alive, note_limit
 from reassure_judge.verdicts import ClauseVerdict, Violation, summarise
 from reassure_spec.clauses import clauses_of_profile
 from reassure_zookeeper.server import Server
@@ -62,8 +60,6 @@ DEFAULT_PROFILE: Final = "kip-236"
 MINIMISE_S: Final = 15.0
 UNSETTLED_KEPT: Final = 5
 """How many stories are kept of clusters that did not come to rest."""
-HANG_S: Final = 120.0
-"""How long one step may take before the implementation counts as dead."""
 
 PROOF_ONLY: Final = frozenset(
     {
@@ -75,6 +71,28 @@ PROOF_ONLY: Final = frozenset(
     }
 )
 """Clauses about offsets and lags, which ZooKeeper never sees: they are proved, not judged."""
+
+NEEDED_FOR: Final[Mapping[str, tuple[str, ...]]] = {
+    "child.foreign-removed": (s.KILL,),
+    "complete.leader-first-in-sync-target": (s.ISR,),
+    "drop.isr-at-least-min": (s.ISR,),
+    "election.assignment-order": (s.BROKERS,),
+    "election.clean": (s.BROKERS, s.ISR),
+    "election.held": (s.BROKERS,),
+    "election.live": (s.BROKERS, s.ISR),
+    "election.only-when-due": (s.BROKERS,),
+    "isr.change.assigned-only": (s.ISR,),
+    "isr.change.by-leader": (s.ISR,),
+    "isr.change.keeps-leader": (s.ISR,),
+    "isr.change.leader-kept": (s.ISR,),
+    "isr.change.live-only": (s.ISR,),
+    "isr.remove.dead": (s.BROKERS,),
+    "leader.none-only-without-candidate": (s.BROKERS,),
+}
+"""Clauses that the gate cannot put to the test by itself, and the capabilities that let it.
+
+Any one of them is enough. Of an implementation that declares none of them the clause is not asked,
+unless every one is asked for."""
 
 Progress = Callable[[str, int, int], None]
 """Told what is going on, how much of it is done, and how much there is."""
@@ -95,6 +113,10 @@ class Settings:
     steps_min: int = 3000
     steps_per_example: int = 14
     shrink_s: float = 8.0
+    require_all: bool = False
+    """Whether clauses are required also for which the implementation lacks a capability."""
+    hang_s: float = HANG_S
+    """How long one step may take before the implementation counts as dead."""
     seconds_max: float = 600.0
     """When generation ends whatever else was asked for."""
     with_stories: bool = True
@@ -148,12 +170,18 @@ class Result:
     implementation: Mapping[str, object]
     profile: str
     readings: Mapping[str, str]
+    capabilities: frozenset[str]
+    """What the implementation declares that it can do."""
     clauses: tuple[ClauseVerdict, ...] = ()
     failure: Failure | None = None
     not_followed: tuple[Violation, ...] = ()
     """Advice that was not followed."""
     died: str = ""
     """Why the adapter or the server could not go on, "" where they could."""
+    trace: str = ""
+    """The traceback of an adapter that died."""
+    died_after: tuple[str, ...] = ()
+    """The steps of the example in which it died, the last one included."""
     stale: tuple[str, ...] = ()
     """Saved failures that did not fail."""
     examples: int = 0
@@ -178,7 +206,19 @@ class Result:
 
     def required(self) -> tuple[ClauseVerdict, ...]:
         """Return the verdicts on the clauses that a run has to put to the test."""
-        return tuple(c for c in self.clauses if c.level == "MUST" and c.id not in PROOF_ONLY)
+        left_out = PROOF_ONLY | self.not_asked().keys()
+        return tuple(c for c in self.clauses if c.level == "MUST" and c.id not in left_out)
+
+    def not_asked(self) -> dict[str, tuple[str, ...]]:
+        """Return the clauses that nothing put to the test for want of a capability, and which."""
+        if self.settings.require_all:
+            return {}
+        asked = {clause.id for clause in self.clauses if not clause.exercised}
+        return {
+            clause: needs
+            for clause, needs in NEEDED_FOR.items()
+            if clause in asked and self.capabilities.isdisjoint(needs)
+        }
 
     def verdict(self) -> str:
         """Return the verdict on the whole run."""
@@ -235,7 +275,11 @@ class Result:
             "repeats": failure.repeats if failure else None,
             "clause": failure.violation.clause if failure else None,
             "not_exercised": list(self.missing()),
+            "not_asked": {clause: list(needs) for clause, needs in self.not_asked().items()},
+            "unsettled": self.unsettled,
             "died": self.died,
+            "died_after": list(self.died_after),
+            "traceback": self.trace,
             "stale": list(self.stale),
             "situations": [
                 {
@@ -251,42 +295,6 @@ class Result:
             "clock": {name: round(value, 3) for name, value in self.clock.items()},
             "directory": str(self.directory) if self.directory else None,
         }
-
-
-class Watchdog:
-    """Ends the process when nothing was heard for too long; a context manager.
-
-    An implementation that never returns from a call cannot be interrupted, and a gate that hangs
-    says nothing. The exit code is that of an implementation that is not available.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._heard = time.monotonic()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> "Watchdog":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def pat(self) -> None:
-        """Say that all is well."""
-        self._heard = time.monotonic()
-
-    def _watch(self) -> None:
-        while not self._over.wait(self._seconds / 20):
-            if time.monotonic() - self._heard > self._seconds:
-                print(  # noqa: T201 - the last words of the process
-                    f"reassure: adapter-died: no step ended for {self._seconds:g} s; its threads:",
-                    file=sys.stderr,
-                )
-                faulthandler.dump_traceback(all_threads=True)
-                os._exit(EXIT_UNAVAILABLE)
 
 
 class _Stop(Exception):
@@ -331,9 +339,8 @@ class Runner:
         data_dir = self._directory / "zookeeper"
         with (
             Server.start(data_dir) as server,
-            Watchdog(HANG_S) as dog,
             Harness(
-                server.hosts, server.log_dir, adapter, alive=dog.pat, strict=settings.strict
+                server.hosts, server.log_dir, adapter, alive=note_alive, strict=settings.strict
             ) as h,
         ):
             result = Result(
@@ -341,6 +348,7 @@ class Runner:
                 h.description.as_dict(),
                 h.description.profile,
                 h.readings.as_dict(),
+                h.description.capabilities,
                 directory=self._directory,
             )
             try:
@@ -350,9 +358,21 @@ class Runner:
             except _Stop:
                 pass
             except (AdapterDied, ServerGone) as error:
-                result.died = str(error)
+                self._bury(h, result, error)
             self._sum_up(h, result, time.monotonic() - start)
+        if h.died is not None and not result.died:
+            self._bury(h, result, h.died)
         return result
+
+    def _bury(self, h: Harness, result: Result, error: AdapterDied | ServerGone) -> None:
+        """Note why the run cannot go on, and what had been done by then."""
+        result.died = str(error)
+        result.trace = getattr(error, "trace", "")
+        if h.current is None:
+            return
+        story = replace(h.current.story, name="died")
+        result.died_after = tuple(s.format_step(step) for step in story.steps)
+        write_text(self._directory / f"died{SUFFIX}", format_story(story))
 
     def _tell_saved(self, h: Harness, result: Result) -> None:
         if not self._settings.failures:
@@ -446,21 +466,21 @@ class Runner:
         if any(story.steps == failure.story.steps for story in read_folder(folder)):
             return
         name = f"{failure.violation.clause}-{self._settings.seed}{SUFFIX}"
-        (folder / name).write_text(format_story(failure.story), encoding="utf-8")
+        write_text(folder / name, format_story(failure.story))
 
     def _keep(self, failure: Failure) -> None:
         """Write what a person and `replay` need, replacing a longer telling of the same failure."""
         from reassure_conformance.evidence import write_evidence
 
         folder = self._directory
-        (folder / f"failure{SUFFIX}").write_text(format_story(failure.story), encoding="utf-8")
+        write_text(folder / f"failure{SUFFIX}", format_story(failure.story))
         self._write("failure.json", failure.as_dict())
         write_evidence(folder, failure.example.chroot, failure.example.transactions)
 
     def _sum_up(self, h: Harness, result: Result, seconds: float) -> None:
         violations = result.failure.example.violations if result.failure else []
         result.not_followed = tuple(h.not_followed)
-        able = h.description.capabilities
+        able = frozenset(s.CAPABILITIES) if self._settings.require_all else result.capabilities
         result.reached = {one.name: h.reached[one.name] for one in possible_with(able)}
         unreached = find_unreached(able, result.reached)
         result.clauses = summarise(
@@ -478,7 +498,7 @@ class Runner:
         result.unsettled = len(h.unsettled)
         for number, story in enumerate(h.unsettled[:UNSETTLED_KEPT], start=1):
             path = self._directory / f"unsettled-{number}{SUFFIX}"
-            path.write_text(format_story(story), encoding="utf-8")
+            write_text(path, format_story(story))
         result.transactions = h.judge.transactions
         result.seconds = seconds
         clock = {name: float(value) for name, value in sorted(h.clock.items())}
@@ -487,7 +507,7 @@ class Runner:
 
     def _write(self, name: str, value: Mapping[str, Any]) -> None:
         text = json.dumps(value, indent=2) + "\n"
-        (self._directory / name).write_text(text, encoding="utf-8")
+        write_text(self._directory / name, text)
 
 
 @contextmanager
@@ -507,5 +527,9 @@ def _logging_to(path: Path) -> Iterator[None]:
 
 def run(settings: Settings, directory: Path, progress: Progress = lambda *_: None) -> Result:
     """Carry out one run and write its directory; see the module's text for what stands there."""
-    with _logging_to(directory / "implementation.log"):
-        return Runner(settings, directory, progress).run()
+    note_limit(settings.hang_s)
+    try:
+        with _logging_to(directory / "implementation.log"):
+            return Runner(settings, directory, progress).run()
+    finally:
+        note_limit(None)

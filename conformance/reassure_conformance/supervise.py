@@ -15,6 +15,7 @@ import contextlib
 import faulthandler
 import io
 import os
+import resource
 import signal
 import sys
 import tempfile
@@ -32,6 +33,8 @@ from reassure_conformance.report import EXIT_UNAVAILABLE, INTERRUPTED
 
 GRACE_S: Final = 10.0
 """How long a worker may take to end once it has said its last, or was told to stop."""
+HANG_S: Final = 120.0
+"""How long one step of an implementation may take before it counts as dead."""
 _LOOK_S: Final = 0.1
 
 
@@ -127,6 +130,7 @@ def _be_worker(
     """Carry out the command line and exit; never returns."""
     global _voice
     os.setsid()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.stdout = _Aside(is_terminal=sys.stdout.isatty())
     faulthandler.enable(trace)
     threading.Thread(target=_follow, args=(lifeline,), daemon=True).start()

@@ -14,7 +14,7 @@ from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.protocol.states import ZnodeStat
 
-from reassure_conformance.adapter import Adapter, AdapterDied, Reply
+from reassure_conformance.adapter import Adapter, Reply, calling
 from reassure_conformance.harness import ServerGone, list_cluster_paths
 from reassure_judge.history import (
     Observation,
@@ -149,10 +149,8 @@ class Stage:
 
     def call(self, do: Callable[[LiveAdapter], Answer]) -> Answer:
         """Have the adapter do something. Raises AdapterDied when it raises."""
-        try:
+        with calling(self.chroot):
             return do(self._adapter)
-        except Exception as error:
-            raise AdapterDied(f"the adapter died in {self.chroot}: {error!r}") from error
 
     def _commit(self, transaction: TransactionRequest) -> None:
         try:

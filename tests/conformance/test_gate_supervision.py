@@ -1,0 +1,334 @@
+"""Implementations that do not behave: whatever they do, it is a result of its own, never green."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reassure_conformance import harness as harness_module
+from reassure_conformance import steps as s
+from reassure_conformance.adapter import AdapterDied, BadConnectable, Description, Reply
+from reassure_conformance.harness import Harness
+
+CALLS = {
+    "start_broker": s.Return(2),
+    "stop_broker": s.Die(2),
+    "change_isr": s.Join(2, ("orders", 0)),
+    "hold": s.Hold(0),
+    "resume": s.Resume(),
+    "kill_controller": s.Kill(),
+    "elect": s.Elect(),
+    "expire_session": s.Expire(),
+    "cut_connection": s.Cut(),
+    "lose_write": s.Lose(0, done=True),
+}
+"""By method of an adapter, the step that calls it."""
+SILENT = ("start", "stop", "close")
+"""Methods whose answer is not looked at."""
+
+
+class Unshowable(Exception):
+    """An error that cannot even be shown."""
+
+    def __str__(self) -> str:
+        raise ValueError("no")
+
+
+def _divide() -> object:
+    return 1 // 0
+
+
+def _exit() -> object:
+    sys.exit(0)
+
+
+def _leave() -> object:
+    raise GeneratorExit
+
+
+def _recurse() -> object:
+    return _recurse()
+
+
+def _hide() -> object:
+    raise Unshowable
+
+
+FAULTS: Mapping[str, Callable[[], object]] = {
+    "raises": _divide,
+    "exits": _exit,
+    "leaves": _leave,
+    "recurses": _recurse,
+    "hides": _hide,
+    "answers nothing": lambda: None,
+    "answers rubbish": lambda: "ok",
+    "answers a class": lambda: Reply,
+}
+
+
+class Faulty:
+    """An adapter that misbehaves in one method, and does nothing in the others."""
+
+    def __init__(self, method: str, fault: Callable[[], object]) -> None:
+        self._method = method
+        self._fault = fault
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        def call(*args: object, **kwargs: object) -> object:
+            if name == self._method:
+                return self._fault()
+            return {"settle": True, "take_messages": []}.get(name, Reply.OK)
+
+        return call
+
+    def describe(self) -> Any:
+        """Describe an implementation that can do everything."""
+        if self._method == "describe":
+            return self._fault()
+        return Description("faulty", "1", "Python", "kip-236", {}, frozenset(s.CAPABILITIES))
+
+
+def _live(harness: Harness, method: str) -> None:
+    """Call every method of the adapter."""
+    example = harness.begin((1, 2, 3))
+    if method in CALLS:
+        harness.perform(example, CALLS[method])
+    harness.heal(example)
+    harness.end(example)
+
+
+@pytest.mark.parametrize(
+    ("method", "fault"),
+    [
+        (method, fault)
+        for method in ("describe", "start", "settle", "take_messages", "stop", "close", *CALLS)
+        for fault in FAULTS
+        if not (method in SILENT and fault.startswith("answers"))
+    ],
+)
+def test_fault_in_any_method_is_the_adapters_death(
+    method: str,
+    fault: str,
+    make_harness: Callable[[Any], Harness],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever a method raises or answers, the run ends as died, with the call and the line."""
+    monkeypatch.setattr(harness_module, "why_not", lambda step, now: "")
+    adapter: Any = Faulty(method, FAULTS[fault])
+    try:
+        harness = make_harness(adapter)
+        _live(harness, method)
+        harness.close()
+        died = harness.died
+    except AdapterDied as error:
+        died = error
+    assert died is not None
+    assert (s.format_step(CALLS[method]) if method in CALLS else method) == died.call
+    assert "Traceback of the implementation" in died.trace
+    if not fault.startswith("answers"):
+        assert f"{Path(__file__).name}" in died.trace
+        assert ".py:" in str(died)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"profile": "kip-1"},
+        {"profile": None},
+        {"readings": {"drop.slice": "sideways"}},
+        {"readings": None},
+        {"capabilities": ["kill"]},
+        {"capabilities": frozenset({"teleport"})},
+        {"name": 7},
+        {"adapter_version": "1"},
+    ],
+)
+def test_description_of_another_kind_is_refused(
+    changes: dict[str, Any], make_harness: Callable[[Any], Harness]
+) -> None:
+    """A description that says what cannot be is refused with what was expected."""
+    fields: dict[str, Any] = {"name": "x", "version": "1", "language": "C", "profile": "kip-236"}
+    adapter = Faulty("describe", lambda: Description(**{**fields, **changes}))
+    with pytest.raises(BadConnectable, match=r"expected|describes|declares|speaks"):
+        make_harness(adapter)
+
+
+def test_interrupt_is_nobodys_death(make_harness: Callable[[Any], Harness]) -> None:
+    """An interrupt that happens to come while the adapter works stays an interrupt."""
+
+    def interrupt() -> object:
+        raise KeyboardInterrupt
+
+    harness = make_harness(Faulty("start", interrupt))
+    with pytest.raises(KeyboardInterrupt):
+        harness.begin((1, 2))
+
+
+PROGRAM = """
+    import os, signal, sys, time
+    from dataclasses import replace
+    from reassure_conformance.bundled import Bundled
+
+    HOW = os.environ.get("HOW")
+
+    def misbehave(how):
+        match how:
+            case "exit": sys.exit(0)
+            case "_exit-0": os._exit(0)
+            case "_exit-1": os._exit(1)
+            case "kill": os.kill(os.getpid(), signal.SIGKILL)
+            case "crash": os.kill(os.getpid(), signal.SIGSEGV)
+            case "fork": os.fork() and os._exit(0)
+            case "close": os.closerange(3, 500)
+            case "hang": time.sleep(600)
+            case "deaf":
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+                while True:
+                    try: time.sleep(600)
+                    except BaseException: pass
+
+    if os.environ.get("AT") == "import":
+        misbehave(os.environ["HOW"])
+
+    class Program(Bundled):
+        def __init__(self, **settings):
+            super().__init__(**settings)
+            if os.environ.get("AT") == "made":
+                misbehave(os.environ["HOW"])
+            if os.environ.get("HOW") == "noise":
+                print("noise")
+                os.write(1, b"more noise\\n")
+                os.system("echo noise of a child")
+
+        def settle(self, timeout_s):
+            if os.environ.get("AT") == "settle":
+                misbehave(os.environ["HOW"])
+            return os.environ.get("HOW") != "restless" and super().settle(timeout_s)
+
+        def describe(self):
+            told = super().describe()
+            return replace(told, capabilities=frozenset()) if HOW == "unable" else told
+"""
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
+    """Start `reassure run` on an implementation that misbehaves: at a place, in some way."""
+    (tmp_path / "program.py").write_text(textwrap.dedent(PROGRAM))
+
+    def run(at: str, how: str, *arguments: str) -> subprocess.Popen[str]:
+        paths = os.pathsep.join([str(tmp_path), *sys.path])
+        connectable = ["run", "-i", "direct:program:Program", "--out", str(tmp_path / "run")]
+        program = [sys.executable, "-c", "from reassure_conformance.cli import main; main()"]
+        return subprocess.Popen(
+            [*program, *connectable, "--examples", "0", "--format", "json", *arguments],
+            env={**os.environ, "AT": at, "HOW": how, "PYTHONPATH": paths},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return run
+
+
+def _finish(process: subprocess.Popen[str]) -> tuple[int, dict[str, Any], str]:
+    """Return exit code, the only document, and what stood on standard error."""
+    out, err = process.communicate(timeout=120)
+    return process.returncode, json.loads(out), err
+
+
+@pytest.mark.parametrize(
+    ("at", "how", "words"),
+    [
+        ("import", "exit", "sys.exit(0)"),
+        ("import", "_exit-0", "exit code 0 in the import of program"),
+        ("made", "_exit-1", "exit code 1 in Program(...)"),
+        ("made", "kill", "SIGKILL in Program(...)"),
+        ("made", "crash", "SIGSEGV in Program(...)"),
+        ("made", "fork", "exit code 0 in Program(...)"),
+        ("made", "close", ""),
+        ("settle", "exit", "sys.exit(0)"),
+        ("settle", "_exit-0", "exit code 0 in settle"),
+    ],
+)
+def test_process_that_ends_without_a_verdict_is_not_green(
+    start: Callable[..., subprocess.Popen[str]], at: str, how: str, words: str
+) -> None:
+    """However an implementation ends our process, the result is 69, one document, with the call."""
+    code, document, _ = _finish(start(at, how))
+    assert (code, document["exit_code"], document["verdict"]) == (69, 69, "unknown")
+    said = document["error"]["message"] if "error" in document else document["died"]
+    assert words in said
+
+
+def test_implementation_that_hangs_is_shown(
+    start: Callable[..., subprocess.Popen[str]],
+) -> None:
+    """A call that does not return ends the run as died, with the line at which it stands."""
+    code, document, err = _finish(start("made", "hang", "--hang-after", "2"))
+    assert code == 69
+    assert "did not go on for 2 s in Program(...)" in document["error"]["message"]
+    assert "in misbehave" in document["error"]["traceback"]
+    assert "in misbehave" in err
+
+
+def test_noise_of_an_implementation_is_in_no_document(
+    start: Callable[..., subprocess.Popen[str]],
+) -> None:
+    """What an implementation prints goes to standard error; the document stays whole and green."""
+    code, document, err = _finish(start("", "noise"))
+    assert (code, document["verdict"]) == (0, "holds")
+    assert err.count("noise") == 3
+
+
+def test_implementation_that_never_rests_is_taught(
+    start: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    """Where settle() answers False for ever, the text says what it has to answer, and when."""
+    process = start("", "restless", "--no-stories", "--examples", "3", "--format", "pretty")
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert "settle() answered False. It has to answer True as soon as" in out
+    assert (tmp_path / "run" / "unsettled-1.story").exists()
+
+
+@pytest.mark.parametrize(("how", "number"), [("hang", signal.SIGINT), ("deaf", signal.SIGTERM)])
+def test_interrupt_is_an_interrupt(
+    start: Callable[..., subprocess.Popen[str]], how: str, number: signal.Signals
+) -> None:
+    """Neither a pass nor a violation nor a death: also where the implementation does not listen."""
+    process = start("settle", how)
+    assert process.stderr is not None
+    process.stderr.readline()  # the seed
+    time.sleep(4)
+    process.send_signal(number)
+    code, document, _ = _finish(process)
+    assert code == document["exit_code"] == 128 + number
+    assert document["error"]["message"] == "interrupted"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("require", ["declared", "all"])
+def test_what_is_not_declared_is_not_asked(
+    start: Callable[..., subprocess.Popen[str]], require: str
+) -> None:
+    """A correct implementation that can do nothing extra holds, and is told what was not asked.
+
+    Unless every clause is required: then it is vacuous.
+    """
+    code, document, _ = _finish(start("", "unable", "--require", require))
+    if require == "all":
+        assert (code, document["verdict"], document["not_asked"]) == (3, "vacuous", {})
+        assert len(document["not_exercised"]) >= 10
+        return
+    assert (code, document["verdict"], document["not_exercised"]) == (0, "holds", [])
+    assert document["not_asked"]["child.foreign-removed"] == ["kill"]
+    assert document["counts"]["clauses_required"] == document["counts"]["clauses_exercised"]
