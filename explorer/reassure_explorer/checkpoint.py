@@ -42,11 +42,8 @@ class Saved:
 
 
 def compute_key(model: Model, label: str) -> str:
-    """Return what tells explorations apart: the model's shape, and a label for what it cannot show.
-
-    The label has to name everything that the actions depend on, such as the readings.
-    """
-    shape = [model.name, label, repr(model.fields), repr(model.initial)]
+    """Return what tells explorations apart: the names in a model, and a label for all the rest."""
+    shape = [model.name, label]
     shape += [action.describe(parameter) for action, parameter in model.instances]
     shape += [check.name for check in model.checks]
     return hashlib.sha256("\n".join(shape).encode()).hexdigest()
@@ -105,8 +102,8 @@ class Checkpoint:
             raise ForeignCheckpoint(f"{place} cannot be read: {problem}; start afresh") from None
         if saved.key != self.key:
             raise ForeignCheckpoint(
-                f"{place} belongs to another model, scope or choice of readings; "
-                "take another directory, or empty this one"
+                f"{place} belongs to another model, scope or choice of readings, or to this one "
+                "before its code or data changed; take another directory, or empty this one"
             )
         levels = zip(saved.sizes, saved.squeezed, strict=True)
         return saved, [self._open_level(d, s, q) for d, (s, q) in enumerate(levels)]

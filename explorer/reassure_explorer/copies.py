@@ -63,7 +63,7 @@ class Adapter(ABC):
         """Return the explorer model."""
 
     def _is_spent(self, state: Any, action: Any) -> bool:
-        name = self.counted.get(type(action))
+        name = self.counted.get(action.__class__)
         return name is not None and getattr(state, name) == 0
 
     def take(self, make: Make, state: Any, parameter: Any) -> Any:
@@ -78,7 +78,7 @@ class Adapter(ABC):
         if isinstance(outcome, Rejected):
             return None
         after = self.store(state, outcome.state)
-        name = self.counted.get(type(action))
+        name = self.counted.get(action.__class__)
         if name is not None:
             after = after.replace(**{name: getattr(state, name) - 1})
         return Noted(after, outcome.clauses) if outcome.clauses else after

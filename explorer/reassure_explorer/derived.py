@@ -8,8 +8,9 @@ was seen. Predecessors are not kept: a story is found backwards, by expanding th
 until a state turns up that leads where the story goes on. Every story is then told forwards by the
 plain model, which must agree.
 
-What is checked while it runs: paths must not contradict each other (`NotDeterministic`), some are
-traced twice, and on every level a few states are expanded by the plain functions as well.
+What is checked while it runs: paths must not contradict each other (`NotDeterministic`), each path
+that is learned must come to what the plain function comes to in the same state, and some paths in
+other states with the same values where they read; a state of every level is expanded plainly.
 """
 
 import threading
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any, Final
 
 import numpy as np
@@ -38,9 +40,10 @@ from reassure_explorer.diagrams import (
     Diagrams,
     NotDeterministic,
 )
-from reassure_explorer.interface import Model, ModelError, Noted
+from reassure_explorer.interface import Model, ModelError
 from reassure_explorer.orbits import Comparison, make_tables
-from reassure_explorer.packing import Layout, Words
+from reassure_explorer.origins import NotTraceable, read_code, take_stock
+from reassure_explorer.packing import EngineError, Layout, Words
 from reassure_explorer.result import Budget, ExploreResult, Story, StoryStep, Violation
 from reassure_explorer.runs import (
     Heap,
@@ -58,7 +61,7 @@ from reassure_explorer.symmetry import (
     make_group,
     undo_permutations,
 )
-from reassure_explorer.tracing import Trace, order_fields, trace_action, trace_check
+from reassure_explorer.tracing import Trace, order_fields, trace_action, trace_check, watch_errors
 from reassure_explorer.values import FieldValues
 
 BUFFER_STATES: Final = 1 << 18
@@ -66,7 +69,11 @@ CHUNK: Final = 1024
 CHUNK_LEARNING: Final = 16
 """States expanded at a time: few while there is much to learn, as paths learned come too late for
 the rest of them."""
-CHECKED_PER_LEVEL: Final = 2
+CHECKED_PER_LEVEL: Final = 1
+PROBED: Final = 512
+"""For so many paths, and then for one in so many, the plain function has to come to the same in
+another state, reachable or not, that differs in what the path did not read."""
+PROBED_LATER: Final = 32
 COMPARED_PER_LEVEL: Final = 1024
 """States of a level that are held against the group where there is symmetry."""
 PARALLEL_FROM: Final = 4096
@@ -75,13 +82,9 @@ STATES_PER_PATH: Final = 400
 """A level is split only if it has so many states for each path learned in the level before: Python
 learns in one thread at a time, and the others would wait for it."""
 COUNT_VALUES_TO: Final = 5_000_000
-TRACED_TWICE: Final = 8
-"""Every so many paths one is traced a second time; after the first thousand more seldom."""
-TRACED_TWICE_LATER: Final = 64
-
-
-class EngineError(RuntimeError):
-    """The derived engine and the plain model disagree: a fault of the engine."""
+Outcome = tuple[Any, tuple[str, ...]]
+"""What comes of a function in a state: the packed state after an action, None where it is not
+possible, or the truth of a check; and the notes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ def explore_derived(
     """Visit every reachable state, or with `symmetry` one of each orbit.
 
     With `directory` visited states are kept on disk, and an exploration that was stopped there goes
-    on; `label` names what the model depends on and does not show (see `checkpoint`).
+    on, unless the model changed; `label` tells apart what code and data do not.
 
     Raises RangeError when a value leaves its range, NotDeterministic for a model that depends on
     more than its fields, NotSymmetric for one that tells apart what it declares to be alike,
@@ -148,12 +151,18 @@ class Engine:
         self.layout = Layout(model, order_fields(model))
         self.group = make_group(model) if symmetry else None
         self.tables = make_tables(self.group, self.layout)
+        self.instances = model.instances
+        self._stock = take_stock(model)
+        reading = read_code(self._stock)
+        if reading.refusals:
+            raise NotTraceable(f"model {model.name}: {'; '.join(reading.refusals)}")
+        self._swallows = reading.swallows
+        self._chance = Random(len(self.instances))
         self.checkpoint: Checkpoint | None = None
         if directory is not None:
             label = f"{label} {self.layout.order} {symmetry}"
-            key = compute_key(model, label)
+            key = compute_key(model, f"{label} {self._stock.compute_digest()}")
             self.checkpoint = Checkpoint(directory, key, self.layout.words)
-        self.instances = model.instances
         self.checks: tuple[Callable[[Any], bool], ...] = (
             *(_broken(invariant.find) for invariant in model.invariants),
             *(goal.reached for goal in model.goals),
@@ -179,7 +188,8 @@ class Engine:
         self._actions_before: Counter[str] = Counter()
         self._notes_before: Counter[str] = Counter()
         self._pool: ThreadPoolExecutor | None = None
-        self._traced = 0
+        self._plain: tuple[Words, Any] = ((), None)
+        """The packed state that was unpacked last."""
         self.seconds_learning = 0.0
         """Wall time of the model's own functions and of making paths of them."""
         self._witnesses: list[Words] = []
@@ -225,19 +235,88 @@ class Engine:
             return leaf
         if self.group is not None:
             self._witnesses.append(words)
-        return self.diagrams.learn(root, self._trace_checked(root, words))
-
-    def _trace_checked(self, root: int, words: Words) -> Trace:
-        """Return the path a state takes; now and then it is traced twice, and must be the same."""
-        path = self._trace(root, words)
-        self._traced += 1
-        every = TRACED_TWICE if self._traced <= 1000 else TRACED_TWICE_LATER
-        if self._traced % every == 0 and self._trace(root, words) != path:
-            raise NotDeterministic(
-                f"model {self.model.name}: {self.diagrams.names[root]} did not do the same when it "
-                "was run twice on one state"
+        with watch_errors(wanted=self._swallows) as ours:
+            path = self._trace_or_fail(root, words)
+        leaf = self.diagrams.learn(root, path)
+        with watch_errors(wanted=self._swallows) as plain:
+            self._hold_against_plain(root, words, leaf)
+        if self.diagrams.paths <= PROBED or self.diagrams.paths % PROBED_LATER == 0:
+            read = self.diagrams.list_cells(root, words)
+            other = self.layout.draw_unread(words, read, self._chance)
+            self._hold_against_plain(root, other, leaf)
+        if ours != plain:
+            raise NotTraceable(
+                f"model {self.model.name}: {self.diagrams.names[root]} in {self._unpack(words)} "
+                f"caught {ours or 'nothing'} when it was traced, and {plain or 'nothing'} when it "
+                "was not: something takes a real tuple or set only. Copy the field first: "
+                "`tuple(state.field)`, `frozenset(state.field)`"
             )
-        return path
+        return leaf
+
+    def _trace_or_fail(self, root: int, words: Words) -> Trace:
+        """Return the path of a state. Where the plain function fails as well its failure counts."""
+        try:
+            return self._trace(root, words)
+        except Exception as problem:
+            self._ask_plain(root, words)
+            told = self._describe_difference(root, words, repr(problem), "nothing wrong")
+            raise EngineError(told) from problem
+
+    def _unpack(self, words: Words) -> Any:
+        """Return the plain state; most are asked for several times in a row."""
+        if words != self._plain[0]:
+            self._plain = words, self.layout.unpack(words)
+        return self._plain[1]
+
+    def _ask_plain(self, root: int, words: Words) -> Outcome:
+        """Return what the plain function comes to.
+
+        Raises whatever it raises, and EngineError for a value that is another once it was packed.
+        """
+        state = self._unpack(words)
+        if root >= len(self.instances):
+            return bool(self.checks[root - len(self.instances)](state)), ()
+        after, notes = self.model.take(state, *self.instances[root])
+        if after is None:
+            return None, ()
+        return self.layout.repack(words, state, after), notes
+
+    def _read_leaf(self, root: int, words: Words, leaf: int) -> Outcome:
+        """Return what a leaf says of a state, as `_ask_plain` does."""
+        if root >= len(self.instances):
+            return leaf == LEAF - YES, ()
+        if leaf == LEAF - NO:
+            return None, ()
+        return self.diagrams.apply(leaf, words), self.diagrams.leaves[LEAF - leaf][1]
+
+    def _hold_against_plain(self, root: int, words: Words, leaf: int) -> None:
+        """Run the plain function on a state as well. Raises EngineError where it differs."""
+        ours = self._read_leaf(root, words, leaf)
+        try:
+            expected = self._ask_plain(root, words)
+        except EngineError:
+            raise
+        except Exception as problem:
+            told = self._describe_difference(root, words, self._tell_outcome(ours), repr(problem))
+            raise EngineError(told) from problem
+        if ours != expected:
+            outcomes = self._tell_outcome(ours), self._tell_outcome(expected)
+            raise EngineError(self._describe_difference(root, words, *outcomes))
+
+    def _tell_outcome(self, outcome: Outcome) -> str:
+        what, notes = outcome
+        if isinstance(what, bool):
+            return str(what)
+        after = "not possible" if what is None else str(self.layout.unpack(what))
+        return f"{after}, noting {', '.join(notes)}" if notes else after
+
+    def _describe_difference(self, root: int, words: Words, ours: str, plain: str) -> str:
+        return (
+            f"model {self.model.name}: {self.diagrams.names[root]} in {self._unpack(words)}: plain "
+            f"says {plain}, derived says {ours}. Either the function depends on more than what it "
+            "is given (a global, the order of a set, the identity of a value), or it uses a field "
+            "in a way that a traced state answers differently from a plain one"
+        )
 
     # Expanding -------------------------------------------------------------------------------
 
@@ -365,7 +444,7 @@ class Engine:
     def _judge(self, level: Run) -> None:
         """Look for broken invariants and reached goals among the states of a new level."""
         first = len(self.instances)
-        pending = [c for c in range(len(self.checks)) if c not in self._found]
+        pending = self._list_pending()
         if not pending:
             return
         checks = np.array([first + c for c in pending], dtype=np.int64)
@@ -402,20 +481,19 @@ class Engine:
                     found[c] = i
 
     def _check_against_plain(self, level: Run) -> None:
-        """Expand a few states by the plain functions as well. Raises EngineError."""
+        """Hold a few states that are expanded against the plain functions. Raises EngineError."""
+        first = len(self.instances)
+        roots = [*range(first), *(first + c for c in self._list_pending())]
         rows = as_rows(level)
         step = max(1, len(rows) // CHECKED_PER_LEVEL)
         for row in rows[::step][:CHECKED_PER_LEVEL]:
             words = tuple(row.tolist())
-            state = self.layout.unpack(words)
-            for root, (action, parameter) in enumerate(self.instances):
-                after = action.step(state, parameter)
-                after = after.state if isinstance(after, Noted) else after
-                leaf = self.find_leaf(root, words)
-                ours = None if leaf == LEAF - NO else self.diagrams.apply(leaf, words)
-                plain = None if after is None else self.layout.pack(after)
-                if ours != plain:
-                    raise EngineError(self._describe_difference(root, state, ours, after))
+            for root in roots:
+                self._hold_against_plain(root, words, self.find_leaf(root, words))
+
+    def _list_pending(self) -> list[int]:
+        """Return the checks that were true of no state so far."""
+        return [c for c in range(len(self.checks)) if c not in self._found]
 
     def _check_symmetric(self, level: Run) -> None:
         """Hold states of a level, and those that new paths were learned from, against the group.
@@ -429,15 +507,6 @@ class Engine:
         fresh = np.array(self._witnesses, dtype=np.uint64).reshape(-1, self.layout.words)
         Comparison(self, self.group).compare(np.concatenate([some, fresh]))
         self._witnesses.clear()
-
-    def _describe_difference(self, root: int, state: Any, ours: Words | None, plain: Any) -> str:
-        derived = "not possible" if ours is None else self.layout.unpack(ours)
-        return (
-            f"model {self.model.name}: {self.diagrams.names[root]} in {state}: plain says "
-            f"{'not possible' if plain is None else plain}, derived says {derived}. Either the "
-            "action depends on more than its state and parameter, or it uses a field in a way "
-            "that a traced state answers differently from a plain one"
-        )
 
     # Telling ---------------------------------------------------------------------------------
 
@@ -478,15 +547,15 @@ class Engine:
         self.generated, self.hits = generated, hits
 
     def _retell(self, first: Words, way: list[tuple[int, Words]]) -> Story:
-        state = initial = self.layout.unpack(first)
+        initial, before = self.layout.unpack(first), first
         steps: list[StoryStep] = []
         for root, words in way:
             action, parameter = self.instances[root]
-            after = action.step(state, parameter)
-            after = after.state if isinstance(after, Noted) else after
-            if after is None or self.layout.pack(after) != words:
-                raise EngineError(self._describe_difference(root, state, words, after))
-            state = after
+            after, notes = self._ask_plain(root, before)
+            if after != words:
+                outcomes = self._tell_outcome((words, notes)), self._tell_outcome((after, notes))
+                raise EngineError(self._describe_difference(root, before, *outcomes))
+            before, state = words, self.layout.unpack(words)
             steps.append(StoryStep(action.name, parameter, action.describe(parameter), state))
         return Story(initial, tuple(steps))
 
@@ -502,8 +571,21 @@ class Engine:
         """Explore level by level and report."""
         try:
             return self._run(keep_going, budget, progress)
+        except (EngineError, NotDeterministic):
+            self._check_unchanged()
+            raise
         finally:
             self._close()
+
+    def _check_unchanged(self) -> None:
+        """Raise NotTraceable where the model's functions changed what they look at."""
+        changed = self._stock.find_difference(take_stock(self.model))
+        if changed is not None:
+            raise NotTraceable(
+                f"model {self.model.name}: {changed}, is not what it was before the model ran. An "
+                "action depends on nothing but its state and parameter, and changes nothing else: "
+                "keep it in a field"
+            )
 
     def _run(
         self, keep_going: bool, budget: Budget, progress: Callable[[Progress], None] | None
@@ -525,10 +607,12 @@ class Engine:
             self.unfinished = self.unfinished or self._find_limit(distinct)
             if self.unfinished is not None:
                 break
+            self._check_against_plain(frontier)
             frontier = self._next_level(frontier)
             if self.unfinished is not None or len(frontier) == 0:
                 break
             self._enter(frontier)
+        self._check_unchanged()
         return self._report(distinct, compiling)
 
     def _make_first(self) -> Run:
@@ -545,7 +629,6 @@ class Engine:
         self.visited.add(frontier)
         self.levels.append(level)
         self._judge(frontier)
-        self._check_against_plain(frontier)
         self._check_symmetric(frontier)
         if self.checkpoint is not None:
             self.checkpoint.save(self._make_saved(self.checkpoint.key))

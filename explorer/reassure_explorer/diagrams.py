@@ -29,6 +29,7 @@ NO: Final = 0
 YES: Final = 1
 _FIRST: Final = 32
 """The bit of a node's number where the place of its first child begins."""
+_PLACE: Final = (1 << _FIRST) - 1
 
 U64 = npt.NDArray[np.uint64]
 I32 = npt.NDArray[np.int32]
@@ -76,8 +77,8 @@ class Diagrams:
         self.leaves: list[tuple[int, tuple[str, ...]]] = [(-1, ()), (-1, ())]
         """For each leaf: the root it belongs to and the notes of the step."""
         self.paths = 0
-        places = (cell.word << 16 | cell.shift << 8 | cell.width for cell in layout.cells)
-        self._cell_by_place = {place: cell for cell, place in enumerate(places)}
+        self._places = [cell.word << 16 | cell.shift << 8 | cell.width for cell in layout.cells]
+        """The lower half of a node's number, by the cell that it asks for."""
         self._used = 0
         self._known_leaves: dict[tuple[int, tuple[str, ...], tuple[int, ...]], int] = {}
 
@@ -95,26 +96,34 @@ class Diagrams:
         """Return the leaf (`LEAF - n`) that a state comes to, or MISSING."""
         at, children = self.roots.item(root), self.children
         while at >= 0:
-            value = words[at >> 16 & 255] >> (at >> 8 & 255) & (1 << (at & 255)) - 1
+            value = words[at >> 16 & 65535] >> (at >> 8 & 255) & (1 << (at & 255)) - 1
             at = children.item((at >> _FIRST) + value)
         return at
 
-    def _get_cell(self, node: int) -> int:
-        return self._cell_by_place[node & (1 << _FIRST) - 1]
+    def list_cells(self, root: int, words: Words) -> set[int]:
+        """Return the cells that are asked for on the way of a state."""
+        cells: set[int] = set()
+        at = self.roots.item(root)
+        while at >= 0:
+            cell = self._places.index(at & _PLACE)
+            cells.add(cell)
+            at = self.children.item((at >> _FIRST) + self.layout.read_cell(words, cell))
+        return cells
 
     def learn(self, root: int, path: Trace) -> int:
         """Add a path and return its leaf. Raises NotDeterministic where it contradicts another."""
         self.paths += 1
-        slot = -1
+        slot, places, children = -1, self._places, self.children
         at = self.roots.item(root)
         for cell, value in path.reads:
             if at == MISSING:
                 at = self._add_node(cell)
                 self._link(root, slot, at)
-            if at < 0 or self._get_cell(at) != cell:
+                children = self.children
+            if at < 0 or at & _PLACE != places[cell]:
                 raise self._contradiction(root, path)
             slot = (at >> _FIRST) + value
-            at = self.children.item(slot)
+            at = children.item(slot)
         leaf = self._find_leaf(root, path)
         if at == MISSING:
             self._link(root, slot, leaf)
@@ -137,10 +146,10 @@ class Diagrams:
             self.children[slot] = child
 
     def _add_node(self, cell: int) -> int:
-        place = self.layout.cells[cell]
-        first, self._used = self._used, self._used + (1 << place.width)
+        place = self._places[cell]
+        first, self._used = self._used, self._used + (1 << (place & 255))
         self.children = _grow(self.children, self._used, MISSING)
-        return first << _FIRST | place.word << 16 | place.shift << 8 | place.width
+        return first << _FIRST | place
 
     def _find_leaf(self, root: int, path: Trace) -> int:
         if path.writes is None:

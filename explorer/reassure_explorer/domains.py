@@ -7,17 +7,27 @@ and sequences are read lazily, one member or entry at a time, so that a rule tha
 broker 3 is alive depends on that one bit and on nothing else.
 
 A value outside its domain is an OutOfRange error; nothing ever wraps around. Every value has
-exactly one encoding: cells that a short sequence or an absent option leaves over are zero.
+exactly one plain form (`normalise`) and one encoding: cells that a short sequence or an absent
+option leaves over are zero.
+
+Values that are read lazily answer as the plain ones do. Either an answer follows from the cells
+that were read for it, or all of them were read and the plain value gave it (`unlazy`).
 """
 
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from random import Random
 from typing import Any, Final, Protocol
 
 CELL_BITS: Final = 4
 """A node of a decision diagram has one child for each value of a cell, so cells stay narrow."""
+
+
+Cells = Mapping[int, int]
+"""Values of cells by their number."""
 
 
 class OutOfRange(ValueError):
@@ -40,8 +50,23 @@ class Domain(ABC):
         """Width in bits of each cell of a value."""
 
     @abstractmethod
+    def normalise(self, value: Any) -> Any:
+        """Return the plain form of a value. Raises OutOfRange where the domain has no such."""
+
+    @abstractmethod
     def encode(self, value: Any) -> tuple[int, ...]:
-        """Return the cell values of a value. Raises OutOfRange where the domain has no such."""
+        """Return the cell values of a value in plain form."""
+
+    @abstractmethod
+    def draw(self, chance: Random) -> Any:
+        """Return any value, in plain form."""
+
+    def draw_unread(self, reader: Reader, first: int, read: Set[int], chance: Random) -> Cells:
+        """Return any values for cells that were not read, such that the whole is still a value."""
+        cells = range(first, first + len(self.widths))
+        if not read.isdisjoint(cells):
+            return {}
+        return dict(zip(cells, self.encode(self.draw(chance)), strict=True))
 
     @abstractmethod
     def read(self, reader: Reader, first: int) -> Any:
@@ -49,15 +74,56 @@ class Domain(ABC):
 
     def decode(self, cells: Sequence[int]) -> Any:
         """Return the value, plain and complete, that has these cell values."""
-        return self.settle(self.read(_Cells(cells), 0))
+        return unlazy(self.read(_Cells(cells), 0))
 
-    def settle(self, value: Any) -> Any:
-        """Return a value read lazily as the plain value it stands for."""
-        return value
+    def write(self, reader: Reader, first: int, value: Any) -> Mapping[int, int]:
+        """Return the cells to write, by number, so that the field holds the value.
 
-    def write(self, first: int, value: Any) -> Mapping[int, int]:
-        """Return the cells to write, by number, so that the field holds the value."""
-        return {first + at: cell for at, cell in enumerate(self.encode(value))}
+        `reader` reads the state that is changed.
+        """
+        cells = self.encode(self.normalise(unlazy(value)))
+        return {first + at: cell for at, cell in enumerate(cells)}
+
+
+class Lazy:
+    """What is read when it is asked for, and stands for a plain value."""
+
+    __slots__ = ()
+
+    def settle(self) -> Any:
+        """Return the plain value; all of it is read."""
+        raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.settle(), name)
+
+
+def unlazy(value: Any) -> Any:
+    """Return the plain value that a value read lazily stands for; any other value as it is."""
+    return value.settle() if isinstance(value, Lazy) else value
+
+
+def _delegate(name: str) -> Callable[..., Any]:
+    """Return a method that reads all of a value and lets the plain one answer."""
+    operators = vars(operator)
+    if name.startswith("__r") and f"__{name[3:]}" in operators:
+        reflected = operators[f"__{name[3:]}"]
+        return lambda self, other: reflected(unlazy(other), self.settle())
+    if name in operators:
+        binary = operators[name]
+        return lambda self, *others: binary(self.settle(), *map(unlazy, others))
+    return lambda self, *others: getattr(self.settle(), name)(*map(unlazy, others))
+
+
+def answer_plainly(*names: str) -> Callable[[type], Any]:
+    """Return a decorator: the class answers these methods by reading all of a value."""
+
+    def complete(cls: type) -> type:
+        for name in names:
+            setattr(cls, name, _delegate(name))
+        return cls
+
+    return complete
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +173,19 @@ class Int(Domain):
         """Cells of the distance from `low`, highest first; none where there is one value."""
         return _split((self.high - self.low).bit_length())
 
-    def encode(self, value: Any) -> tuple[int, ...]:
-        """Encode a number of the range."""
+    def normalise(self, value: Any) -> int:
+        """Return a number of the range as an int, no bool and no member of an enum."""
         if not isinstance(value, int) or not self.low <= value <= self.high:
             raise OutOfRange(f"{value!r} is not a whole number from {self.low} to {self.high}")
+        return value if type(value) is int else int(value)
+
+    def encode(self, value: Any) -> tuple[int, ...]:
+        """Encode a number of the range."""
         return _cut(value - self.low, self.widths)
+
+    def draw(self, chance: Random) -> int:
+        """Return any number of the range."""
+        return chance.randint(self.low, self.high)
 
     def read(self, reader: Reader, first: int) -> int:
         """Read the number."""
@@ -125,6 +199,7 @@ class Choice(Domain):
     values: tuple[Hashable, ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "values", tuple(self.values))
         if not self.values or len(set(self.values)) != len(self.values):
             raise ValueError(f"a choice needs different values, and at least one: {self.values}")
 
@@ -133,11 +208,24 @@ class Choice(Domain):
         """Cells of the place of the value among the values."""
         return _split((len(self.values) - 1).bit_length())
 
-    def encode(self, value: Any) -> tuple[int, ...]:
-        """Encode one of the values."""
+    @cached_property
+    def places(self) -> Mapping[Hashable, int]:
+        """Place of each value among the values."""
+        return {value: place for place, value in enumerate(self.values)}
+
+    def normalise(self, value: Any) -> Any:
+        """Return the one of the values that is equal."""
         if value not in self.values:
             raise OutOfRange(f"{value!r} is none of {list(self.values)}")
-        return _cut(self.values.index(value), self.widths)
+        return self.values[self.places[value]]
+
+    def encode(self, value: Any) -> tuple[int, ...]:
+        """Encode one of the values."""
+        return _cut(self.places[value], self.widths)
+
+    def draw(self, chance: Random) -> Any:
+        """Return any of the values."""
+        return chance.choice(self.values)
 
     def read(self, reader: Reader, first: int) -> Any:
         """Read the value."""
@@ -155,6 +243,11 @@ class SetOf(Domain):
 
     members: tuple[Hashable, ...]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "members", tuple(self.members))
+        if len(set(self.members)) != len(self.members):
+            raise ValueError(f"the members of a set differ from each other: {self.members}")
+
     @cached_property
     def widths(self) -> tuple[int, ...]:
         """One cell of one bit for each member."""
@@ -165,44 +258,83 @@ class SetOf(Domain):
         """Number of the cell of each member."""
         return {member: place for place, member in enumerate(self.members)}
 
-    def encode(self, value: Any) -> tuple[int, ...]:
-        """Encode a set."""
-        strangers = [member for member in value if member not in self.members]
+    def normalise(self, value: Any) -> frozenset[Any]:
+        """Return a set, or what a list or tuple holds, as a frozenset of the members."""
+        if not isinstance(value, Set | tuple | list):
+            raise OutOfRange(f"{value!r} is no set; give a frozenset")
+        strangers = [member for member in value if member not in self.places]
         if strangers:
             raise OutOfRange(f"{strangers[0]!r} is none of {list(self.members)}")
+        return frozenset(member for member in self.members if member in value)
+
+    def encode(self, value: Any) -> tuple[int, ...]:
+        """Encode a set."""
         return tuple(int(member in value) for member in self.members)
+
+    def draw(self, chance: Random) -> frozenset[Any]:
+        """Return any set of members."""
+        return frozenset([member for member in self.members if chance.random() < 1 / 2])
+
+    def draw_unread(self, reader: Reader, first: int, read: Set[int], chance: Random) -> Cells:
+        """Draw each member that was not asked for."""
+        cells = range(first, first + len(self.members))
+        return {cell: chance.getrandbits(1) for cell in cells if cell not in read}
 
     def read(self, reader: Reader, first: int) -> "LazySet":
         """Return a set that reads a member's bit when it is asked for."""
         return LazySet(self, reader, first, {})
 
-    def settle(self, value: Any) -> frozenset[Any]:
-        """Return the plain set."""
-        return frozenset(value)
-
-    def write(self, first: int, value: Any) -> Mapping[int, int]:
+    def write(self, reader: Reader, first: int, value: Any) -> Mapping[int, int]:
         """Write the members that differ where the set was made from this very field."""
-        if isinstance(value, LazySet) and value.first == first and value.domain == self:
-            strangers = [m for m, v in value.changed.items() if v and m not in self.places]
-            if strangers:
-                raise OutOfRange(f"{strangers[0]!r} is none of {list(self.members)}")
-            changed = value.changed.items()
-            return {first + self.places[m]: int(v) for m, v in changed if m in self.places}
-        return Domain.write(self, first, value)
+        if not isinstance(value, LazySet) or not value.is_of(self, reader, first):
+            return Domain.write(self, reader, first, value)
+        strangers = [m for m, v in value.changed.items() if v and m not in self.places]
+        if strangers:
+            raise OutOfRange(f"{strangers[0]!r} is none of {list(self.members)}")
+        changed = value.changed.items()
+        return {first + self.places[m]: int(v) for m, v in changed if m in self.places}
 
 
-class LazySet:
+_PLAIN_OF_SETS: Final = (
+    *("__eq__", "__lt__", "__gt__", "__len__", "__iter__", "__hash__", "__repr__", "__str__"),
+    *("__format__", "__reduce_ex__", "__ror__", "__rand__", "__rxor__", "__rsub__"),
+)
+
+
+@answer_plainly(*_PLAIN_OF_SETS)
+class LazySet(Lazy):
     """A set of a state that is being traced. It answers as a frozenset does.
 
     Adding and taking away members reads nothing; asking for one reads its bit.
     """
 
-    __slots__ = ("changed", "domain", "first", "reader")
+    __slots__ = ("_settled", "changed", "domain", "first", "reader")
 
     def __init__(
         self, domain: SetOf, reader: Reader, first: int, changed: Mapping[Any, bool]
     ) -> None:
         self.domain, self.reader, self.first, self.changed = domain, reader, first, changed
+        self._settled: frozenset[Any] | None = None
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return frozenset
+
+    def settle(self) -> frozenset[Any]:
+        """Return the plain set, which reads the bits of all members."""
+        if self._settled is None:
+            self._settled = frozenset([m for m in self._list_candidates() if m in self])
+        return self._settled
+
+    def _list_candidates(self) -> Iterator[Any]:
+        """Return all that may be in the set; in no order that an answer depends on."""
+        places = self.domain.places
+        yield from places
+        yield from (m for m, present in self.changed.items() if present and m not in places)
+
+    def is_of(self, domain: SetOf, reader: Reader, first: int) -> bool:
+        """Whether the set was made from this field of this state."""
+        return self.first == first and self.reader is reader and self.domain == domain
 
     def __contains__(self, member: object) -> bool:
         if member in self.changed:
@@ -210,57 +342,68 @@ class LazySet:
         place = self.domain.places.get(member)
         return place is not None and bool(self.reader.read(self.first + place))
 
-    def __iter__(self) -> Iterator[Any]:
-        strangers = [m for m, v in self.changed.items() if v and m not in self.domain.members]
-        return (m for m in (*self.domain.members, *strangers) if m in self)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
     def __bool__(self) -> bool:
-        return any(True for _ in self)
+        return any(member in self for member in self._list_candidates())
 
-    def __hash__(self) -> int:
-        return hash(frozenset(self))
+    def _changing(self, changes: Mapping[Any, bool]) -> "LazySet":
+        return LazySet(self.domain, self.reader, self.first, {**self.changed, **changes})
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, LazySet | frozenset | set):
-            return NotImplemented
-        return frozenset(self) == frozenset(other)
+    def union(self, *others: Iterable[Any]) -> "LazySet":
+        """Return the set with the members of others."""
+        return self._changing({member: True for other in others for member in other})
 
-    def _changing(self, members: Iterable[Any], present: bool) -> "LazySet":
-        changed = {**self.changed, **dict.fromkeys(members, present)}
-        return LazySet(self.domain, self.reader, self.first, changed)
+    def difference(self, *others: Iterable[Any]) -> "LazySet":
+        """Return the set without the members of others."""
+        return self._changing({member: False for other in others for member in other})
 
-    def __or__(self, other: Iterable[Any]) -> "LazySet":
-        return self._changing(other, True)
+    def intersection(self, *others: Iterable[Any]) -> "LazySet":
+        """Return the set without what one of the others lacks."""
+        sets = [other if isinstance(other, Set) else frozenset(other) for other in others]
+        lacking = {m: False for m in self._list_candidates() if any(m not in o for o in sets)}
+        return self._changing(lacking)
 
-    def __sub__(self, other: Iterable[Any]) -> "LazySet":
-        return self._changing(other, False)
+    def symmetric_difference(self, other: Iterable[Any]) -> "LazySet":
+        """Return the set of what is in one of the two only."""
+        members = frozenset(other)
+        return self._changing({member: member not in self for member in members})
 
-    def __and__(self, other: Any) -> "LazySet":
-        return self._changing([m for m in self.domain.members if m not in other], False)
+    def __or__(self, other: Any) -> Any:
+        return self.union(other) if _is_set(other) else self.settle() | other
 
-    def __ror__(self, other: Iterable[Any]) -> "LazySet":
-        return self._changing(other, True)
+    def __sub__(self, other: Any) -> Any:
+        return self.difference(other) if _is_set(other) else self.settle() - other
 
-    def __rand__(self, other: Any) -> "LazySet":
-        return self.__and__(other)
+    def __and__(self, other: Any) -> Any:
+        return self.intersection(other) if _is_set(other) else self.settle() & other
 
-    def __rsub__(self, other: Iterable[Any]) -> frozenset[Any]:
-        return frozenset(member for member in other if member not in self)
+    def __xor__(self, other: Any) -> Any:
+        return self.symmetric_difference(other) if _is_set(other) else self.settle() ^ other
 
-    def __le__(self, other: Any) -> bool:
-        return all(member in other for member in self)
+    def issubset(self, other: Iterable[Any]) -> bool:
+        """Whether all members are among the other's."""
+        members = other if isinstance(other, Set) else frozenset(other)
+        return not any(m in self for m in self._list_candidates() if m not in members)
 
-    def __ge__(self, other: Iterable[Any]) -> bool:
-        return all(member in self for member in other)
+    def issuperset(self, other: Iterable[Any]) -> bool:
+        """Whether the other's members are all here."""
+        return all(member in self for member in frozenset(other))
 
-    issubset = __le__
-    issuperset = __ge__
+    def isdisjoint(self, other: Iterable[Any]) -> bool:
+        """Whether the two have no member in common."""
+        return not any(member in self for member in frozenset(other))
 
-    def __repr__(self) -> str:
-        return repr(frozenset(self))
+    def __le__(self, other: Any) -> Any:
+        return self.issubset(other) if _is_set(other) else self.settle() <= other
+
+    def __ge__(self, other: Any) -> Any:
+        return self.issuperset(other) if _is_set(other) else self.settle() >= other
+
+
+Set.register(LazySet)
+
+
+def _is_set(value: object) -> bool:
+    return isinstance(value, frozenset | set)
 
 
 @dataclass(frozen=True)
@@ -283,15 +426,34 @@ class SequenceOf(Domain):
         """Cells of the length, then of each place."""
         return (*self._length.widths, *self.element.widths * self.longest)
 
+    def normalise(self, value: Any) -> tuple[Any, ...]:
+        """Return a tuple or list as a tuple."""
+        if not isinstance(value, tuple | list):
+            raise OutOfRange(f"{value!r} is no sequence; give a tuple")
+        if len(value) > self.longest:
+            raise OutOfRange(f"{value!r} is longer than {self.longest}")
+        return tuple([self.element.normalise(entry) for entry in value])
+
     def encode(self, value: Any) -> tuple[int, ...]:
         """Encode a sequence; places that it does not use are zero."""
-        entries = tuple(value)
-        if len(entries) > self.longest:
-            raise OutOfRange(f"{entries!r} is longer than {self.longest}")
-        cells = [*self._length.encode(len(entries))]
-        for entry in entries:
+        cells = [*self._length.encode(len(value))]
+        for entry in value:
             cells += self.element.encode(entry)
         return (*cells, *(0,) * (len(self.widths) - len(cells)))
+
+    def draw(self, chance: Random) -> tuple[Any, ...]:
+        """Return any sequence."""
+        return tuple([self.element.draw(chance) for _ in range(chance.randint(0, self.longest))])
+
+    def draw_unread(self, reader: Reader, first: int, read: Set[int], chance: Random) -> Cells:
+        """Draw entries that were not read, where the length was."""
+        if not all(cell in read for cell in range(first, self.find_place(first, 0))):
+            return Domain.draw_unread(self, reader, first, read, chance)
+        drawn: dict[int, int] = {}
+        for place in range(self.read_length(reader, first)):
+            at = self.find_place(first, place)
+            drawn |= self.element.draw_unread(reader, at, read, chance)
+        return drawn
 
     def read(self, reader: Reader, first: int) -> "LazySequence":
         """Return a sequence that reads its length and its entries when they are asked for."""
@@ -311,27 +473,30 @@ class SequenceOf(Domain):
         start, stride = self._places
         return first + start + place * stride
 
-    def settle(self, value: Any) -> tuple[Any, ...]:
-        """Return the plain tuple."""
-        return tuple(value)
-
-    def write(self, first: int, value: Any) -> Mapping[int, int]:
+    def write(self, reader: Reader, first: int, value: Any) -> Mapping[int, int]:
         """Write only what was added where the sequence was made from this very field."""
-        if not isinstance(value, LazySequence) or value.first != first or value.domain != self:
-            return Domain.write(self, first, value)
+        if not isinstance(value, LazySequence) or not value.is_of(self, reader, first):
+            return Domain.write(self, reader, first, value)
         if not value.tail:
             return {}
-        before = self.read_length(value.reader, first)
+        before = self.read_length(reader, first)
         after = before + len(value.tail)
         if after > self.longest:
-            raise OutOfRange(f"{tuple(value)!r} is longer than {self.longest}")
+            raise OutOfRange(f"{value!r} is longer than {self.longest}")
         cells = {first + at: cell for at, cell in enumerate(self._length.encode(after))}
         for place, entry in enumerate(value.tail, before):
-            cells |= self.element.write(self.find_place(first, place), entry)
+            cells |= self.element.write(reader, self.find_place(first, place), entry)
         return cells
 
 
-class LazySequence(Sequence[Any]):
+_PLAIN_OF_SEQUENCES: Final = (
+    *("__lt__", "__le__", "__gt__", "__ge__", "__mul__", "__rmul__", "__radd__", "__hash__"),
+    *("__repr__", "__str__", "__format__", "__reduce_ex__"),
+)
+
+
+@answer_plainly(*_PLAIN_OF_SEQUENCES)
+class LazySequence(Lazy):
     """A sequence of a state that is being traced. It answers as a tuple does.
 
     What was read is kept, so that rules which go over it again and again stay quick.
@@ -347,6 +512,18 @@ class LazySequence(Sequence[Any]):
         """The entries from the start that were read, in the end with the tail."""
         self._stored = -1
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return tuple
+
+    def settle(self) -> tuple[Any, ...]:
+        """Return the plain tuple, which reads all entries."""
+        return tuple(iter(self))
+
+    def is_of(self, domain: SequenceOf, reader: Reader, first: int) -> bool:
+        """Whether the sequence was made from this field of this state."""
+        return self.first == first and self.reader is reader and self.domain == domain
+
     def _count_stored(self) -> int:
         if self._stored < 0:
             self._stored = self.domain.read_length(self.reader, self.first)
@@ -359,12 +536,12 @@ class LazySequence(Sequence[Any]):
         return self.domain.element.read(self.reader, self.domain.find_place(self.first, place))
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return tuple(self)[index]
+        if not isinstance(index, int):
+            return self.settle()[index]
         stored, length = self._count_stored(), len(self)
         place = index + length if index < 0 else index
         if not 0 <= place < length:
-            raise IndexError(f"index {index} of a sequence of {length}")
+            raise IndexError("tuple index out of range")
         if place < len(self._read):
             return self._read[place]
         return self._entry(place) if place < stored else self.tail[place - stored]
@@ -388,21 +565,18 @@ class LazySequence(Sequence[Any]):
         return len(self._read) < len(self) and any(entry == value for entry in self)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, LazySequence | tuple):
+        if not isinstance(other, tuple):
             return NotImplemented
         return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
 
-    def __hash__(self) -> int:
-        return hash(tuple(self))
+    def __add__(self, other: Any) -> Any:
+        if not isinstance(other, tuple):
+            return self.settle() + other
+        tail = (*self.tail, *other)
+        return LazySequence(self.domain, self.reader, self.first, tail)
 
-    def __add__(self, other: Iterable[Any]) -> "LazySequence":
-        return LazySequence(self.domain, self.reader, self.first, (*self.tail, *other))
 
-    def __radd__(self, other: tuple[Any, ...]) -> tuple[Any, ...]:
-        return (*other, *self)
-
-    def __repr__(self) -> str:
-        return repr(tuple(self))
+Sequence.register(LazySequence)
 
 
 @dataclass(frozen=True)
@@ -416,22 +590,32 @@ class Option(Domain):
         """One cell that says whether there is a value, then the value's."""
         return (1, *self.inner.widths)
 
+    def normalise(self, value: Any) -> Any:
+        """Return None, or the plain form of the value."""
+        return None if value is None else self.inner.normalise(value)
+
     def encode(self, value: Any) -> tuple[int, ...]:
         """Encode None as zeros throughout."""
         if value is None:
             return (0,) * len(self.widths)
         return (1, *self.inner.encode(value))
 
+    def draw(self, chance: Random) -> Any:
+        """Return None or any value."""
+        return None if chance.random() < 1 / 2 else self.inner.draw(chance)
+
+    def draw_unread(self, reader: Reader, first: int, read: Set[int], chance: Random) -> Cells:
+        """Draw the value where it was only read that there is one."""
+        if first not in read:
+            return Domain.draw_unread(self, reader, first, read, chance)
+        return self.inner.draw_unread(reader, first + 1, read, chance) if reader.read(first) else {}
+
     def read(self, reader: Reader, first: int) -> Any:
         """Read whether there is a value, and then the value."""
         return self.inner.read(reader, first + 1) if reader.read(first) else None
 
-    def settle(self, value: Any) -> Any:
-        """Return None or the plain value."""
-        return None if value is None else self.inner.settle(value)
-
-    def write(self, first: int, value: Any) -> Mapping[int, int]:
+    def write(self, reader: Reader, first: int, value: Any) -> Mapping[int, int]:
         """Write the mark and the value, or zeros."""
         if value is None:
-            return Domain.write(self, first, value)
-        return {first: 1, **self.inner.write(first + 1, value)}
+            return Domain.write(self, reader, first, value)
+        return {first: 1, **self.inner.write(reader, first + 1, value)}

@@ -1,10 +1,8 @@
 """The front door: explore a standard scope and say what was found, in words or as JSON."""
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -193,7 +191,7 @@ def explore(
             budget=budget,
             threads=threads,
             directory=directory,
-            label=f"{chosen} {_hash_rules()}",
+            label=str(chosen),
             progress=progress,
             symmetry=symmetry,
         )
@@ -211,23 +209,6 @@ def explore(
         most = None if budget is None else budget.states
         live = check_liveness(model, states=MOST_STATES if most is None else most)
     return Exploration(scope, profile, chosen, result, live)
-
-
-def _hash_rules() -> str:
-    """Return a digest of the texts that the actions are made of.
-
-    States kept on disk under other rules are of no use, even where the model's shape is the same.
-    """
-    rules = files("reassure_model").iterdir()
-    texts = [rule.read_bytes() for rule in rules if rule.name.endswith(".py")]
-    own = ("copies", "logs", "reference", "views")
-    modules = files("reassure_explorer").iterdir()
-    texts += [
-        module.read_bytes()
-        for module in modules
-        if module.name.removesuffix(".py") in own or module.name.endswith("_scope.py")
-    ]
-    return hashlib.sha256(b"".join(sorted(texts))).hexdigest()
 
 
 def get_model(

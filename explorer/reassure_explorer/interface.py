@@ -26,7 +26,7 @@ import keyword
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 from reassure_explorer.domains import (
@@ -82,7 +82,10 @@ class State(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """A new state, and words about the step that are counted for coverage (clause ids)."""
+    """A new state, and words about the step that are counted for coverage (clause ids).
+
+    Without a state, as for None, the action cannot happen.
+    """
 
     state: State
     notes: tuple[str, ...]
@@ -102,6 +105,10 @@ class Action:
     """From state and parameter to the reason why it is not possible; for people."""
     words: Callable[[Any], str] | None = None
     """The action with this parameter, in words; otherwise its name and the parameter."""
+
+    def __post_init__(self) -> None:
+        # A generator would be empty for whoever comes second.
+        object.__setattr__(self, "parameters", tuple(self.parameters))
 
     def describe(self, parameter: Any) -> str:
         """Return the action with its parameter, as stories print it."""
@@ -181,22 +188,22 @@ class Model:
     """What may change places; looked at only where symmetry is asked for."""
 
     def __post_init__(self) -> None:
+        for name in ("initial", "actions", "invariants", "goals", "faults", "symmetries"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         bad = [f for f in self.fields if not f.isidentifier() or keyword.iskeyword(f)]
         bad += [f for f in self.fields if f.startswith("_") or f == "replace"]
         if bad:
             raise ModelError(
                 f"model {self.name}: {bad[0]!r} cannot name a field; take a plain word"
             )
-        if not self.initial:
-            raise ModelError(f"model {self.name} has no initial state; give at least one")
         for names in ([a.name for a in self.actions], [c.name for c in self.checks]):
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise ModelError(f"model {self.name}: {twice[0]!r} is the name of two things")
         for symmetry in self.symmetries:
             self._check_symmetry(symmetry)
-        for state in self.initial_states:
-            self.check_range(state, "an initial state")
+        if not self.initial_states:
+            raise ModelError(f"model {self.name} has no initial state; give at least one")
 
     def _check_symmetry(self, symmetry: Symmetry) -> None:
         named = {*symmetry.values, *(name for family in symmetry.families for name in family)}
@@ -226,15 +233,15 @@ class Model:
         base: Any = namedtuple("State", tuple(self.fields))  # type: ignore[misc]
         return type("State", (base,), {"__slots__": (), "replace": base._replace})
 
-    @property
+    @cached_property
     def initial_states(self) -> tuple[Any, ...]:
-        """The initial states as plain states, without repetitions."""
+        """The initial states as plain states in plain form, without repetitions."""
         made: list[Any] = []
         for values in self.initial:
             if set(values) != set(self.fields):
                 odd = sorted(set(values) ^ set(self.fields))
                 raise ModelError(f"model {self.name}: initial states lack or invent fields: {odd}")
-            made.append(self.state_type(**values))
+            made.append(self.normalise(self.state_type(**values), lambda: "an initial state"))
         return tuple(dict.fromkeys(made))
 
     @property
@@ -242,13 +249,45 @@ class Model:
         """Every action with each of its parameters, in order."""
         return tuple((action, p) for action in self.actions for p in action.parameters)
 
-    def check_range(self, state: Any, whence: str) -> None:
-        """Raise RangeError, naming field, value and state, where a value is out of range."""
-        for name, domain in self.fields.items():
-            try:
-                domain.encode(getattr(state, name))
-            except OutOfRange as problem:
-                raise make_range_error(self.name, name, problem, whence, state) from None
+    def normalise(self, state: Any, whence: Callable[[], str], before: Any = None) -> Any:
+        """Return a plain state with every value in plain form.
+
+        `before` is a state in that form: values taken over from it need no second look. `whence`
+        says in words where the state comes from. Raises RangeError, naming field, value and state,
+        where a value is out of range.
+        """
+        values = []
+        for at, (name, domain) in enumerate(self.fields.items()):
+            value = state[at]
+            if before is None or value is not before[at]:
+                try:
+                    value = domain.normalise(value)
+                except OutOfRange as problem:
+                    raise make_range_error(self.name, name, problem, whence(), state) from None
+            values.append(value)
+        return self.state_type._make(values)
+
+    def check_answer(self, after: Any, action: Action) -> Any:
+        """Return what an action answered where it is a state of this model. Raises ModelError."""
+        if not isinstance(after, self.state_type):
+            raise ModelError(
+                f"model {self.name}: action {action.name} answered {after!r}; it must answer "
+                "None, or a state made with `replace` from the state it was given"
+            )
+        return after
+
+    def take(self, state: Any, action: Action, parameter: Any) -> tuple[Any, tuple[str, ...]]:
+        """Return the plain state after an action, None where it cannot happen, and its notes.
+
+        Raises RangeError, and ModelError for a strange answer.
+        """
+        after, notes = action.step(state, parameter), ()
+        if isinstance(after, Noted):
+            after, notes = after.state, tuple(after.notes)
+        if after is None:
+            return None, ()
+        after = self.check_answer(after, action)
+        return self.normalise(after, partial(action.describe, parameter), state), notes
 
 
 def make_range_error(

@@ -48,6 +48,7 @@ inlined = cast("Callable[[F], F]", numba.njit(cache=True, nogil=True, inline="al
 
 _ONE = np.uint64(1)
 _BYTE = np.uint64(255)
+_WORD = np.uint64(65535)
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 RECENT_BITS = 16
 _RECENT_SHIFT = np.uint64(64 - RECENT_BITS)
@@ -81,7 +82,7 @@ def walk(states: Array, i: int, at: Any, children: Array) -> Any:
     """Return the leaf, or -1 for a miss, that state `i` comes to from node or leaf `at`."""
     while at >= 0:
         node = np.uint64(at)
-        word = get_word(states, i, np.int64((node >> np.uint64(16)) & _BYTE))
+        word = get_word(states, i, np.int64((node >> np.uint64(16)) & _WORD))
         value = (word >> ((node >> np.uint64(8)) & _BYTE)) & ((_ONE << (node & _BYTE)) - _ONE)
         at = children[np.int64(node >> np.uint64(32)) + np.int64(value)]
     return at
@@ -115,7 +116,7 @@ def walk_again(
     at: Any = np.int64(root)
     while at >= 0:
         node = np.uint64(at)
-        which = 0 if states.ndim == 1 else np.int64((node >> np.uint64(16)) & _BYTE)
+        which = 0 if states.ndim == 1 else np.int64((node >> np.uint64(16)) & _WORD)
         shift = (node >> np.uint64(8)) & _BYTE
         mask = (_ONE << (node & _BYTE)) - _ONE
         read[which] |= mask << shift

@@ -20,7 +20,7 @@ from reassure_explorer import graph_kernels
 from reassure_explorer.derived import Engine
 from reassure_explorer.diagrams import LEAF, YES
 from reassure_explorer.graph import I32, StateGraph
-from reassure_explorer.interface import Goal, Model, ModelError, Noted
+from reassure_explorer.interface import Goal, Model, ModelError
 from reassure_explorer.result import Budget, Story, StoryStep, Verdict
 
 SETTLED: Final = "settled"
@@ -135,8 +135,7 @@ class _Graph(StateGraph):
         steps: list[StoryStep] = []
         for root in roots:
             action, parameter = self.engine.instances[root]
-            after = action.step(state, parameter)
-            state = after.state if isinstance(after, Noted) else after
+            state, _ = self.engine.model.take(state, action, parameter)
             steps.append(StoryStep(action.name, parameter, action.describe(parameter), state))
         return tuple(steps), state
 

@@ -5,16 +5,26 @@ are laid down in the order of the fields, from the most significant bit of the f
 crosses from one word to the next. So neighbours in a sorted run mostly agree in the first fields.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
+from random import Random
 from typing import Any, Final
 
-from reassure_explorer.domains import Reader
-from reassure_explorer.interface import Model
+from reassure_explorer.domains import OutOfRange, Reader
+from reassure_explorer.interface import Model, ModelError, make_range_error
+
+
+class EngineError(RuntimeError):
+    """The derived engine contradicts the plain model, or itself."""
+
 
 WORD_BITS: Final = 64
+MOST_WORDS: Final = 1 << 16
+"""A node of a decision diagram has so many bits for the number of a word."""
+MOST_KEPT: Final = 1 << 16
+"""Values of a field that are remembered with their bits."""
 Words = tuple[int, ...]
 """A packed state."""
 
@@ -50,6 +60,12 @@ class Layout:
                     room = WORD_BITS
                 words[-1].append((name, width))
                 room -= width
+        if len(words) > MOST_WORDS:
+            raise ModelError(
+                f"model {self.model.name}: a state takes {len(words):,} words of {WORD_BITS} bits, "
+                f"and the derived engine has room for {MOST_WORDS:,}; take fewer or narrower "
+                "fields, or the plain engine"
+            )
         placed: dict[str, list[Cell]] = {name: [] for name in self.model.fields}
         for word, cells in enumerate(words):
             shift = sum(width for _, width in cells)
@@ -82,15 +98,40 @@ class Layout:
         fields = self.model.fields
         return {name: (domain.read, self.first[name]) for name, domain in fields.items()}
 
-    def pack(self, state: Any, whence: str = "a state") -> Words:
+    @cached_property
+    def _slots(self) -> "tuple[_Slot, ...]":
+        return tuple(_Slot(self, name) for name in self.model.fields)
+
+    def pack(self, state: Any) -> Words:
         """Return the packed form of a plain state. Raises RangeError."""
-        self.model.check_range(state, whence)
         words = [0] * self.words
-        for name, domain in self.model.fields.items():
-            for at, value in enumerate(domain.encode(getattr(state, name)), self.first[name]):
-                cell = self.cells[at]
-                words[cell.word] |= value << cell.shift
+        for slot, value in zip(self._slots, state, strict=True):
+            try:
+                bits = slot.pack(value)
+            except OutOfRange as problem:
+                name = self.model.name
+                raise make_range_error(name, slot.name, problem, "a state", state) from None
+            for word, put in bits:
+                words[word] |= put
         return tuple(words)
+
+    def repack(self, words: Words, before: Any, after: Any) -> Words:
+        """Return the packed form of a plain state, given one before it with its packed form.
+
+        Values that are the same objects in both are not looked at again. Raises RangeError.
+        """
+        changed = list(words)
+        for slot, old, new in zip(self._slots, before, after, strict=True):
+            if new is not old:
+                slot.change(changed, new)
+        return tuple(changed)
+
+    def draw_unread(self, words: Words, read: Set[int], chance: Random) -> Words:
+        """Return a packed state that has the same values in the cells read, and any in others."""
+        reader, drawn = _Cells(self, words), dict[int, int]()
+        for name, domain in self.model.fields.items():
+            drawn |= domain.draw_unread(reader, self.first[name], read, chance)
+        return self.write(words, drawn)
 
     def read_cell(self, words: Words, number: int) -> int:
         """Return the value of one cell."""
@@ -108,13 +149,76 @@ class Layout:
 
     def unpack(self, words: Words) -> Any:
         """Return the plain state that was packed."""
-        values = [self.read_cell(words, number) for number in range(len(self.cells))]
-        fields = self.model.fields
-        return self.model.state_type(
-            **{
-                name: domain.decode(
-                    values[self.first[name] : self.first[name] + len(domain.widths)]
-                )
-                for name, domain in fields.items()
-            }
-        )
+        return self.model.state_type._make([slot.unpack(words) for slot in self._slots])
+
+
+_Bits = tuple[tuple[int, int], ...]
+"""Bits of one field, shifted to their place, with the word that they are in."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """Reads cells of a packed state."""
+
+    layout: Layout
+    words: Words
+
+    def read(self, cell: int) -> int:
+        return self.layout.read_cell(self.words, cell)
+
+
+class _Slot:
+    """One field in packed states. Values are remembered; a new one has to come back the same."""
+
+    def __init__(self, layout: Layout, name: str) -> None:
+        self.name, self.domain = name, layout.model.fields[name]
+        first = layout.first[name]
+        self._cells = layout.cells[first : first + len(self.domain.widths)]
+        masks: dict[int, int] = {}
+        for cell in self._cells:
+            masks[cell.word] = masks.get(cell.word, 0) | (1 << cell.width) - 1 << cell.shift
+        self._masks = tuple(masks.items())
+        self._alone = len(self._masks) == 1
+        """Whether all bits are in one word."""
+        self._word, self._mask = self._masks[0] if self._alone else (0, 0)
+        self._packed: dict[Any, _Bits] = {}
+        self._unpacked: dict[Any, Any] = {}
+
+    def pack(self, value: Any) -> _Bits:
+        """Return the bits of a value. Raises OutOfRange."""
+        known = self._packed.get(value)
+        if known is None:
+            words = {word: 0 for word, _ in self._masks}
+            cells = self.domain.encode(self.domain.normalise(value))
+            for cell, number in zip(self._cells, cells, strict=True):
+                words[cell.word] |= number << cell.shift
+            again = self.domain.decode(cells)
+            if again != value:
+                raise EngineError(f"field {self.name}: {value!r} is packed, and is then {again!r}")
+            known = _keep(self._packed, value, tuple(words.items()))
+        return known
+
+    def _get_bits(self, words: Words) -> tuple[int, ...]:
+        return tuple([words[word] & mask for word, mask in self._masks])
+
+    def change(self, words: list[int], value: Any) -> None:
+        """Write another value into the words of a state. Raises OutOfRange."""
+        for (word, put), (_, mask) in zip(self.pack(value), self._masks, strict=True):
+            words[word] = words[word] & ~mask | put
+
+    def unpack(self, words: Words) -> Any:
+        """Return the value in a packed state."""
+        bits = words[self._word] & self._mask if self._alone else self._get_bits(words)
+        try:
+            return self._unpacked[bits]
+        except KeyError:
+            cells = [words[cell.word] >> cell.shift & (1 << cell.width) - 1 for cell in self._cells]
+            return _keep(self._unpacked, bits, self.domain.decode(cells))
+
+
+def _keep(known: dict[Any, Any], key: Any, value: Any) -> Any:
+    """Remember a value that was worked out, and answer it."""
+    if len(known) >= MOST_KEPT:
+        known.clear()
+    known[key] = value
+    return value

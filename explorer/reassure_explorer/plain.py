@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from reassure_explorer.interface import Invariant, Model, Noted
+from reassure_explorer.interface import Invariant, Model
 from reassure_explorer.result import Budget, ExploreResult, Story, StoryStep, Violation
 from reassure_explorer.symmetry import check_symmetric, make_group, undo_permutations
 
@@ -69,14 +69,11 @@ class _Search:
         reached: list[Any] = []
         for state in frontier:
             for number, (action, parameter) in enumerate(self.model.instances):
-                after = action.step(state, parameter)
+                after, notes = self.model.take(state, action, parameter)
                 if after is None:
                     continue
-                if isinstance(after, Noted):
-                    self.notes.update(after.notes)
-                    after = after.state
+                self.notes.update(notes)
                 self.actions[action.name] += 1
-                self.model.check_range(after, action.describe(parameter))
                 after = self._represent(after)
                 if after not in self.parents:
                     self.parents[after] = (state, number)

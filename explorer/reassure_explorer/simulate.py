@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reassure_explorer.interface import Model, Noted
+from reassure_explorer.interface import Model
 from reassure_explorer.result import Story, StoryStep, Verdict, Violation
 
 NO_PROOF = "no violation found; not a proof"
@@ -71,7 +71,6 @@ class _Walker:
             taken.append(step)
             state = step.state
             if state not in self.seen:
-                self.model.check_range(state, step.words)
                 self._look(Story(initial, tuple(taken)))
         return len(taken)
 
@@ -81,12 +80,10 @@ class _Walker:
         self.chance.shuffle(actions)
         for action in actions:
             for parameter in self.chance.sample(action.parameters, len(action.parameters)):
-                after = action.step(state, parameter)
+                after, notes = self.model.take(state, action, parameter)
                 if after is None:
                     continue
-                if isinstance(after, Noted):
-                    self.notes.update(after.notes)
-                    after = after.state
+                self.notes.update(notes)
                 self.actions[action.name] += 1
                 return StoryStep(action.name, parameter, action.describe(parameter), after)
         return None

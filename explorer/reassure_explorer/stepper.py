@@ -9,7 +9,7 @@ import json
 from html import escape
 from typing import Any, Final
 
-from reassure_explorer.interface import Action, Model, Noted
+from reassure_explorer.interface import Action, Model
 from reassure_explorer.result import Story
 from reassure_explorer.story import format_value
 
@@ -43,13 +43,11 @@ def _collect(model: Model, story: Story | None, most: int) -> dict[str, Any]:
         state = order[len(records)]
         possible, others = [], []
         for at, (action, parameter) in enumerate(model.instances):
-            after = action.step(state, parameter)
+            after, notes = model.take(state, action, parameter)
             if after is None:
                 others.append([at, _explain(action, state, parameter)])
                 continue
-            notes = list(after.notes) if isinstance(after, Noted) else []
-            after = after.state if isinstance(after, Noted) else after
-            possible.append([at, number(after), notes])
+            possible.append([at, number(after), list(notes)])
         broken = [f"{i.name}: {why}" for i in model.invariants if (why := i.find(state))]
         values = [format_value(getattr(state, name)) for name in model.fields]
         records.append({"v": values, "a": possible, "n": others, "b": broken})

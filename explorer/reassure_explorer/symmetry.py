@@ -23,7 +23,7 @@ from math import factorial, prod
 from typing import Any, Final
 
 from reassure_explorer.domains import Choice, Domain, Int, Option, OutOfRange, SequenceOf, SetOf
-from reassure_explorer.interface import Model, ModelError, Noted, Rename, Symmetry
+from reassure_explorer.interface import Model, ModelError, Rename, Symmetry
 from reassure_explorer.packing import Layout
 from reassure_explorer.result import Story, StoryStep
 
@@ -221,7 +221,7 @@ def _is_allowed(permutation: Permutation) -> bool:
         target = model.fields[permutation.find_place(name)]
         for value in list_values(domain):
             try:
-                target.encode(permutation.rename_value(name, value))
+                target.normalise(permutation.rename_value(name, value))
             except OutOfRange:
                 return False
     return all(
@@ -242,8 +242,8 @@ def check_symmetric(group: Group, state: Any) -> None:
         image = permutation.apply(state)
         for action, parameter in group.model.instances:
             renamed = permutation.rename_parameter(action.name, parameter)
-            here = _take(action.step, state, parameter)
-            there = _take(action.step, image, renamed)
+            here, _ = group.model.take(state, action, parameter)
+            there, _ = group.model.take(image, action, renamed)
             expected = None if here is None else permutation.apply(here)
             if expected != there:
                 words = f"{action.describe(parameter)} in {state}", action.describe(renamed)
@@ -254,11 +254,6 @@ def check_symmetric(group: Group, state: Any) -> None:
         for goal in group.model.goals:
             if bool(goal.reached(state)) != bool(goal.reached(image)):
                 raise make_check_error(permutation, goal.name, state)
-
-
-def _take(step: Callable[[Any, Any], Any], state: Any, parameter: Any) -> Any:
-    after = step(state, parameter)
-    return after.state if isinstance(after, Noted) else after
 
 
 def make_error(
@@ -301,7 +296,7 @@ def undo_permutations(group: Group, representatives: list[Any]) -> Story:
     steps: list[StoryStep] = []
     for representative in representatives[1:]:
         for action, parameter in group.model.instances:
-            after = _take(action.step, state, parameter)
+            after, _ = group.model.take(state, action, parameter)
             if after is not None and group.represent(after) == representative:
                 break
         else:

@@ -5,14 +5,23 @@ path holds for every state that has the same values in those cells, provided tha
 depends on nothing else. That proviso is checked, not trusted: see `diagrams`.
 """
 
+import contextlib
+import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import FrameType
+from typing import Any, Final
 
-from reassure_explorer.domains import OutOfRange
+from reassure_explorer.domains import Lazy, OutOfRange, answer_plainly, unlazy
 from reassure_explorer.interface import Action, Model, ModelError, Noted, make_range_error
 from reassure_explorer.packing import Layout, Words
+
+_ENGINE: Final = frozenset(
+    f"reassure_explorer.{name}"
+    for name in ("derived", "diagrams", "domains", "interface", "packing", "tracing")
+)
+"""Modules whose errors are not the model's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,52 +38,80 @@ class Trace:
 class Recorder:
     """Reads cells of one packed state, and remembers which in what order."""
 
-    __slots__ = ("_places", "_words", "reads")
+    __slots__ = ("_places", "_words", "fields", "finished", "reads")
 
     def __init__(self, layout: Layout, words: Words) -> None:
         self._places, self._words = layout.places, words
         self.reads: dict[int, int] = {}
+        self.fields: dict[str, Any] = {}
+        """Values of fields that were asked for: the same one each time."""
+        self.finished = False
 
     def read(self, cell: int) -> int:
-        """Return the value of the cell."""
+        """Return the value of the cell. Raises ModelError once the function has returned."""
         value = self.reads.get(cell)
         if value is None:
+            if self.finished:
+                raise ModelError(
+                    "a value of an earlier state is looked at; an action must not keep what it "
+                    "was given between calls. Take all from the state it is given now"
+                )
             word, shift, mask = self._places[cell]
             value = self.reads[cell] = self._words[word] >> shift & mask
         return value
 
 
-class TracedState:
-    """A state that a model's function can use like any other; its fields are read when needed."""
+_PLAIN: Final = (
+    *("__iter__", "__getitem__", "__contains__", "__hash__", "__repr__", "__str__", "__format__"),
+    *("__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__add__", "__radd__", "__mul__"),
+    *("__rmul__", "__reduce_ex__"),
+)
+
+
+@answer_plainly(*_PLAIN)
+class TracedState(Lazy):
+    """A state that a model's function can use like any other; its fields are read when needed.
+
+    What is asked of it as a whole (its text, its length, whether it equals another) the plain state
+    answers, for which all fields are read.
+    """
 
     def __init__(self, layout: Layout, recorder: Recorder, changes: Mapping[str, Any]) -> None:
         self._layout, self._recorder, self._changes = layout, recorder, changes
         # What stands here is found without `__getattr__`, which costs a call each time.
         self.__dict__.update(changes)
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return self._layout.model.state_type
+
+    def __len__(self) -> int:
+        return len(self._layout.model.fields)
+
     def __getattr__(self, name: str) -> Any:
-        try:
-            read, first = self._layout.readers[name]
-        except KeyError:
-            model = self._layout.model.name
-            raise AttributeError(f"model {model} has no field {name!r}") from None
-        value = self.__dict__[name] = read(self._recorder, first)
+        fields = self._recorder.fields
+        if name not in fields:
+            place = self._layout.readers.get(name)
+            if place is None:
+                return getattr(self.settle(), name)
+            read, first = place
+            fields[name] = read(self._recorder, first)
+        value = self.__dict__[name] = fields[name]
         return value
 
-    def __eq__(self, other: object) -> bool:
-        raise ModelError(
-            f"model {self._layout.model.name} compares whole states; compare the fields that matter"
-        )
-
-    def __hash__(self) -> int:
-        raise ModelError(f"model {self._layout.model.name} hashes whole states; use fields")
+    def settle(self) -> Any:
+        """Return the plain state, for which all fields are read."""
+        model = self._layout.model
+        return model.state_type(*(unlazy(getattr(self, name)) for name in model.fields))
 
     def replace(self, **changes: Any) -> "TracedState":
         """Return this state with some fields changed; nothing is read for it."""
-        strangers = sorted(set(changes) - set(self._layout.model.fields))
+        strangers = [name for name in changes if name not in self._layout.model.fields]
         if strangers:
-            raise ModelError(f"model {self._layout.model.name} has no field {strangers[0]!r}")
+            raise ValueError(f"Got unexpected field names: {strangers!r}")
         return TracedState(self._layout, self._recorder, {**self._changes, **changes})
+
+    _replace = replace
 
     def compute_writes(self, whence: str, words: Words) -> dict[int, int]:
         """Return the cells written, by number. Raises RangeError."""
@@ -82,41 +119,79 @@ class TracedState:
         writes: dict[int, int] = {}
         for name, value in self._changes.items():
             try:
-                writes |= layout.model.fields[name].write(layout.first[name], value)
+                first = layout.first[name]
+                writes |= layout.model.fields[name].write(self._recorder, first, value)
             except OutOfRange as problem:
                 state = layout.unpack(words)
                 raise make_range_error(layout.model.name, name, problem, whence, state) from None
         return writes
 
 
+Sequence.register(TracedState)
+
+
 def trace_action(layout: Layout, action: Action, parameter: Any, words: Words) -> Trace:
     """Run an action on a packed state. Raises RangeError, and ModelError for a strange answer."""
     recorder = Recorder(layout, words)
-    after = action.step(TracedState(layout, recorder, {}), parameter)
-    notes: tuple[str, ...] = ()
-    if isinstance(after, Noted):
-        after, notes = after.state, after.notes
-    if after is None:
-        return Trace(tuple(recorder.reads.items()), None)
-    if not isinstance(after, TracedState):
-        raise ModelError(
-            f"model {layout.model.name}: action {action.name} answered {after!r}; it must answer "
-            "None, or a state made with `replace` from the state it was given"
-        )
-    writes = after.compute_writes(action.describe(parameter), words)
-    return Trace(tuple(recorder.reads.items()), writes, notes)
+    try:
+        after = action.step(TracedState(layout, recorder, {}), parameter)
+        notes: tuple[str, ...] = ()
+        if isinstance(after, Noted):
+            after, notes = after.state, tuple(after.notes)
+        if after is None:
+            return Trace(tuple(recorder.reads.items()), None)
+        if type(after) is not TracedState:
+            # A plain state was made afresh: all of its fields are written.
+            values = layout.model.check_answer(after, action)._asdict()
+            after = TracedState(layout, recorder, values)
+        writes = after.compute_writes(action.describe(parameter), words)
+        return Trace(tuple(recorder.reads.items()), writes, notes)
+    finally:
+        recorder.finished = True
 
 
 def trace_check(layout: Layout, check: Any, words: Words) -> Trace:
     """Run a check, a function from state to truth, on a packed state."""
     recorder = Recorder(layout, words)
-    answer = bool(check(TracedState(layout, recorder, {})))
-    return Trace(tuple(recorder.reads.items()), {} if answer else None)
+    try:
+        answer = bool(check(TracedState(layout, recorder, {})))
+        return Trace(tuple(recorder.reads.items()), {} if answer else None)
+    finally:
+        recorder.finished = True
+
+
+Errors = list[tuple[str, int, str]]
+"""Where errors were raised, file and line, and of which kind."""
+
+
+@contextlib.contextmanager
+def watch_errors(*, wanted: bool) -> Iterator[Errors]:
+    """Note the errors that come up in the functions of a model, caught there or not."""
+    errors: Errors = []
+
+    def look(frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "call" and frame.f_globals.get("__name__") in _ENGINE:
+            return None
+        frame.f_trace_lines = False
+        if event == "exception" and not issubclass(argument[0], StopIteration | GeneratorExit):
+            errors.append((frame.f_code.co_filename, frame.f_lineno, argument[0].__name__))
+        return look
+
+    if not wanted:
+        yield errors
+        return
+    before = sys.gettrace()
+    sys.settrace(look)
+    try:
+        yield errors
+    finally:
+        sys.settrace(before)
 
 
 def order_fields(model: Model, steps: int = 24) -> tuple[str, ...]:
     """Return the fields, those first that actions look at most often on a walk of so many steps.
 
+    What goes wrong on the way counts for nothing, as the exploration may end before it gets there.
     What is read most belongs into the bits in which neighbouring states agree (`packing`).
     """
     layout = Layout(model)
@@ -126,7 +201,10 @@ def order_fields(model: Model, steps: int = 24) -> tuple[str, ...]:
     for step in range(steps):
         after = []
         for action, parameter in model.instances:
-            path = trace_action(layout, action, parameter, words)
+            try:
+                path = trace_action(layout, action, parameter, words)
+            except Exception:  # The exploration raises it should it come here.
+                continue
             reads.update({owners[cell] for cell, _ in path.reads})
             if path.writes is not None:
                 after.append(layout.write(words, path.writes))
