@@ -23,11 +23,12 @@ def coverage_document(folder: Path | None) -> Document:
         {
             "document": entry.document,
             "section": entry.section,
-            "paragraph": entry.paragraph,
+            "line": entry.line,
+            "column": entry.column,
+            "begins": entry.begins,
             "hash": entry.hash,
-            "sentences": entry.sentences,
             "clauses": list(entry.clauses),
-            "not_normative": entry.not_normative,
+            "why": entry.why,
         }
         for entry in coverage.entries
     ]
@@ -50,23 +51,24 @@ def coverage_document(folder: Path | None) -> Document:
 
 def render_coverage(document: Document, form: str) -> str:
     """Return the map as a table, with what is wrong under it."""
-    columns = ["document", "section", "paragraph", "hash", "clauses"]
+    columns = ["document", "at", "begins", "clauses", "why"]
     rows: list[list[Any]] = [
         [
             r["document"],
-            r["section"],
-            r["paragraph"],
-            r["hash"],
-            ", ".join(r["clauses"]) or f"not normative: {r['not_normative']}",
+            f"{r['line']}:{r['column']}",
+            r["begins"],
+            ", ".join(r["clauses"]) or "(asks for nothing)",
+            r["why"],
         ]
         for r in document.body["coverage"]
     ]
     counts, checked = document.counts, document.body["documents_checked"]
+    told = sum(bool(record["clauses"]) for record in document.body["coverage"])
     against = f"held against {checked} documents" if checked else "no documents at hand"
     lines = [display.render_table("Coverage", columns, rows, form)]
     lines += [f"{p['kind']}: {p['document']}: {p['reason']}" for p in document.body["problems"]]
     lines.append(
-        f"{counts['accounted']} of {counts['sentences']} sentences accounted for by "
+        f"{counts['accounted']} of {counts['sentences']} sentences accounted for, {told} by "
         f"{counts['clauses']} clauses; {counts['scenarios']} scenarios; {against}"
     )
     return "\n".join(lines)

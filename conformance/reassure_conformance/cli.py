@@ -734,7 +734,7 @@ def spec_matrix(form: str) -> int:
 )
 @_format_option
 def spec_coverage(seeds: Path | None, form: str) -> int:
-    """Show which clauses say what each paragraph of the documents says."""
+    """Show which clauses say what each sentence of the documents says."""
     from reassure_conformance.catalogue import coverage_document, render_coverage
 
     document = coverage_document(seeds)

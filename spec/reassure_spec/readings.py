@@ -237,13 +237,13 @@ READINGS: Final[tuple[Reading, ...]] = (
         "heal.regenerate",
         ("from-assignment", "from-plan"),
         "the second option of the text schedules the same tasks again and skips what is satisfied",
-        "KIP-46, deletion of the failure record, options 1 and 2",
+        "KIP-46, controller failure, options 1 and 2",
     ),
     Reading(
         "heal.replaces",
         ("one-broker", "all-due"),
         "tasks are generated for the broker whose interval has passed; others are not looked at",
-        "KIP-46, generating tasks (silent)",
+        "KIP-46 beyond the extract (generating tasks; silent)",
     ),
     Reading(
         "legacy.rewrite",
@@ -261,7 +261,7 @@ READINGS: Final[tuple[Reading, ...]] = (
         "isr.members",
         ("stored", "memoryless"),
         "brokers store the set and change it by conditional write; the text defines it afresh",
-        "KAFKA-4485, definition of the ISR set",
+        "KAFKA-4485, definitions (the ISR set)",
     ),
     Reading(
         "hw.scope",
@@ -273,7 +273,7 @@ READINGS: Final[tuple[Reading, ...]] = (
         "hw.over-stored-isr",
         ("no", "yes"),
         "the text takes the smallest end of the pseudo-ISR alone; stored members stay electable",
-        "KAFKA-4485, definition of the high watermark",
+        "KAFKA-4485, definitions (the high watermark)",
     ),
     Reading(
         "hw.served-from",
@@ -285,7 +285,7 @@ READINGS: Final[tuple[Reading, ...]] = (
         "isr.entry",
         ("high-watermark", "end-at-election"),
         "the text compares with the high watermark, and a new leader's may be too old",
-        "KAFKA-4485, definition of the ISR set",
+        "KAFKA-4485, definitions (the ISR set)",
     ),
     Reading(
         "follower.truncation",
