@@ -10,18 +10,25 @@ loopback, and there is no web interface.
 """
 
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 from reassure_zookeeper.java import SPARK_NEEDS, find_java
 
+Given = ParamSpec("Given")
+Row = TypeVar("Row")
+
+_MARK: Final = "<<reassure-error>>"
 _START_LIMIT_S: Final = 120.0
 _STOP_LIMIT_S: Final = 10.0
 _SHIPPED: Final = (
@@ -71,6 +78,7 @@ def open_spark(master: str) -> Iterator[Any]:
     needs.
     """
     try:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark import SparkConf, SparkContext
     except ImportError as problem:
         raise SparkUnavailable(
@@ -85,11 +93,55 @@ def open_spark(master: str) -> Iterator[Any]:
             conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm)
             conf.setAll(list(_settings(master, folder).items()))
             with _environment({"PYSPARK_PYTHON": sys.executable}):
-                context = SparkContext(conf=conf, gateway=gateway)
+                context = None
                 try:
+                    context = SparkContext(conf=conf, gateway=gateway)
                     yield context
+                except Py4JError as problem:
+                    # Asked while Java still runs: it is Java that has the words.
+                    raise find_cause(problem) from None
                 finally:
-                    context.stop()
+                    if context is not None:
+                        context.stop()
+
+
+class WorkerFailed(RuntimeError):
+    """An error on a worker, on its way to whoever asked; its text holds the error itself."""
+
+
+def hand_on(work: Callable[Given, Iterator[Row]]) -> Callable[Given, Iterator[Row]]:
+    """Let an error on a worker reach whoever asked as the same error; a decorator."""
+
+    @wraps(work)
+    def guarded(*args: Given.args, **kwargs: Given.kwargs) -> Iterator[Row]:
+        try:
+            yield from work(*args, **kwargs)
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            try:
+                packed = b64encode(pickle.dumps(error)).decode()
+            except Exception:  # an error may hold anything, and is told in words then
+                packed = ""
+            raise WorkerFailed(f"{said} {_MARK}{packed}{_MARK}") from error
+
+    return guarded
+
+
+def find_cause(problem: Exception) -> Exception:
+    """Return the error that a failure of Spark comes from: a worker's own, or Spark's in words."""
+    text = str(problem)
+    _, mark, rest = text.partition(_MARK)
+    if not mark:
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        told = next((line for line in lines if "Exception:" in line), lines[0] if lines else "")
+        return SparkUnavailable(f"Spark failed: {told}; audit without Spark, or see its Java's log")
+    try:
+        error = pickle.loads(b64decode(rest.partition(_MARK)[0]))
+    except Exception:  # a class that cannot be built again; its words are there
+        error = None
+    if isinstance(error, Exception):
+        return error
+    return WorkerFailed(text[: text.index(_MARK)].rpartition("WorkerFailed: ")[2].strip())
 
 
 def find_roots() -> list[str]:

@@ -33,7 +33,7 @@ from reassure_pipeline.archive import (
     matters,
 )
 from reassure_pipeline.audit import Progress
-from reassure_pipeline.gateway import open_spark
+from reassure_pipeline.gateway import hand_on, open_spark
 from reassure_pipeline.report import AuditReport, join_facts, report_archive, report_audit
 from reassure_pipeline.stages import Judged, Judging, Known, Rest, Routing
 from reassure_spec.readings import Readings
@@ -130,6 +130,7 @@ def _decode_all(context: Any, archives: Sequence[Archive], bases: Sequence[Base 
     return decoded.persist(StorageLevel.MEMORY_AND_DISK)
 
 
+@hand_on
 def decode_file(task: FileTask) -> Iterator[tuple[tuple[int, int], Transaction | FileResult]]:
     """Yield the transactions of one file that may matter, then what the file was worth.
 
@@ -241,6 +242,7 @@ def hash_partition(key: OrderedKey) -> int:
     return crc32(repr(key[:4]).encode())
 
 
+@hand_on
 def route_archive(
     index: int,
     begins: str,
@@ -261,6 +263,7 @@ def route_archive(
     yield (index, "", "", _ABOUT_ARCHIVE, 0, 0), routing.known
 
 
+@hand_on
 def judge_partitions(
     readings: Readings, rows: Iterable[tuple[OrderedKey, Any]]
 ) -> Iterator[tuple[int, Known | Judged]]:

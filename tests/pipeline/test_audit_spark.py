@@ -2,16 +2,23 @@
 
 import json
 import os
+import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from reassure_judge.verdicts import Violation
-from reassure_pipeline.archive import find_archives
+from reassure_pipeline.archive import Archive, find_archives
 from reassure_pipeline.audit import audit_local, audit_spark
-from reassure_pipeline.gateway import SparkUnavailable, open_spark
+from reassure_pipeline.gateway import (
+    SparkUnavailable,
+    WorkerFailed,
+    find_cause,
+    hand_on,
+    open_spark,
+)
 from reassure_pipeline.planted import plant_all
 from reassure_pipeline.sample import SampleCluster, write_sample
 from reassure_pipeline.spark import (
@@ -158,3 +165,73 @@ def test_spark_answers_what_the_local_engine_does(
     found = {(v.clause, v.topic, v.partition, v.zxid) for v in spark.archives[0].violations}
     assert found.issuperset(planted)
     assert (sorted(tmp_path.iterdir()), dict(os.environ)) == before
+
+
+class _Unpicklable(Exception):
+    """An error that cannot be handed on as it is."""
+
+    def __init__(self) -> None:
+        super().__init__("a lock cannot travel")
+        self.lock = threading.Lock()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ZeroDivisionError("division by zero"),
+        FileNotFoundError(2, "No such file or directory", "/archive/log.1"),
+        DamagedLog(Path("/archive/log.1"), 7, "a record does not match its checksum"),
+    ],
+)
+def test_error_on_a_worker_comes_back_as_itself(error: Exception) -> None:
+    """What is raised on a worker is raised where the audit was asked for, place and all."""
+
+    @hand_on
+    def work() -> Iterator[int]:
+        yield 1
+        raise error
+
+    with pytest.raises(WorkerFailed) as caught:
+        list(work())
+    java = (
+        f"An error occurred.\n: org.apache.spark.SparkException: Job aborted\n{caught.value}\n at"
+    )
+    found = find_cause(RuntimeError(java))
+    assert (type(found), str(found)) == (type(error), str(error))
+
+
+def test_error_that_cannot_travel_is_told_in_words() -> None:
+    """An error that cannot be packed is told by its class and words; so is Spark's own."""
+
+    @hand_on
+    def work() -> Iterator[int]:
+        raise _Unpicklable
+        yield 1
+
+    with pytest.raises(WorkerFailed) as caught:
+        list(work())
+    found = find_cause(RuntimeError(f"trace\nreassure.WorkerFailed: {caught.value}"))
+    assert isinstance(found, WorkerFailed)
+    assert str(found) == "_Unpicklable: a lock cannot travel"
+    lost = find_cause(RuntimeError("An error.\n: java.lang.OutOfMemoryException: heap\n at x"))
+    assert isinstance(lost, SparkUnavailable)
+    assert "java.lang.OutOfMemoryException: heap" in str(lost)
+
+
+@pytest.mark.spark
+def test_failure_on_spark_is_the_failure_of_the_local_engine(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that vanishes while it is looked at, and a master that is none, are clear errors."""
+    history = write_sample(topics=1, partitions=5)
+    folder = server("one", history[:50], history[50:])
+
+    def vanish(archive: Archive) -> None:
+        archive.files[1].unlink()
+
+    monkeypatch.setattr("reassure_pipeline.spark.load_base", vanish)
+    with pytest.raises(FileNotFoundError) as caught:
+        audit_spark([folder], PROFILE, READINGS, "local[1]")
+    assert caught.value.filename == str(folder / "version-2" / "log.33")
+    with pytest.raises(SparkUnavailable, match="Master must"), open_spark("nonsense"):
+        pass
