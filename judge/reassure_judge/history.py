@@ -17,13 +17,22 @@ noticed yet (`reassure_judge.doubt`).
 import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, Protocol
 
 from reassure_judge.authors import Author, Terms, make_author
 from reassure_judge.doubt import GRACE_MS, Change, Changes, Doubt, Setting
 from reassure_judge.trees import name_tree
+from reassure_model.lives import (
+    find_broken_deletion_end,
+    find_broken_settings_removal,
+    find_broken_state_removal,
+    find_broken_topic,
+)
+from reassure_model.outcome import Rejected
 from reassure_model.state import LeaderAndIsr, Reassignment, Request, Surroundings
 from reassure_spec import znodes
+from reassure_spec.clauses import clause
 from reassure_spec.znodes import BadZnode, PartitionKey, ReplicaList
 
 CREATE: Final = 1
@@ -40,9 +49,14 @@ _PATH: Final = re.compile(
     r"/brokers/ids/(?P<broker>[^/]+)|"
     r"/brokers/topics/(?P<topic>[^/]+)(?:/partitions/(?P<partition>[^/]+)/state)?|"
     r"/config/topics/(?P<topic_config>[^/]+)|"
+    r"(?P<default_config>/config/brokers/<default>)|"
     r"/config/brokers/(?P<broker_config>[^/]+)|"
+    r"(?P<parents>/config/topics|/config/brokers|/admin/reassignment_requests|/admin/reassignments)|"
     r"/admin/reassignment_requests/(?P<request>[^/]+)|"
-    r"/admin/reassignments/(?P<flight_topic>[^/]+)/(?P<flight_partition>[^/]+)"
+    r"/admin/reassignments/(?P<parent>[^/]+)|"
+    r"/admin/reassignments/(?P<flight_topic>[^/]+)/(?P<flight_partition>[^/]+)|"
+    r"(?P<preferred>/admin/preferred_replica_election)|"
+    r"/admin/delete_topics/(?P<deletion>[^/]+)"
     r")",
     re.DOTALL,
 )
@@ -141,6 +155,17 @@ class BadRequestRemoved(NamedTuple):
     """What a `BadRequestSeen` with this path named is gone."""
 
 
+class ParentFilled(NamedTuple):
+    """The znode above a topic's records, which a `BadRequestSeen` found empty, has one again."""
+
+
+class Forbidden(NamedTuple):
+    """Something was taken away that has to stay; it is judged on as if it were still there."""
+
+    clause: str
+    reason: str
+
+
 Event = (
     AssignedWritten
     | StateWritten
@@ -151,6 +176,8 @@ Event = (
     | ElectionSeen
     | BadRequestSeen
     | BadRequestRemoved
+    | ParentFilled
+    | Forbidden
 )
 
 
@@ -189,6 +216,25 @@ class ClusterHistory:
         self.epoch = 0
         self.brokers_of_session: dict[int, set[int]] = {}
         self.min_isr: dict[str, int] = {}
+        """By topic, where its own settings say."""
+        self.min_isr_default = 1
+        self.unclean: dict[str, bool] = {}
+        """By topic, where its own settings say."""
+        self.unclean_default = False
+        self.settings: set[str] = set()
+        """Topics that have settings."""
+        self.extras: dict[str, dict[str, Any]] = {}
+        """By topic: what its znode holds beside assignments."""
+        self.asked: frozenset[PartitionKey] = frozenset()
+        """Partitions of which a client asks for the preferred leader."""
+        self.deleting: set[str] = set()
+        """Topics that a client asks to be deleted."""
+        self.begun: set[str] = set()
+        """Those of them of which the znode is gone."""
+        self.roots: set[str] = set()
+        """Parents that are there."""
+        self.records: dict[str, set[str]] = {}
+        """By topic with a znode for its records: the records in it."""
         self.topics: dict[str, dict[int, ReplicaList]] = {}
         self.requests: dict[int, tuple[PartitionKey, ...]] = {}
         self.bad: dict[str, str] = {}
@@ -227,14 +273,21 @@ class ClusterHistory:
         """Note that somebody is not what he was."""
         self._authors.clear()
 
-    def get_surroundings(self, topic: str) -> Surroundings:
+    def get_surroundings(self, topic: str, partition: int = -1) -> Surroundings:
         """Return what the rules may read of the cluster now."""
-        minimum = self.min_isr.get(topic, 1)
+        minimum = self.min_isr.get(topic, self.min_isr_default)
         around = self._around.get(minimum)
         if around is None:
             around = Surroundings(self.live, self.known, minimum, self.epoch)
             self._around[minimum] = around
-        return around
+        if not (self.asked or self.deleting or self.unclean or self.unclean_default):
+            return around
+        return replace(
+            around,
+            preferred_asked=(topic, partition) in self.asked,
+            unclean_allowed=self.unclean.get(topic, self.unclean_default),
+            deleting=topic in self.deleting,
+        )
 
     def find_untouched(self) -> frozenset[str]:
         """Return what waits in the request queue and came after the last thing was taken there.
@@ -254,10 +307,16 @@ class Router:
 
     `whole` says whether the history begins with the first transaction that a server ever wrote, so
     that whatever is not seen in it never was. A cluster whose birth is seen is whole in any case.
+
+    `min_insync_replicas` counts where neither a topic nor the default of all brokers says: the
+    brokers' own files are not in ZooKeeper.
     """
 
-    def __init__(self, grace_ms: int = GRACE_MS, *, whole: bool = True) -> None:
+    def __init__(
+        self, grace_ms: int = GRACE_MS, *, whole: bool = True, min_insync_replicas: int = 1
+    ) -> None:
         self.grace_ms = grace_ms
+        self.min_insync_replicas = min_insync_replicas
         self.whole = whole
         self.clusters: dict[str, ClusterHistory] = {}
         self.unjudged: Counter[str] = Counter()
@@ -274,9 +333,16 @@ class Router:
             "state": self._on_state,
             "request": self._on_request,
             "flight": self._on_flight,
+            "parent": self._on_parent,
+            "parents": self._on_root,
+            "preferred": self._on_preferred,
+            "deletion": self._on_deletion,
+            "default_config": self._on_default_config,
         }
         self._elections: dict[str, tuple[int | None, bool]] = {}
         """By chroot: whom this transaction elected, and whether it raised the epoch."""
+        self._touched: dict[tuple[str, str], None] = {}
+        """Chroot and topic of the records that this transaction wrote."""
         self._now = (0, 0, 0)
         self._op: Any = None
         self._fenced: frozenset[str] = frozenset()
@@ -321,6 +387,7 @@ class Router:
         cluster = self.clusters.get(chroot)
         if cluster is None:
             cluster = self.clusters[chroot] = ClusterHistory(chroot, whole=self.whole)
+            cluster.min_isr_default = self.min_insync_replicas
         return cluster
 
     def shown(self) -> frozenset[str]:
@@ -348,6 +415,10 @@ class Router:
                 event = ElectionSeen(broker, cluster.epoch, cluster.terms.ephemeral)
                 self._emit(cluster, "", -1, path, event)
             self._elections.clear()
+        if self._touched:
+            for chroot, topic in self._touched:
+                self._look_at_parent(self.get_cluster(chroot), topic)
+            self._touched.clear()
         out, self._out = self._out, []
         return out
 
@@ -394,7 +465,7 @@ class Router:
                 session,
                 path,
                 event,
-                cluster.get_surroundings(topic),
+                cluster.get_surroundings(topic, partition),
                 doubt,
                 cluster.get_author(session, fenced=cluster.chroot in self._fenced),
                 self._given,
@@ -441,10 +512,17 @@ class Router:
 
     # What a write means, by kind of znode --------------------------------------------------------
 
+    @clause("znode.roots-kept")
     def _on_root(
         self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
     ) -> None:
-        """Note the birth of a cluster, before which nothing was."""
+        """Note the birth of a cluster, before which nothing was; a parent has to stay."""
+        if data is not None:
+            cluster.roots.add(path)
+        elif path in cluster.roots:
+            cluster.roots.discard(path)
+            reason = "nothing can stand under it any more"
+            self._emit(cluster, "", -1, path, Forbidden("znode.roots-kept", reason))
         if data is not None and first == "ids" and not self._given:
             cluster.terms.whole = True
             cluster.changes.forget()
@@ -471,11 +549,15 @@ class Router:
         else:
             self._elections[cluster.chroot] = (cluster.controller, False)
 
+    @clause("controller.epoch.kept")
     def _on_epoch(
         self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
     ) -> None:
         if data is None:
             cluster.terms.epoch_version = None
+            if cluster.epoch:
+                reason = f"it held {cluster.epoch}, and epochs would begin anew"
+                self._emit(cluster, "", -1, path, Forbidden("controller.epoch.kept", reason))
             return
         cluster.terms.epoch_version = None if self._given else getattr(self._op, "version", 0)
         try:
@@ -483,11 +565,12 @@ class Router:
         except BadZnode as error:
             self._emit(cluster, "", -1, path, Unreadable(error.reason))
             return
+        begun = cluster.epoch != 0 or epoch != 0
         cluster.epoch = epoch
         cluster.forget_surroundings()
         if self._given:
             self._emit(cluster, "", -1, path, ElectionSeen(cluster.controller, epoch))
-        elif epoch != 0:
+        elif begun:
             broker, _ = self._elections.get(cluster.chroot, (None, False))
             self._elections[cluster.chroot] = (broker, True)
 
@@ -520,18 +603,84 @@ class Router:
         )
         cluster.forget_surroundings()
 
+    def _note_setting(self, cluster: ClusterHistory, topics: Iterable[str]) -> None:
+        """Note how it was before the settings of these topics change."""
+        zxid, time_ms, _ = self._now
+        if not self._given:
+            for topic in topics:
+                before = cluster.get_surroundings(topic)
+                cluster.changes.note_setting(Setting(zxid, time_ms, topic, before))
+
+    def _read_settings(
+        self, cluster: ClusterHistory, path: str, data: bytes | None
+    ) -> tuple[int | None, bool | None] | None:
+        """Return the minimum and whether unclean elections are allowed; None where unreadable."""
+        try:
+            config = {} if data is None else znodes.decode_config(path, data)
+            said = znodes.MIN_ISR in config
+            least = znodes.parse_min_isr(path, config) if said else None
+            return least, znodes.parse_unclean(path, config)
+        except BadZnode as error:
+            self._emit(cluster, "", -1, path, Unreadable(error.reason))
+            return None
+
     def _on_topic_config(
         self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
     ) -> None:
-        zxid, time_ms, _ = self._now
-        if not self._given:
-            before = cluster.get_surroundings(first)
-            cluster.changes.note_setting(Setting(zxid, time_ms, first, before))
+        if data is None and first in cluster.settings:
+            exists, deleting = bool(cluster.topics.get(first)), first in cluster.deleting
+            broken = find_broken_settings_removal(exists=exists, deleting=deleting)
+            if broken is not None:
+                self._forbid(cluster, first, min(cluster.topics[first]), path, broken)
+        self._note_setting(cluster, (first,))
+        said = self._read_settings(cluster, path, data)
+        if said is None:
+            return
+        (cluster.settings.discard if data is None else cluster.settings.add)(first)
+        least, unclean = said
+        cluster.min_isr.pop(first, None)
+        cluster.unclean.pop(first, None)
+        if least is not None:
+            cluster.min_isr[first] = least
+        if unclean is not None:
+            cluster.unclean[first] = unclean
+
+    def _on_default_config(
+        self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
+    ) -> None:
+        self._note_setting(cluster, cluster.topics)
+        said = self._read_settings(cluster, path, data)
+        if said is not None:
+            least, unclean = said
+            cluster.min_isr_default = self.min_insync_replicas if least is None else least
+            cluster.unclean_default = unclean is True
+
+    def _on_preferred(
+        self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
+    ) -> None:
         try:
-            config = {} if data is None else znodes.decode_config(path, data)
-            cluster.min_isr[first] = znodes.parse_min_isr(path, config)
-        except BadZnode as error:
-            self._emit(cluster, "", -1, path, Unreadable(error.reason))
+            asked = () if data is None else znodes.decode_preferred_election(path, data)
+        except BadZnode:
+            asked = ()  # a client's mistake, which asks for nothing
+        cluster.asked = frozenset(asked)
+
+    def _on_deletion(
+        self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
+    ) -> None:
+        if data is not None:
+            cluster.deleting.add(first)
+            return
+        begun, has_settings = first in cluster.begun, first in cluster.settings
+        broken = find_broken_deletion_end(begun=begun, has_settings=has_settings)
+        if broken is not None:
+            self._forbid(cluster, "", -1, path, broken)
+        cluster.deleting.discard(first)
+        cluster.begun.discard(first)
+
+    def _forbid(
+        self, cluster: ClusterHistory, topic: str, partition: int, path: str, broken: Rejected
+    ) -> None:
+        self._emit(cluster, topic, partition, path, Forbidden(broken.clause, broken.reason))
 
     def _on_topic(
         self, cluster: ClusterHistory, path: str, data: bytes | None, topic: str, second: str
@@ -542,7 +691,10 @@ class Router:
         except BadZnode as error:
             self._emit(cluster, topic, min(before, default=0), path, Unreadable(error.reason))
             return
+        if before:
+            after = self._judge_topic(cluster, path, data, topic, after)
         cluster.topics[topic] = after
+        cluster.extras[topic] = {} if data is None else znodes.read_topic_extras(data)
         if self._given:
             # Whoever is assigned existed; the snapshot does not say who else did.
             cluster.registered = cluster.registered.union(*after.values())
@@ -552,11 +704,42 @@ class Router:
             if assigned != before.get(number):
                 self._emit(cluster, topic, number, path, AssignedWritten(assigned))
 
+    def _judge_topic(
+        self,
+        cluster: ClusterHistory,
+        path: str,
+        data: bytes | None,
+        topic: str,
+        after: dict[int, ReplicaList],
+    ) -> dict[int, ReplicaList]:
+        """Judge what a write takes out of a topic's znode; return what it holds by rights."""
+        before, deleting = cluster.topics[topic], topic in cluster.deleting
+        old = cluster.extras.get(topic, {})
+        new = {} if data is None else znodes.read_topic_extras(data)
+        changed = {name for name, value in old.items() if new.get(name) != value}
+        lost = before.keys() - after.keys()
+        broken = find_broken_topic(lost, changed, removed=data is None, deleting=deleting)
+        if data is None and deleting:
+            cluster.begun.add(topic)
+        if broken is None:
+            return after
+        if data is None or not lost:
+            self._forbid(cluster, topic, min(before), path, broken)
+            return after
+        for number in sorted(lost):
+            self._forbid(cluster, topic, number, path, broken)
+        return after | {number: before[number] for number in lost}
+
     def _on_state(
         self, cluster: ClusterHistory, path: str, data: bytes | None, topic: str, second: str
     ) -> None:
         number = int(second)
         if data is None:
+            exists = number in cluster.topics.get(topic, {})
+            broken = find_broken_state_removal(exists=exists, deleting=topic in cluster.deleting)
+            if broken is not None:
+                self._forbid(cluster, topic, number, path, broken)
+                return
             self._emit(cluster, topic, number, path, StateWritten(None, -1))
             return
         try:
@@ -621,8 +804,10 @@ class Router:
         self, cluster: ClusterHistory, path: str, data: bytes | None, topic: str, second: str
     ) -> None:
         if data is None and cluster.bad.pop(path, None) is not None:
+            self._note_record(cluster, topic, second, gone=True)
             self._emit(cluster, "", -1, path, BadRequestRemoved())
             return
+        self._note_record(cluster, topic, second, gone=data is None)
         number = znodes.parse_number(second)
         reason = self._find_foreign(cluster, path, data, topic, number)
         if reason is not None:
@@ -640,6 +825,34 @@ class Router:
             return
         record = Reassignment(found.target, found.top, found.legacy)
         self._emit(cluster, topic, number, path, ReassignmentWritten(record))
+
+    def _on_parent(
+        self, cluster: ClusterHistory, path: str, data: bytes | None, topic: str, second: str
+    ) -> None:
+        if data is not None:
+            cluster.records.setdefault(topic, set())
+        else:
+            cluster.records.pop(topic, None)
+            if cluster.bad.pop(path, None) is not None:
+                self._emit(cluster, "", -1, path, BadRequestRemoved())
+        self._touched[cluster.chroot, topic] = None
+
+    def _note_record(self, cluster: ClusterHistory, topic: str, name: str, *, gone: bool) -> None:
+        records = cluster.records.get(topic)
+        if records is not None:
+            (records.discard if gone else records.add)(name)
+            self._touched[cluster.chroot, topic] = None
+
+    @clause("child.parent-gone")
+    def _look_at_parent(self, cluster: ClusterHistory, topic: str) -> None:
+        """Note whether the znode above a topic's records is left without any."""
+        path = f"{znodes.REASSIGNMENTS}/{topic}"
+        records = cluster.records.get(topic)
+        if records is not None and not records:
+            if path not in cluster.bad:
+                self._on_bad(cluster, path, "child.parent-gone", "no record is left in it")
+        elif cluster.bad.pop(path, None) is not None:
+            self._emit(cluster, "", -1, path, ParentFilled())
 
     def _find_foreign(
         self,

@@ -48,10 +48,12 @@ class ClusterView:
     requests: tuple[int, ...]
     """Sequence numbers of the pending requests, lowest first."""
     min_isr: dict[str, int]
+    """By topic, where its own settings say."""
+    min_isr_default: int = 1
 
     def min_insync_replicas(self, topic: str) -> int:
         """Return `min.insync.replicas` of the topic."""
-        return self.min_isr.get(topic, 1)
+        return self.min_isr.get(topic, self.min_isr_default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ class Judge:
         untouched = history.find_untouched()
         for key, tracker in self.tracking.partitions.items():
             if key[0] == chroot:
-                around = history.get_surroundings(key[1])
+                around = history.get_surroundings(key[1], key[2])
                 tracker.rest(*key, self._zxid, around, untouched, self._time_ms)
         if chroot in self.tracking.clusters:
             cluster = self.tracking.clusters[chroot]
@@ -180,6 +182,7 @@ class Judge:
             history.epoch,
             tuple(sorted(history.requests)),
             dict(history.min_isr),
+            history.min_isr_default,
         )
 
     def report(self) -> Report:

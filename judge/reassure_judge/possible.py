@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from reassure_model.requests import NothingToDo, Refusal, decide_request, forget, take_up
-from reassure_model.rules import apply_failover, compute_drops, is_drop_held
+from reassure_model.rules import apply_failover, compute_drops, must_drop_wait
 from reassure_model.state import Partition, Reassignment, Surroundings
 from reassure_model.writes import (
     ChangeIsr,
@@ -93,7 +93,7 @@ def _iterate_silent_steps(
     state: Possible, views: Iterable[Surroundings], readings: Readings
 ) -> Iterator[Possible]:
     partition = state.partition
-    looks = partition.drop_due and not is_drop_held(partition)
+    looks = partition.drop_due and not must_drop_wait(partition, readings)
     if looks and frozenset() in compute_drops(partition, readings):
         yield state._replace(partition=replace(partition, drop_due=False))
     if partition.requests and not state.decided and not _is_recorded(partition, readings):

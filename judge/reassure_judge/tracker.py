@@ -25,7 +25,9 @@ from reassure_judge.history import (
     BadRequestSeen,
     ElectionSeen,
     Event,
+    Forbidden,
     Observation,
+    ParentFilled,
     ReassignmentWritten,
     RequestRemoved,
     RequestSubmitted,
@@ -151,6 +153,9 @@ class PartitionTracker:
         event = seen.event
         if isinstance(event, Unreadable):
             self._violate(seen, Rejected("znode.well-formed", event.reason), "")
+            return
+        if isinstance(event, Forbidden):
+            self._violate(seen, Rejected(event.clause, event.reason), "")
             return
         write = None
         if isinstance(event, RequestSubmitted):
@@ -312,6 +317,9 @@ class PartitionTracker:
         exercised["znode.well-formed"] += 1
         for clause_id in clauses:
             exercised[clause_id] += 1
+        if isinstance(write, WriteAssigned):
+            exercised["topic.partitions-kept"] += 1
+            exercised["topic.content-kept"] += 1
         after = self.states[0].partition
         for _, find in _ALWAYS:
             if find(after) is not None:
@@ -453,6 +461,10 @@ class PartitionTracker:
     def _find_broken_at_rest(self) -> Rejected | None:
         """Find what is wrong at rest and was not reported; count what is not."""
         broken: Rejected | None = None
+        if self.partition.assigned is not None:
+            self.tally.exercised["topic.removed-when-asked"] += 1
+        if self.partition.state is not None:
+            self.tally.exercised["partition.state-kept"] += 1
         for invariant in INVARIANTS:
             reason = invariant.find(self.partition)
             if reason is None:
@@ -482,6 +494,10 @@ class ClusterTracker:
             case BadRequestRemoved():
                 found = self.bad.pop(seen.path)
                 self._on_removal(seen, found)
+            case ParentFilled():
+                self.bad.pop(seen.path, None)
+            case Forbidden(clause_id, reason):
+                self._violate(seen, clause_id, reason)
             case Unreadable(reason):
                 self._violate(seen, "znode.well-formed", reason)
 
@@ -511,7 +527,9 @@ class ClusterTracker:
             self._violate(seen, rejected.clause, rejected.reason)
 
     def rest(self, chroot: str, zxid: int, untouched: frozenset[str], time_ms: int = 0) -> None:
-        """Judge what must be gone when the controller has nothing left to do."""
+        """Judge what must be gone, and what must be there, when nothing is left to do."""
+        for kept in ("controller.epoch.kept", "znode.roots-kept", "topic.settings-kept"):
+            self.tally.exercised[kept] += 1
         for path, found in self.bad.items():
             if path in self._reported:
                 continue

@@ -8,8 +8,6 @@ TREES: Final[Mapping[str, str]] = {
     "/admin/reassign_partitions": "the first reassignment protocol (kafka-42, kip-236-legacy)",
     "/admin/reassignment_tasks": "tasks of self-healing (kip-46)",
     "/admin/failed_brokers": "records of failed brokers (kip-46)",
-    "/admin/delete_topics": "deletion of topics",
-    "/admin/preferred_replica_election": "preferred elections asked for",
     "/brokers/ids": "names that are no broker's id",
     "/brokers/topics": "names that are no topic's, partition's or state's",
     "/brokers/seqid": "numbers for new brokers",
@@ -37,8 +35,8 @@ MORE: Final = "/…"
 """Stands for what lies below a tree that is none of Kafka's."""
 
 _PARENT: Final = re.compile(
-    r"(?:/[^/]+)*?(?:/brokers|/config|/config/(?:topics|brokers)|/admin|/admin/reassignments"
-    r"(?:/[^/]+)?|/admin/reassignment_requests|/brokers/topics/[^/]+/partitions(?:/[0-9]+)?)",
+    r"(?:/[^/]+)*?(?:/brokers|/config|/config/(?:topics|brokers)|/admin|/admin/delete_topics"
+    r"|/brokers/topics/[^/]+/partitions(?:/[0-9]+)?)",
     re.DOTALL,
 )
 _TREE: Final = re.compile(
@@ -50,8 +48,8 @@ _TREE: Final = re.compile(
 def name_tree(path: str) -> str:
     """Return the tree of a path that is not judged; "" for a parent of what is.
 
-    >>> name_tree("/kafka/admin/delete_topics/orders"), name_tree("/hbase/rs/1"), name_tree("/lock")
-    ('/kafka/admin/delete_topics', '/hbase/…', '/lock')
+    >>> name_tree("/kafka/config/users/orders"), name_tree("/hbase/rs/1"), name_tree("/lock")
+    ('/kafka/config/users', '/hbase/…', '/lock')
     """
     if _PARENT.fullmatch(path):
         return ""

@@ -82,6 +82,7 @@ class SampleCluster:
 
     def delete(self, path: str) -> Delete:
         """Return the op that deletes a znode."""
+        self._versions.pop(path, None)
         return Delete(self.chroot + path)
 
     def control(self, *ops: Op, fenced: bool = True) -> int:
@@ -232,10 +233,13 @@ class SampleCluster:
         return self.control(*parents, self.create(path, data))
 
     def remove_record(self, topic: str, number: int) -> int:
-        """Remove the record of a reassignment."""
+        """Remove the record of a reassignment, and with the last one the znode above it."""
         partition = self.partitions[topic, number]
         self.partitions[topic, number] = replace(partition, top=0)
-        return self.control(self.delete(znodes.reassignment_path(topic, number)))
+        gone = self.delete(znodes.reassignment_path(topic, number))
+        if any(p.top for (name, _), p in self.partitions.items() if name == topic):
+            return self.control(gone)
+        return self.control(gone, self.delete(f"{znodes.REASSIGNMENTS}/{topic}"))
 
     def expand(self, topic: str, number: int, target: ReplicaList) -> int:
         """Assign the target beside what is assigned, and announce it by a new leader epoch."""

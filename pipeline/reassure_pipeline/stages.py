@@ -144,7 +144,7 @@ class Routing:
         known.unborn = known.begins == MIDDLE and not known.born.issuperset(known.clusters)
         for chroot, topic, number in sorted(self._keys or ()):
             cluster = self.router.get_cluster(chroot)
-            around, untouched = cluster.get_surroundings(topic), cluster.find_untouched()
+            around, untouched = cluster.get_surroundings(topic, number), cluster.find_untouched()
             place = chroot, topic, number, self._zxid
             yield Rest(*place, around, untouched, self._time_ms)
 

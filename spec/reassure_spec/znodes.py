@@ -37,8 +37,12 @@ REASSIGNMENTS: Final = "/admin/reassignments"
 REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
 FAILED_BROKERS: Final = "/admin/failed_brokers"
 REASSIGNMENT_TASKS: Final = "/admin/reassignment_tasks"
+PREFERRED_ELECTION: Final = "/admin/preferred_replica_election"
+DELETED_TOPICS: Final = "/admin/delete_topics"
+DEFAULT_BROKER_CONFIG: Final = "/config/brokers/<default>"
 REQUEST_PREFIX: Final = "request_"
 TASK_PREFIX: Final = "task_"
+UNCLEAN: Final = "unclean.leader.election.enable"
 MIN_ISR: Final = "min.insync.replicas"
 """The setting of a topic that the protocol reads."""
 
@@ -642,6 +646,48 @@ def parse_min_isr(path: str, config: Mapping[str, str]) -> int:
     if minimum is None:
         raise BadZnode(path, f"{MIN_ISR}: expected a number, found {_show(text)}")
     return minimum
+
+
+def parse_unclean(path: str, config: Mapping[str, str]) -> bool | None:
+    """Return `unclean.leader.election.enable` of settings, None where they do not say.
+
+    Raises BadZnode where it is neither true nor false.
+    """
+    text = config.get(UNCLEAN)
+    if text is None:
+        return None
+    if text.strip().lower() not in ("true", "false"):
+        raise BadZnode(path, f"{UNCLEAN}: expected true or false, found {_show(text)}")
+    return text.strip().lower() == "true"
+
+
+def decode_preferred_election(path: str, data: bytes) -> frozenset[PartitionKey]:
+    """Decode `/admin/preferred_replica_election`: the partitions that are to be led as preferred.
+
+    Raises BadZnode when the content is not of the format.
+    """
+    value = _load(path, data)
+    _check_version(path, value, (1,))
+    partitions = value.get("partitions")
+    if not isinstance(partitions, list):
+        raise BadZnode(path, "expected a list under 'partitions'")
+    asked: set[PartitionKey] = set()
+    for entry in partitions:
+        topic = entry.get("topic") if isinstance(entry, dict) else None
+        if not isinstance(topic, str):
+            raise BadZnode(path, f"expected a topic and a partition, found {_show(entry)}")
+        asked.add((topic, _integer(path, entry.get("partition"), "partition")))
+    return frozenset(asked)
+
+
+def read_topic_extras(data: bytes) -> dict[str, Any]:
+    """Return what `/brokers/topics/T` holds beside assignments and version, as a topic id.
+
+    >>> read_topic_extras(b'{"version":3,"topic_id":"x","partitions":{"0":[1]}}')
+    {'topic_id': 'x'}
+    """
+    own = ("version", "partitions", "adding_replicas", "removing_replicas")
+    return {name: value for name, value in _read_json(data).items() if name not in own}
 
 
 def encode_config(config: Mapping[str, str]) -> bytes:
