@@ -9,9 +9,10 @@ its parameters, which are those of the model's function:
 * a definition of the in-sync set takes `replicas, offsets, pseudo_isr, high_watermark` and returns
   the replicas in sync.
 
-It is run on symbolic values as the model's own functions are, and what it may not do is the same
-(see `reassure_proofs.symex`). What is proved of it is proved of every input up to the bound; where
-it fails the smallest counterexample says how.
+Its twin (see `reassure_proofs.dialect`) is run on symbolic values; what the executor does not
+follow is refused by name, file and line. What is proved is proved of every input up to the bound,
+and then tried on plain inputs, which the rule itself answers; where it fails a counterexample says
+how. A rule that is refused is still tried, so that it may be refuted, though not proved.
 """
 
 import importlib
@@ -23,19 +24,34 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 
+from reassure_proofs.dialect import make_twin, run_twin
 from reassure_proofs.elections import selector_function
+from reassure_proofs.prover import (
+    Goal,
+    UnsteadyError,
+    explore_shape,
+    is_in_code_under_test,
+    try_shape,
+)
 from reassure_proofs.runner import TheoremResult, summarise_records
 from reassure_proofs.statement import Function, Subject, Theorem, Values
+from reassure_proofs.symex import Limits, TimeIsUp
+from reassure_proofs.tables import RuleSet
 from reassure_proofs.tasks import group_theorems, split_hypotheses
-from reassure_proofs.theorems import evaluate_with, get_theorems
+from reassure_proofs.theorems import DROP_AMENDED, evaluate_with, get_theorems
 
 Candidate = Callable[..., Any]
 
 _DROP: Final = ("assigned", "leader", "isr", "top")
 _SELECTOR: Final = ("assigned", "isr", "live")
 _IN_SYNC: Final = ("replicas", "offsets", "pseudo_isr", "high_watermark")
+
+
+_AGAIN_SECONDS: Final = 0.2
+"""Code that catches what ends it is ended again after so long."""
 
 
 class CandidateError(ValueError):
@@ -89,20 +105,29 @@ def recognise(candidate: Candidate) -> str:
     )
 
 
-def _as_drop(candidate: Candidate) -> Function:
-    takes_target = "target" in inspect.signature(candidate).parameters
+def _as_drop(rule: Candidate) -> Function:
+    takes_target = len(inspect.signature(rule).parameters) > len(_DROP)
 
     def function(values: Values) -> Any:
         arguments = [values[name] for name in _DROP]
         if takes_target:
             arguments.append(values["target"])
-        return tuple(candidate(*arguments))
+        return _in_order(rule(*arguments))
 
     return function
 
 
-def _as_in_sync(candidate: Candidate) -> Function:
-    return lambda values: evaluate_with(values, lambda *given: tuple(candidate(*given)))
+def _as_in_sync(rule: Candidate) -> Function:
+    return lambda values: evaluate_with(values, lambda *given: _in_order(rule(*given)))
+
+
+def _in_order(members: Any) -> tuple[Any, ...]:
+    """Return what a rule answers as a tuple; the members of a set in ascending order."""
+    if isinstance(members, set | frozenset):
+        return tuple(sorted(members))
+    if isinstance(members, RuleSet):
+        return tuple(sorted(members.members))
+    return tuple(members)
 
 
 _MAKE: Final[Mapping[str, Callable[[Candidate], Function]]] = {
@@ -131,18 +156,26 @@ def find_theorems(candidate: Candidate, profile: str = "kip-236") -> tuple[Theor
             continue
         if theorem.name in _CONTRACTS or (kind == "drop" and theorem.profile != profile):
             continue
-        shapes = theorem.subject.shapes
-        if kind == "drop" and wants_target:
-            from reassure_proofs.theorems import DROP_AMENDED
-
-            shapes = DROP_AMENDED.shapes
-        subject = Subject(
-            "candidate", function, "the candidate", shapes, theorem.subject.bounded, hashable=True
-        )
+        shapes = DROP_AMENDED.shapes if kind == "drop" and wants_target else theorem.subject.shapes
+        subject = Subject("candidate", function, "the candidate", shapes, theorem.subject.bounded)
         found.append(replace(theorem, subject=subject, layer="candidate"))
     if not found:
         raise CandidateError(f"profile {profile!r} has no theorem about a {kind} rule")
     return tuple(found)
+
+
+def _symbolic_function(candidate: Candidate) -> Function:
+    """Return a candidate's twin as the function that its theorems are about."""
+    twin = make_twin(candidate)
+    count = len(inspect.signature(candidate).parameters)
+
+    def run(*arguments: Any) -> Any:
+        return run_twin(twin, *arguments)
+
+    def run_with_target(one: Any, two: Any, three: Any, four: Any, target: Any) -> Any:
+        return run_twin(twin, one, two, three, four, target)
+
+    return _MAKE[recognise(candidate)](run_with_target if count > len(_DROP) else run)
 
 
 def prove_candidate(
@@ -150,45 +183,53 @@ def prove_candidate(
     replication_factor: int = 3,
     profile: str = "kip-236",
     timeout_s: float = 60.0,
+    theorems: Sequence[Theorem] | None = None,
 ) -> list[TheoremResult]:
     """Return what comes of a candidate's theorems, in this process.
 
-    `name` is `module:function`, or the function itself. A candidate that does not come to an end is
+    `name` is `module:function`, or the function itself; `theorems` are those that `find_theorems`
+    gives for it, or some of them. A candidate that does not come to an end is
     unknown after the time of one shape. Raises CandidateError, also where the candidate depends on
     more than its arguments.
     """
     candidate = load_candidate(name) if isinstance(name, str) else name
-    theorems = find_theorems(candidate, profile)
+    theorems = find_theorems(candidate, profile) if theorems is None else theorems
+    symbolic = _symbolic_function(candidate)
     records: dict[str, list[dict[str, Any]]] = {theorem.name: [] for theorem in theorems}
     for group in group_theorems(theorems):
-        for record in _explore_group(group, replication_factor, timeout_s):
+        for record in _explore_group(group, symbolic, replication_factor, timeout_s):
             for theorem in group:
                 records[theorem.name].append(record)
     return [summarise_records(item, records[item.name], replication_factor) for item in theorems]
 
 
 def _explore_group(
-    group: Sequence[Theorem], replication_factor: int, timeout_s: float
+    group: Sequence[Theorem], symbolic: Function, replication_factor: int, timeout_s: float
 ) -> Iterator[dict[str, Any]]:
-    """Yield a record for each shape, up to the one in which nothing is left to ask."""
-    from reassure_proofs.prover import Goal, ProofFaultError, explore_shape
-    from reassure_proofs.symex import Limits
+    """Yield a record for each shape, up to the one in which nothing is left to ask.
 
+    Once a shape was refused, this one and those that follow are tried on plain inputs only.
+    """
     shared, extra = split_hypotheses(group)
     goals = [Goal(item.name, item.claim, extra[item.name]) for item in group]
-    function, limits = group[0].subject.function, Limits(seconds=timeout_s)
+    plain, limits = group[0].subject.function, Limits(seconds=timeout_s)
+    reason = ""
     for place, shape in enumerate(group[0].shapes(replication_factor)):
         try:
             with _time_limit(timeout_s):
-                explored = explore_shape(function, shape, shared, goals, limits, hashable=True)
-        except ProofFaultError as fault:
+                if reason:
+                    explored = try_shape(plain, shape, shared, goals)
+                else:
+                    explored = explore_shape(symbolic, shape, shared, goals, limits, plain=plain)
+        except UnsteadyError as error:
             raise CandidateError(
                 "the candidate does not answer alike when it is asked again; it has to depend on "
-                f"nothing but its arguments: no chance, no clock, no memory ({fault})"
-            ) from fault
+                f"nothing but its arguments: no chance, no clock, no memory ({error})"
+            ) from error
         yield {**explored.to_json(), "place": place}
         goals = [goal for goal in goals if goal.name not in explored.counterexamples]
-        if not goals or explored.reason:
+        reason = reason or explored.reason
+        if not goals or explored.late:
             return
 
 
@@ -199,16 +240,20 @@ def _time_limit(seconds: float) -> Iterator[None]:
     The executor looks at the time between questions; a loop that asks none is interrupted here.
     Only the main thread can be interrupted.
     """
-    from reassure_proofs.symex import GaveUp
+    ended = False
 
-    def give_up(*_: object) -> None:
-        raise GaveUp(f"the candidate does not come to an end in {seconds:g} s; does it loop?")
+    def give_up(_: int, frame: FrameType | None) -> None:
+        nonlocal ended
+        if not ended or is_in_code_under_test(frame):
+            ended = True
+            raise TimeIsUp(f"the candidate does not come to an end in {seconds:g} s; does it loop?")
 
     if threading.current_thread() is not threading.main_thread() or seconds <= 0:
         yield
         return
     before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    # Again and again, as code that catches everything goes on.
+    signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_SECONDS)
     try:
         yield
     finally:

@@ -8,17 +8,24 @@ input of that path that breaks the claim. Then, whatever the answers were:
   none of the paths. There must be none; a proof without that is not called proved;
 * **witnesses**: one input of every path is run through the plain code, which must return what the
   symbolic run returned;
+* **plain inputs**: the claims are tried on inputs made of the code's own constants, each asked
+  twice; one that breaks a claim, or has two answers, overrules the proof;
 * a counterexample is made as small as possible and **replayed** on the plain code; if that does not
   show the violation, the executor is at fault and says so.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import islice
+from random import Random
+from types import FrameType
+from typing import Any, Final
 
 import z3
 
+from reassure_proofs.dialect import find_place
+from reassure_proofs.inputs import draw, find_constants, find_numbers, rename
 from reassure_proofs.statement import (
     Claim,
     Function,
@@ -37,8 +44,10 @@ from reassure_proofs.symex import (
     Limits,
     Path,
     SBool,
+    Signal,
     SSet,
     Term,
+    TimeIsUp,
     concretise,
     conjunction,
     disjunction,
@@ -48,6 +57,18 @@ from reassure_proofs.symex import (
 
 class ProofFaultError(RuntimeError):
     """The proof machinery contradicts itself; no verdict it gave can be trusted."""
+
+
+class UnsteadyError(RuntimeError):
+    """The code under test has two answers to one question, so nothing can be proved of it."""
+
+
+_TRIED: Final = 12
+"""So many plain inputs are tried for each shape of the model's own code, which is plain itself."""
+_TRIED_OF_OTHERS: Final = 240
+"""So many of code that is proved by its twin."""
+_WITNESSES: Final = 64
+"""So many witnesses are kept, to make inputs of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +102,8 @@ class Certificate:
     """Solver's answer to: is there an input that takes none of the paths? Must be `unsat`."""
     replayed: int
     """Paths whose witness gave the same result in the plain code; must be all of them."""
+    tried: int
+    """Plain inputs on which the claims were tried; must be some where there are paths."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the certificate as plain JSON values."""
@@ -89,12 +112,14 @@ class Certificate:
             "paths": self.paths,
             "gap": self.gap,
             "replayed": self.replayed,
+            "tried": self.tried,
         }
 
     @property
     def complete(self) -> bool:
         """Whether every input that satisfies the hypotheses takes one of the explored paths."""
-        return self.gap == "unsat" and self.replayed == self.paths
+        tried = self.tried > 0 or self.paths == 0
+        return self.gap == "unsat" and self.replayed == self.paths and tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +174,10 @@ class ShapeResult:
     gap: Term = None
     """The certificate's question, as exported."""
     reason: str = ""
-    """Why nothing can be said about any goal; empty if all is well."""
+    """Why nothing can be said about any goal; empty if all is well. Of code that is not the model's
+    there may be counterexamples all the same: those that plain inputs showed."""
+    late: bool = False
+    """Whether the code did not come to an end."""
 
     def to_json(self) -> dict[str, Any]:
         """Return what has to be reported as plain JSON values; the terms stay behind."""
@@ -174,6 +202,8 @@ class _Exploration:
     goals: Sequence[Goal]
     limits: Limits
     hashable: bool
+    plain: Function | None = None
+    """The plain code, where the function is its twin."""
     engine: Engine = field(init=False)
     values: Values = field(init=False)
     assumed: list[Term] = field(init=False)
@@ -182,9 +212,12 @@ class _Exploration:
     violations: dict[str, list[Term]] = field(default_factory=dict)
     suspects: set[str] = field(default_factory=set)
     """Goals that a path violates. (`violations` has the negated claim of all paths.)"""
+    witnesses: list[dict[str, Any]] = field(default_factory=list)
+    """Plain arguments of the first paths."""
 
     def __post_init__(self) -> None:
-        self.engine = Engine(limits=self.limits, hashable=self.hashable)
+        strict = self.plain is not None
+        self.engine = Engine(limits=self.limits, hashable=self.hashable, strict=strict)
         self.values = {
             name: self._symbols(name, parameter) for name, parameter in self.shape.items()
         }
@@ -198,7 +231,7 @@ class _Exploration:
         }
 
     def run(self) -> None:
-        for path in self.engine.explore(self.assumed, self._body):
+        for path in self.engine.explore(self.assumed, self.body):
             self.paths.append(path.condition)
             self._replay_witness(path)
             self._judge(path)
@@ -213,7 +246,8 @@ class _Exploration:
             return make(name)
         return tuple(make(f"{name}[{i}]") for i in range(parameter.length))
 
-    def _body(self) -> tuple[object, dict[str, Term]]:
+    def body(self) -> tuple[object, dict[str, Term]]:
+        """Run the code on the symbolic values, and return its result and the claims about it."""
         result = self.function(self.values)
         return result, {goal.name: _formula(goal.claim(self.values, result)) for goal in self.goals}
 
@@ -238,8 +272,13 @@ class _Exploration:
 
     def _replay_witness(self, path: Path[tuple[object, dict[str, Term]]]) -> None:
         arguments = _plain(self.values, path.witness)
-        result, error = _call(self.function, arguments)
+        if len(self.witnesses) < _WITNESSES:
+            self.witnesses.append(arguments)
+        result, error = self.call(arguments)
         if path.result is None:
+            # What the code returned may be nothing that a claim can speak of.
+            faults = (_claim_error(goal, arguments, result) for goal in self.goals)
+            error = error or next((fault for fault in faults if fault is not None), None)
             same = type(error) is type(path.error)
             expected = f"{type(path.error).__name__}: {path.error}"
         else:
@@ -252,7 +291,11 @@ class _Exploration:
                 f"the plain code {_outcome(result, error)}"
             )
 
-    def certify(self) -> tuple[Certificate, Term]:
+    def call(self, arguments: Values) -> tuple[object, Exception | None]:
+        """Return what the plain code makes of plain arguments."""
+        return _call(self.plain or self.function, arguments)
+
+    def certify(self, tried: int) -> tuple[Certificate, Term]:
         """Ask whether an input that satisfies the hypotheses takes none of the paths."""
         covered = disjunction(*self.paths) if self.paths else z3.BoolVal(False)
         gap = conjunction(*self.assumed, negation(covered))
@@ -263,7 +306,8 @@ class _Exploration:
             name: parameter.word or parameter.length for name, parameter in self.shape.items()
         }
         count = len(self.paths)
-        certificate = Certificate(lengths, count, str(solver.check()), replayed=count)
+        answer = str(solver.check())
+        certificate = Certificate(lengths, count, answer, replayed=count, tried=tried)
         if certificate.gap == "sat":
             left = describe_values(_plain(self.values, solver.model()))
             raise EngineFault(f"inputs are left that take none of the explored paths: {left}")
@@ -276,8 +320,8 @@ class _Exploration:
         solver.add(*self.assumed, *self.extra[goal.name], disjunction(*self.violations[goal.name]))
         model = _smallest_model(solver, self.shape, self.values)
         arguments = _plain(self.values, model)
-        result, error = _call(self.function, arguments)
-        broken = error is not None or not goal.claim(arguments, result)
+        result, error = self.call(arguments)
+        broken = _is_broken(goal, arguments, result, error)
         assumed = all(item.holds(arguments) for item in (*self.hypotheses, *goal.hypotheses))
         if not (broken and assumed):
             raise EngineFault(
@@ -285,6 +329,106 @@ class _Exploration:
                 f"the claim in the plain code, which gives {_outcome(result, error)}"
             )
         return Counterexample(arguments, _outcome(result, error))
+
+    def try_out(self) -> tuple[int, dict[str, Counterexample]]:
+        """Try the claims on plain inputs; return how many, and what breaks goals that no path does.
+
+        Raises UnsteadyError for an input that has two answers.
+        """
+        many = _TRIED if self.plain is None else _TRIED_OF_OTHERS
+        inputs = list(islice(self._inputs(many), many))
+        answers = [self.call(arguments) for arguments in inputs]
+        # The second time backwards, so that what counts its calls does not count alike.
+        for arguments, answer in zip(inputs[::-1], answers[::-1], strict=True):
+            again = self.call(arguments)
+            if _outcome(*again) != _outcome(*answer):
+                raise UnsteadyError(
+                    f"for {describe_values(arguments)} it gives {_outcome(*answer)} and, asked "
+                    f"again, {_outcome(*again)}"
+                )
+        broken: dict[str, Counterexample] = {}
+        clear = [goal for goal in self.goals if goal.name not in self.suspects]
+        for arguments, (result, error) in sorted(zip(inputs, answers, strict=True), key=_size):
+            for goal in clear:
+                assumed = all(item.holds(arguments) for item in goal.hypotheses)
+                if goal.name in broken or not assumed:
+                    continue
+                if _is_broken(goal, arguments, result, error):
+                    broken[goal.name] = Counterexample(arguments, _outcome(result, error))
+        if broken and self.plain is None:
+            raise EngineFault(f"no path violates what plain inputs do: {broken}")
+        return len(inputs), broken
+
+    def _inputs(self, many: int) -> Iterator[dict[str, Any]]:
+        """Yield plain inputs that satisfy the shared hypotheses, alike in every run."""
+        chance = Random(0)
+        constants = find_constants(self.plain or self.function)
+        yield from self.witnesses[:: max(1, 2 * len(self.witnesses) // many)]
+        for _ in range(4 * many):
+            if self.witnesses and chance.random() < 0.5:
+                arguments = rename(chance.choice(self.witnesses), constants, chance)
+            else:
+                arguments = draw(self.shape, constants, chance)
+            if self._is_assumed(arguments):
+                yield arguments
+
+    def _is_assumed(self, arguments: Values) -> bool:
+        natural = (arguments[n] for n, p in self.shape.items() if p.kind == "natural")
+        if not all(number >= 0 for value in natural for number in find_numbers(value)):
+            return False
+        return all(item.holds(arguments) for item in self.hypotheses)
+
+
+def _is_broken(goal: Goal, arguments: Values, result: object, error: Exception | None) -> bool:
+    """Return whether a claim fails; of a result that cannot be spoken of, it does."""
+    return (error or _claim_error(goal, arguments, result)) is not None or not goal.claim(
+        arguments, result
+    )
+
+
+def _claim_error(goal: Goal, arguments: Values, result: object) -> Exception | None:
+    try:
+        goal.claim(arguments, result)
+    except Exception as error:
+        return error
+    return None
+
+
+def is_in_code_under_test(frame: FrameType | None) -> bool:
+    """Return whether a frame is of code under test, or of what that calls."""
+    while frame is not None:
+        if frame.f_code in (_call.__code__, _Exploration.body.__code__):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _size(tried: tuple[Values, object]) -> int:
+    """Return how large an input is, to tell the smallest of those that break a claim."""
+    return sum(abs(number) for value in tried[0].values() for number in find_numbers(value))
+
+
+def try_shape(
+    plain: Function, shape: Shape, hypotheses: Sequence[Hypothesis], goals: Sequence[Goal]
+) -> ShapeResult:
+    """Try the goals on plain inputs only; what is found is refuted, what is not is unknown.
+
+    Raises UnsteadyError for code that has two answers to one question.
+    """
+    work = _Exploration(plain, shape, hypotheses, goals, Limits(), hashable=False, plain=plain)
+    outcome = ShapeResult(reason="plain inputs prove nothing")
+    _try_only(work, outcome)
+    return outcome
+
+
+def _try_only(work: _Exploration, outcome: ShapeResult) -> None:
+    """Note what plain inputs break, of code that could not be explored."""
+    try:
+        outcome.counterexamples.update(work.try_out()[1])
+    except TimeIsUp as stop:
+        outcome.reason, outcome.late = str(stop), True
+    except GaveUp as stop:
+        outcome.reason = str(stop)
 
 
 def explore_shape(
@@ -294,36 +438,50 @@ def explore_shape(
     goals: Sequence[Goal],
     limits: Limits | None = None,
     hashable: bool = False,
+    plain: Function | None = None,
 ) -> ShapeResult:
     """Explore the code for one shape under `hypotheses` and judge every goal on every path.
 
-    Raises ProofFaultError when the executor contradicts itself. Limits that were reached are told
-    in the result's `reason`.
+    `plain` is the code itself where `function` is its twin (`reassure_proofs.dialect`). Raises
+    ProofFaultError when the executor contradicts itself, and UnsteadyError for code that has two
+    answers to one question. Limits that were reached are told in the result's `reason`.
     """
     started = time.monotonic()
     outcome = ShapeResult()
     work: _Exploration | None = None
     try:
-        work = _Exploration(function, shape, hypotheses, goals, limits or Limits(), hashable)
-        work.run()
-        outcome.certificate, outcome.gap = work.certify()
-        outcome.obligations = [
-            Obligation(goal.name, (*work.assumed, *work.extra[goal.name]), disjunction(*violations))
-            for goal in goals
-            if (violations := work.violations.get(goal.name))
-        ]
-        if outcome.certificate.gap == "unknown":
-            outcome.reason = "the solver does not know whether every input takes an explored path"
-        for goal in goals:
-            if goal.name in work.suspects:
-                outcome.counterexamples[goal.name] = work.minimise(goal)
+        work = _Exploration(function, shape, hypotheses, goals, limits or Limits(), hashable, plain)
+        _explore(work, outcome)
     except GaveUp as stop:
-        outcome.reason = str(stop)
+        place = find_place(stop)
+        outcome.reason = f"{stop} ({place})" if place else str(stop)
+        outcome.late = isinstance(stop, TimeIsUp)
     except EngineFault as fault:
-        raise ProofFaultError(f"the proof cannot be trusted: {fault}") from fault
+        if plain is None:
+            raise ProofFaultError(f"the proof cannot be trusted: {fault}") from fault
+        outcome.reason = f"the executor and plain Python do not agree on the code: {fault}"
+    if work is not None and outcome.reason and plain is not None and not outcome.late:
+        _try_only(work, outcome)
     outcome.queries = work.engine.queries if work is not None else 0
     outcome.seconds = time.monotonic() - started
     return outcome
+
+
+def _explore(work: _Exploration, outcome: ShapeResult) -> None:
+    work.run()
+    tried, found = work.try_out()
+    outcome.counterexamples.update(found)
+    outcome.certificate, outcome.gap = work.certify(tried)
+    outcome.obligations = [
+        Obligation(goal.name, (*work.assumed, *work.extra[goal.name]), disjunction(*violations))
+        for goal in work.goals
+        if (violations := work.violations.get(goal.name))
+    ]
+    if outcome.certificate.gap == "unknown":
+        outcome.reason = "the solver does not know whether every input takes an explored path"
+    for goal in work.goals:
+        if goal.name in work.suspects:
+            outcome.counterexamples[goal.name] = work.minimise(goal)
 
 
 def prove(
@@ -396,9 +554,10 @@ def _plain(values: Values, model: Term) -> dict[str, Any]:
         name: value if isinstance(value, SSet) else concretise(value, model)
         for name, value in values.items()
     }
-    spoken = {number for value in plain.values() for number in _numbers(value)}
+    spoken = {number for value in plain.values() for number in find_numbers(value)}
     for name, value in values.items():
         if isinstance(value, SSet):
+            spoken.update(find_numbers(concretise(tuple(value.asked), model)))
             plain[name] = frozenset(
                 number
                 for number in spoken
@@ -407,17 +566,18 @@ def _plain(values: Values, model: Term) -> dict[str, Any]:
     return plain
 
 
-def _numbers(value: object) -> tuple[int, ...]:
-    if isinstance(value, tuple):
-        return tuple(number for part in value for number in _numbers(part))
-    return (value,) if isinstance(value, int) and not isinstance(value, bool) else ()
-
-
 def _call(function: Function, arguments: Values) -> tuple[object, Exception | None]:
+    result: object = None
+    fault: Exception | None = None
+    Signal.latest = None
     try:
-        return function(arguments), None
+        result = function(arguments)
     except Exception as error:
-        return None, error
+        fault = error
+    if Signal.latest is not None:
+        # The code caught what was to end it; what it made of that is no answer.
+        raise Signal.latest
+    return result, fault
 
 
 def _outcome(result: object, error: Exception | None) -> str:

@@ -312,6 +312,7 @@ def _is_certified(record: Record) -> bool:
         certificate is not None
         and certificate["gap"] == "unsat"
         and certificate["replayed"] == certificate["paths"]
+        and (certificate["tried"] > 0 or certificate["paths"] == 0)
     )
 
 

@@ -15,10 +15,12 @@ Two rules keep this sound:
 * The engine is not believed. The prover asks a fresh solver whether the path conditions together
   cover the hypotheses, and runs the plain code on one input of every path.
 
-What the code under test may not do: `is` on values, `isinstance(x, int)`, text made of values,
-arithmetic other than `+` and `-`. Lengths of sequences are plain numbers; a sequence that is cut at
-a symbolic place has to have a name. Sets and dicts of symbolic values have to be asked for
-(`Engine.hashable`), because they mislead where plain numbers are in them as well.
+A symbolic integer answers every operator of a plain one, or refuses it by name; it never leaves
+Python to answer for it. Lengths of sequences are plain numbers. What no operator sees (`is`,
+`type`, a hash among plain numbers) is left out by the model's own code; code of others is run in
+the form that `reassure_proofs.dialect` gives it, where all of that is seen or refused.
+Sets and dicts of symbolic values have to be asked for (`Engine.hashable`), because they mislead
+where plain numbers are in them as well.
 """
 
 import dis
@@ -28,10 +30,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from fractions import Fraction
 from functools import cache
 from itertools import islice
+from math import ceil, floor, isinf, isnan
 from types import CodeType, FrameType
-from typing import Any, Final, Generic, NoReturn, TypeVar
+from typing import Any, ClassVar, Final, Generic, NoReturn, TypeVar
 
 import z3
 
@@ -69,18 +73,34 @@ def _connected(make: Callable[..., Any], terms: Sequence[Term]) -> Term:
     return z3.BoolRef(make(context.ref(), len(terms), operands), context)
 
 
-class GaveUp(BaseException):
-    """The question cannot be settled: a limit was reached or the code does what is not supported.
+class Signal(BaseException):
+    """What ends a run whatever the code under test does about it.
 
-    Not an Exception, so that the code under test cannot catch it.
+    Not an Exception, so that an ordinary handler does not catch it. Code that catches everything
+    does; hence the last one is remembered, and a run during which there was one has no result.
     """
 
+    latest: ClassVar["Signal | None"] = None
 
-class EngineFault(BaseException):
-    """The executor contradicts itself: a fault here or in the solver, never in the code under test.
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*arguments)
+        Signal.latest = self
 
-    Not an Exception, for the same reason.
-    """
+
+class GaveUp(Signal):
+    """The question cannot be settled: a limit was reached, or the code does the unsupported."""
+
+
+class TimeIsUp(GaveUp):
+    """The code under test did not come to an end."""
+
+
+class EngineFault(Signal):
+    """The executor contradicts itself: a fault here or in the solver, not in the code it runs."""
+
+
+class Unrepeatable(EngineFault):
+    """The code under test asked other questions when it was run again on the same decisions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +158,8 @@ class Engine:
     hashable: bool = False
     """Whether symbolic values may be put in sets and dicts; right only where no plain number can
     stand in the same one."""
+    strict: bool = False
+    """Whether text made of symbolic values is refused; right where anything may depend on it."""
     queries: int = 0
     """Questions put to the solver so far."""
     made: dict[object, Any] = field(default_factory=dict)
@@ -234,7 +256,7 @@ class Engine:
         if not self._running:
             raise GaveUp("a formula asked for a decision; use reassure_proofs.formula")
         if cursor < len(trail):
-            raise EngineFault(
+            raise Unrepeatable(
                 f"run again, the code under test asked {question.term} where it had decided "
                 f"{trail[cursor].literal}; it must depend on nothing but its arguments"
             )
@@ -262,7 +284,7 @@ class Engine:
                 self._facts.learn(decision.relation, decision.answer)
         result: Result | None = None
         error: Exception | None = None
-        self._running = True
+        self._running, Signal.latest = True, None
         try:
             result = body()
         except Exception as raised:
@@ -270,8 +292,13 @@ class Engine:
             error = raised
         finally:
             self._running = False
+        if Signal.latest is not None:
+            # The code caught it; what it made of that is no answer.
+            raise Signal.latest
+        if isinstance(error, RecursionError):
+            raise GaveUp("the code under test calls itself without end") from error
         if self._cursor < len(self._trail):
-            raise EngineFault("the code under test asked fewer questions when it was run again")
+            raise Unrepeatable("the code under test asked fewer questions when it was run again")
         return Path(self._path(), result, error, self._model)
 
     def _path(self, *literals: Term) -> Term:
@@ -345,12 +372,13 @@ class _Symbolic:
         return 0
 
     def __repr__(self) -> str:
-        # Messages of the code under test name values; printing terms would take most of the time.
+        # Messages of the model's code name values; printing terms would take most of the time.
+        if self.engine.strict:
+            raise GaveUp("text is made of a symbolic value")
         return f"<{type(self).__name__} {self.id}>"
 
-
-def _refuse(*_: object) -> NoReturn:
-    raise GaveUp("the code under test does arithmetic that is not supported on symbolic values")
+    def __format__(self, _: str) -> str:
+        return repr(self)
 
 
 def _operator(
@@ -370,7 +398,7 @@ def _operator(
     def method(self: _Symbolic, other: object) -> Any:
         right: Any = other if type(other) is type(self) else _constant(self, other)
         if right is None:
-            return NotImplemented
+            return _beside_another_kind(self, other, relation)
         # One order for both ways of asking, so that the second question is known to be the first.
         left, right = (right, self) if commutes and right.id < self.id else (self, right)
         made = self.engine.made
@@ -400,6 +428,8 @@ def _constant_truth(engine: Engine, value: bool) -> "SBool":
 def _constant(beside: _Symbolic, value: object) -> _Symbolic | None:
     """Return a plain operand as a symbolic one, None if it is not of the kind it stands beside."""
     plain = int if isinstance(beside, SInt) else bool
+    if plain is int and isinstance(value, SBool):
+        return value.number()
     if not isinstance(value, plain):
         return None
     made = beside.engine.made
@@ -415,6 +445,65 @@ def _constant(beside: _Symbolic, value: object) -> _Symbolic | None:
     return found
 
 
+def _beside_another_kind(left: _Symbolic, other: object, relation: str) -> Any:
+    """Return what an operator answers beside a value that is no integer, as a plain integer would.
+
+    Refuses where that is not known: what a value of a foreign type says of an integer is up to it.
+    """
+    if isinstance(other, float | Fraction) and relation and isinstance(left, SInt):
+        return _beside_fraction(left, other, relation)
+    if isinstance(other, float | Fraction):
+        raise GaveUp("arithmetic on a symbolic number and a fraction is not followed")
+    if _has_own_comparison(other):
+        raise GaveUp(f"an operator stands between a symbolic value and a {type(other).__name__}")
+    return NotImplemented
+
+
+def _beside_fraction(left: "SInt", other: float | Fraction, relation: str) -> Any:
+    """Return how an integer compares with a fraction: as with the integers next to it."""
+    if isinstance(other, float) and (isnan(other) or isinf(other)):
+        above = not isnan(other) and other > 0
+        below = not isnan(other) and other < 0
+        answers = {"=": False, "!=": True, "<": above, "<=": above, ">": below, ">=": below}
+        return _constant_truth(left.engine, answers[relation])
+    whole = other == floor(other)
+    if relation in ("=", "!=") and not whole:
+        return _constant_truth(left.engine, relation == "!=")
+    if relation in ("=", "!="):
+        return left == floor(other) if relation == "=" else left != floor(other)
+    if relation in ("<", ">="):
+        return left < ceil(other) if relation == "<" else left >= ceil(other)
+    return left <= floor(other) if relation == "<=" else left > floor(other)
+
+
+def _has_own_comparison(value: object) -> bool:
+    """Return whether a value that is no number may think itself equal to an integer."""
+    kind = type(value)
+    return kind not in _NEVER_NUMBERS and kind.__eq__ is not object.__eq__
+
+
+_NEVER_NUMBERS: Final = (type(None), str, bytes, tuple, list, set, frozenset, dict, range)
+"""Types whose values are never equal to an integer, nor before or after one."""
+
+
+def _power_of_two(name: str, exponent: object) -> int:
+    if not isinstance(exponent, int) or not 0 <= exponent <= _LARGEST_SHIFT:
+        raise GaveUp(f"{name} is followed with a small plain number on its right only")
+    return 1 << int(exponent)
+
+
+_LARGEST_SHIFT: Final = 64
+
+
+def _refuse_operator(name: str) -> Callable[..., NoReturn]:
+    """Return the method of an operator that is refused by its name."""
+
+    def refuse(*_: object) -> NoReturn:
+        raise GaveUp(f"{name} is not supported on symbolic values")
+
+    return refuse
+
+
 class SInt(_Symbolic):
     """A symbolic integer without bounds."""
 
@@ -428,17 +517,68 @@ class SInt(_Symbolic):
     )
     __lt__ = _operator(lambda a, b: a < b, result="SBool", reflexive=False, relation="<")
     __le__ = _operator(lambda a, b: a <= b, result="SBool", reflexive=True, relation="<=")
-    __gt__ = _operator(lambda a, b: a > b, result="SBool", relation=">")
-    __ge__ = _operator(lambda a, b: a >= b, result="SBool", relation=">=")
+    __gt__ = _operator(lambda a, b: a > b, result="SBool", reflexive=False, relation=">")
+    __ge__ = _operator(lambda a, b: a >= b, result="SBool", reflexive=True, relation=">=")
     __add__ = __radd__ = _operator(lambda a, b: a + b, result="SInt", commutes=True)
     __sub__ = _operator(lambda a, b: a - b, result="SInt")
     __rsub__ = _operator(lambda a, b: b - a, result="SInt")
-    __mul__ = __rmul__ = __floordiv__ = __truediv__ = __mod__ = __pow__ = _refuse
-    __int__ = __float__ = __round__ = _refuse
     __hash__ = _Symbolic.__hash__
 
     def __neg__(self) -> "SInt":
-        return SInt(self.engine, -self.term)
+        return self._made("-", lambda: -self.term)
+
+    def __pos__(self) -> "SInt":
+        return self
+
+    __trunc__ = __floor__ = __ceil__ = __pos__
+
+    def __invert__(self) -> "SInt":
+        return self._made("~", lambda: -self.term - 1)
+
+    def __abs__(self) -> "SInt":
+        return self._made("abs", lambda: z3.If(self.term >= 0, self.term, -self.term))
+
+    def __mul__(self, other: object) -> Any:
+        if isinstance(other, tuple | list | str):
+            return NotImplemented
+        if not isinstance(other, int):
+            raise GaveUp("* of two symbolic numbers, or of one and a fraction, is not followed")
+        return self._made(("*", int(other)), lambda: self.term * z3.IntVal(int(other)))
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: object) -> "SInt":
+        return self._divided("//", other)
+
+    def __mod__(self, other: object) -> "SInt":
+        return self._divided("%", other)
+
+    def _divided(self, name: str, other: object) -> "SInt":
+        # The solver rounds as Python does where the divisor is positive.
+        if not isinstance(other, int) or other <= 0:
+            raise GaveUp(f"{name} is followed with a plain positive number on its right only")
+        divisor = z3.IntVal(int(other))
+        return self._made(
+            (name, int(other)), lambda: self.term / divisor if name == "//" else self.term % divisor
+        )
+
+    def __lshift__(self, other: object) -> Any:
+        return self * _power_of_two("<<", other)
+
+    def __rshift__(self, other: object) -> Any:
+        return self // _power_of_two(">>", other)
+
+    def _made(self, how: object, build: Callable[[], Term]) -> "SInt":
+        made = self.engine.made
+        found: SInt | None = made.get((how, self.id))
+        if found is None:
+            found = made[how, self.id] = SInt(self.engine, build())
+        return found
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if hasattr(int, name):
+            raise GaveUp(f"the attribute {name!r} of a symbolic number is not followed")
+        raise AttributeError(f"'int' object has no attribute {name!r}")
 
     def __bool__(self) -> bool:
         return bool(self != 0)
@@ -449,10 +589,12 @@ class SInt(_Symbolic):
         All bounds beyond the end of the sequence are one case, so the sequence has to be known:
         anything but `name[:number]` and `name[number]` is refused.
         """
+        if self.engine.strict:
+            return self.enumerate()
         bound = _subscript_bound(sys._getframe(1))  # noqa: SLF001 - there is no public way
-        return self._enumerate() if bound is None else self._choose(bound)
+        return self.enumerate() if bound is None else self.choose_bound(bound)
 
-    def _enumerate(self) -> int:
+    def enumerate(self) -> int:
         """Return the value of a number that has few: one path for each."""
         few = () if self < 0 else range(_FEW)
         for value in few:
@@ -460,7 +602,7 @@ class SInt(_Symbolic):
                 return value
         raise GaveUp("a symbolic number is used as a plain one outside of a slice of a variable")
 
-    def _choose(self, bound: int) -> int:
+    def choose_bound(self, bound: int) -> int:
         """Return the value of this number, or `bound` or `-bound` for all at least as far out."""
         if self >= bound:
             return bound
@@ -472,7 +614,7 @@ class SInt(_Symbolic):
 
 
 class SBool(_Symbolic):
-    """A symbolic truth value. In sums it counts as 0 or 1, as a bool does."""
+    """A symbolic truth value. In sums and beside numbers it counts as 0 or 1, as a bool does."""
 
     __slots__ = ("relation",)
 
@@ -483,15 +625,52 @@ class SBool(_Symbolic):
 
     __and__ = __rand__ = _operator(conjunction, result="SBool")
     __or__ = __ror__ = _operator(disjunction, result="SBool")
-    __xor__ = __rxor__ = __ne__ = _operator(z3.Xor, result="SBool")
-    __eq__ = _operator(lambda a, b: a == b, result="SBool")
-    __invert__ = _refuse
+    __xor__ = __rxor__ = _operator(z3.Xor, result="SBool")
+    _same = _operator(lambda a, b: a == b, result="SBool")
     __hash__ = _Symbolic.__hash__
 
+    def __eq__(self, other: object) -> Any:
+        return self._same(other) if isinstance(other, SBool | bool) else self.number() == other
+
+    def __ne__(self, other: object) -> Any:
+        return self ^ other if isinstance(other, SBool | bool) else self.number() != other
+
+    def __lt__(self, other: object) -> Any:
+        return self.number() < other
+
+    def __le__(self, other: object) -> Any:
+        return self.number() <= other
+
+    def __gt__(self, other: object) -> Any:
+        return self.number() > other
+
+    def __ge__(self, other: object) -> Any:
+        return self.number() >= other
+
     def __add__(self, other: object) -> Any:
-        return self._number() + other
+        return self.number() + other
 
     __radd__ = __add__
+
+    def __sub__(self, other: object) -> Any:
+        return self.number() - other
+
+    def __rsub__(self, other: object) -> Any:
+        return -self.number() + other
+
+    def __mul__(self, other: object) -> Any:
+        return self.number() * other
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> SInt:
+        return -self.number()
+
+    def __pos__(self) -> SInt:
+        return self.number()
+
+    def __index__(self) -> int:
+        return int(bool(self))
 
     def __bool__(self) -> bool:
         return self.engine.decide(self)
@@ -506,7 +685,8 @@ class SBool(_Symbolic):
             self.engine.made[key] = found
         return found
 
-    def _number(self) -> SInt:
+    def number(self) -> SInt:
+        """Return 1 where this holds and 0 where it does not."""
         made = self.engine.made
         found: SInt | None = made.get(("number", self.id))
         if found is None:
@@ -515,14 +695,49 @@ class SBool(_Symbolic):
         return found
 
 
+_OBJECT_WIDE: Final = frozenset(
+    [
+        "__class__",
+        "__new__",
+        "__init__",
+        "__getattribute__",
+        "__setattr__",
+        "__delattr__",
+        "__dir__",
+        "__doc__",
+        "__init_subclass__",
+        "__subclasshook__",
+        "__reduce__",
+        "__reduce_ex__",
+        "__getstate__",
+        "__sizeof__",
+    ]
+)
+"""What every object has and no operator asks for."""
+
+
+def refuse_the_rest(kind: type, plain: type) -> None:
+    """Refuse by name every operator of the plain type that what stands for it does not define."""
+    for name in sorted(set(dir(plain)) - _OBJECT_WIDE):
+        own = getattr(kind, name, None)
+        if name.startswith("__") and own in (None, getattr(object, name, None)):
+            setattr(kind, name, _refuse_operator(f"{name} of {plain.__name__}"))
+
+
+refuse_the_rest(SInt, int)
+refuse_the_rest(SBool, bool)
+
+
 class SSet:
     """A symbolic set of integers: any set, of any size. All that can be asked is who is in it."""
 
-    __slots__ = ("engine", "function")
+    __slots__ = ("asked", "engine", "function")
 
     def __init__(self, engine: Engine, function: Term) -> None:
         self.engine = engine
         self.function = function
+        self.asked: list[SInt] = []
+        """The numbers of which it was asked whether they are in it."""
 
     def holds(self, member: object) -> Any:
         """Return whether `member` is in the set, without asking for a decision."""
@@ -533,6 +748,7 @@ class SSet:
         if found is None:
             found = made[key] = SBool(self.engine, self.function(number.term))
             found.relation = ("in", self.function.name(), number.id)
+            self.asked.append(number)
         return found
 
     def __contains__(self, member: object) -> bool:
@@ -541,7 +757,23 @@ class SSet:
     def _refuse(self, *_: object) -> NoReturn:
         raise GaveUp("the code under test does more with a set of any size than ask who is in it")
 
-    __iter__ = __len__ = __or__ = __and__ = __sub__ = __eq__ = __hash__ = __bool__ = _refuse
+    __iter__ = __len__ = __eq__ = __ne__ = __hash__ = __bool__ = _refuse
+    __or__ = __ror__ = __rand__ = __sub__ = __rsub__ = __xor__ = __rxor__ = _refuse
+    __lt__ = __le__ = __gt__ = __repr__ = __format__ = _refuse
+
+    def __and__(self, other: object) -> Any:
+        # A set whose members are known can answer by asking for each of them.
+        return NotImplemented if hasattr(other, "members") else self._refuse()
+
+    __ge__ = __and__
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if hasattr(frozenset, name):
+            self._refuse()
+        raise AttributeError(f"'frozenset' object has no attribute {name!r}")
+
+
+refuse_the_rest(SSet, frozenset)
 
 
 _FEW: Final = 16
@@ -587,6 +819,8 @@ def concretise(value: object, model: Term, known: dict[int, object] | None = Non
             plain = model.eval(value.term, model_completion=True)
             known[value.id] = plain.as_long() if isinstance(value, SInt) else z3.is_true(plain)
         return known[value.id]
+    if hasattr(type(value), "concretise"):
+        return value.concretise(lambda part: concretise(part, model, known))  # type: ignore[attr-defined]
     if isinstance(value, tuple | list | set | frozenset):
         return type(value)(concretise(part, model, known) for part in value)
     if isinstance(value, dict):

@@ -37,13 +37,14 @@ def test_sorted_result_is_proved_ordered() -> None:
 
 
 def test_proof_carries_a_complete_certificate() -> None:
-    """A proof names its shape, has no gap, and every path was replayed on plain values."""
+    """A proof names its shape, has no gap, every path was replayed, and plain inputs were tried."""
     (certificate,) = _prove(lambda v: max(v["xs"]), lambda v, r: r >= v["xs"][0]).certificate
     assert certificate.to_json() == {
         "shape": {"xs": 3, "n": None},
         "paths": 4,
         "gap": "unsat",
         "replayed": 4,
+        "tried": 12,
     }
 
 
@@ -135,7 +136,7 @@ def test_limit_cannot_be_swallowed_by_the_code() -> None:
 
     def function(values: Values) -> object:
         try:
-            return values["n"] * 2
+            return values["n"] ** 2
         except Exception:
             return 0
 
