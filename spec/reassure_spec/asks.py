@@ -169,6 +169,8 @@ ASKS: Final[Mapping[str, Asked]] = MappingProxyType(
         ),
         "watermark": (
             ("lag as a definition", ("replication/watermark-8-no-match",)),
+            ("when a follower enters", ("replication/entry-below-the-mark",)),
+            ("the answer to a producer", ("replication/answer-waits-for-the-mark",)),
             (
                 "the leader's notes, in both versions",
                 ("replication/later-item-2-idle", "replication/older-item-2-idle"),
@@ -207,6 +209,7 @@ ASKS: Final[Mapping[str, Asked]] = MappingProxyType(
             ),
             ("the interval", ("healing/not-before-the-interval",)),
             ("tasks are generated", ("healing/a-broker-stays-away",)),
+            ("started and carried out as a reassignment", ("healing/a-broker-stays-away",)),
             ("one after another", ("healing/one-task-at-a-time",)),
             ("skipped when satisfied", ("healing/operators-task-satisfied",)),
             (

@@ -101,7 +101,12 @@ _ALL: Final = (
         _NOT_IN_SCOPE,
         _EXPLORED,
     ),
-    Room("explorer of kafka-42", _MOVES, _NOT_IN_SCOPE),
+    Room(
+        "explorer of kafka-42",
+        _MOVES,
+        _NOT_IN_SCOPE,
+        {("move.online-from", "assigned"): "its scopes do not follow the states of replicas"},
+    ),
     Room("explorer of kip-46", _begin("heal."), _NOT_IN_SCOPE),
     Room("explorer of kafka-4485", _LOGS, _NOT_IN_SCOPE),
     Room("explorer of kafka-zk", (), _NOT_IN_SCOPE),
