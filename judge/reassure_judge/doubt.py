@@ -8,8 +8,10 @@ The history itself bounds the doubt:
 
 * A controller reads who is registered, and with what settings, after it has won its term. A change
   that is older than the term is not in doubt for it. Leaders do not begin anew with a term.
-* A broker that was registered once is known for ever: only its first registration can be news. In a
-  history that does not begin at the beginning nobody can say of any broker that it never was.
+* A broker that was registered once is known for ever: only its first registration can be news.
+  ZooKeeper keeps the memory of it in `/config/brokers/ID`. Where there is no such znode,
+  a controller elected later may take the broker for one that never was. In a history that does not
+  begin at the beginning nobody can say of any broker that it never was.
 * Where the cluster rests everything has been noticed.
 
 That a controller wrote on one partition as if it had noticed does not say that it had when it
@@ -43,9 +45,12 @@ class Doubt(NamedTuple):
     peers: frozenset[int] = _NOBODY
     """The same for a leader."""
     fresh: frozenset[int] = _NOBODY
-    """Those of them that had never been registered before."""
+    """Brokers of which the acting controller may never have heard."""
     strangers: bool = False
     """Whether brokers that nobody named in this history may be known all the same."""
+    forgotten: frozenset[int] = _NOBODY
+    """Brokers that are known, and of which ZooKeeper may hold nothing, as far as the acting
+    controller has noticed."""
     earlier: tuple[Surroundings, ...] = ()
     """The surroundings with the settings of before."""
 
@@ -58,8 +63,6 @@ class Change(NamedTuple):
 
     zxid: int
     time_ms: int
-    fresh: bool
-    """Whether it was not known at all before."""
 
 
 class Setting(NamedTuple):
@@ -76,6 +79,7 @@ class Changes:
 
     def __init__(self) -> None:
         self._registrations: dict[int, Change] = {}
+        self._first_named: dict[int, Change] = {}
         self._settings: list[Setting] = []
         self._settled_zxid: int | None = None
         self.answer = CERTAIN
@@ -86,9 +90,12 @@ class Changes:
     def note_registration(self, broker: int, change: Change) -> None:
         """Note that a broker came or went."""
         self.forget()
-        before = self._registrations.get(broker)
-        fresh = change.fresh or (before is not None and before.fresh)
-        self._registrations[broker] = change._replace(fresh=fresh)
+        self._registrations[broker] = change
+
+    def note_first_name(self, broker: int, change: Change) -> None:
+        """Note that there is a broker of which nothing was known."""
+        self.forget()
+        self._first_named[broker] = change
 
     def note_setting(self, setting: Setting) -> None:
         """Note that the settings of a topic changed."""
@@ -100,6 +107,7 @@ class Changes:
         self.forget()
         self._settled_zxid = zxid
         self._registrations.clear()
+        self._first_named.clear()
         self._settings.clear()
 
     def forget(self) -> None:
@@ -112,26 +120,39 @@ class Changes:
         return time_ms - change.time_ms <= grace_ms
 
     def get_doubt(
-        self, topic: str, time_ms: int, grace_ms: int, won_zxid: int, *, whole: bool
+        self,
+        topic: str,
+        time_ms: int,
+        grace_ms: int,
+        won_zxid: int,
+        *,
+        whole: bool,
+        fleeting: frozenset[int],
+        live: frozenset[int],
     ) -> Doubt:
-        """Return what is in doubt now, for a controller whose term was won at `won_zxid`."""
-        for broker, change in list(self._registrations.items()):
-            if not self._is_news(change, time_ms, grace_ms):
-                del self._registrations[broker]
+        """Return what is in doubt now, for a controller whose term was won at `won_zxid`.
+
+        `fleeting` are the brokers of which nothing is left in ZooKeeper while they are not `live`.
+        """
+        for changes in (self._registrations, self._first_named):
+            for broker, change in list(changes.items()):
+                if not self._is_news(change, time_ms, grace_ms):
+                    del changes[broker]
         self._settings = [s for s in self._settings if self._is_news(s, time_ms, grace_ms)]
         registrations = self._registrations
         found = Doubt(
             frozenset(b for b, change in registrations.items() if change.zxid > won_zxid),
             frozenset(registrations),
-            frozenset(b for b, change in registrations.items() if change.fresh),
+            frozenset(b for b, change in self._first_named.items() if change.zxid > won_zxid),
             not whole,
+            fleeting - (live - frozenset(registrations)),
             tuple(s.before for s in self._settings if s.topic == topic and s.zxid > won_zxid),
         )
         self.answer = CERTAIN if found == CERTAIN else found
         self.answer_until_ms = -inf if self._settings else inf
-        if self._settled_zxid is None and registrations and not self._settings:
-            first_ms = min(change.time_ms for change in registrations.values())
-            self.answer_until_ms = first_ms + grace_ms
+        news = (*registrations.values(), *self._first_named.values())
+        if self._settled_zxid is None and news and not self._settings:
+            self.answer_until_ms = min(change.time_ms for change in news) + grace_ms
         return self.answer
 
 
@@ -146,22 +167,34 @@ class Views:
     ) -> None:
         self._around = around
         self._doubt = doubt
-        self._strangers = named - around.known if doubt.strangers else _NOBODY
-        brokers = (doubt.peers if by_leader else doubt.brokers) & named
+        strangers = named - around.known if doubt.strangers else _NOBODY
+        self._others = tuple(
+            known
+            for known in (
+                around.known | strangers,
+                around.known - ((doubt.forgotten & named) - around.live),
+            )
+            if known != around.known
+        )
+        """Who else may be known."""
+        brokers = (doubt.peers if by_leader else doubt.brokers | doubt.fresh) & named
         self._options = {broker: self._list_options(broker) for broker in sorted(brokers)}
 
     def _list_options(self, broker: int) -> tuple[tuple[bool, bool], ...]:
         """Return the other ways (registered, known) to see a broker that is in doubt."""
         live = broker in self._around.live
-        if broker not in self._doubt.fresh:
-            return ((not live, True),)
-        return ((False, False),) if live else ((True, True), (False, False))
+        flipped = broker in self._doubt.brokers or broker in self._doubt.peers
+        options = ((not live, True),) if flipped else ()
+        if broker in self._doubt.fresh or broker in self._doubt.forgotten:
+            unheard = ((False, False),)
+            return (*options, *unheard)
+        return options
 
     @property
     def complete(self) -> bool:
         """Whether all views are tried, rather than the first `MOST_VIEWS`."""
         ways = prod(1 + len(options) for options in self._options.values())
-        ways *= (1 + len(self._doubt.earlier)) * (2 if self._strangers else 1)
+        ways *= (1 + len(self._doubt.earlier)) * (1 + len(self._others))
         return ways - 1 <= MOST_VIEWS
 
     def __iter__(self) -> Iterator[Surroundings]:
@@ -182,8 +215,7 @@ class Views:
             )
             for earlier in self._doubt.earlier
         ]
-        if self._strangers:
-            settings += [replace(s, known=s.known | self._strangers) for s in settings]
+        settings += [replace(s, known=known) for s in settings for known in self._others]
         yield from settings[1:]
         for few in range(1, len(self._options) + 1):
             for chosen in combinations(self._options, few):

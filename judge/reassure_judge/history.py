@@ -366,7 +366,7 @@ class Router:
             elif kind == DELETE:
                 self._on_write(op.path, None)  # type: ignore[attr-defined]
             elif kind == CLOSE_SESSION:
-                self._on_close(transaction.session_id, op.paths or ())  # type: ignore[attr-defined]
+                self._on_close(transaction.session_id, op.paths)  # type: ignore[attr-defined]
         return self._take()
 
     def load(self, nodes: Iterable[tuple[str, bytes, int]]) -> list[Observation]:
@@ -452,8 +452,15 @@ class Router:
         changes, terms = cluster.changes, cluster.terms
         doubt = changes.answer
         if time_ms > changes.answer_until_ms:
-            won = terms.won_zxid
-            doubt = changes.get_doubt(topic, time_ms, self.grace_ms, won, whole=terms.whole)
+            doubt = changes.get_doubt(
+                topic,
+                time_ms,
+                self.grace_ms,
+                terms.won_zxid,
+                whole=terms.whole,
+                fleeting=cluster.registered - cluster.configured,
+                live=cluster.live,
+            )
         out.append(
             Observation(
                 cluster.chroot,
@@ -500,9 +507,10 @@ class Router:
             for tree in _OWN_TREES
         )
 
-    def _on_close(self, session: int, paths: Iterable[str]) -> None:
-        gone = set(paths)
-        for cluster in self.clusters.values():
+    def _on_close(self, session: int, paths: Iterable[str] | None) -> None:
+        """Delete what goes with a session; not every server records what that is."""
+        gone = set(paths or ())
+        for cluster in self.clusters.values() if paths is None else ():
             for broker in cluster.brokers_of_session.get(session, ()):
                 gone.add(cluster.chroot + znodes.broker_path(broker))
             if cluster.terms.owner == session and cluster.terms.ephemeral:
@@ -580,8 +588,9 @@ class Router:
         broker = int(first)
         zxid, time_ms, session = self._now
         if not self._given and (data is None or broker not in cluster.live):
-            change = Change(zxid, time_ms, broker not in cluster.known)
-            cluster.changes.note_registration(broker, change)
+            if broker not in cluster.known:
+                cluster.changes.note_first_name(broker, Change(zxid, time_ms))
+            cluster.changes.note_registration(broker, Change(zxid, time_ms))
         if data is None:
             cluster.live -= {broker}
             for owned in cluster.brokers_of_session.values():
@@ -598,9 +607,13 @@ class Router:
         self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
     ) -> None:
         broker = frozenset({int(first)})
+        zxid, time_ms, _ = self._now
+        if not self._given and not broker <= cluster.known:
+            cluster.changes.note_first_name(int(first), Change(zxid, time_ms))
         cluster.configured = (
             cluster.configured - broker if data is None else (cluster.configured | broker)
         )
+        cluster.changes.forget()
         cluster.forget_surroundings()
 
     def _note_setting(self, cluster: ClusterHistory, topics: Iterable[str]) -> None:

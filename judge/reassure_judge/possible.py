@@ -8,7 +8,8 @@ as far as the controller takes no *silent step*, one that changes its mind and w
   any more, whoever joins the in-sync set afterwards.
 * It **decided** the lowest request at a moment when that was refused or asked for nothing. It will
   remove the request without recording it, whatever has become of the cluster since.
-* It **read** a request that was then withdrawn. It may still record what it asked for.
+* It **read** a request that was then withdrawn. It may still record what it asked for, or find out
+  and forget it.
 
 So there may be several states, which differ in this only; a write maps the set. After a write that
 no rule allows there is no telling what its author takes to be the case, and everything that would
@@ -93,10 +94,14 @@ def _iterate_silent_steps(
     state: Possible, views: Iterable[Surroundings], readings: Readings
 ) -> Iterator[Possible]:
     partition = state.partition
+    if state.withdrawn:
+        yield Possible(drop_head(partition))
     looks = partition.drop_due and not must_drop_wait(partition, readings)
     if looks and frozenset() in compute_drops(partition, readings):
         yield state._replace(partition=replace(partition, drop_due=False))
-    if partition.requests and not state.decided and not _is_recorded(partition, readings):
+    if state.decided or state.withdrawn or not partition.requests:
+        return
+    if not _is_recorded(partition, readings):
         for around in views:
             decision = decide_request(partition.requests[0], partition, around, readings)
             if isinstance(decision, Refusal | NothingToDo):

@@ -47,6 +47,7 @@ from reassure_judge.possible import (
     settle_request,
     take_silent_steps,
 )
+from reassure_judge.standing import Fault, list_faults, look_past
 from reassure_judge.verdicts import Tally, Violation
 from reassure_model.controllers import ACTING, DEPOSED, Controllership, accept_election
 from reassure_model.invariants import INVARIANTS
@@ -72,9 +73,6 @@ from reassure_spec.readings import Readings
 
 _ALWAYS: Final = tuple((each.clause, each.find) for each in INVARIANTS if not each.at_rest)
 
-Fault = tuple[str, str]
-"""A clause, and what breaks it."""
-
 
 def find_write(before: Partition, event: Event) -> Write | None:
     """Return the write of a controller that an event is; None for what is a client's."""
@@ -93,18 +91,6 @@ def find_write(before: Partition, event: Event) -> Write | None:
         case RequestRemoved(sequence):
             return DeleteRequest(sequence)
     return None
-
-
-def list_faults(partition: Partition) -> frozenset[Fault]:
-    """Return what is wrong with a partition as it stands, whoever made it so."""
-    found = [(each.clause, each.find(partition)) for each in INVARIANTS]
-    lists = (
-        ("assigned.no-duplicates", partition.assigned or ()),
-        ("isr.no-duplicates", () if partition.state is None else partition.state.isr),
-    )
-    for clause_id, replicas in lists:
-        found += [(clause_id, str(r)) for r in replicas if replicas.count(r) > 1]
-    return frozenset((clause_id, reason) for clause_id, reason in found if reason is not None)
 
 
 def _find_fresh(before: Partition, after: Partition) -> list[Rejected]:
@@ -252,7 +238,9 @@ class PartitionTracker:
                 others = () if seen.author.office == ACTING else self.states
                 self._keep((*found, *others))
             return
-        unsure = {outcome.clause for outcome in rejected}
+        # A request that was withdrawn can be forgotten at any time, so nobody is bound by it.
+        bound = zip(states, outcomes, strict=True)
+        unsure = {o.clause for s, o in bound if isinstance(o, Rejected) and not s.withdrawn}
         if self.overflowed:
             unsure.update(c for outcome in accepted for c in outcome.clauses)
         self.tally.undecided.update(unsure)
@@ -337,6 +325,8 @@ class PartitionTracker:
         faults = list_faults(after)
         old = {clause_id for clause_id, _ in faults & list_faults(before)}
         told = [rejected for rejected in broken if rejected.clause not in old]
+        if len(told) < len(broken):
+            told += self._look_past(seen, write, old)
         clauses = {rejected.clause for rejected in broken}
         told += [r for r in _find_fresh(before, after) if r.clause not in clauses]
         if told:
@@ -345,6 +335,19 @@ class PartitionTracker:
             self.follow_ups += 1
         self._standing = faults
         self._adopt(write)
+
+    def _look_past(self, seen: Observation, write: Write, old: set[str]) -> list[Rejected]:
+        """Return what a write breaks besides what was broken already."""
+        views = (seen.around, *self._list_views(seen, write))
+        first: list[Rejected] = []
+        for state in self.states:
+            partition, mended = look_past(state.partition, write)
+            for around in views:
+                outcome = self._accept(state._replace(partition=partition), mended, around)
+                if isinstance(outcome, Accepted) or outcome.clause in old:
+                    return []
+                first = first or [outcome]
+        return first
 
     def _adopt(self, write: Write) -> None:
         """Take over a write that is not allowed, with all that its author may have in mind."""
@@ -430,7 +433,9 @@ class PartitionTracker:
         owed = [each for each in due if each is not None]
         broken = self._find_broken_at_rest()
         if len(owed) < len(due) or self.overflowed:
-            self.tally.undecided.update({each.clause for each in owed})
+            bound = zip(self.states, due, strict=True)
+            unsure = {each.clause for s, each in bound if each is not None and not s.withdrawn}
+            self.tally.undecided.update(unsure)
             if len(owed) < len(due):
                 resting = zip(self.states, due, strict=True)
                 self.states = tuple(state for state, each in resting if each is None)
