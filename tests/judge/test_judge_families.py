@@ -19,7 +19,7 @@ from reassure_judge.verdicts import NOT_FOLLOWED, UNKNOWN, VIOLATED
 from reassure_model.outcome import Accepted
 from reassure_model.owed import find_drop, next_write
 from reassure_model.requests import NothingToDo, Refusal, decide_request
-from reassure_model.rules import accept_write, apply_failover, is_drop_held
+from reassure_model.rules import accept_write, apply_failover, must_drop_wait
 from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Request, Surroundings
 from reassure_model.writes import (
     ChangeIsr,
@@ -302,7 +302,7 @@ class World:
     def take_silent_step(self) -> None:
         """Look at a drop that comes to nothing; decide a request that does."""
         partition, around = self.look()
-        held = is_drop_held(partition)
+        held = must_drop_wait(partition, self.readings)
         if partition.drop_due and not held and find_drop(partition, self.readings) == ():
             state = partition.state
             if state is not None and state.leader in state.isr:
