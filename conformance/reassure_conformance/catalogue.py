@@ -2,17 +2,21 @@
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from reassure_conformance import display
-from reassure_conformance.report import HOLDS, VIOLATED, Document
+from reassure_conformance.report import HOLDS, VACUOUS, VIOLATED, Document
 from reassure_spec.clauses import clauses_of_profile, load_clauses
 from reassure_spec.coverage import check_coverage, find_seeds
 from reassure_spec.readings import READINGS, get_profile
 
+NO_DOCUMENTS: Final = (
+    "held against none: name the folder of the documents with --seeds or REASSURE_SEEDS"
+)
+
 
 def coverage_document(folder: Path | None) -> Document:
-    """Hold the map from the documents to the clauses against both.
+    """Hold the map from the documents to the clauses against both; vacuous without documents.
 
     `folder` holds the documents; None for the place where they are looked for. Raises BadCoverage.
     """
@@ -36,9 +40,10 @@ def coverage_document(folder: Path | None) -> Document:
         {"kind": p.kind, "document": p.document, "hash": p.where, "reason": p.reason}
         for p in coverage.problems
     ]
+    checked = HOLDS if coverage.documents_checked else VACUOUS
     return Document(
         "spec coverage",
-        VIOLATED if problems else HOLDS,
+        VIOLATED if problems else checked,
         time.perf_counter() - start,
         coverage.count(),
         body={
@@ -64,7 +69,7 @@ def render_coverage(document: Document, form: str) -> str:
     ]
     counts, checked = document.counts, document.body["documents_checked"]
     told = sum(bool(record["clauses"]) for record in document.body["coverage"])
-    against = f"held against {checked} documents" if checked else "no documents at hand"
+    against = f"held against {checked} documents" if checked else NO_DOCUMENTS
     lines = [display.render_table("Coverage", columns, rows, form)]
     lines += [f"{p['kind']}: {p['document']}: {p['reason']}" for p in document.body["problems"]]
     lines.append(
@@ -157,7 +162,8 @@ def vectors_document(out: Path) -> Document:
         "clauses": len(manifest["clauses"]),
     }
     body = {"out": str(out), "manifest": manifest}
-    return Document("vectors", HOLDS, time.perf_counter() - start, counts, body=body)
+    verdict = HOLDS if counts["vectors"] else VACUOUS
+    return Document("vectors", verdict, time.perf_counter() - start, counts, body=body)
 
 
 def render_vectors(document: Document, form: str) -> str:

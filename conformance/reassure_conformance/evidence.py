@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from reassure_conformance.report import write_text
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import Violation
 from reassure_spec.readings import get_profile, override_readings
@@ -95,9 +96,8 @@ def _touches(transaction: Transaction, chroot: str) -> bool:
 def write_evidence(folder: Path, chroot: str, transactions: Iterable[Transaction]) -> None:
     """Write `transactions.jsonl` and `log/` into the folder, replacing those that stand there."""
     kept = [transaction for transaction in transactions if _touches(transaction, chroot)]
-    with (folder / "transactions.jsonl").open("w", encoding="utf-8") as file:
-        for transaction in kept:
-            file.write(json.dumps(show_transaction(transaction)) + "\n")
+    lines = (json.dumps(show_transaction(transaction)) + "\n" for transaction in kept)
+    write_text(folder / "transactions.jsonl", "".join(lines))
     log = folder / "log"
     shutil.rmtree(log, ignore_errors=True)
     log.mkdir()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from reassure_conformance.report import Document
+from reassure_conformance.report import Document, write_text
 from reassure_conformance.scenarios import SUFFIX, Scenario
 from reassure_conformance.telling import get_text, tell
 from reassure_explorer.counts import COUNTS
@@ -162,10 +162,10 @@ def write_pictures(options: Mapping[str, Any], exploration: Exploration) -> None
     if options["page"] is not None:
         violations = exploration.result.violations
         story = violations[0].story if violations else None
-        options["page"].write_text(make_page(model, story), encoding="utf-8")
+        write_text(options["page"], make_page(model, story))
     if options["graph"] is not None:
         fields = [name for name in options["fields"].split(",") if name]
-        options["graph"].write_text(draw_graph(model, fields), encoding="utf-8")
+        write_text(options["graph"], draw_graph(model, fields))
 
 
 def run_sweep(options: Mapping[str, Any]) -> Listed:
@@ -279,16 +279,13 @@ def write_stories(exploration: Exploration, directory: Path) -> None:
     for name, scenario in make_scenarios(exploration).items():
         place = directory / "counterexamples" / f"{name}{SUFFIX}"
         place.parent.mkdir(exist_ok=True)
-        place.write_text(get_text(scenario), encoding="utf-8")
+        write_text(place, get_text(scenario))
     for violation in exploration.result.violations:
         title = f"{violation.invariant}: {violation.reason}"
-        place = directory / violation.invariant
-        place.with_name(place.name + ".txt").write_text(
-            f"{title}\n{tell_story(violation.story)}\n", encoding="utf-8"
-        )
-        place.with_name(place.name + ".itf.json").write_text(
-            make_itf(violation.story, exploration.scope) + "\n", encoding="utf-8"
-        )
-        place.with_name(place.name + ".svg").write_text(
-            draw_story(violation.story, title), encoding="utf-8"
-        )
+        texts = {
+            ".txt": f"{title}\n{tell_story(violation.story)}\n",
+            ".itf.json": make_itf(violation.story, exploration.scope) + "\n",
+            ".svg": draw_story(violation.story, title),
+        }
+        for suffix, text in texts.items():
+            write_text(directory / f"{violation.invariant}{suffix}", text)

@@ -49,6 +49,7 @@ _CODES: Final = {
     "BadRun": EXIT_DATA,
     "BadStory": EXIT_DATA,
     "FileNotFoundError": EXIT_DATA,
+    "UnicodeDecodeError": EXIT_DATA,
     "IsADirectoryError": EXIT_DATA,
     "UnknownTheoremError": EXIT_USAGE,
     "UnknownScope": EXIT_USAGE,

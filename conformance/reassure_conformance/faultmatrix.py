@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from reassure_conformance import steps as s
 from reassure_conformance.expected import EXPECTED
-from reassure_conformance.report import HOLDS, UNKNOWN, VIOLATED
+from reassure_conformance.report import HOLDS, UNKNOWN, VACUOUS, VIOLATED
 from reassure_conformance.run import BUNDLED, Result, Settings, run
 
 KILLED: Final = "killed"
@@ -102,8 +102,13 @@ def run_matrix(
 
 
 def matrix_verdict(kills: Sequence[Kill]) -> str:
-    """Return the verdict: a survivor violates, an unknown outcome leaves it unknown."""
+    """Return the verdict: a survivor violates, an unknown outcome leaves it unknown.
+
+    Where no fault was planted nothing was put to the test.
+    """
     outcomes = {kill.outcome for kill in kills}
+    if not outcomes:
+        return VACUOUS
     if SURVIVED in outcomes:
         return VIOLATED
     return UNKNOWN if UNSETTLED in outcomes else HOLDS

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Final
 
 import reassure_spec
+from reassure_conformance.report import write_text
 from reassure_conformance.worlds import Arguments, ScenarioError, World, get_world
 from reassure_spec.clauses import load_clauses
 from reassure_spec.readings import Readings, UnknownReading, get_profile, override_readings
@@ -293,5 +294,5 @@ def rewrite(path: Path) -> bool:
     text = format_found(scenario, run_scenario(scenario))
     if text == path.read_text(encoding="utf-8"):
         return False
-    path.write_text(text, encoding="utf-8")
+    write_text(path, text)
     return True

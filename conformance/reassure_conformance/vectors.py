@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from reassure_conformance.report import get_version
+from reassure_conformance.report import get_version, write_text
 from reassure_conformance.scenarios import (
     Scenario,
     ScenarioError,
@@ -88,6 +88,6 @@ def export_vectors(out: Path, folder: Path | None = None) -> dict[str, Any]:
     lines = "".join(json.dumps(vector, sort_keys=True) + "\n" for vector in vectors)
     manifest = _make_manifest(vectors, lines)
     out.mkdir(parents=True, exist_ok=True)
-    (out / LINES).write_text(lines, encoding="utf-8")
-    (out / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    write_text(out / LINES, lines)
+    write_text(out / MANIFEST, json.dumps(manifest, indent=2) + "\n")
     return manifest

@@ -1,0 +1,227 @@
+"""Every way out of a verb: its exit code, one document, and words that say what to do next."""
+
+import errno
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reassure_conformance import cli, failing
+from reassure_conformance.report import error_document, write_text
+from reassure_judge.judge import NoRules
+from reassure_pipeline.gateway import SparkUnavailable
+from reassure_pipeline.planted import plant_all
+from reassure_pipeline.sample import SampleCluster, write_sample
+from reassure_zookeeper.errors import DamagedLog, LogsMissing
+from reassure_zookeeper.txnlog_writer import write_log
+
+HEAD = ["verb", "version", "verdict", "exit_code", "seconds", "seed", "profile", "readings"]
+"""What every document begins with."""
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """A directory with the log of a correct history."""
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    write_log(folder, write_sample(topics=1, partitions=1))
+    return folder
+
+
+def _call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, dict[str, Any]]:
+    """Run one command line with JSON output; return its exit code and its only document."""
+    code = cli.run_command([*map(str, arguments), "--format", "json"])
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert list(document)[: len(HEAD)] == HEAD
+    assert document["exit_code"] == code
+    return code, document
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "name", "words"),
+    [
+        (["audit"], 64, "MissingParameter", "Missing argument"),
+        (["audit", "{tmp}/absent"], 64, "BadParameter", "does not exist"),
+        (["audit", "{archive}", "--nonsense"], 64, "NoSuchOption", "No such option"),
+        (["no-such-verb"], 64, "NoSuchCommand", "No such command"),
+        (["run", "--examples", "many"], 64, "BadParameter", "valid integer"),
+        (["audit", "{archive}", "--reading", "x=y"], 64, "UsageError", "there is no reading"),
+        (["audit", "{tmp}"], 65, "LogsMissing", "name a ZooKeeper data directory"),
+        (["audit", "/dev/null"], 65, "LogsMissing", "is neither a file nor a directory"),
+        (["audit", "{archive}", "--profile", "kafka-42"], 78, "NoRules", "there are rules for"),
+        (["run", "-i", "nothing", "--out", "{tmp}/run"], 78, "BadConnectable", "write direct:"),
+        (["run", "--out", "{archive}/log.1/run"], 78, "NotADirectoryError", "log.1/run"),
+        (["replay", "{tmp}"], 65, "BadRun", "run.json is missing"),
+        (["spec", "coverage", "--seeds", "{tmp}/none"], 65, "BadCoverage", "no such folder"),
+    ],
+)
+def test_error_is_one_document(
+    arguments: list[str],
+    code: int,
+    name: str,
+    words: str,
+    archive: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Usage, bad data and bad configuration end in a document with class and message."""
+    places = {"tmp": archive.parent, "archive": archive}
+    got, document = _call(capsys, *(text.format(**places) for text in arguments))
+    assert (got, document["error"]["class"], document["verdict"]) == (code, name, "unknown")
+    assert words in document["error"]["message"]
+
+
+@pytest.mark.parametrize("profile", ["kip-236", "kafka-42"])
+@pytest.mark.parametrize("planted", [True, False])
+def test_verdict_is_one_document(
+    planted: bool, profile: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A verdict is a document like a refusal."""
+    cluster = SampleCluster()
+    if planted:
+        plant_all(cluster)
+    write_log(tmp_path, cluster.transactions)
+    code, document = _call(capsys, "audit", tmp_path, "--profile", profile)
+    expected = 78 if profile == "kafka-42" else 1 if planted else 0
+    assert code == expected
+    assert ("error" in document) is (code == 78)
+
+
+def test_damage_is_told_with_file_and_offset(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The document of a damaged log has the file and the byte as fields of their own."""
+    log = archive / "log.1"
+    content = bytearray(log.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    log.write_bytes(content)
+    code, document = _call(capsys, "audit", archive)
+    error = document["error"]
+    assert (code, error["class"], error["file"]) == (65, "DamagedLog", str(log))
+    assert 0 < error["offset"] < len(content)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (ModuleNotFoundError("No module named 'z3'", name="z3"), 69, "install it"),
+        (ModuleNotFoundError("No module named 'reassure_x'", name="reassure_x"), 70, ""),
+        (OSError(errno.ENOSPC, "No space left on device", "/run/report.json"), 69, "make room"),
+        (OSError(errno.EROFS, "Read-only file system", "/run"), 78, "name another place"),
+        (PermissionError(errno.EACCES, "Permission denied", "/run"), 78, "allow it"),
+        (FileNotFoundError(errno.ENOENT, "No such file", "/run/log.1"), 65, "/run/log.1"),
+        (IsADirectoryError(errno.EISDIR, "Is a directory", "/run"), 65, "/run"),
+        (OSError(errno.EMFILE, "Too many open files"), 69, "Too many open files"),
+        (MemoryError(), 69, "not enough memory"),
+        (SystemExit(0), 69, "sys.exit(0)"),
+        (DamagedLog(Path("/log.1"), 7, "torn"), 65, "byte 7"),
+        (LogsMissing("/x is empty"), 65, "/x is empty"),
+        (SparkUnavailable("no Spark"), 69, "no Spark"),
+        (NoRules("no rules"), 78, "no rules"),
+        (UnicodeDecodeError("utf-8", b"x", 0, 1, "why"), 65, "why"),
+        (RecursionError("too deep"), 70, "too deep"),
+        (KeyError("x"), 70, "x"),
+        (GeneratorExit("x"), 70, "x"),
+    ],
+)
+def test_class_of_an_error_is_its_exit_code(
+    error: BaseException,
+    code: int,
+    words: str,
+    archive: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever is raised inside a verb ends in the code of its class, and in one document."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("reassure_pipeline.audit.audit_local", fail)
+    got, document = _call(capsys, "audit", archive)
+    assert (got, document["error"]["class"]) == (code, type(error).__name__)
+    assert words in document["error"]["message"]
+    assert ("traceback" in document["error"]) is (code == 70)
+
+
+def test_interrupt_is_one_document(
+    archive: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interrupted verb ends with 130, and says so in its document."""
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("reassure_pipeline.audit.audit_local", interrupt)
+    code, document = _call(capsys, "audit", archive)
+    assert (code, document["error"]["message"]) == (130, "interrupted")
+
+
+def test_write_that_fails_names_its_file(tmp_path: Path) -> None:
+    """An error of writing, not only of opening, says which file was written."""
+    with pytest.raises(OSError, match="No space left") as caught:
+        write_text(Path("/dev/full"), "text")
+    assert caught.value.filename == "/dev/full"
+    with pytest.raises(FileNotFoundError):
+        write_text(tmp_path / "absent" / "x", "text")
+
+
+def _limit_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+
+PROGRAM = (sys.executable, "-c", "from reassure_conformance.cli import main; main()")
+Start = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def _start(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PROGRAM, *map(str, arguments)],
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def test_full_disk_is_no_mistake_of_ours(tmp_path: Path) -> None:
+    """Where a file cannot grow the verb ends with 69, names the file and says what to do."""
+    done = _start(
+        *("vectors", "--out", tmp_path / "out", "--format", "json"),
+        stdout=subprocess.PIPE,
+        preexec_fn=_limit_files,
+    )
+    error = json.loads(done.stdout)["error"]
+    assert done.returncode == 69
+    assert str(tmp_path / "out") in error["message"]
+    assert "make room" in error["message"]
+
+
+def test_standard_output_that_is_full_is_told(tmp_path: Path) -> None:
+    """Where the result cannot be written the exit code is no verdict's."""
+    with Path("/dev/full").open("w") as full:
+        done = _start("spec", "readings", stdout=full)
+    assert done.returncode == 69
+    assert "standard output: No space left" in done.stderr
+
+
+def test_reader_that_has_gone_is_no_verdict() -> None:
+    """Where nobody takes the result the exit code is that of a broken pipe, without a traceback."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = _start("spec", "readings", stdout=writing)
+    os.close(writing)
+    assert done.returncode == failing.NOBODY_READS
+    assert "Traceback" not in done.stderr
+
+
+def test_error_document_says_unknown() -> None:
+    """A verb without a verdict answers unknown, never holds, with the code that it is given."""
+    document = error_document("audit", 65, {"class": "X"}).as_dict()
+    assert (document["verdict"], document["exit_code"]) == ("unknown", 65)

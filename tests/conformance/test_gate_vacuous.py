@@ -1,0 +1,129 @@
+"""Nothing judged is never green: verb by verb, what put nothing to the test ends with 3."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reassure_conformance import cli, faultmatrix
+from reassure_conformance.check import CheckResult, Proofs
+from reassure_conformance.report import EXIT_CODES
+from reassure_conformance.run import Result, Settings
+from reassure_judge.verdicts import summarise
+from reassure_zookeeper.transactions import Create, committed
+from reassure_zookeeper.txnlog_writer import write_log
+
+Prepare = Callable[[pytest.MonkeyPatch, Path], list[str]]
+
+
+def _nothing(*args: object, **kwargs: object) -> list[Any]:
+    return []
+
+
+def _no_theorems(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
+    monkeypatch.setattr("reassure_proofs.runner.prove_all", _nothing)
+    return ["prove"]
+
+
+def _no_theorems_of_a_rule(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
+    monkeypatch.setattr("reassure_proofs.candidate.prove_candidate", _nothing)
+    return ["prove", "--code", "some.module:rule"]
+
+
+def _no_sweep(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
+    monkeypatch.setattr("reassure_conformance.proving.sweep", _nothing)
+    return ["prove", "--sweep"]
+
+
+def _no_hypotheses(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
+    monkeypatch.setattr("reassure_conformance.proving.examine_hypotheses", _nothing)
+    return ["prove", "--replay"]
+
+
+def _foreign_log(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
+    write_log(folder, [committed(Create("/hbase"), zxid=1)])
+    return ["audit", str(folder)]
+
+
+def _no_documents(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
+    monkeypatch.setattr("reassure_conformance.catalogue.find_seeds", lambda folder: None)
+    return ["spec", "coverage"]
+
+
+def _no_scenarios(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
+    monkeypatch.setattr("reassure_conformance.live.report.find_scenarios", _nothing)
+    return ["scenarios"]
+
+
+def _no_vectors(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
+    empty = {"files": [], "clauses": [], "areas": {}}
+    monkeypatch.setattr("reassure_conformance.vectors.export_vectors", lambda out: empty)
+    return ["vectors", "--out", str(folder)]
+
+
+def _no_faults(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
+    monkeypatch.setattr("reassure_conformance.bundled.list_faults", dict)
+    return ["faults", "--out", str(folder / "run")]
+
+
+def _no_clauses(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
+    monkeypatch.setattr("reassure_spec.clauses.load_clauses", dict)
+    return ["spec", "list"]
+
+
+@pytest.mark.parametrize(
+    "prepare",
+    [
+        _no_theorems,
+        _no_theorems_of_a_rule,
+        _no_sweep,
+        _no_hypotheses,
+        _foreign_log,
+        _no_documents,
+        _no_scenarios,
+        _no_vectors,
+        _no_faults,
+        _no_clauses,
+    ],
+)
+def test_verb_that_tests_nothing_is_vacuous(
+    prepare: Prepare,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Without theorems, clusters, documents, scenarios or faults a verb ends with 3."""
+    code = cli.run_command([*prepare(monkeypatch, tmp_path), "--format", "json"])
+    document = json.loads(capsys.readouterr().out)
+    assert (code, document["exit_code"], document["verdict"]) == (3, 3, "vacuous")
+
+
+def _make_result(**changes: Any) -> Result:
+    clauses = summarise("kip-236", {}, ())
+    return Result(
+        Settings(1), {}, "kip-236", {}, capabilities=frozenset(), clauses=clauses, **changes
+    )
+
+
+def test_run_that_exercises_nothing_is_vacuous() -> None:
+    """A run is vacuous whatever the implementation can do, and says what was not exercised."""
+    result = _make_result()
+    assert result.verdict() == "vacuous"
+    assert result.missing()
+
+
+def test_gate_without_proofs_is_vacuous() -> None:
+    """The gate is no better than a run that exercised nothing, or than proofs of nothing."""
+    explored = {"verdict": "holds", "counts": {}}
+    assert CheckResult(_make_result(), Proofs(verdict="holds"), explored, 1.0).verdict() == (
+        "vacuous"
+    )
+    assert Proofs().verdict == "vacuous"
+
+
+def test_kill_matrix_of_nothing_is_vacuous() -> None:
+    """Where no fault was planted none was killed."""
+    assert faultmatrix.matrix_verdict([]) == "vacuous"
+    assert EXIT_CODES["vacuous"] == 3
