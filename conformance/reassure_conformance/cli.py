@@ -28,7 +28,7 @@ from reassure_conformance.report import (
 
 _TELLS_ONLY: Final = frozenset({"-h", "--help", "--version"})
 """Options that only tell something; nothing is run."""
-SHELL_PROFILES: Final = ("kip-236", "kip-236-amended", "kafka-42")
+SHELL_PROFILES: Final = ("kip-236", "kip-236-amended")
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -646,7 +646,8 @@ def audit(
 
 @cli.command()
 @click.argument("what", metavar="CLAUSE|RUN")
-def explain(what: str) -> int:
+@_format_option
+def explain(what: str, form: str) -> int:
     """Explain a clause, or what went wrong in a run."""
     from reassure_conformance import display
     from reassure_conformance.matrix import find_places
@@ -665,8 +666,9 @@ def explain(what: str) -> int:
         raise click.UsageError(
             f"{what!r} is neither a clause (`reassure spec list`) nor the directory of a run"
         )
-    _say("\n".join(lines))
-    return 0
+    lines = display.fence(lines, form)
+    document = Document("explain", HOLDS, None, {"lines": len(lines)}, body={"text": lines})
+    return _emit(document, form, lambda: "\n".join(lines))
 
 
 @cli.group()
