@@ -16,7 +16,7 @@ space, so that a text wrapped otherwise has the same sentences. A line that is o
 stands for itself, and a line without letter or digit only ends a paragraph. A text that stands
 twice in a document is one sentence, at its first place.
 
-The sections of the map are what clauses and readings may cite (`find_bad_citations`).
+The sections of the map are what clauses and readings may cite (`find_citations`).
 """
 
 import hashlib
@@ -346,16 +346,32 @@ def _name_each(cited: str) -> Iterator[str]:
         yield f"{cited[: several.start()]}{several[1]} {number}"
 
 
-def find_bad_citations(source: str, entries: Sequence[Entry]) -> tuple[str, ...]:
-    """Return the sections that a source names and the map does not have.
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A section, or a numbered part of one, that a source names."""
+
+    document: str
+    text: str
+    """What it says behind the document."""
+    section: str
+    """The section of the map that it names, "" where there is none."""
+
+    def covers(self, entry: Entry) -> bool:
+        """Whether an entry stands in what is cited."""
+        inside = re.match(rf"{re.escape(self.section)}(?:[.,]|$)", entry.section)
+        return entry.document == self.document and inside is not None
+
+
+def find_citations(source: str, entries: Sequence[Entry]) -> Iterator[Citation]:
+    """Yield what a source cites of the documents of the map.
 
     A source cites a section as `DOCUMENT, SECTION`, its numbered parts as `DOCUMENT, SECTION, step
     2` or `steps 2 and 3`; what comes behind is for people.
 
-    >>> find_bad_citations("KIP-236, drop rule, steps 1 and 9; KIP-46, paint", load_entries())
-    ('KIP-236, drop rule, step 9', 'KIP-46, paint')
+    >>> found = find_citations("KIP-236, drop rule, steps 1 and 9; KIP-46, paint", load_entries())
+    >>> [(each.text, each.section) for each in found]
+    [('drop rule, step 1', 'drop rule, step 1'), ('drop rule, step 9', ''), ('paint', '')]
     """
-    bad = []
     names = sorted(_names(entries), key=len, reverse=True)
     for cited in source.split("; "):
         name = next((each for each in names if f"{each}, " in cited), None)
@@ -365,6 +381,5 @@ def find_bad_citations(source: str, entries: Sequence[Entry]) -> tuple[str, ...]
         sections |= {section.rpartition(", ")[0] for section in sections} - {""}
         for rest in _name_each(cited.split(f"{name}, ", 1)[1]):
             found = [each for each in sections if re.match(rf"{re.escape(each)}(?![\w.])", rest)]
-            if not found or _PART.match(rest[len(max(found, key=len)) :]):
-                bad.append(f"{name}, {rest}")
-    return tuple(bad)
+            section = max(found, key=len, default="")
+            yield Citation(name, rest, "" if _PART.match(rest[len(section) :]) else section)
