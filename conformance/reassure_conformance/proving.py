@@ -91,7 +91,9 @@ def _group_lines(group: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     first = group[0]
     profile, readings = _spell(first)
     yield from _wrap(f"{first['about']} ({first['subject']}), {profile}", "")
-    yield from _wrap(f"{first['bound']}; {first['seconds']:.1f} s", "  ")
+    tried = sum(each["tried"] for each in first["certificate"])
+    cost = f"{first['paths']} paths, tried on {tried} plain inputs, {first['seconds']:.1f} s"
+    yield from _wrap(f"{first['bound']}; {cost}", "  ")
     if readings:
         yield from _wrap(f"readings: {readings}", "  ")
     idle = [each["shape"] for each in first["certificate"] if not each["paths"]]

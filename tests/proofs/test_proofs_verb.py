@@ -1,6 +1,7 @@
 """The verb `prove` as a reviewer meets it: verdicts, exit codes, mistakes."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -224,7 +225,9 @@ def test_candidate_that_does_not_end_is_unknown(
 def test_candidates_get_their_verdicts(capsys: pytest.CaptureFixture[str]) -> None:
     """A sound rule and selector hold; a definition without the high watermark is refuted."""
     small = ("--replication-factor", "2")
-    assert run(capsys, "--code", "reviewed_rules:drop", *small)[0] == 0
+    code, out, _ = run(capsys, "--code", "reviewed_rules:drop", *small)
+    assert code == 0
+    assert re.search(r"paths, tried on [1-9]\d* plain inputs", " ".join(out.split()))
     assert run(capsys, "--code", "reviewed_rules:selector", *small)[0] == 0
     code, out, _ = run(capsys, "--code", "reviewed_rules:members", *small)
     assert code == 1
