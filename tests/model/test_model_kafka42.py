@@ -1,5 +1,6 @@
 """The first reassignment: its steps, its failure cases, and which repairs it needs."""
 
+from collections.abc import Iterator
 from typing import Final
 
 import pytest
@@ -29,7 +30,7 @@ from reassure_model.search import SearchLimit, find_shortest
 from reassure_model.selectors import select_controlled_shutdown
 from reassure_model.system import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.tables import PartitionState, ReplicaState, move_partition
-from reassure_spec.readings import get_profile, override_readings
+from reassure_spec.readings import Readings, get_profile, override_readings
 
 WRITTEN: Final = get_profile("kafka-42")
 REPAIRS: Final = {
@@ -154,6 +155,55 @@ def test_move_cut_anywhere_completes(
         after, _ = run(take(move, Failover(), readings=readings), readings)
         assert (after.assigned, after.leader, after.isr) == (end.assigned, end.leader, end.isr), cut
         assert after.path is None
+
+
+def cut_and_kill(
+    assigned: tuple[int, ...], target: tuple[int, ...], readings: Readings
+) -> Iterator[Move]:
+    """Yield where a move ends that was cut behind each effect once the target was in sync.
+
+    With each cut one replica of the target dies, and the next controller acts until it waits.
+    """
+    waiting, _ = run(begin(assigned, target), readings)
+    joins = [Join(replica) for replica in target if replica not in assigned]
+    synced = take(waiting, *joins, readings=readings)
+    _, effects = run(synced, readings)
+    for cut in range(len(effects) + 1):
+        move = synced
+        for effect in effects[:cut]:
+            move = apply_effect(move, effect)
+        for dead in target:
+            end, _ = run(take(move, Die(dead), Failover(), readings=readings), readings)
+            yield end
+
+
+PAIRS: Final = [move for move in MOVES if len(move[1]) > 1]
+
+
+@pytest.mark.clause("move.failover.re-elects")
+@pytest.mark.parametrize(("assigned", "target"), PAIRS)
+def test_death_at_a_failover_gives_nothing_up(
+    assigned: tuple[int, ...], target: tuple[int, ...]
+) -> None:
+    """Whoever of a target in sync dies at a failover, the move ends, led by a live one of it."""
+    ends = list(cut_and_kill(assigned, target, WRITTEN))
+    for end in ends:
+        assert (end.assigned, end.path) == (target, None)
+        assert end.leader in target
+        assert end.leader in end.live
+        assert end.leader in end.holding
+    assert len(ends) >= 8
+
+
+@pytest.mark.parametrize(("assigned", "target"), PAIRS)
+def test_death_at_a_failover_refuses_by_the_condition(
+    assigned: tuple[int, ...], target: tuple[int, ...]
+) -> None:
+    """Read by the listener's condition the same deaths give up every move that has not ended."""
+    refusing = override_readings(WRITTEN, {"move.dead-at-failover": "refuse"})
+    given_up = [end for end in cut_and_kill(assigned, target, refusing) if end.assigned != target]
+    assert len(given_up) >= 4
+    assert all(end.path is None for end in given_up)
 
 
 def test_refusals_in_order() -> None:
