@@ -235,15 +235,23 @@ class Engine:
             return leaf
         if self.group is not None:
             self._witnesses.append(words)
-        with watch_errors(wanted=self._swallows) as ours:
-            path = self._trace_or_fail(root, words)
+        path = self._trace_or_fail(root, words)
         leaf = self.diagrams.learn(root, path)
-        with watch_errors(wanted=self._swallows) as plain:
-            self._hold_against_plain(root, words, leaf)
+        self._hold_against_plain(root, words, leaf)
+        if self._swallows:
+            self._compare_errors(root, words)
         if self.diagrams.paths <= PROBED or self.diagrams.paths % PROBED_LATER == 0:
             read = self.diagrams.list_cells(root, words)
             other = self.layout.draw_unread(words, read, self._chance)
             self._hold_against_plain(root, other, leaf)
+        return leaf
+
+    def _compare_errors(self, root: int, words: Words) -> None:
+        """Run both once more, and look at the errors. Raises NotTraceable where they differ."""
+        with watch_errors() as ours:
+            self._trace(root, words)
+        with watch_errors() as plain:
+            self._ask_plain(root, words)
         if ours != plain:
             raise NotTraceable(
                 f"model {self.model.name}: {self.diagrams.names[root]} in {self._unpack(words)} "
@@ -251,7 +259,6 @@ class Engine:
                 "was not: something takes a real tuple or set only. Copy the field first: "
                 "`tuple(state.field)`, `frozenset(state.field)`"
             )
-        return leaf
 
     def _trace_or_fail(self, root: int, words: Words) -> Trace:
         """Return the path of a state. Where the plain function fails as well its failure counts."""

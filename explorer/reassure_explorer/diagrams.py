@@ -76,6 +76,8 @@ class Diagrams:
         self.put: U64 = np.zeros((256, layout.words), dtype=np.uint64)
         self.leaves: list[tuple[int, tuple[str, ...]]] = [(-1, ()), (-1, ())]
         """For each leaf: the root it belongs to and the notes of the step."""
+        self._written: list[tuple[Words, Words]] = [((), ()), ((), ())]
+        """For each leaf the bits to clear and to set, as Python has them."""
         self.paths = 0
         self._places = [cell.word << 16 | cell.shift << 8 | cell.width for cell in layout.cells]
         """The lower half of a node's number, by the cell that it asks for."""
@@ -171,9 +173,10 @@ class Diagrams:
             self.clear[known] = np.array(clear, dtype=np.uint64)
             self.put[known] = np.array(put, dtype=np.uint64)
             self.leaves.append((root, path.notes))
+            self._written.append((tuple(clear), tuple(put)))
         return LEAF - known
 
     def apply(self, leaf: int, words: Words) -> Words:
         """Return the packed state after the step that ends in this leaf (`LEAF - n`)."""
-        clear, put = self.clear[LEAF - leaf], self.put[LEAF - leaf]
-        return tuple(word & ~int(c) | int(p) for word, c, p in zip(words, clear, put, strict=True))
+        clear, put = self._written[LEAF - leaf]
+        return tuple([word & ~c | p for word, c, p in zip(words, clear, put, strict=True)])

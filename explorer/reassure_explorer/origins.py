@@ -49,6 +49,7 @@ _CAUGHT: Final = (TypeError, AttributeError, ValueError, LookupError, ModelError
 """What an operation may raise that takes a real tuple and nothing that answers as one."""
 
 
+_LIBRARY: Final = sysconfig.get_path("stdlib")
 _LIBRARY_FILES: Final = frozenset({dataclasses.__file__, enum.__file__})
 """Files whose functions turn up in classes of a model."""
 
@@ -213,7 +214,7 @@ def _is_library(module: str | None) -> bool:
     place = getattr(sys.modules.get(module or ""), "__file__", None)
     if module is None or module in OWN or place is None:
         return module is None or module in OWN or module in sys.stdlib_module_names
-    return "site-packages" in place or place.startswith(sysconfig.get_path("stdlib"))
+    return "site-packages" in place or place.startswith(_LIBRARY)
 
 
 def _is_generated(function: FunctionType) -> bool:

@@ -115,6 +115,19 @@ class Layout:
                 words[word] |= put
         return tuple(words)
 
+    @cached_property
+    def _encoded(self) -> dict[str, dict[Any, Mapping[int, int]]]:
+        return {name: {} for name in self.model.fields}
+
+    def encode(self, name: str, value: Any) -> Mapping[int, int]:
+        """Return the cells of a field that holds a value, by number. Raises OutOfRange."""
+        domain, known = self.model.fields[name], self._encoded[name]
+        plain = domain.normalise(value)
+        cells = known.get(plain)
+        if cells is None:
+            cells = _keep(known, plain, dict(enumerate(domain.encode(plain), self.first[name])))
+        return cells
+
     def repack(self, words: Words, before: Any, after: Any) -> Words:
         """Return the packed form of a plain state, given one before it with its packed form.
 

@@ -120,14 +120,17 @@ class Reference:
     world: World
     readings: Readings
     _members: frozenset[int] = field(init=False)
+    _is_alone: bool = field(init=False)
+    """Whether there is one partition, whose fields then bear no number."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_members", frozenset(range(1, self.world.brokers + 1)))
+        object.__setattr__(self, "_is_alone", len(self.world.assigned) == 1)
 
     # Views -----------------------------------------------------------------------------------
 
     def _name(self, name: str, at: int) -> str:
-        return name if len(self.world.assigned) == 1 else f"{name}_{at}"
+        return name if self._is_alone else f"{name}_{at}"
 
     @property
     def _is_remembered(self) -> bool:
@@ -258,8 +261,14 @@ class Reference:
         return self._step(state, at, system.Submit(target, legacy), "requests_left")
 
     def join(self, state: Any, parameter: tuple[int, int]) -> Any:
-        """Let the leader take a replica in."""
+        """Let the leader take a replica in.
+
+        That it is alive and not in sync is asked first, of two small fields: the rules would ask
+        it last, and refuse it as well.
+        """
         at, replica = parameter
+        if replica not in state.live or replica in getattr(state, self._name("isr", at)):
+            return None
         return self._step(state, at, system.Join(replica))
 
     def leave(self, state: Any, parameter: tuple[int, int]) -> Any:

@@ -119,8 +119,11 @@ class TracedState(Lazy):
         writes: dict[int, int] = {}
         for name, value in self._changes.items():
             try:
-                first = layout.first[name]
-                writes |= layout.model.fields[name].write(self._recorder, first, value)
+                if isinstance(value, Lazy):
+                    first = layout.first[name]
+                    writes |= layout.model.fields[name].write(self._recorder, first, value)
+                else:
+                    writes |= layout.encode(name, value)
             except OutOfRange as problem:
                 state = layout.unpack(words)
                 raise make_range_error(layout.model.name, name, problem, whence, state) from None
@@ -165,7 +168,7 @@ Errors = list[tuple[str, int, str]]
 
 
 @contextlib.contextmanager
-def watch_errors(*, wanted: bool) -> Iterator[Errors]:
+def watch_errors() -> Iterator[Errors]:
     """Note the errors that come up in the functions of a model, caught there or not."""
     errors: Errors = []
 
@@ -177,9 +180,6 @@ def watch_errors(*, wanted: bool) -> Iterator[Errors]:
             errors.append((frame.f_code.co_filename, frame.f_lineno, argument[0].__name__))
         return look
 
-    if not wanted:
-        yield errors
-        return
     before = sys.gettrace()
     sys.settrace(look)
     try:
