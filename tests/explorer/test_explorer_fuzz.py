@@ -5,7 +5,6 @@ comprehensions, patterns, formats, `isinstance`, generators, errors that are cau
 overflow, and now and then what is refused: types, identities, globals that change.
 """
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,9 +34,8 @@ from reassure_explorer.plain import explore_plain
 from reassure_explorer.result import Budget, ExploreResult, Verdict
 
 MODELS: Final = 5000
-SECONDS: Final = 600
-"""More than any machine should take; the models are small."""
 BUDGET: Final = Budget(states=120)
+"""What bounds the time: so many states of each model."""
 REFUSALS: Final = (NotTraceable, NotDeterministic, EngineError)
 
 FIELDS: Final[dict[str, Domain]] = {
@@ -296,13 +294,11 @@ def compare(seeds: range) -> tuple[Counter[str], list[Drawn]]:
 
 def test_random_models_are_answered_alike_or_refused() -> None:
     """Of 5,000 random models none is answered otherwise, few are refused, and all ends occur."""
-    started = time.monotonic()
     ends: Counter[str] = Counter()
     for first in range(0, MODELS, 100):
         some, different = compare(range(first, first + 100))
         ends += some
         assert not different, "\n".join(f"seed {d.seed}:\n{d.text}" for d in different)
-        assert time.monotonic() - started < SECONDS, f"{first} models in {SECONDS} s"
     assert ends["NotTraceable"] + ends["EngineError"] + ends["NotDeterministic"] < MODELS / 8
     assert ends["EngineError"] + ends["NotDeterministic"] < MODELS / 50
     for verdict in (Verdict.HOLDS, Verdict.VIOLATED, Verdict.VACUOUS):
