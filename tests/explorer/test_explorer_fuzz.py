@@ -204,7 +204,7 @@ class Author:
         """Return the text of a model's functions."""
         parts = [HELPERS, RARE_HELPER]
         parts += [self.write_action(f"step{n}") for n in range(self.chance.randint(1, 3))]
-        parts += [f"def check{n}(s):\n    return {self.write_truth()}" for n in range(4)]
+        parts += [f"def check{n}(s, p=1):\n    return {self.write_truth()}" for n in range(4)]
         return "\n".join(parts)
 
 
