@@ -131,11 +131,8 @@ class PartitionTracker:
 
     def feed(self, seen: Observation) -> None:
         """Judge one observation and take it over."""
-        epoch = seen.around.controller_epoch
-        if epoch != self._epoch:
-            if self._epoch is not None:
-                self.states = fail_over(self.states, self.readings)
-            self._epoch = epoch
+        if seen.around.controller_epoch != self._epoch:
+            self._begin_term(seen.around.controller_epoch)
         event = seen.event
         if isinstance(event, Unreadable):
             self._violate(seen, Rejected("znode.well-formed", event.reason), "")
@@ -155,6 +152,12 @@ class PartitionTracker:
             after = self._take_silent_steps(seen)
             if after is not states:
                 self._keep(after)
+
+    def _begin_term(self, epoch: int) -> None:
+        """Note that another controller acts, who remembers nothing."""
+        if self._epoch is not None:
+            self.states = fail_over(self.states, self.readings)
+        self._epoch = epoch
 
     def _find_write(self, seen: Observation) -> Write | None:
         """Say which write of the model this is; None for what is not a controller's or leader's."""
@@ -429,6 +432,8 @@ class PartitionTracker:
 
         A state from which something is owed is none that a controller rests in.
         """
+        if around.controller_epoch != self._epoch:
+            self._begin_term(around.controller_epoch)
         due = [next_write(state.partition, around, self.readings) for state in self.states]
         owed = [each for each in due if each is not None]
         broken = self._find_broken_at_rest()

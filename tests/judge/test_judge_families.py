@@ -420,14 +420,14 @@ def play(world: World, moves: Iterable[Move], *, rests: bool) -> None:
             world.judge.quiesce()
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     profile=st.sampled_from(PROFILES),
     brokers=st.integers(3, 12),
     shared=st.booleans(),
     configured=st.booleans(),
     rests=st.booleans(),
-    moves=st.lists(MOVES, max_size=40),
+    moves=st.lists(MOVES, min_size=20, max_size=70),
 )
 def test_sound_histories_are_never_red(
     profile: str,

@@ -1,0 +1,260 @@
+"""Every write has an author, and what only a controller may write is a controller's."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reassure_judge.history import Router
+from reassure_judge.judge import Judge
+from reassure_judge.verdicts import UNKNOWN
+from reassure_model.writes import DeleteRequest, WriteAssigned, WriteState
+from reassure_spec import znodes
+from reassure_spec.readings import get_profile
+from reassure_zookeeper.transactions import (
+    Check,
+    CloseSession,
+    Create,
+    Delete,
+    SetData,
+    committed,
+    multi,
+)
+
+CONTROLLER = 900
+OTHER = 901
+PROFILE = "kip-236"
+
+
+def write_as(simulation: Any, session: int, version: int | None = None) -> int:
+    """Announce a new leader epoch in a session, under a check by a recorded version."""
+    simulation.submit(2, 3)
+    for write in simulation.steps():
+        fence = simulation.epoch + 1 if version is None else version
+        check = Check(simulation.path(znodes.CONTROLLER_EPOCH), fence)
+        ops = (check, simulation.find_op(write))
+        return int(simulation.write(*ops, session=session))
+    raise AssertionError("nothing was owed")
+
+
+def verdict_of(judge: Judge, clause: str) -> str:
+    """Return the verdict on a clause."""
+    return next(v.verdict for v in judge.report().verdicts if v.id == clause)
+
+
+def elect_other(simulation: Any) -> None:
+    """Have another session win the next term."""
+    simulation.write(Delete(znodes.CONTROLLER), session=50)
+    simulation.epoch += 1
+    simulation.write(
+        Create(znodes.CONTROLLER, znodes.encode_controller(2, 0), ephemeral=True),
+        SetData(znodes.CONTROLLER_EPOCH, str(simulation.epoch).encode(), simulation.epoch),
+        session=OTHER,
+    )
+
+
+@pytest.mark.clause("controller.write.by-controller")
+def test_deposed_controller_is_named_whatever_it_checks(simulation: Any) -> None:
+    """One whose term is over may not write, under the fence of the next term neither."""
+    elect_other(simulation)
+    zxid = write_as(simulation, CONTROLLER)
+    (found,) = simulation.judge.violations
+    assert (found.clause, found.zxid) == ("controller.write.by-controller", zxid)
+    assert found.author == "deposed controller"
+    assert found.time_ms == zxid * 100_000
+
+
+@pytest.mark.clause("controller.write.epoch-checked", "controller.write.by-controller")
+@pytest.mark.parametrize(
+    ("session", "version", "clauses"),
+    [
+        (CONTROLLER, -1, ("controller.write.epoch-checked",)),
+        (CONTROLLER, 1, ("controller.write.epoch-checked",)),
+        (1, None, ("controller.write.by-controller",)),
+        (50, None, ("controller.write.by-controller",)),
+    ],
+    ids=["any version", "a stale version", "another broker", "a plain client"],
+)
+def test_wrong_author_is_named(
+    simulation: Any, session: int, version: int | None, clauses: tuple[str, ...]
+) -> None:
+    """A check that always passes is no fence, and a check alone makes nobody a controller."""
+    zxid = write_as(simulation, session, version)
+    assert simulation.broken() == [(clause, zxid) for clause in clauses]
+
+
+def test_deposed_controller_without_a_fence_breaks_both(simulation: Any) -> None:
+    """Who is no controller any more and checks nothing breaks two rules in one violation."""
+    elect_other(simulation)
+    zxid = write_as(simulation, CONTROLLER, -1)
+    (found,) = simulation.judge.violations
+    assert (found.clause, found.zxid) == ("controller.write.by-controller", zxid)
+    assert found.besides == ("controller.write.epoch-checked",)
+    assert verdict_of(simulation.judge, "controller.write.epoch-checked") == "violated"
+
+
+def test_last_winner_may_write_until_the_next_election(simulation: Any) -> None:
+    """While nobody is elected the fence of the last controller holds, and so does its right."""
+    simulation.write(Delete(znodes.CONTROLLER), session=50)
+    write_as(simulation, CONTROLLER)
+    assert simulation.broken() == []
+
+
+def test_winner_of_two_terms_is_no_deposed_controller(simulation: Any) -> None:
+    """A session that wins again acts again."""
+    elect_other(simulation)
+    simulation.elect()
+    write_as(simulation, CONTROLLER)
+    assert simulation.broken() == []
+
+
+@pytest.mark.clause("controller.registered-ephemeral")
+def test_persistent_controller_is_named(simulation: Any) -> None:
+    """A `/controller` that would outlive its session is a violation of the election."""
+    simulation.write(Delete(znodes.CONTROLLER), session=50)
+    simulation.epoch += 1
+    zxid = simulation.write(
+        Create(znodes.CONTROLLER, znodes.encode_controller(2, 0)),
+        SetData(znodes.CONTROLLER_EPOCH, str(simulation.epoch).encode(), simulation.epoch),
+        session=OTHER,
+    )
+    assert simulation.broken() == [("controller.registered-ephemeral", zxid)]
+
+
+def test_controller_elected_in_two_transactions_still_acts(simulation: Any) -> None:
+    """Who owns `/controller` when the epoch is raised has won, though he did it in two steps."""
+    simulation.write(Delete(znodes.CONTROLLER), session=50)
+    created = simulation.write(
+        Create(znodes.CONTROLLER, znodes.encode_controller(2, 0), ephemeral=True), session=OTHER
+    )
+    simulation.epoch += 1
+    data = str(simulation.epoch).encode()
+    raised = simulation.write(SetData(znodes.CONTROLLER_EPOCH, data, 2), session=OTHER)
+    write_as(simulation, OTHER)
+    clause = "controller.election.atomic"
+    assert simulation.broken() == [(clause, created), (clause, raised)]
+
+
+def test_broker_that_is_controller_writes_as_either(make_simulation: Any) -> None:
+    """A session that is both changes the in-sync set as leader, and raises epochs as controller."""
+    simulation = make_simulation()
+    simulation.start()
+    simulation.write(Delete(znodes.CONTROLLER), session=50)
+    simulation.epoch += 1
+    simulation.write(
+        Create(znodes.CONTROLLER, znodes.encode_controller(1, 0), ephemeral=True),
+        SetData(znodes.CONTROLLER_EPOCH, str(simulation.epoch).encode(), simulation.epoch),
+        session=1,
+    )
+    simulation.change_isr(1)
+    simulation.change_isr(1, 2)
+    assert simulation.broken() == []
+    state = replace(simulation.state, leader_epoch=1, controller_epoch=2)
+    zxid = simulation.write(simulation.find_op(WriteState(state)), session=1)
+    (found,) = simulation.judge.violations
+    assert (found.clause, found.zxid) == ("controller.write.epoch-checked", zxid)
+    assert found.author == "broker 1, controller"
+
+
+def test_author_is_unknown_in_the_middle_of_a_history(simulation: Any) -> None:
+    """Where the election was not seen nobody can say who wrote: neither red nor green."""
+    first = next(i for i, t in enumerate(simulation.history) if znodes.CONTROLLER in str(t.ops[0]))
+    simulation.submit(2, 3)
+    simulation.run()
+    judge = Judge(PROFILE, get_profile(PROFILE))
+    judge.router = Router(whole=False)
+    for transaction in simulation.history[first + 2 :]:
+        judge.feed(transaction)
+    clause = "controller.write.by-controller"
+    assert judge.undecided[clause] > 0
+    assert judge.exercised[clause] == 0
+    assert verdict_of(judge, clause) == UNKNOWN
+    assert clause not in {violation.clause for violation in judge.violations}
+
+
+def test_snapshot_says_who_acts(simulation: Any) -> None:
+    """The owner of `/controller` in a snapshot is the controller, and another session is not."""
+    judge = Judge(PROFILE, get_profile(PROFILE))
+    judge.router = Router(whole=False)
+    state = simulation.state_op(simulation.state)
+    judge.load(
+        [
+            (znodes.CONTROLLER, znodes.encode_controller(1, 0), CONTROLLER),
+            (znodes.CONTROLLER_EPOCH, b"1", 0),
+            (znodes.broker_path(1), znodes.encode_broker("h", 1, 0), 1),
+            (znodes.topic_path("orders"), znodes.encode_topic({0: (1, 2)}), 0),
+            (state.path, state.data, 0),
+        ]
+    )
+    write = simulation.find_op(WriteAssigned((1, 2, 3)))
+    for zxid, session in ((100, CONTROLLER), (101, 1)):
+        check = Check(znodes.CONTROLLER_EPOCH, 7)
+        judge.feed(multi(check, write, zxid=zxid, session_id=session, time_ms=10**7))
+        write = simulation.find_op(WriteAssigned((1, 2)))
+    assert [v.zxid for v in judge.violations if "by-controller" in v.clause] == [101]
+
+
+def test_request_withdrawn_by_its_maker_is_no_act_of_a_controller(simulation: Any) -> None:
+    """A client may take its request back; a broker may not."""
+    sequence = simulation.submit(2, 3)
+    simulation.write(simulation.find_op(DeleteRequest(sequence)), session=50)
+    simulation.judge.quiesce("")
+    assert simulation.broken() == []
+    sequence = simulation.submit(2, 3)
+    zxid = simulation.write(simulation.find_op(DeleteRequest(sequence)), session=1)
+    assert ("controller.write.by-controller", zxid) in simulation.broken()
+
+
+def test_record_for_a_request_withdrawn_meanwhile_is_undecided(simulation: Any) -> None:
+    """A controller that has read a request may record it after it was withdrawn."""
+    sequence = simulation.submit(2, 3)
+    record = next(simulation.steps())
+    simulation.write(simulation.find_op(DeleteRequest(sequence)), session=50)
+    simulation.perform(record)
+    assert simulation.broken() == []
+    assert simulation.judge.undecided["child.from-request"] == 1
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_session_that_ends_takes_broker_and_controller_along(
+    simulation: Any, recorded: bool
+) -> None:
+    """What a session owned is gone with it, whether or not the server recorded what that was."""
+    clusters = simulation.judge.router.clusters[""]
+    for session, path in ((3, znodes.broker_path(3)), (CONTROLLER, znodes.CONTROLLER)):
+        simulation.write(CloseSession((path,) if recorded else None), session=session)
+    assert clusters.live == {1, 2, 4}
+    assert clusters.controller is None
+    assert clusters.terms.owner is None
+
+
+def test_session_that_owned_nothing_takes_nothing_along(simulation: Any) -> None:
+    """The end of a client's session changes neither brokers nor controller."""
+    simulation.write(CloseSession(None), session=50)
+    cluster = simulation.judge.router.clusters[""]
+    assert cluster.live == {1, 2, 3, 4}
+    assert cluster.controller == 1
+
+
+def test_session_of_an_earlier_registration_takes_nothing_along(simulation: Any) -> None:
+    """A broker that came back in a new session stays when the old one ends late."""
+    path = znodes.broker_path(3)
+    registration = znodes.encode_broker("h", 1, 0)
+    simulation.write(Delete(path), session=3)
+    simulation.write(Create(path, registration, ephemeral=True), session=33)
+    simulation.write(CloseSession(None), session=3)
+    assert simulation.judge.router.clusters[""].live == {1, 2, 3, 4}
+
+
+def test_plain_transaction_is_fenced_by_nothing(simulation: Any) -> None:
+    """A check in one transaction does not fence the next one."""
+    check = Check(znodes.CONTROLLER_EPOCH, simulation.epoch + 1)
+    router = Router()
+    for transaction in simulation.history:
+        router.feed(transaction)
+    fenced = simulation.find_op(WriteAssigned((1, 2, 3)))
+    plain = simulation.find_op(WriteAssigned((1, 2)))
+    (seen,) = router.feed(multi(check, fenced, zxid=90, session_id=CONTROLLER))
+    assert seen.author.fenced
+    (seen,) = router.feed(committed(plain, zxid=91, session_id=CONTROLLER))
+    assert not seen.author.fenced

@@ -1,0 +1,233 @@
+"""What is wrong behind something wrong is named too, and what merely stays wrong is not."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from reassure_judge import tracker
+from reassure_judge.standing import list_faults, look_past
+from reassure_model.invariants import GOALS
+from reassure_model.rules import accept_write
+from reassure_model.state import LeaderAndIsr, Partition, Reassignment
+from reassure_model.writes import (
+    ChangeIsr,
+    CreateReassignment,
+    CreateState,
+    DeleteRequest,
+    WriteAssigned,
+    WriteState,
+)
+from reassure_spec.readings import get_profile
+
+
+def raised(simulation: Any, **changes: Any) -> WriteState:
+    """Return a controller's write of the state with the next epoch and these changes."""
+    state = simulation.state
+    return WriteState(replace(state, leader_epoch=state.leader_epoch + 1, **changes))
+
+
+def test_last_replica_cut_behind_another_mistake_is_named(simulation: Any) -> None:
+    """An in-sync set that is cut to nothing (KAFKA-5083) is named behind an earlier rejection."""
+    first = simulation.perform(raised(simulation, isr=(1,)))
+    empty = simulation.perform(raised(simulation, isr=(), leader=-1))
+    found = {v.zxid: (v.clause, *v.besides) for v in simulation.judge.violations}
+    assert list(found) == [first, empty]
+    assert "isr.never-empty" in found[empty]
+    verdicts = {v.id: v.verdict for v in simulation.judge.report().verdicts}
+    assert verdicts["isr.never-empty"] == "violated"
+    simulation.perform(raised(simulation, isr=(), leader=-1))
+    assert len(simulation.judge.violations) == 2
+    assert simulation.judge.report().follow_ups == 1
+
+
+def test_leader_outside_the_assignment_is_named_once(simulation: Any) -> None:
+    """A leader that is not assigned is named where it is elected, and not with each write since."""
+    first = simulation.perform(WriteAssigned((2, 3)))
+    assert [v.zxid for v in simulation.judge.violations] == [first]
+    assert "leader.assigned" in simulation.judge.violations[0].besides
+    simulation.change_isr(1)
+    second = simulation.perform(raised(simulation, leader=3, isr=(3,)))
+    assert [v.zxid for v in simulation.judge.violations] == [first, second]
+
+
+def test_stranger_that_stays_in_sync_is_named_once(simulation: Any) -> None:
+    """Strangers in the in-sync set are named one by one, and at rest not again."""
+    first = simulation.change_isr(1, 2, 3)
+    second = simulation.change_isr(1, 2, 3, 4)
+    simulation.judge.quiesce("")
+    assert simulation.broken() == [
+        ("isr.change.assigned-only", first),
+        ("isr.change.assigned-only", second),
+    ]
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_independent_mistakes_are_named_in_any_order(
+    simulation: Any, order: tuple[int, ...]
+) -> None:
+    """Of four mistakes on one partition each is named where it was made."""
+
+    def jump() -> int:
+        state = simulation.state
+        return int(
+            simulation.perform(WriteState(replace(state, leader_epoch=state.leader_epoch + 2)))
+        )
+
+    mistakes: list[tuple[str, Callable[[], int]]] = [
+        ("leader-epoch.raised-by-one", jump),
+        ("isr.change.by-leader", lambda: simulation.change_isr(1, 2, session=3)),
+        ("child.from-request", lambda: record(simulation)),
+        ("assigned.no-duplicates", lambda: simulation.perform(WriteAssigned((1, 2, 1)))),
+    ]
+    expected = [(mistakes[i][0], mistakes[i][1]()) for i in order]
+    assert simulation.broken() == expected
+
+
+def record(simulation: Any) -> int:
+    """Record a target that nobody asked for."""
+    return int(simulation.perform(CreateReassignment(Reassignment((4, 3), 2))))
+
+
+def test_fault_behind_a_standing_one_of_the_same_rule_is_named(simulation: Any) -> None:
+    """A list that holds a replica twice does not hide what else is put into it."""
+    twice = simulation.perform(WriteAssigned((1, 2, 1)))
+    stranger = simulation.perform(WriteAssigned((1, 2, 1, 4)))
+    assert simulation.broken() == [
+        ("assigned.no-duplicates", twice),
+        ("assigned.change.only-as-due", stranger),
+    ]
+
+
+def test_controller_that_removed_the_request_too_early_may_go_on(simulation: Any) -> None:
+    """Who removes a request before he records it has it in mind, and one thing was wrong."""
+    sequence = simulation.submit(2, 3)
+    steps = simulation.steps()
+    write = next(steps)
+    zxid = simulation.perform(DeleteRequest(sequence))
+    simulation.perform(write)
+    simulation.run()
+    assert simulation.broken() == [("request.delete.child-first", zxid)]
+    assert simulation.partition.assigned == (1, 2, 3)
+
+
+def test_controller_that_completed_too_early_may_go_on(simulation: Any) -> None:
+    """Who assigns the target too early takes it for complete, and removes the record."""
+    simulation.submit(2, 3)
+    simulation.run()
+    first = simulation.perform(WriteAssigned((2, 3)))
+    assert [v.zxid for v in simulation.judge.violations] == [first]
+    states = simulation.judge.tracking.partitions["", "orders", 0].states
+    assert {s.partition.completing for s in states} == {True, False}
+    assert {s.partition.assigned for s in states} == {(2, 3)}
+
+
+def test_what_is_owed_and_was_reported_is_not_reported_at_each_rest(simulation: Any) -> None:
+    """One debt is one violation until it is paid, and the next one is another."""
+    simulation.die(2)
+    simulation.judge.quiesce("")
+    simulation.judge.quiesce("")
+    assert [v.clause for v in simulation.judge.violations] == ["isr.remove.dead"]
+    simulation.run()
+    simulation.die(1)
+    simulation.judge.quiesce("")
+    assert [v.clause for v in simulation.judge.violations] == ["isr.remove.dead", "election.held"]
+
+
+def test_debt_of_an_earlier_term_is_what_the_next_one_can_see(simulation: Any) -> None:
+    """A controller that was elected since owes no drop that cannot be seen any more."""
+    simulation.submit(3, 4)
+    simulation.run()
+    sequence = simulation.submit(2, 1)
+    simulation.perform(next(simulation.steps()))
+    simulation.write(simulation.find_op(DeleteRequest(sequence)), session=50)
+    tracked = simulation.judge.tracking.partitions["", "orders", 0]
+    assert all(state.partition.drop_due for state in tracked.states)
+    simulation.elect()
+    simulation.judge.quiesce("")
+    assert simulation.broken() == []
+
+
+def test_faults_are_told_by_their_culprits() -> None:
+    """Each wrong replica is a fault of its own."""
+    state = LeaderAndIsr(9, 1, 1, (1, 1, 2))
+    faults = list_faults(Partition(assigned=(1, 3, 3, 4, 4), state=state))
+    assert {clause for clause, _ in faults} == {
+        "leader.in-isr",
+        "leader.assigned",
+        "isr.within-assigned",
+        "assigned.no-duplicates",
+        "isr.no-duplicates",
+    }
+    assert {what for clause, what in faults if clause == "assigned.no-duplicates"} == {"3", "4"}
+    assert list_faults(Partition(assigned=(1, 2), state=replace(state, leader=1, isr=(1,)))) == (
+        frozenset()
+    )
+
+
+def test_looking_past_faults_mends_both_sides() -> None:
+    """What stood wrong is right in the partition and in the write, and the rest is as it was."""
+    old, new = LeaderAndIsr(3, 1, 1, (1, 1)), LeaderAndIsr(3, 2, 1, (1, 1, 2))
+    partition = Partition(assigned=(1, 2, 1), state=old)
+    mended = Partition(assigned=(1, 2), state=replace(old, isr=(1, 3)))
+    right = replace(new, isr=(1, 2, 3))
+    assert look_past(partition, WriteState(new)) == (mended, WriteState(right))
+    assert look_past(partition, CreateState(new)) == (mended, CreateState(right))
+    assert look_past(partition, ChangeIsr(new, 3)) == (mended, ChangeIsr(right, 3))
+    assert look_past(partition, WriteAssigned((4, 4))) == (mended, WriteAssigned((4,)))
+    assert look_past(Partition(), DeleteRequest(1)) == (Partition(), DeleteRequest(1))
+    nobody = replace(old, leader=-1, isr=())
+    assert look_past(Partition(state=nobody), DeleteRequest(1))[0].state == nobody
+
+
+def test_what_becomes_of_a_partition_does_not_depend_on_the_view(
+    simulation: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under the readings by default every view that allows a write leads to the same state."""
+    assert simulation.judge.readings == get_profile("kip-236")
+    found: list[tuple[Any, Any]] = []
+
+    def spy(partition: Any, write: Any, around: Any, readings: Any) -> Any:
+        outcome = accept_write(partition, write, around, readings)
+        other = replace(around, live=around.live | {77}, known=around.known | {77})
+        found.append((outcome, accept_write(partition, write, other, readings)))
+        return outcome
+
+    monkeypatch.setattr(tracker, "accept_write", spy)
+    simulation.submit(3, 2)
+    simulation.run()
+    simulation.change_isr(1, 2, 3)
+    simulation.run()
+    assert len(found) > 5
+    assert all(one == other for one, other in found)
+
+
+GOAL_STATES = {
+    "a reassignment waits for its target": (
+        Partition(assigned=(1, 2), state=LeaderAndIsr(1, 0, 1, (1,))),
+        Partition(assigned=(1, 2), reassignment=Reassignment((2,), 1)),
+    ),
+    "the whole target is in sync": (
+        Partition(state=LeaderAndIsr(1, 0, 1, (1,)), reassignment=Reassignment((1, 2), 1)),
+        Partition(state=LeaderAndIsr(1, 0, 1, (1, 2)), reassignment=Reassignment((1, 2), 1)),
+    ),
+    "a change is due to drop something": (Partition(), Partition(drop_due=True)),
+    "a replica of the target leads while old ones are in sync": (
+        Partition(state=LeaderAndIsr(2, 0, 1, (2,)), reassignment=Reassignment((2,), 1)),
+        Partition(state=LeaderAndIsr(2, 0, 1, (1, 2)), reassignment=Reassignment((2,), 1)),
+    ),
+    "no replica leads": (
+        Partition(state=LeaderAndIsr(1, 0, 1, (1,))),
+        Partition(state=LeaderAndIsr(-1, 0, 1, (1,))),
+    ),
+}
+
+
+@pytest.mark.parametrize("goal", GOALS, ids=lambda goal: goal.name)
+def test_goal_tells_states_apart(goal: Any) -> None:
+    """A goal is reached in one state and not in another that is nearly the same."""
+    before, after = GOAL_STATES[goal.name]
+    assert not goal.reached(before)
+    assert goal.reached(after)
