@@ -23,8 +23,8 @@ from urllib.parse import parse_qsl
 
 from reassure_conformance.steps import CAPABILITIES, LOSE, MESSAGES
 from reassure_conformance.supervise import note_call
+from reassure_judge.messages import Told
 from reassure_spec.readings import UnknownReading, get_profile, override_readings
-from reassure_spec.znodes import ReplicaList, StateZnode
 
 Value = TypeVar("Value")
 
@@ -116,23 +116,6 @@ class Adapter(Protocol):
 
     def cut_connection(self) -> Reply:
         """Break the acting controller's connection, keeping its session (capability `cut`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """A controller's request as a broker received it."""
-
-    broker: int
-    """Who received it."""
-    topic: str
-    partition: int
-    controller_epoch: int
-    state: StateZnode | None
-    """What LeaderAndIsr says of leader, epochs and in-sync replicas; None in a StopReplica."""
-    replicas: ReplicaList = ()
-    """What LeaderAndIsr says are the assigned replicas."""
-    delete: bool = False
-    """Whether StopReplica asks to delete the replica as well."""
 
 
 @runtime_checkable

@@ -20,7 +20,7 @@ from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import ConnectionLoss
 from kazoo.retry import KazooRetry
 
-from reassure_conformance.adapter import Description, Reply, Told
+from reassure_conformance.adapter import Description, Reply
 from reassure_conformance.report import get_version
 from reassure_conformance.steps import CAPABILITIES
 from reassure_controller.broker import Broker
@@ -32,6 +32,7 @@ from reassure_controller.messages import LeaderAndIsr, Message, StopReplica
 from reassure_controller.messages import Reply as Answer
 from reassure_controller.plan import Rules
 from reassure_controller.transport import LocalTransport
+from reassure_judge.messages import Told
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import RefusedReading, choose_readings, refuse_readings
 from reassure_spec.znodes import ReplicaList, StateZnode

@@ -48,14 +48,18 @@ from reassure_conformance.situations import (
     count_situations,
 )
 from reassure_conformance.story import Story
+from reassure_judge import messages
 from reassure_judge.judge import Judge
+from reassure_judge.messages import Heard, Told
 from reassure_judge.verdicts import Violation
+from reassure_model.outcome import Rejected
 from reassure_spec.rooms import choose_readings
 from reassure_spec.znodes import (
     MAX_ZNODE_BYTES,
     PERSISTENT_ROOTS,
     REASSIGNMENT_REQUESTS,
     REQUEST_PREFIX,
+    PartitionKey,
     ReplicaList,
     RequestZnode,
     decode_topic,
@@ -109,6 +113,10 @@ class Example:
     """The last zxid at each moment at which the cluster was quiescent."""
     record: list[Event] = field(default_factory=list)
     """All that happened, in order: what the situations are recognised in."""
+    heard: Heard = field(default_factory=Heard)
+    """What the brokers believe, where they keep what they receive."""
+    messages: list[Told] = field(default_factory=list)
+    """What brokers received, in order."""
     unsettled: int = 0
     """How often the cluster did not become quiescent though nothing was held."""
 
@@ -271,6 +279,51 @@ class Harness:
             now.up.add(broker)
         if down:
             self._settle_and_judge(example)
+        if s.ISR in now.capabilities and not example.violations:
+            self._ask_leaders(example)
+        if s.ISR in now.capabilities and not example.violations:
+            self._ask_again(example)
+
+    def _ask_leaders(self, example: Example) -> None:
+        """Have each leader take in whom it should be able to: every live assigned replica."""
+        joinable = [pair for pair in example.now.joinable() if example.now.is_to_stay(*pair)]
+        for broker, key in joinable:
+            self._ask(example, broker, key)
+        if joinable:
+            self._settle_and_judge(example)
+
+    def _ask_again(self, example: Example) -> None:
+        """Have each leader let a follower go and take it back, and refuse one not assigned.
+
+        After a reassignment that is complete a leader who still believes in the old assignment
+        takes a removed replica back, and one with an old version of the state cannot write.
+        """
+        leaving = {key: broker for broker, key in example.now.leavable()}
+        strangers = {key: broker for broker, key in example.now.intrudable()}
+        for key, broker in leaving.items():
+            with self._calling("change_isr"):
+                self.adapter.change_isr(broker, *key, joins=False)
+        for key, broker in strangers.items():
+            with self._calling("change_isr"):
+                self.adapter.change_isr(broker, *key, joins=True)
+        for key, broker in leaving.items():
+            if example.now.is_to_stay(broker, key):
+                self._ask(example, broker, key)
+        self._settle_and_judge(example)
+
+    def _ask(self, example: Example, broker: int, key: PartitionKey) -> None:
+        with self._calling("change_isr"):
+            reply = self.adapter.change_isr(broker, *key, joins=True)
+        if reply is Reply.OK:
+            self.judge.exercised["message.leader-able"] += 1
+        elif reply is Reply.REFUSED:
+            partition = example.now.view.partitions[key]
+            self._find(example, key, messages.find_unable(partition, broker))
+
+    def _find(self, example: Example, key: PartitionKey, broken: Rejected) -> None:
+        """Add a violation that no transaction shows."""
+        zxid = example.transactions[-1].zxid if example.transactions else 0
+        example.violations.append(messages.describe(example.chroot, key, zxid, broken))
 
     def end(self, example: Example) -> None:
         """Stop the example's brokers and controllers and forget its chroot."""
@@ -305,6 +358,8 @@ class Harness:
             expect(Reply, reply)
         if reply is not Reply.REFUSED:
             _note_effect(example.now, step)
+            if isinstance(step, s.Die):
+                example.heard.forget(step.broker)
         return reply
 
     def _adapter_step(self, now: Moment, step: s.Step) -> Reply:
@@ -342,22 +397,22 @@ class Harness:
                 return self._write(lambda: self._create_topic(example.chroot, step))
             case s.Request(targets, legacy):
                 request = RequestZnode(dict(targets), legacy)
-                return self._ask(example.chroot, [encode_request(request)])
+                return self._submit(example.chroot, [encode_request(request)])
             case s.Burst(requests):
                 contents = [encode_request(RequestZnode(dict(r.targets))) for r in requests]
-                return self._ask(example.chroot, contents)
+                return self._submit(example.chroot, contents)
             case s.Change(key, target):
-                return self._ask(example.chroot, [encode_request(RequestZnode({key: target}))])
+                return self._submit(example.chroot, [encode_request(RequestZnode({key: target}))])
             case s.Cancel(key):
                 target = example.now.original_of(key)
-                return self._ask(example.chroot, [encode_request(RequestZnode({key: target}))])
+                return self._submit(example.chroot, [encode_request(RequestZnode({key: target}))])
             case s.Withdraw():
                 path = example.chroot + request_path(example.now.view.requests[-1])
                 return self._write(lambda: self._client.delete(path))
             case s.Grow():
                 return self._write(lambda: self._grow_topic(example.chroot, step))
             case s.RawRequest(kind):
-                return self._ask(example.chroot, [_raw_content(kind)])
+                return self._submit(example.chroot, [_raw_content(kind)])
             case s.Foreign(kind):
                 path, content = s.FOREIGN_KINDS[kind]
                 example.now.planted.add(kind)
@@ -388,7 +443,7 @@ class Harness:
             content = replace_assigned(content, number, assigned)
         self._client.set(path, content, stat.version)
 
-    def _ask(self, chroot: str, contents: list[bytes]) -> Reply:
+    def _submit(self, chroot: str, contents: list[bytes]) -> Reply:
         path = f"{chroot}{REASSIGNMENT_REQUESTS}/{REQUEST_PREFIX}"
 
         def make() -> None:
@@ -427,8 +482,8 @@ class Harness:
         self.read_log(example)
         if isinstance(self.adapter, KeepsMessages) and s.MESSAGES in now.capabilities:
             with self._calling("take_messages"):
-                told = self.adapter.take_messages()
-                example.record += [Received(expect(Told, one)) for one in told]
+                received = tuple(expect(Told, one) for one in self.adapter.take_messages())
+            self._hear(example, received)
         with self._section("judge"):
             if quiescent:
                 example.record.append(Rested())
@@ -437,6 +492,23 @@ class Harness:
                     example.quiet.append(example.transactions[-1].zxid)
             now.view = self.judge.view(example.chroot)
         self._collect(example)
+        if quiescent and s.MESSAGES in now.capabilities and not example.violations:
+            self._judge_messages(example)
+
+    def _hear(self, example: Example, received: tuple[Told, ...]) -> None:
+        example.messages += received
+        example.record += map(Received, received)
+        for told in received:
+            example.heard.take(told)
+
+    def _judge_messages(self, example: Example) -> None:
+        """Judge what the brokers believe at rest."""
+        partitions, up = example.now.view.partitions, frozenset(example.now.up)
+        broken = list(example.heard.find_broken(partitions, up))
+        for key, rejected in broken:
+            self._find(example, key, rejected)
+        if partitions and not broken:
+            self.judge.exercised.update(messages.CLAUSES)
 
     def read_log(self, example: Example) -> None:
         """Feed the judge what the log shows since the last look; keep it with the example."""

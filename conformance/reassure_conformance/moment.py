@@ -75,6 +75,12 @@ class Moment:
             found += [(b, key) for b in assigned if b in self.up and b not in state.isr]
         return tuple(found)
 
+    def is_to_stay(self, broker: int, key: PartitionKey) -> bool:
+        """Whether a replica is in the target, or assigned where no reassignment is in flight."""
+        partition = self.view.partitions[key]
+        flight = partition.reassignment
+        return broker in ((partition.assigned or ()) if flight is None else flight.target)
+
     def intrudable(self) -> tuple[tuple[int, PartitionKey], ...]:
         """Return who could ask a leader in vain, not being assigned."""
         found = []

@@ -88,6 +88,10 @@ NEEDED_FOR: Final[Mapping[str, tuple[str, ...]]] = {
     "isr.change.live-only": (s.ISR,),
     "isr.remove.dead": (s.BROKERS,),
     "leader.none-only-without-candidate": (s.BROKERS,),
+    "message.leader-able": (s.ISR,),
+    "message.leader-knows-assigned": (s.MESSAGES,),
+    "message.replica-told": (s.MESSAGES,),
+    "message.stranger-stopped": (s.MESSAGES,),
 }
 """Clauses that the gate cannot put to the test by itself, and the capabilities that let it.
 
@@ -159,6 +163,7 @@ class Failure:
                 for done in self.example.done
             ],
             "quiet": self.example.quiet,
+            "messages": [told.as_dict() for told in self.example.messages],
         }
 
 

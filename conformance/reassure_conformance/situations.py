@@ -17,8 +17,8 @@ from typing import Final
 
 from reassure_conformance import approaches as by
 from reassure_conformance import steps as s
-from reassure_conformance.adapter import Told
 from reassure_judge.judge import ClusterView
+from reassure_judge.messages import Told
 from reassure_model.state import Partition
 from reassure_spec.znodes import CONTROLLER, CONTROLLER_EPOCH, NO_LEADER, PartitionKey
 from reassure_zookeeper.transactions import Check, Create, Error, Transaction

@@ -274,6 +274,7 @@ SYSTEMS: Final = (
             "isr.remove",
             "isr.within-assigned",
             "controller.",
+            "message.",
             "znode.",
         ),
         ("leaders", "tables"),

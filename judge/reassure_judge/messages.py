@@ -1,0 +1,161 @@
+"""What brokers were told, held against what ZooKeeper says when a controller rests.
+
+A controller's requests to brokers are not in ZooKeeper's log, so a request that was never sent, or
+sent to somebody else, leaves no trace there. Where brokers keep what they receive, what each of
+them must believe by now can be told from it: it obeys a request unless a later controller has
+spoken, and takes over a leader epoch that is newer than the one it has.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from reassure_judge.verdicts import Violation
+from reassure_model.outcome import Rejected
+from reassure_model.state import Partition
+from reassure_spec.clauses import clause
+from reassure_spec.znodes import (
+    NO_LEADER,
+    PartitionKey,
+    ReplicaList,
+    StateZnode,
+    encode_state,
+    state_path,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A controller's request as a broker received it."""
+
+    broker: int
+    """Who received it."""
+    topic: str
+    partition: int
+    controller_epoch: int
+    state: StateZnode | None
+    """What LeaderAndIsr says of leader, epochs and in-sync replicas; None in a StopReplica."""
+    replicas: ReplicaList = ()
+    """What LeaderAndIsr says are the assigned replicas."""
+    delete: bool = False
+    """Whether StopReplica asks to delete the replica as well."""
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the record that is kept of it."""
+        about = {"broker": self.broker, "topic": self.topic, "partition": self.partition}
+        epoch = {"controller_epoch": self.controller_epoch}
+        if self.state is None:
+            return {"stop_replica": about, **epoch, "delete": self.delete}
+        state = encode_state(self.state).decode()
+        return {"leader_and_isr": about, **epoch, "state": state, "replicas": list(self.replicas)}
+
+
+@dataclass(slots=True)
+class Heard:
+    """What the brokers of one cluster believe, from what they received."""
+
+    _epochs: dict[int, int] = field(default_factory=dict)
+    """By broker, the latest controller that spoke to it."""
+    _known: dict[int, dict[PartitionKey, Told]] = field(default_factory=dict)
+
+    def take(self, told: Told) -> None:
+        """Take over what a broker received, as it does."""
+        if told.controller_epoch < self._epochs.get(told.broker, 0):
+            return
+        self._epochs[told.broker] = told.controller_epoch
+        known = self._known.setdefault(told.broker, {})
+        key = (told.topic, told.partition)
+        before = known.get(key)
+        epoch = -1 if before is None or before.state is None else before.state.leader_epoch
+        if told.state is None:
+            known.pop(key, None)
+        elif told.state.leader_epoch > epoch:
+            known[key] = told
+
+    def forget(self, broker: int) -> None:
+        """Note that a broker ended, and its memory with it."""
+        self._epochs.pop(broker, None)
+        self._known.pop(broker, None)
+
+    def find_broken(
+        self, partitions: Mapping[PartitionKey, Partition], live: frozenset[int]
+    ) -> Iterator[tuple[PartitionKey, Rejected]]:
+        """Yield what brokers believe otherwise than it is, now that the cluster rests."""
+        for key, partition in sorted(partitions.items()):
+            if partition.assigned is None or partition.state is None:
+                continue
+            for broker in sorted(live):
+                told = self._known.get(broker, {}).get(key)
+                broken = find_misled(partition, broker, told)
+                if broken is not None:
+                    yield key, broken
+
+
+@clause("message.replica-told", "message.leader-knows-assigned", "message.stranger-stopped")
+def find_misled(partition: Partition, broker: int, told: Told | None) -> Rejected | None:
+    """Say what a live broker should have been told of a partition and was not."""
+    state, assigned, flight = partition.state, partition.assigned or (), partition.reassignment
+    assert state is not None
+    # A completion that was begun and cannot go on has stopped the old replicas already.
+    needed = assigned if flight is None else flight.target
+    if broker not in assigned:
+        if told is None or told.state is None:
+            return None
+        return Rejected(
+            "message.stranger-stopped",
+            f"broker {broker} is not assigned and was not told to stop its replica",
+        )
+    if state.leader == NO_LEADER or broker not in {*needed, state.leader}:
+        return None
+    if told is None or told.state is None:
+        return Rejected("message.replica-told", f"broker {broker} knows nothing of the partition")
+    known = told.state
+    if (known.leader, known.leader_epoch) != (state.leader, state.leader_epoch):
+        return Rejected(
+            "message.replica-told",
+            f"broker {broker} takes {known.leader} for the leader in epoch {known.leader_epoch}; "
+            f"it is {state.leader} in epoch {state.leader_epoch}",
+        )
+    if broker == state.leader and not set(needed) <= set(told.replicas) <= set(assigned):
+        return Rejected(
+            "message.leader-knows-assigned",
+            f"leader {broker} takes {list(told.replicas)} for the assigned replicas; "
+            f"they are {list(assigned)}",
+        )
+    return None
+
+
+CLAUSES: Final = (
+    "message.replica-told",
+    "message.leader-knows-assigned",
+    "message.stranger-stopped",
+)
+"""The clauses that only messages show."""
+
+
+@clause("message.leader-able")
+def find_unable(partition: Partition, broker: int) -> Rejected:
+    """Say that a leader could not take in a live assigned replica that has caught up."""
+    leader = NO_LEADER if partition.state is None else partition.state.leader
+    return Rejected(
+        "message.leader-able",
+        f"broker {broker} is assigned and alive, and has caught up; leader {leader} did not take "
+        "it into the in-sync set",
+    )
+
+
+def describe(chroot: str, key: PartitionKey, zxid: int, broken: Rejected) -> Violation:
+    """Return the violation that no transaction shows; `zxid` is the last one before the rest."""
+    return Violation(
+        zxid=zxid,
+        chroot=chroot,
+        topic=key[0],
+        partition=key[1],
+        clause=broken.clause,
+        path=state_path(*key),
+        session=0,
+        before="",
+        after="",
+        reason=broken.reason,
+        expected="each live replica told the state and the assignment as they are stored",
+    )
