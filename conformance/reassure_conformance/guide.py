@@ -159,6 +159,8 @@ def _client_choices(now: Moment) -> Iterator[Choice]:
         if len(keys) < MOST_PARTITIONS:
             yield Choice("grow", 2, lambda d: _make_growth(now, d))
         yield Choice("bad-target", 3, lambda d: _make_bad_target(now, d))
+    if not why_not(s.Withdraw(), now):
+        yield Choice("withdraw", 3, _make_of((s.Withdraw(),)))
     yield Choice("raw", 1, _make_raw)
     foreign = _possible(now, (s.Foreign(kind) for kind in s.FOREIGN_KINDS))
     if foreign:
