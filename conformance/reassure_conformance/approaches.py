@@ -103,11 +103,16 @@ def reach_conflict_at_election(now: Moment, draw: Draw) -> Iterator[s.Step]:
     """Change the in-sync set while the controller is about to move the leader."""
     yield _create(now, draw, 2)
     old = _assigned(now)
-    yield s.Request(((KEY, (*_others(now, draw, old), *old[1:])),))
+    stays = bool(draw(2))
+    new = _others(now, draw, old, 2)
+    yield s.Request(((KEY, (new[0], old[1]) if stays else new),))
+    for replica in new[1:] if not stays else ():
+        yield s.Join(replica, KEY)
     yield s.Hold(0)
     yield from _catch_up(now)
     yield s.Leave(old[1], KEY)
-    yield s.Join(old[1], KEY)
+    if stays:
+        yield s.Join(old[1], KEY)
     yield s.Resume()
 
 
@@ -223,6 +228,20 @@ def reach_stranger(now: Moment, draw: Draw) -> Iterator[s.Step]:
         yield s.Intrude(old[1], KEY)
     else:
         yield s.Intrude(_others(now, draw, old)[0], KEY)
+
+
+def reach_withdrawal(now: Moment, draw: Draw) -> Iterator[s.Step]:
+    """Take a request back while the controller is held, or while there is none."""
+    yield _create(now, draw, 2)
+    kills = s.KILL in now.capabilities and bool(draw(2))
+    yield s.Kill() if kills else s.Hold(draw(2))
+    yield _move(now, draw)
+    yield s.Withdraw()
+    if draw(2):
+        yield _move(now, draw)
+    yield s.Elect() if kills else s.Resume()
+    yield _move(now, draw)
+    yield from _catch_up(now)
 
 
 def reach_growth(now: Moment, draw: Draw) -> Iterator[s.Step]:

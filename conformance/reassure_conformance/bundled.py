@@ -250,7 +250,7 @@ class Bundled:
         if client is None:
             client = self._broker_clients[broker] = self._connect()
         client.chroot = self._chroot
-        agent = Broker(client, broker, self._transport, owns_client=False)
+        agent = Broker(client, broker, self._transport, owns_client=False, faults=self._faults)
         agent.register()
         self._brokers[broker] = agent
         return Reply.OK

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reassure_conformance import steps as s
-from reassure_conformance.expected import EXPECTED
+from reassure_conformance.expected import EXPECTED, PROFILES
 from reassure_conformance.report import HOLDS, UNKNOWN, VACUOUS, VIOLATED
 from reassure_conformance.run import BUNDLED, Result, Settings, run
 
@@ -90,7 +90,10 @@ def run_matrix(
     kills = []
     for fault in faults:
         start = time.monotonic()
-        chosen = replace(settings, connectable=BUNDLED, faults=(fault,), strict=True)
+        profile = PROFILES.get(fault, settings.profile)
+        chosen = replace(
+            settings, connectable=BUNDLED, profile=profile, faults=(fault,), strict=True
+        )
         below = directory / fault
         below.mkdir(parents=True)
         result = run(chosen, below)

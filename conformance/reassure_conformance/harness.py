@@ -33,7 +33,6 @@ from reassure_conformance.adapter import (
     KeepsMessages,
     LosesWrites,
     Reply,
-    Told,
     calling,
     check_description,
     expect,
@@ -429,7 +428,8 @@ class Harness:
         if step.min_isr != 1:
             config = encode_config({"min.insync.replicas": str(step.min_isr)})
             multi.create(chroot + topic_config_path(step.topic), config)
-        content = encode_topic(dict(enumerate(step.assignments)))
+        # An id of 22 characters, as Kafka's are: whoever writes the znode has to keep it.
+        content = encode_topic(dict(enumerate(step.assignments)), f"{step.topic:-<22.22}")
         multi.create(chroot + topic_path(step.topic), content)
         for result in multi.commit():
             if isinstance(result, KazooException):

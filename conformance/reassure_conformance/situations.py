@@ -422,6 +422,14 @@ SITUATIONS: Final = (
         frozenset({s.ISR}),
     ),
     Situation(
+        "request-withdrawn",
+        "A client takes a request back before the controller has dealt with it.",
+        ("request.consumed",),
+        lambda record: _steps(record, s.Withdraw, "ok"),
+        by.reach_withdrawal,
+        frozenset({s.HOLD}),
+    ),
+    Situation(
         "growth-under-move",
         "A client adds partitions to a topic while a reassignment is in flight.",
         ("assigned.change.only-as-due",),

@@ -76,6 +76,7 @@ class Broker:
         *,
         address: tuple[str, int] = ("127.0.0.1", 9092),
         owns_client: bool = True,
+        faults: frozenset[str] = frozenset(),
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self.broker_id = broker_id
@@ -83,6 +84,7 @@ class Broker:
         self._transport = transport
         self._address = address
         self._owns_client = owns_client
+        self._faults = faults
         self._clock_ms = clock_ms
         self._session: int | None = None
         self._controller_epoch = 0
@@ -221,7 +223,8 @@ class Broker:
         hosted = self._hosted.get(key)
         if hosted is None or hosted.state.leader != self.broker_id:
             return "refused"
-        if remove == self.broker_id or (add is not None and add not in hosted.replicas):
+        stranger = add is not None and add not in hosted.replicas
+        if remove == self.broker_id or (stranger and "stranger-taken-in" not in self._faults):
             return "refused"
         try:
             if add is not None and not self._is_live(add):

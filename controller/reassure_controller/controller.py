@@ -58,6 +58,7 @@ from reassure_controller.plan import (
 from reassure_controller.reader import Reader
 from reassure_controller.session import (
     Indefinite,
+    Operation,
     Refused,
     SessionLost,
     barrier,
@@ -163,12 +164,19 @@ class Controller:
         self._loaded = False
         self._session: int | None = None
         self._unsettled = False
+        self._last: Context | None = None
+        """What was remembered when a term ended (fault `memory-kept-over-terms`)."""
+        self.context = Context()
+        self._engine = Engine(client, broker_id, self.context, transport, self.rules.faults)
         self._forget()
         client.add_listener(self._on_connection)
         start(client)
 
     def _forget(self) -> None:
         """Drop all memory of the cluster."""
+        self._engine.close()
+        if self._loaded:
+            self._last = self.context
         self.context = Context()
         self._reader = Reader(self._client, self.context, self._on_watch)
         self._engine = Engine(
@@ -180,6 +188,7 @@ class Controller:
         self._stale: Write | Recheck | None = None
         self._active = False
         self._loaded = False
+        self._deaf = False
 
     # What other threads may call: only enqueue
 
@@ -259,24 +268,41 @@ class Controller:
             log.info("%s is gone already: %s", CONTROLLER, refused)
 
     def _elect(self, data: bytes, version: int) -> bool:
-        epoch = decode_controller_epoch(CONTROLLER_EPOCH, data) + 1
+        faults = self.rules.faults
+        by = 2 if "elected-epoch-skips" in faults else 1
+        epoch = decode_controller_epoch(CONTROLLER_EPOCH, data) + by
         content = encode_controller(self.broker_id, self._clock_ms())
+        ephemeral = "controller-znode-stays" not in faults
+        create: Operation = ("create", (CONTROLLER, content, None, ephemeral))
+        raised: Operation = (
+            "set_data",
+            (CONTROLLER_EPOCH, encode_controller_epoch(epoch), version),
+        )
         try:
-            results = commit(
-                self._client,
-                [
-                    ("create", (CONTROLLER, content, None, True)),
-                    ("set_data", (CONTROLLER_EPOCH, encode_controller_epoch(epoch), version)),
-                ],
-            )
+            if "elected-in-two-steps" in faults:
+                commit(self._client, [create])
+            together = not {"elected-in-two-steps", "elected-without-znode"} & faults
+            results = commit(self._client, [create, raised] if together else [raised])
         except Refused as refused:
             log.info("controller %d was not elected: %s", self.broker_id, refused)
             return False
         self.context.epoch = epoch
-        self.context.epoch_version = results[1].version
+        self.context.epoch_version = results[-1].version
         self._active = True
+        if "memory-kept-over-terms" in faults and self._last is not None:
+            self._remember(self._last)
         log.info("controller %d was elected with epoch %d", self.broker_id, epoch)
         return True
+
+    def _remember(self, last: Context) -> None:
+        """Go on with what an earlier term knew, and read nothing (a planted fault)."""
+        last.epoch, last.epoch_version = self.context.epoch, self.context.epoch_version
+        self.context = last
+        self._reader = Reader(self._client, last, self._on_watch)
+        self._engine = Engine(
+            self._client, self.broker_id, last, self._transport, self.rules.faults
+        )
+        self._loaded = True
 
     def resign(self) -> None:
         """Give the term up: forget everything and delete `/controller` if it is ours.
@@ -388,7 +414,7 @@ class Controller:
 
     @property
     def _is_reckless(self) -> bool:
-        return "no-epoch-check" in self.rules.faults
+        return bool({"no-epoch-check", "fence-of-any-version"} & self.rules.faults)
 
     @property
     def _is_blind(self) -> bool:
@@ -425,7 +451,8 @@ class Controller:
         if job.attempts > MAX_ATTEMPTS:
             raise StuckError(f"{job.name} was planned {MAX_ATTEMPTS} times and never got through")
         steps = job.make()
-        self._engine.load(plan_rubbish(self._reader.rubbish) + steps)
+        rubbish = () if "foreign-kept" in self.rules.faults else self._reader.rubbish
+        self._engine.load(plan_rubbish(rubbish) + steps)
 
     def _read_again(self, effect: Write | Recheck) -> None:
         """Read everything the effect was planned from."""
@@ -472,7 +499,7 @@ class Controller:
             self._reader.refresh_states(unarmed, arm=True)
             self._start(_Job("advance", lambda: self._plan_advance(unarmed)))
             return True
-        if self.context.requests:
+        if self.context.requests and not self._deaf:
             backwards = "requests-unsorted" in self.rules.faults
             name = self.context.requests[-1 if backwards else 0]
             self._start(_Job(f"request {name}", lambda: self._plan_request(name)))
@@ -534,13 +561,14 @@ class Controller:
         elif path == TOPICS:
             self._take_topics(self._reader.read_topic_names())
         elif path == REASSIGNMENT_REQUESTS:
-            self._reader.read_requests()
+            self._reader.read_requests(arm="queue-watch-lost" not in self.rules.faults)
         elif path in self._reader.armed:
             self._reader.armed.discard(path)  # it is read and armed again with the others
         elif path.startswith(TOPICS + "/") and path.count("/") == TOPICS.count("/") + 1:
             topic = path.removeprefix(TOPICS + "/")
             self._reader.read_topics([topic])
-            self._bring_online([topic])
+            if "growth-ignored" not in self.rules.faults:
+                self._bring_online([topic])
 
     def _on_reconnect(self) -> None:
         """Read everything again: what happened while the watches were gone gave no event."""
@@ -570,6 +598,8 @@ class Controller:
     def _take_brokers(self, now: dict[int, LiveBroker]) -> None:
         """Queue what follows from brokers that died, came, or did both between two looks."""
         before = self.context.brokers
+        if "bounce-unseen" in self.rules.faults:
+            now = {one: before.get(one, it) for one, it in now.items()}
         dead = {one for one in before if one not in now or now[one].epoch != before[one].epoch}
         new = {one for one in now if one not in before or now[one].epoch != before[one].epoch}
         self.context.known_brokers |= now.keys()
@@ -637,6 +667,7 @@ class Controller:
         data = self._reader.read_request(path)
         if data is None:
             self.context.requests.remove(name)
+            self._deaf = "withdrawn-stops-queue" in self.rules.faults
             return ()
         try:
             request = decode_request(path, data)

@@ -12,6 +12,8 @@ same controller can go on later, or be killed there.
 
 import logging
 from collections import deque
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, assert_never
 
 from kazoo.client import KazooClient
@@ -45,8 +47,11 @@ from reassure_controller.session import (
     Refused,
     SessionLost,
     commit,
+    connect,
     gather,
     list_subtree,
+    stop,
+    wait_until_connected,
 )
 from reassure_controller.transport import Transport
 from reassure_spec.znodes import (
@@ -54,14 +59,28 @@ from reassure_spec.znodes import (
     REASSIGNMENTS,
     ReplicaList,
     broker_path,
+    decode_topic,
+    encode_broker,
     encode_reassignment,
     encode_state,
+    encode_topic,
     reassignment_path,
     state_path,
     topic_path,
 )
 
 log = logging.getLogger("reassure_controller")
+
+
+FORCED: Mapping[str, frozenset[str]] = {
+    "completion.leader-moved": frozenset({"conflict-forced-at-election"}),
+    "partition.leader-elected": frozenset({"conflict-forced-at-election"}),
+    "completion.isr-shrunk": frozenset({"conflict-forced-at-removal"}),
+    "partition.isr-shrunk": frozenset({"conflict-forced-at-removal"}),
+    "change.isr-shrunk": frozenset({"conflict-forced-at-drop"}),
+    "change.replicas-dropped": frozenset({"conflict-forced-at-drop"}),
+}
+"""By point of a write, the faults that write it though another version stands there."""
 
 
 class ControllerMoved(Exception):
@@ -100,6 +119,7 @@ class Engine:
         self._context = context
         self._transport = transport
         self._faults = faults
+        self._other: KazooClient | None = None
         self._plan: deque[Step] = deque()
         self.effects_run = 0
         """How many effects were carried out so far."""
@@ -182,7 +202,7 @@ class Engine:
                 topic=effect.topic,
                 partition=effect.partition,
                 leader=state.leader,
-                leader_epoch=state.leader_epoch,
+                leader_epoch=state.leader_epoch - self._is_sent_stale(effect),
                 isr=state.isr,
                 state_controller_epoch=state.controller_epoch,
                 state_version=content.state_version,
@@ -190,6 +210,9 @@ class Engine:
                 is_new=broker.id in effect.new,
             )
             self._transport.send(broker, message)
+
+    def _is_sent_stale(self, effect: SendLeaderAndIsr) -> bool:
+        return "start-sent-stale" in self._faults and effect.point == "request.replicas-started"
 
     def _write(self, effect: Write) -> int | None:
         """Write to ZooKeeper and return the new version of the znode written, where it has one."""
@@ -201,14 +224,40 @@ class Engine:
                 operations = [("delete", (path, -1)) for path in paths]
             try:
                 results = self._commit(effect, operations)
+            except Uncertain:
+                if "unknown-repeated-blindly" not in self._faults:
+                    raise
+                effect = _without_condition(effect)
+                wait_until_connected(self._client)
             except Conflict:
+                if self._faults & FORCED.get(effect.point, frozenset()):
+                    effect = _without_condition(effect)
+                    continue
                 if not isinstance(effect, DeleteZnode | DeleteRequest):
                     raise
                 if self._is_gone(effect.path):
                     return None
                 deep = True  # there is something below it: list and delete that as well
             else:
-                return getattr(results[-1], "version", None)
+                return getattr(results[-1], "version", None) if results else None
+
+    def _writer(self) -> KazooClient:
+        """Return the client to write with: a controller's own, but for two faults."""
+        if not {"writes-as-a-client", "writes-as-a-broker"} & self._faults:
+            return self._client
+        if self._other is None:
+            hosts = ",".join(f"{host}:{port}" for host, port in self._client.hosts)
+            self._other = connect(hosts + self._client.chroot)
+            if "writes-as-a-broker" in self._faults:
+                registration = (broker_path(self._broker_id), encode_broker("127.0.0.1", 9, 0))
+                commit(self._other, [("create", (*registration, None, True))])
+        return self._other
+
+    def close(self) -> None:
+        """End the other session, where a fault made one."""
+        if self._other is not None:
+            stop(self._other)
+            self._other = None
 
     def _is_gone(self, path: str) -> bool:
         return gather([self._client.exists_async(path)])[0] is None
@@ -216,10 +265,11 @@ class Engine:
     def _commit(self, effect: Write, operations: list[Operation]) -> list[Any]:
         checked = "no-epoch-check" not in self._faults
         if checked:
-            fence = ("check", (CONTROLLER_EPOCH, self._context.epoch_version))
-            operations = [fence, *operations]
+            any_version = "fence-of-any-version" in self._faults
+            version = -1 if any_version else self._context.epoch_version
+            operations = [("check", (CONTROLLER_EPOCH, version)), *operations]
         try:
-            return commit(self._client, operations)
+            return commit(self._writer(), operations)
         except Refused as refused:
             if checked and refused.index == 0:
                 raise ControllerMoved(str(refused)) from refused
@@ -232,6 +282,8 @@ class Engine:
                 raise
             raise Uncertain(effect, str(lost)) from lost  # the fault that never resigns
         except Indefinite as indefinite:
+            if "unknown-taken-for-done" in self._faults:
+                return []
             raise Uncertain(effect, str(indefinite)) from indefinite
 
     def _operations(self, effect: Write) -> list[Operation]:
@@ -255,6 +307,10 @@ class Engine:
                 return [delete, parent] if effect.with_parent else [delete]
             case WriteAssigned(topic=topic, partition=partition, version=version):
                 data = self._context.topic_content(effect.key, effect.assigned)
+                if "topic-id-lost" in self._faults:
+                    data = encode_topic(decode_topic(topic_path(topic), data))
+                if "growth-overwritten" in self._faults:
+                    version = -1
                 write: Operation = ("set_data", (topic_path(topic), data, version))
                 if effect.state_version is None:
                     return [write]
@@ -270,6 +326,15 @@ class Engine:
                 return [("delete", (path, -1))]
             case _:
                 assert_never(effect)
+
+
+def _without_condition(effect: Write) -> Write:
+    """Return the write on whatever version stands there (faults that do not look again)."""
+    if isinstance(effect, WriteAssigned):
+        return replace(effect, version=-1, state_version=None)
+    if isinstance(effect, WriteState | UpdateReassignment | DeleteReassignment):
+        return replace(effect, version=-1)
+    return effect
 
 
 def _standing(request: str | None) -> list[Operation]:

@@ -35,7 +35,7 @@ because it alone says that there is work left; the request is deleted after all 
 written. The sequence C1 to C5 may be cut and begun again at any point.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from reassure_controller.context import Context, PartitionContext, apply_step
@@ -62,13 +62,29 @@ from reassure_spec.readings import Readings
 from reassure_spec.rooms import refuse_readings
 from reassure_spec.znodes import (
     NO_LEADER,
+    REASSIGNMENT_REQUESTS,
     PartitionKey,
     ReassignmentZnode,
     ReplicaList,
     RequestZnode,
     StateZnode,
     parse_request_name,
+    state_path,
 )
+
+UNSENT: Mapping[str, frozenset[str]] = {
+    "request.replicas-started": frozenset({"start-not-sent"}),
+    "completion.leader-sent": frozenset({"completion-not-sent"}),
+    "completion.isr-sent": frozenset({"completion-not-sent"}),
+    "partition.state-sent": frozenset({"election-not-sent"}),
+    "failover.state-sent": frozenset({"failover-tells-nobody"}),
+    "broker.state-sent": frozenset({"returned-not-told"}),
+    "completion.replica-stopped": frozenset({"stop-not-sent"}),
+    "completion.replicas-deleted": frozenset({"stop-not-sent"}),
+    "change.replicas-stopped": frozenset({"dropped-not-stopped"}),
+    "change.replicas-deleted": frozenset({"dropped-not-stopped"}),
+}
+"""By point of a message, the faults that leave it out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +134,11 @@ class _Plan:
         """Add a state write; the leader epoch goes up with every one of them."""
         content = self.partition(key)
         assert content.state is not None
+        by = 2 if "epoch-raised-by-two" in self.faults else 1
         state = StateZnode(
             leader=leader,
-            leader_epoch=content.state.leader_epoch + (1 if bump else 0),
-            controller_epoch=self.context.epoch,
+            leader_epoch=content.state.leader_epoch + (by if bump else 0),
+            controller_epoch=self.context.epoch - ("old-epoch-stamped" in self.faults),
             isr=isr,
         )
         blind = "unconditional-state-write" in self.faults
@@ -152,6 +169,7 @@ class _Plan:
     def recheck(self, key: PartitionKey) -> None:
         """Where the reading asks for it, look at leader and in-sync set again before a stop."""
         asked = self.readings.move_recheck_before_stop == "yes"
+        asked = asked and "recheck-skipped" not in self.faults
         content = self.partition(key)
         if asked and content.state is not None and "unconditional-state-write" not in self.faults:
             self.add(Recheck(*key, content.state_version, content.state.leader))
@@ -168,10 +186,16 @@ class _Plan:
         """Add LeaderAndIsr to the live ones of `to`, when the partition has a state to tell."""
         content = self.partition(key)
         to = self.live(to)
-        if content.state is None or not to:
+        if content.state is None or not to or self.faults & UNSENT.get(point, frozenset()):
             return
         topic, partition = key
         told = content.assigned if replicas is None else replicas
+        if point == "request.replicas-started" and "start-with-old-assignment" in self.faults:
+            told = tuple(one for one in told if one not in new)
+        if point == "request.replicas-started" and "start-sent-elsewhere" in self.faults:
+            strangers = [one for one in self.context.brokers if one not in content.assigned]
+            to = (*to[1:], *strangers[:1])
+            told = (*told, *strangers[:1])
         self.add(
             SendLeaderAndIsr(
                 point=point,
@@ -185,6 +209,10 @@ class _Plan:
 
     def stop(self, key: PartitionKey, point: str, to: ReplicaList, *, delete: bool) -> None:
         """Add StopReplica to `to`; a broker that is down is told when it returns."""
+        if self.faults & UNSENT.get(point, frozenset()):
+            return
+        if "stop-sent-to-all" in self.faults and delete and point.startswith("completion"):
+            to = (*to, *(child.target if (child := self.partition(key).child) else ()))
         topic, partition = key
         self.add(
             SendStopReplica(point=point, topic=topic, partition=partition, to=to, delete=delete)
@@ -223,6 +251,10 @@ def plan_request(
         plan.add(KeepRequest(path))
     elif "delete-request-before-child" not in rules.faults:
         plan.add(DeleteRequest(point="request.deleted", path=path))
+    if "rest-of-queue-dropped" in rules.faults:
+        for name in plan.context.requests:
+            other = f"{REASSIGNMENT_REQUESTS}/{name}"
+            plan.add(DeleteRequest(point="request.deleted", path=other))
     return tuple(plan.steps)
 
 
@@ -249,6 +281,8 @@ def plan_rubbish(rubbish: Iterable[tuple[str, str]]) -> tuple[Step, ...]:
 
 def _conflicts(plan: _Plan, key: PartitionKey, legacy: bool) -> bool:
     content = plan.context.partitions.get(key)
+    if "route-conflict-ignored" in plan.faults:
+        return False
     return content is not None and content.child is not None and content.child.legacy != legacy
 
 
@@ -277,17 +311,20 @@ def _find_refusal(
 
 def _find_bad_target(plan: _Plan, target: ReplicaList) -> str | None:
     """Return what is wrong with the target by itself, or None."""
-    if not target:
+    if not target and "empty-target-accepted" not in plan.faults:
         return "the target is empty"
     if len(set(target)) < len(target) and "duplicate-target-accepted" not in plan.faults:
         return f"the target {list(target)} names a broker twice"
-    if min(target) < 0:
+    if target and min(target) < 0 and "negative-target-accepted" not in plan.faults:
         return f"the target {list(target)} has a negative broker id"
     unknown = [broker for broker in target if broker not in plan.context.known_brokers]
+    if {"unknown-broker-accepted", "negative-target-accepted"} & plan.faults:
+        unknown = []
     if unknown and plan.readings.target_unknown_broker == "refuse":
         return f"broker {unknown[0]} was never registered"
     dead = [broker for broker in target if not plan.context.is_live(broker)]
-    if dead and plan.readings.target_dead_replica == "refuse":
+    refuses = plan.readings.target_dead_replica == "refuse"
+    if dead and (refuses or "dead-target-refused" in plan.faults):
         return f"broker {dead[0]} is down"
     return None
 
@@ -295,7 +332,9 @@ def _find_bad_target(plan: _Plan, target: ReplicaList) -> str | None:
 def _asks_nothing(plan: _Plan, content: PartitionContext, target: ReplicaList) -> bool:
     """Whether the target, as an ordered list, is what is being done or has been done."""
     if content.child is None:
-        return target == content.assigned
+        return target == content.assigned and "no-op-started" not in plan.faults
+    if "same-target-written" in plan.faults:
+        return False
     return target == content.child.target and plan.readings.request_same_target == "no-change"
 
 
@@ -305,13 +344,16 @@ def _accept(plan: _Plan, key: PartitionKey, wanted: ReassignmentZnode, request: 
     if _asks_nothing(plan, content, wanted.target):
         return
     topic, partition = key
+    if "legacy-mark-lost" in plan.faults:
+        wanted = replace(wanted, legacy=False)
     if content.child is None:
+        counted = wanted.target if "top-of-target" in plan.faults else content.assigned
         plan.add(
             CreateReassignment(
                 point="request.child-written",
                 topic=topic,
                 partition=partition,
-                reassignment=replace(wanted, top=len(content.assigned)),
+                reassignment=replace(wanted, top=len(counted)),
                 with_parent=topic not in plan.context.parents,
                 request=request,
             )
@@ -389,18 +431,26 @@ def _drop(plan: _Plan, key: PartitionKey) -> None:
         return
     if "drop-slice-exclusive" in plan.faults:
         readings = replace(readings, drop_slice="exclusive")
+    if "drop-takes-target" in plan.faults:
+        readings = replace(readings, drop_protects="nothing")
     leader, isr = state.leader, state.isr
     drop = choose_drop(content.assigned, leader, isr, child.top, child.target, readings)
+    if drop and "drop-takes-leader" in plan.faults:
+        drop = (*drop, leader)
     if not drop or "drop-skipped" in plan.faults:
         return
     rest = tuple(replica for replica in content.assigned if replica not in drop)
     plan.stop(key, "change.replicas-stopped", drop, delete=False)
+    if "drop-assigned-first" in plan.faults:
+        plan.write_assigned(key, "change.replicas-dropped", rest, guard_state=True)
     # With the exclusive slice the rule can drop every replica; the set is never written empty.
     kept = tuple(replica for replica in isr if replica not in drop) or isr
     if kept != isr:
         plan.write_state(key, "change.isr-shrunk", leader=leader, isr=kept)
         plan.send(key, "change.isr-sent", rest, replicas=rest)
     plan.stop(key, "change.replicas-deleted", drop, delete=True)
+    if "drop-assigned-first" in plan.faults:
+        return
     plan.write_assigned(key, "change.replicas-dropped", rest, guard_state=True)
 
 
@@ -409,6 +459,10 @@ def _expand_assigned(plan: _Plan, key: PartitionKey) -> ReplicaList:
     content = plan.partition(key)
     assert content.child is not None
     added = tuple(replica for replica in content.child.target if replica not in content.assigned)
+    if "expansion-skipped" in plan.faults:
+        return ()
+    if "expansion-partial" in plan.faults:
+        added = added[:1]
     if added:
         plan.write_assigned(key, "request.assigned-expanded", content.assigned + added)
     return added
@@ -420,7 +474,8 @@ def _start_replicas(plan: _Plan, key: PartitionKey, new: ReplicaList) -> None:
     if content.state is None:
         return
     state = content.state
-    plan.write_state(key, "request.epoch-raised", leader=state.leader, isr=state.isr)
+    if "expansion-unannounced" not in plan.faults:
+        plan.write_state(key, "request.epoch-raised", leader=state.leader, isr=state.isr)
     plan.send(key, "request.replicas-started", content.assigned, new=new)
 
 
@@ -432,10 +487,12 @@ def plan_completion(context: Context, key: PartitionKey, rules: Rules) -> tuple[
     return tuple(plan.steps)
 
 
-def _is_in_sync(content: PartitionContext) -> bool:
+def _is_in_sync(plan: _Plan, content: PartitionContext) -> bool:
     """Whether every replica of the target is in sync."""
     if content.state is None or content.child is None:
         return False
+    if "completion-needs-equality" in plan.faults:
+        return set(content.child.target) == set(content.state.isr)
     return set(content.child.target) <= set(content.state.isr)
 
 
@@ -445,12 +502,16 @@ def _complete(plan: _Plan, key: PartitionKey) -> None:
     if state is None or child is None:
         return
     early = "stop-before-in-sync" in plan.faults
-    if not _is_in_sync(content) and not early:
+    if not _is_in_sync(plan, content) and not early:
         return
     leader = _choose_leader(plan, state, child.target)
     if leader is None and not early:
         return
     _move_leader(plan, key, child.target, state.leader if leader is None else leader)
+    if "child-deleted-first" in plan.faults:
+        _finish(plan, key)
+        _write_target(plan, key, child.target)
+        return
     late = "expand-skipped-order" in plan.faults
     if late:
         _write_target(plan, key, child.target)
@@ -466,6 +527,8 @@ def _choose_leader(plan: _Plan, state: StateZnode, target: ReplicaList) -> int |
         return state.leader
     if state.leader in target and plan.context.is_live(state.leader):
         return state.leader
+    if "move-by-isr-order" in plan.faults:
+        return next((one for one in plan.live(state.isr) if one in target), None)
     return next((one for one in plan.live(target) if one in state.isr), None)
 
 
@@ -510,10 +573,15 @@ def _shrink(plan: _Plan, key: PartitionKey, replica: int, point: str) -> None:
     state = plan.partition(key).state
     assert state is not None
     isr = tuple(other for other in state.isr if other != replica) or state.isr
+    if "isr-keeps-only-removed" in plan.faults:
+        isr = (replica,)
+    if "removal-takes-all" in plan.faults:
+        isr = (state.leader,)
     leader = NO_LEADER if state.leader == replica else state.leader
     if "leader-outside-target" in plan.faults:
         leader = state.leader
-    plan.write_state(key, point, leader=leader, isr=isr)
+    bump = "no-epoch-bump-on-removal" not in plan.faults
+    plan.write_state(key, point, leader=leader, isr=isr, bump=bump)
 
 
 def _write_target(plan: _Plan, key: PartitionKey, target: ReplicaList) -> None:
@@ -521,7 +589,8 @@ def _write_target(plan: _Plan, key: PartitionKey, target: ReplicaList) -> None:
     if "target-reordered" in plan.faults:
         target = tuple(sorted(target))
     if plan.partition(key).assigned != target:
-        again = plan.readings.move_recheck_before_stop == "yes"
+        asked = plan.readings.move_recheck_before_stop == "yes"
+        again = asked and "recheck-skipped" not in plan.faults
         plan.write_assigned(key, "completion.target-assigned", target, guard_state=again)
 
 
@@ -537,7 +606,8 @@ def _finish(plan: _Plan, key: PartitionKey) -> None:
             topic=topic,
             partition=partition,
             version=plan.partition(key).child_version,
-            with_parent=not plan.context.has_other_children(key),
+            with_parent="parent-left-empty" not in plan.faults
+            and not plan.context.has_other_children(key),
         )
     )
 
@@ -589,9 +659,13 @@ def plan_failover(context: Context, rules: Rules) -> tuple[Step, ...]:
     """
     plan = _Plan(context, rules)
     for key in sorted(plan.context.partitions):
-        if not _repair(plan, key):
+        if "dead-at-failover-kept" in plan.faults and plan.partition(key).state is not None:
             plan.send(key, "failover.state-sent", plan.partition(key).assigned)
-    for key in sorted(plan.context.partitions):
+            continue
+        if not _repair(plan, key):
+            _raise_needlessly(plan, key)
+            plan.send(key, "failover.state-sent", plan.partition(key).assigned)
+    for key in _find_resumable(plan):
         _resume(plan, key)
     return tuple(plan.steps)
 
@@ -622,10 +696,33 @@ def _resume(plan: _Plan, key: PartitionKey) -> None:
     again = plan.readings.drop_reevaluated_on_failover == "yes"
     if again or _is_change_unfinished(content):
         plan.enter(key, Phase.DROP)
-    elif _is_in_sync(content) and set(child.target) <= set(content.assigned):
+    elif _is_in_sync(plan, content) and set(child.target) <= set(content.assigned):
         # Everything up to E4 was done before: the target could not be in sync otherwise.
         plan.enter(key, Phase.WAIT)
     _advance(plan, key)
+
+
+def _raise_needlessly(plan: _Plan, key: PartitionKey) -> None:
+    state = plan.partition(key).state
+    if "needless-epochs-at-failover" in plan.faults and state is not None:
+        plan.write_state(key, "partition.leader-elected", leader=state.leader, isr=state.isr)
+
+
+def _find_resumable(plan: _Plan) -> list[PartitionKey]:
+    """Return the partitions whose reassignments a failover looks at."""
+    keys = sorted(plan.context.partitions)
+    flying = [key for key in keys if plan.partition(key).child is not None]
+    if "one-move-resumed" in plan.faults:
+        skipped = set(flying[1:])
+    elif "older-moves-not-resumed" in plan.faults:
+        last = plan.context.epoch - 1
+        states = {key: plan.partition(key).state for key in flying}
+        skipped = {k for k, state in states.items() if state and state.controller_epoch < last}
+    else:
+        return keys
+    for key in sorted(skipped):
+        plan.enter(key, None)
+    return [key for key in keys if key not in skipped]
 
 
 def _is_change_unfinished(content: PartitionContext) -> bool:
@@ -659,8 +756,12 @@ def _bring_online(plan: _Plan, key: PartitionKey) -> None:
     if not live:
         return
     topic, partition = key
+    leader = live[-1] if "new-led-by-last" in plan.faults else live[0]
     state = StateZnode(
-        leader=live[0], leader_epoch=0, controller_epoch=plan.context.epoch, isr=live
+        leader=leader,
+        leader_epoch=1 if "new-epoch-one" in plan.faults else 0,
+        controller_epoch=plan.context.epoch,
+        isr=live[:1] if "new-isr-leader-only" in plan.faults else live,
     )
     plan.add(
         CreatePartitionState(
@@ -683,7 +784,9 @@ def _elect_offline(plan: _Plan, key: PartitionKey) -> None:
     state = content.state
     assert state is not None
     candidates = plan.live(content.assigned)
-    if "election-any-assigned" not in plan.faults:
+    if "election-by-isr-order" in plan.faults:
+        candidates = plan.live(state.isr)
+    elif "election-any-assigned" not in plan.faults:
         candidates = tuple(one for one in candidates if one in state.isr)
     if candidates:
         live_isr = plan.live(state.isr) or candidates[:1]
@@ -691,11 +794,25 @@ def _elect_offline(plan: _Plan, key: PartitionKey) -> None:
         bump = "no-epoch-bump-on-election" not in plan.faults
         point = "partition.leader-elected"
         plan.write_state(key, point, leader=candidates[0], isr=isr, bump=bump)
+    elif "dead-leader-left" in plan.faults:
+        return
+    elif "state-made-anew" in plan.faults and plan.live(content.assigned):
+        _make_anew(plan, key)
     elif state.leader != NO_LEADER:
-        plan.write_state(key, "partition.leader-lost", leader=NO_LEADER, isr=state.isr)
+        isr = () if "isr-emptied" in plan.faults else state.isr
+        if "leaderless-isr-cut" in plan.faults:
+            isr = isr[:1]
+        plan.write_state(key, "partition.leader-lost", leader=NO_LEADER, isr=isr)
     else:
         return
     plan.send(key, "partition.state-sent", content.assigned)
+
+
+def _make_anew(plan: _Plan, key: PartitionKey) -> None:
+    """Forget the state, and bring the partition online as if it were new (`state-made-anew`)."""
+    plan.add(DeleteZnode(point="partition.state-deleted", path=state_path(*key)))
+    plan.context.put(key, replace(plan.partition(key), state=None))
+    _bring_online(plan, key)
 
 
 def _remove_dead(plan: _Plan, key: PartitionKey) -> None:

@@ -314,9 +314,10 @@ class Reader:
         self.refresh_states(new)
         self.refresh_children(new)
 
-    def read_requests(self) -> None:
-        """Read the names of the pending requests, with a watch on their number."""
-        reads = [self._client.get_children_async(REASSIGNMENT_REQUESTS, watch=self._watch)]
+    def read_requests(self, *, arm: bool = True) -> None:
+        """Read the names of the pending requests; `arm` puts a watch on their number."""
+        watch = self._watch if arm else None
+        reads = [self._client.get_children_async(REASSIGNMENT_REQUESTS, watch=watch)]
         self.set_requests(gather(reads)[0] or ())
 
     def set_requests(self, names: Iterable[str]) -> None:

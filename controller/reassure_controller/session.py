@@ -6,6 +6,7 @@ connection was lost or did not answer in time, and then only reading again can t
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -94,6 +95,15 @@ def stop(client: KazooClient) -> None:
         deadline.wait(0.01)
     client.stop()
     client.close()
+
+
+def wait_until_connected(client: KazooClient, timeout_s: float = TIMEOUT_S) -> None:
+    """Return once the client has a connection. Raises Indefinite when it gets none in time."""
+    deadline = time.monotonic() + timeout_s
+    while not client.connected:
+        if time.monotonic() > deadline:
+            raise Indefinite("not connected")
+        time.sleep(0.002)
 
 
 def gather(results: Iterable[Any], timeout_s: float = TIMEOUT_S) -> list[Any]:

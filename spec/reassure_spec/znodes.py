@@ -324,14 +324,18 @@ def decode_topic(path: str, data: bytes) -> dict[int, ReplicaList]:
     }
 
 
-def encode_topic(partitions: Mapping[int, ReplicaList]) -> bytes:
-    """Encode `/brokers/topics/T` (version 1).
+def encode_topic(partitions: Mapping[int, ReplicaList], topic_id: str = "") -> bytes:
+    """Encode `/brokers/topics/T`: version 1, or with a topic id version 3.
 
     >>> encode_topic({0: (1, 2)})
     b'{"version":1,"partitions":{"0":[1,2]}}'
     """
     content = {str(number): list(replicas) for number, replicas in sorted(partitions.items())}
-    return _dump({"version": 1, "partitions": content})
+    if not topic_id:
+        return _dump({"version": 1, "partitions": content})
+    lists: dict[str, list[int]] = {}
+    extras = {"topic_id": topic_id, "adding_replicas": lists, "removing_replicas": lists}
+    return _dump({"version": 3, "partitions": content, **extras})
 
 
 def replace_assigned(data: bytes, partition: int, assigned: ReplicaList) -> bytes:

@@ -15,7 +15,7 @@ from reassure_conformance.harness import Done, Example, Harness
 from reassure_conformance.machine import Budget, generate
 from reassure_conformance.minimise import minimise
 from reassure_conformance.moment import Moment, why_not
-from reassure_conformance.story import Story
+from reassure_conformance.story import Story, shipped_stories
 from reassure_controller.faults import FAULTS
 from reassure_judge.verdicts import Violation
 from reassure_model.state import LeaderAndIsr, Partition, Reassignment
@@ -191,6 +191,42 @@ def test_minimise_simplifies_steps() -> None:
     )
     assert found is not None
     assert [s.format_step(step) for step in found[0].steps] == ["request orders-1 to 2"]
+
+
+def test_minimise_replaces_as_well_as_removes(make_harness: Callable[[Adapter], Harness]) -> None:
+    """A shipped story of six steps whose violation needs two of the plainest ends at two."""
+    harness = make_harness(Bundled(faults=("stop-not-sent",)))
+    told = next(story for story in shipped_stories() if story.name == "failover-after-expansion")
+    assert len(told.steps) == 6
+    found = minimise(told, "message.stranger-stopped", harness.tell)
+    assert found is not None
+    assert [s.format_step(step) for step in found[0].steps] == [
+        "create orders with 1",
+        "request orders-0 to 2",
+    ]
+    assert found[0].brokers == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("line", "plainest"),
+    [
+        ("change orders-0 to 3,4", "request orders-0 to 4"),
+        ("create orders with 1,2,3 and 2,3", "create orders with 3"),
+        ("grow orders with 1,2 and 3", "grow orders with 2"),
+        ("lose answer after 4", "lose answer after 0"),
+        ("burst orders-0 to 1 then orders-0 to 2,3", "request orders-0 to 3"),
+    ],
+)
+def test_minimise_finds_the_plainest_step(line: str, plainest: str) -> None:
+    """Every step becomes the plainest of its kind where any of the kind breaks the clause."""
+    story = Story("long", (s.parse_step(line),))
+    verb = plainest.split(maxsplit=1)[0]
+    verbs = (verb, line.split(maxsplit=1)[0])
+    tell = _tell_when(lambda told: any(one.startswith(verbs) for one in told))
+    found = minimise(story, "drop.leader-kept", tell)
+    assert found is not None
+    assert [s.format_step(step).split()[0] for step in found[0].steps] == [verb]
+    assert len(found[0].brokers) == 1
 
 
 def test_minimise_gives_up_on_what_does_not_repeat() -> None:

@@ -12,3 +12,4 @@ hold after 0
 request orders-0 to 2,3
 withdraw request
 resume
+request orders-0 to 2,3
