@@ -4,6 +4,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -16,11 +17,13 @@ from reassure_conformance.adapter import (
     BadConnectable,
     Description,
     Reply,
+    check_description,
     open_adapter,
 )
 from reassure_conformance.bundled import Bundled
 from reassure_conformance.harness import Harness
 from reassure_conformance.run import Settings, run
+from reassure_conformance.story import parse_story
 
 
 class Idle:
@@ -256,6 +259,51 @@ def test_steps_that_are_not_possible_are_skipped_with_a_reason(harness: Harness)
     harness.end(example)
     assert "" not in reasons
     assert example.effective_steps() == 0
+
+
+MOVE = ("create orders with 1,2", "request orders-0 to 1,3")
+UNTOLD = (
+    "create orders with 1,2,3",
+    "hold after 1",
+    "broker 1 dies",
+    "kill controller",
+    "elect",
+)
+
+
+class Mute(Bundled):
+    """The bundled controller, whose brokers keep nothing of what they receive."""
+
+    def describe(self) -> Description:
+        said = super().describe()
+        return replace(said, capabilities=said.capabilities - {s.MESSAGES})
+
+
+@pytest.mark.parametrize(
+    ("fault", "lines", "clause"),
+    [
+        ("start-not-sent", MOVE, "message.leader-able"),
+        ("start-with-old-assignment", MOVE, "message.leader-able"),
+        ("failover-tells-nobody", UNTOLD, "message.leader-able"),
+        ("stranger-taken-in", MOVE, "isr.change.assigned-only"),
+    ],
+)
+def test_brokers_are_asked_what_they_can_do(
+    fault: str, lines: tuple[str, ...], clause: str, make_harness: Callable[[Adapter], Harness]
+) -> None:
+    """Requests that were not sent show in what leaders are asked to do at the end."""
+    harness = make_harness(Mute(faults=(fault,)))
+    example = harness.tell(parse_story("\n".join(lines), "asked.story"))
+    assert [violation.clause for violation in example.violations] == [clause]
+
+
+@pytest.mark.parametrize("capability", ["lose", "messages"])
+def test_declared_capability_needs_its_method(capability: str) -> None:
+    """An adapter that declares what it has no method for is refused, with the method's name."""
+    idle = Idle(profile="kip-236", readings={})
+    said = Description("idle", "1", "?", "kip-236", {}, frozenset({capability}))
+    with pytest.raises(BadConnectable, match=r"lose_write|take_messages"):
+        check_description(idle, said)
 
 
 def test_unknown_fault_is_refused() -> None:
