@@ -140,7 +140,7 @@ def test_debt_of_an_earlier_term_is_what_the_next_one_can_see(simulation: Any) -
     """A controller that was elected since owes no drop that cannot be seen any more."""
     simulation.submit(3, 4)
     simulation.run()
-    sequence = simulation.submit(2, 1)
+    sequence = simulation.submit(3, 1)
     simulation.perform(next(simulation.steps()))
     simulation.write(simulation.find_op(DeleteRequest(sequence)), session=50)
     tracked = simulation.judge.tracking.partitions["", "orders", 0]
