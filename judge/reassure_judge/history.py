@@ -159,6 +159,15 @@ class ParentFilled(NamedTuple):
     """The znode above a topic's records, which a `BadRequestSeen` found empty, has one again."""
 
 
+class BrokerGone(NamedTuple):
+    """The registration of a broker ended that was assigned, and not in sync by a controller's word.
+
+    Told only to partitions whose state a controller wrote so while the broker was registered.
+    """
+
+    broker: int
+
+
 class Forbidden(NamedTuple):
     """Something was taken away that has to stay; it is judged on as if it were still there."""
 
@@ -177,6 +186,7 @@ Event = (
     | BadRequestSeen
     | BadRequestRemoved
     | ParentFilled
+    | BrokerGone
     | Forbidden
 )
 
@@ -225,6 +235,8 @@ class ClusterHistory:
         """Topics that have settings."""
         self.extras: dict[str, dict[str, Any]] = {}
         """By topic: what its znode holds beside assignments."""
+        self.left_out: dict[PartitionKey, frozenset[int]] = {}
+        """By partition: registered brokers that a controller left out of the in-sync set."""
         self.asked: frozenset[PartitionKey] = frozenset()
         """Partitions of which a client asks for the preferred leader."""
         self.deleting: set[str] = set()
@@ -592,6 +604,9 @@ class Router:
                 cluster.changes.note_first_name(broker, Change(zxid, time_ms))
             cluster.changes.note_registration(broker, Change(zxid, time_ms))
         if data is None:
+            for key in [key for key, brokers in cluster.left_out.items() if broker in brokers]:
+                cluster.left_out[key] -= {broker}
+                self._emit(cluster, *key, path, BrokerGone(broker))
             cluster.live -= {broker}
             for owned in cluster.brokers_of_session.values():
                 owned.discard(broker)
@@ -760,6 +775,9 @@ class Router:
         except BadZnode as error:
             self._emit(cluster, topic, number, path, Unreadable(error.reason))
             return
+        if cluster.chroot in self._fenced:
+            assigned = cluster.topics.get(topic, {}).get(number, ())
+            cluster.left_out[topic, number] = cluster.live.intersection(assigned) - set(state.isr)
         event = StateWritten(
             LeaderAndIsr(state.leader, state.leader_epoch, state.controller_epoch, state.isr),
             self._find_writer(cluster, state.leader),

@@ -98,21 +98,38 @@ class Tracking:
             self.partitions[key] = tracker
         tracker.feed(seen)
 
+    def count_suspected(self) -> Counter[str]:
+        """Return the clauses that nobody can say the state of, if nothing more comes."""
+        found: Counter[str] = Counter()
+        for tracker in self.partitions.values():
+            found.update(tracker.suspicions.count())
+        return found
+
     def count_follow_ups(self) -> int:
         """Return how many rejected writes only follow from a reported violation."""
         return sum(tracker.follow_ups for tracker in self.partitions.values())
 
 
 class Judge:
-    """Holds a history against the model of one profile; raises NoRules for one without rules."""
+    """Holds a history against the model of one profile; raises NoRules for one without rules.
 
-    def __init__(self, profile: str, readings: Readings, grace_ms: int = GRACE_MS) -> None:
+    `min_insync_replicas` is what the brokers' own files say, which are not in ZooKeeper.
+    """
+
+    def __init__(
+        self,
+        profile: str,
+        readings: Readings,
+        grace_ms: int = GRACE_MS,
+        *,
+        min_insync_replicas: int = 1,
+    ) -> None:
         check_judged(profile)
         refuse_readings("judge", readings)
         self.profile = profile
         self.readings = readings
         self.transactions = 0
-        self.router = Router(grace_ms)
+        self.router = Router(grace_ms, min_insync_replicas=min_insync_replicas)
         self.tracking = Tracking(readings)
         self._zxid = 0
         self._time_ms = 0
@@ -130,7 +147,7 @@ class Judge:
     @property
     def undecided(self) -> Counter[str]:
         """How often nobody can say whether a clause was kept or broken."""
-        return self.tracking.tally.undecided
+        return self.tracking.tally.undecided + self.tracking.count_suspected()
 
     def feed(self, transaction: TransactionLike) -> None:
         """Judge one transaction; they must come in zxid order."""

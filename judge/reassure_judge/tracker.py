@@ -23,6 +23,7 @@ from reassure_judge.history import (
     AssignedWritten,
     BadRequestRemoved,
     BadRequestSeen,
+    BrokerGone,
     ElectionSeen,
     Event,
     Forbidden,
@@ -48,6 +49,7 @@ from reassure_judge.possible import (
     take_silent_steps,
 )
 from reassure_judge.standing import Fault, list_faults, look_past
+from reassure_judge.suspicion import ACT, Suspicion, Suspicions
 from reassure_judge.verdicts import Tally, Violation
 from reassure_model.controllers import ACTING, DEPOSED, Controllership, accept_election
 from reassure_model.invariants import INVARIANTS
@@ -112,6 +114,7 @@ class PartitionTracker:
         requests excepted that were withdrawn."""
         self.readings = readings
         self.tally = tally
+        self.suspicions = Suspicions(tally)
         self.follow_ups = 0
         """Rejected writes that are wrong only in what was wrong already."""
         self.overflowed = False
@@ -140,6 +143,11 @@ class PartitionTracker:
         if isinstance(event, Forbidden):
             self._violate(seen, Rejected(event.clause, event.reason), "")
             return
+        if self.suspicions:
+            if isinstance(event, BrokerGone):
+                self.suspicions.clear(event.broker)
+                return
+            self.suspicions.look(seen.time_ms)
         write = None
         if isinstance(event, RequestSubmitted):
             self._map(lambda p: replace(p, requests=(*p.requests, event.request)))
@@ -234,6 +242,8 @@ class PartitionTracker:
             for state in states:
                 found += self._look(state, write, views, every=self._is_view_kept(seen))
         sure = not found and complete and not self.overflowed
+        if sure and not blamed and self._suspect(seen, write, rejected[0]):
+            return
         if sure or blamed:
             self._reject(seen, write, [*blamed, *(rejected[:1] if sure else ())])
             # What somebody else wrote changes nothing in the controller's mind.
@@ -256,6 +266,26 @@ class PartitionTracker:
         for outcome in accepted[1:]:
             tested = [c for c in tested if c in outcome.clauses]
         self._count(seen, write, before, tested)
+
+    def _suspect(self, seen: Observation, write: Write, rejected: Rejected) -> bool:
+        """Whether a write that is allowed by no state may be part of a controlled shutdown."""
+        before = self.states[0].partition
+        if not isinstance(write, WriteState) or before.state is None:
+            return False
+        stopping = frozenset(before.state.isr).difference(write.state.isr) & seen.around.live
+        if not stopping:
+            return False
+        around = replace(seen.around, stopping=stopping)
+        outcomes = [self._accept(state, write, around) for state in self.states]
+        found = self._settle(write, zip(self.states, outcomes, strict=True))
+        if not found:
+            return False
+        violation = self._make_violation(seen, rejected, _describe(write))
+        self.suspicions.add(Suspicion(stopping, seen.time_ms, violation))
+        self._keep(found)
+        tested = next(o.clauses for o in outcomes if isinstance(o, Accepted))
+        self._count(seen, write, before, [c for c in tested if c != ACT])
+        return True
 
     def _look(self, state: Possible, write: Write, views: Views, *, every: bool) -> list[Possible]:
         """Return what a write leads to from one state, in the first view that allows it or all."""
@@ -391,23 +421,26 @@ class PartitionTracker:
     def _violate(
         self, seen: Observation, rejected: Rejected, after: str, besides: Sequence[Rejected] = ()
     ) -> None:
-        self.tally.violations.append(
-            Violation(
-                zxid=seen.zxid,
-                chroot=seen.chroot,
-                topic=seen.topic,
-                partition=seen.partition,
-                clause=rejected.clause,
-                path=seen.path,
-                session=seen.session,
-                before=_describe_before(self.partition, seen),
-                after=after,
-                reason=rejected.reason,
-                expected=self._describe_owed(seen.around),
-                author=seen.author.describe(),
-                time_ms=seen.time_ms,
-                besides=tuple(each.clause for each in besides),
-            )
+        self.tally.violations.append(self._make_violation(seen, rejected, after, besides))
+
+    def _make_violation(
+        self, seen: Observation, rejected: Rejected, after: str, besides: Sequence[Rejected] = ()
+    ) -> Violation:
+        return Violation(
+            zxid=seen.zxid,
+            chroot=seen.chroot,
+            topic=seen.topic,
+            partition=seen.partition,
+            clause=rejected.clause,
+            path=seen.path,
+            session=seen.session,
+            before=_describe_before(self.partition, seen),
+            after=after,
+            reason=rejected.reason,
+            expected=self._describe_owed(seen.around),
+            author=seen.author.describe(),
+            time_ms=seen.time_ms,
+            besides=tuple(each.clause for each in besides),
         )
 
     def _describe_owed(self, around: Surroundings) -> str:
@@ -434,6 +467,7 @@ class PartitionTracker:
         """
         if around.controller_epoch != self._epoch:
             self._begin_term(around.controller_epoch)
+        self.suspicions.rest()
         due = [next_write(state.partition, around, self.readings) for state in self.states]
         owed = [each for each in due if each is not None]
         broken = self._find_broken_at_rest()

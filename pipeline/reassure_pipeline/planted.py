@@ -7,6 +7,7 @@ there is and nothing else.
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from reassure_judge.suspicion import SHUTDOWN_MS
 from reassure_pipeline.sample import SampleCluster
 from reassure_spec import znodes
 
@@ -101,7 +102,11 @@ def _effects_before_record(cluster: SampleCluster, topic: str) -> int:
 
 
 def _live_replica_removed(cluster: SampleCluster, topic: str) -> int:
-    return cluster.write_state(topic, 0, isr=(1, 2))
+    zxid = cluster.write_state(topic, 0, isr=(1, 2))
+    # Its broker is still there when no controlled shutdown would take so long.
+    cluster.time_ms += SHUTDOWN_MS
+    cluster.join(topic, 0, (3,))
+    return zxid
 
 
 def _garbage(cluster: SampleCluster, topic: str) -> int:

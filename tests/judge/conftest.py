@@ -178,7 +178,9 @@ class Simulation:
         self.judge.quiesce(self.chroot)
 
     def broken(self) -> list[tuple[str, int]]:
-        """Return clause and zxid of every violation."""
+        """Return clause and zxid of every violation, where nobody there is about to stop."""
+        for tracker in self.judge.tracking.partitions.values():
+            tracker.suspicions.rest()
         return [(violation.clause, violation.zxid) for violation in self.judge.violations]
 
 

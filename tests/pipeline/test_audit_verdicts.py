@@ -59,7 +59,7 @@ def test_faults_in_a_chroot_are_found_under_its_path(server: Server, audit: Audi
     good.reassign("events", {0: NEW})
     bad.time_ms += 60_000
     bad.create_topic("events", {0: OLD})
-    zxid = bad.write_state("events", 0, isr=(1, 2))
+    zxid = bad.write_state("events", 0, leader=2)
     last = good.transactions[-1].zxid
     for transaction in bad.transactions:
         transaction.zxid += last  # type: ignore[misc]
@@ -89,7 +89,7 @@ def test_archives_are_judged_apart(server: Server, audit: Audit) -> None:
     clean.create_topic("events", {0: OLD})
     broken.time_ms += 60_000
     broken.create_topic("events", {0: OLD})
-    zxid = broken.write_state("events", 0, isr=(1, 2))
+    zxid = broken.write_state("events", 0, leader=2)
     paths = [server("a", clean.transactions), server("b", broken.transactions)]
     body = audit(*paths).as_json_dict()
     assert [(found["archive"], found["zxid"]) for found in body["violations"]] == [

@@ -1,0 +1,71 @@
+"""Acts that no znode announces, and that only what follows can show to be right.
+
+A broker that stops in good order tells the controller so, not ZooKeeper: the controller takes it
+out of in-sync sets while it is still registered, and soon after its registration ends. Until then
+the write is *suspected*: it may be a controlled shutdown, or break a rule. The end of the
+registration clears it. A moment of rest at which the broker is still there, or `SHUTDOWN_MS` of its
+staying, makes it a violation, at the write itself. Where the history ends before, nobody can say.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from reassure_judge.verdicts import Tally, Violation
+from reassure_spec.clauses import clause
+
+SHUTDOWN_MS: Final = 300_000
+"""How long after it was taken out of the in-sync sets a broker may go on being registered: Kafka's
+own retries take seconds, closing large logs takes minutes."""
+ACT: Final = "act.controlled-shutdown"
+
+
+class Suspicion(NamedTuple):
+    """A write that is right only if these brokers are about to stop."""
+
+    brokers: frozenset[int]
+    time_ms: int
+    violation: Violation
+    """What it is where they are not."""
+
+
+@clause("act.controlled-shutdown")
+class Suspicions:
+    """The writes to one partition that are suspected still."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._open: tuple[Suspicion, ...] = ()
+
+    def add(self, suspicion: Suspicion) -> None:
+        """Suspect a write."""
+        self._open = (*self._open, suspicion)
+
+    def clear(self, broker: int) -> None:
+        """Note that a broker's registration has ended."""
+        left = [each._replace(brokers=each.brokers - {broker}) for each in self._open]
+        self._open = tuple(each for each in left if each.brokers)
+        self._tally.exercised[ACT] += len(left) - len(self._open)
+
+    def look(self, time_ms: int) -> None:
+        """Take what is suspected for too long for a violation."""
+        late = [each for each in self._open if time_ms - each.time_ms > SHUTDOWN_MS]
+        if late:
+            self._report(late)
+
+    def rest(self) -> None:
+        """Take whatever is suspected for a violation, as the cluster rests."""
+        self._report(self._open)
+
+    def count(self) -> Counter[str]:
+        """Return the clauses that nobody can say the state of, if nothing more comes."""
+        return Counter(each.violation.clause for each in self._open)
+
+    def _report(self, found: Iterable[Suspicion]) -> None:
+        found = tuple(found)
+        self._tally.violations.extend(each.violation for each in found)
+        self._open = tuple(each for each in self._open if each not in found)
+
+    def __bool__(self) -> bool:
+        """Whether anything is suspected."""
+        return bool(self._open)
