@@ -54,7 +54,7 @@ INSTANCES: Final = (
     Instance("drop-1", "min-two", "model.owed-is-allowed", 8, {"drop.slice": "exclusive"}),
     Instance("drop-2", "promises", "drop.slice.inclusive", 11, {"drop.slice": "exclusive"}),
     Instance(
-        "drop-3", "promises-four", "drop.before-expansion", 8, {"drop.evaluated": "after-expansion"}
+        "drop-3", "promises-four", "drop.before-expansion", 3, {"drop.evaluated": "after-expansion"}
     ),
     Instance("drop-4", "promises-four", "drop.protect-target", 8),
     Instance("drop-5", "restless", LIVENESS, 9, {"drop.reevaluated-on-failover": "yes"}),
