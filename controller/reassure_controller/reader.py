@@ -22,6 +22,8 @@ from reassure_controller.session import Watch, gather
 from reassure_spec.znodes import (
     BROKER_CONFIGS,
     BROKER_IDS,
+    DEFAULT_BROKER_CONFIG,
+    MIN_ISR,
     REASSIGNMENT_REQUESTS,
     REASSIGNMENTS,
     TOPICS,
@@ -33,6 +35,7 @@ from reassure_spec.znodes import (
     decode_reassignment,
     decode_state,
     decode_topic,
+    parse_min_isr,
     parse_request_name,
     partition_path,
     reassignment_path,
@@ -292,18 +295,21 @@ class Reader:
         known = [key for key in keys if key in self._context.partitions]
         found = iter(
             gather(
-                [self._client.get_async(topic_path(topic)) for topic in topics]
+                [self._client.get_async(DEFAULT_BROKER_CONFIG)]
+                + [self._client.get_async(topic_path(topic)) for topic in topics]
                 + [self._client.get_async(topic_config_path(topic)) for topic in topics]
                 + [self._client.get_async(state_path(*key)) for key in known]
                 + [self._client.get_async(reassignment_path(*key)) for key in known]
             )
         )
+        default = _min_insync(DEFAULT_BROKER_CONFIG, next(found), 1)
         new: list[PartitionKey] = []
         for topic, content in zip(topics, islice(found, len(topics)), strict=True):
             if content is not None or topic in self._context.topic_versions:
                 new += self._take_topic(topic, content)
         for topic, content in zip(topics, islice(found, len(topics)), strict=True):
-            self._context.min_insync[topic] = _min_insync(topic, content)
+            least = _min_insync(topic_config_path(topic), content, default)
+            self._context.min_insync[topic] = least
         contents = list(found)
         for key, state, child in zip(known, contents, contents[len(known) :], strict=False):
             if key in self._context.partitions:
@@ -352,12 +358,13 @@ def _request_order(name: str) -> tuple[int, str]:
     return (-1 if sequence is None else sequence, name)
 
 
-def _min_insync(topic: str, content: Any) -> int:
+def _min_insync(path: str, content: Any, default: int) -> int:
+    """Return `min.insync.replicas` of settings as read, the default where they do not say."""
     if content is None:
-        return 1
-    path = topic_config_path(topic)
+        return default
     try:
-        return int(decode_config(path, content[0]).get("min.insync.replicas", "1"))
-    except ValueError as error:  # BadZnode is one
-        log.warning("%s: %s; min.insync.replicas is taken for 1", path, error)
-        return 1
+        config = decode_config(path, content[0])
+        return parse_min_isr(path, config) if MIN_ISR in config else default
+    except BadZnode as bad:
+        log.warning("%s: %s; min.insync.replicas is taken for %d", bad.path, bad.reason, default)
+        return default

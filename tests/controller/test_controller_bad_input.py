@@ -8,9 +8,11 @@ import pytest
 
 from reassure_spec.readings import Readings, get_profile
 from reassure_spec.znodes import (
+    DEFAULT_BROKER_CONFIG,
     REASSIGNMENT_REQUESTS,
     REASSIGNMENTS,
     RequestZnode,
+    encode_config,
     encode_reassignment,
     encode_request,
 )
@@ -137,6 +139,22 @@ def test_top_below_the_minimum_is_refused(cluster: Any, caplog: pytest.LogCaptur
     controller.drain()
     assert cluster.child("t", 0) is None
     assert "min.insync.replicas is 2" in warnings_of(caplog)[0]
+
+
+@pytest.mark.clause("top.at-least-min-isr")
+@pytest.mark.parametrize(("own", "refused"), [(None, True), ("1", False)])
+def test_minimum_of_all_brokers_counts_where_the_topic_says_nothing(
+    own: str | None, refused: bool, cluster: Any
+) -> None:
+    """The default of all brokers is the minimum of a topic without a setting of its own."""
+    controller = cluster.controller()
+    everybody = encode_config({"min.insync.replicas": "2"})
+    cluster.admin.create(DEFAULT_BROKER_CONFIG, everybody, makepath=True)
+    settings = {} if own is None else {"min_insync_replicas": own}
+    cluster.create_topic("t", {0: (1,)}, **settings)
+    cluster.request({("t", 0): (2, 3)})
+    controller.drain()
+    assert (cluster.child("t", 0) is None) == refused
 
 
 def test_target_below_the_minimum_is_refused_when_amended(
