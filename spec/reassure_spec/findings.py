@@ -286,7 +286,7 @@ _DROP: Final = (
         "Evaluated initially, the rule is idle or throws a healthy copy away",
         KIP_236,
         ("drop.carried-out", "drop.keep-top", "drop.offline.skip"),
-        ("offline.drop", "drop.slice"),
+        ("offline.drop", "drop.slice", "drop.evaluated"),
         _KIP_236,
         "A=[1] I=[1] L=-1 top=1, the first request: drop {1}",
         "The text evaluates the drop initially, and each time the reassignment changes. At a first "
@@ -294,7 +294,8 @@ _DROP: Final = (
         "assigned nothing is dropped then; where nobody leads, or a stranger, the place that it "
         "takes in the ranking costs an assigned replica its own, in the smallest case the only "
         "copy. So the rules here evaluate at changes only, which is the same wherever the rule is "
-        "sound.",
+        "sound; read as evaluated after the expansion they do so at a first request as well, since "
+        "it drops something there.",
         "scenario drop/initially-without-a-leader",
     ),
     Finding(
