@@ -283,6 +283,7 @@ class Engine:
             raise Uncertain(effect, str(lost)) from lost  # the fault that never resigns
         except Indefinite as indefinite:
             if "unknown-taken-for-done" in self._faults:
+                wait_until_connected(self._client)
                 return []
             raise Uncertain(effect, str(indefinite)) from indefinite
 

@@ -13,7 +13,7 @@ from reassure_zookeeper.server import Server
 
 _NUMBERS = count(1)
 
-MakeHarness = Callable[[Adapter], Harness]
+MakeHarness = Callable[..., Harness]
 
 
 @pytest.fixture(autouse=True)
@@ -33,10 +33,14 @@ def make_harness(zookeeper_server: Server) -> Iterator[MakeHarness]:
     """
     made: list[Harness] = []
 
-    def make(adapter: Adapter) -> Harness:
+    def make(adapter: Adapter, *, strict: bool = False) -> Harness:
         prefix = f"/gate-{next(_NUMBERS)}"
         harness = Harness(
-            zookeeper_server.hosts, zookeeper_server.log_dir, adapter, chroot_prefix=prefix
+            zookeeper_server.hosts,
+            zookeeper_server.log_dir,
+            adapter,
+            chroot_prefix=prefix,
+            strict=strict,
         )
         made.append(harness)
         return harness

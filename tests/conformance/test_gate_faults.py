@@ -1,0 +1,152 @@
+"""The kill matrix: every planted fault is caught by the clause that is made for it."""
+
+from collections.abc import Callable
+
+import pytest
+
+from reassure_conformance.bundled import Bundled
+from reassure_conformance.expected import EXPECTED, PROFILES
+from reassure_conformance.harness import Harness
+from reassure_conformance.story import shipped_stories
+from reassure_controller.faults import FAULTS
+
+CAUGHT_IN: dict[str, tuple[str, ...]] = {
+    "answer-lost": (
+        "drop-slice-exclusive",
+        "drop-after-expansion",
+        "drop-skipped",
+        "child-recreated",
+        "update-resets-top",
+        "unknown-repeated-blindly",
+        "queue-watch-lost",
+        "same-target-written",
+        "drop-takes-leader",
+        "drop-takes-target",
+    ),
+    "write-lost": ("unknown-taken-for-done",),
+    "a-move-of-everything": (
+        "stop-before-in-sync",
+        "leader-outside-target",
+        "delete-request-before-child",
+        "no-epoch-check",
+        "isr-keeps-removed",
+        "expand-skipped-order",
+        "completion-keeps-child",
+        "no-epoch-bump-on-election",
+        "target-reordered",
+        "move-by-isr-order",
+        "isr-keeps-only-removed",
+        "removal-takes-all",
+        "no-epoch-bump-on-removal",
+        "epoch-raised-by-two",
+        "old-epoch-stamped",
+        "new-led-by-last",
+        "new-isr-leader-only",
+        "new-epoch-one",
+        "expansion-skipped",
+        "expansion-partial",
+        "expansion-unannounced",
+        "completion-needs-equality",
+        "child-deleted-first",
+        "parent-left-empty",
+        "topic-id-lost",
+        "elected-in-two-steps",
+        "elected-without-znode",
+        "controller-znode-stays",
+        "writes-as-a-client",
+        "writes-as-a-broker",
+        "start-not-sent",
+        "start-sent-elsewhere",
+        "start-sent-stale",
+        "start-with-old-assignment",
+        "completion-not-sent",
+        "election-not-sent",
+        "stop-not-sent",
+        "stop-sent-to-all",
+        "stranger-taken-in",
+    ),
+    "requests-in-order": (
+        "requests-unsorted",
+        "rest-of-queue-dropped",
+    ),
+    "earlier-controller-again": (
+        "top-recomputed-on-failover",
+        "resume-skipped",
+        "elected-epoch-skips",
+        "fence-of-any-version",
+        "memory-kept-over-terms",
+    ),
+    "all-in-sync-die-at-once": (
+        "unconditional-state-write",
+        "completion-unannounced",
+        "election-any-assigned",
+        "dead-replica-kept",
+        "dead-leader-left",
+        "isr-emptied",
+        "leaderless-isr-cut",
+        "state-made-anew",
+        "returned-not-told",
+    ),
+    "bad-targets": (
+        "unknown-partition-kept",
+        "duplicate-target-accepted",
+        "empty-target-accepted",
+        "negative-target-accepted",
+        "unknown-broker-accepted",
+    ),
+    "too-few-replicas": ("top-below-min-accepted",),
+    "malformed-requests": ("malformed-request-kept",),
+    "elected-in-assigned-order": ("election-by-isr-order",),
+    "leader-not-told": (
+        "needless-epochs-at-failover",
+        "failover-tells-nobody",
+    ),
+    "failover-finds-the-dead": ("dead-at-failover-kept",),
+    "leader-moves-under-a-change": ("conflict-forced-at-election",),
+    "dead-replica-leaves-under-a-change": ("conflict-forced-at-removal",),
+    "drop-under-a-change": ("conflict-forced-at-drop",),
+    "request-withdrawn": ("withdrawn-stops-queue",),
+    "change-keeps-the-leader": ("dead-target-refused",),
+    "same-target-again": ("no-op-started",),
+    "legacy-and-new": (
+        "route-conflict-ignored",
+        "legacy-mark-lost",
+    ),
+    "grow-shrink-reorder": ("top-of-target",),
+    "foreign-znodes": ("foreign-kept",),
+    "cancel": (
+        "drop-assigned-first",
+        "dropped-not-stopped",
+    ),
+    "target-falls-behind-while-completing": ("recheck-skipped",),
+    "topic-grows-under-a-move": (
+        "growth-ignored",
+        "growth-overwritten",
+    ),
+    "failover-with-two-moves": ("one-move-resumed",),
+    "failovers-in-a-row": ("older-moves-not-resumed",),
+    "broker-bounces-unseen": ("bounce-unseen",),
+}
+"""By shipped story, the faults that it catches: one story for each, so that this stays short.
+
+`reassure faults` runs all stories and generation against each.
+"""
+CASES = [(fault, story) for story, faults in CAUGHT_IN.items() for fault in faults]
+
+
+def test_every_fault_has_a_story() -> None:
+    """Each planted fault is caught in exactly one story of the table, and there are at least 60."""
+    assert sorted(fault for fault, _ in CASES) == sorted(FAULTS)
+    assert len(FAULTS) >= 60
+
+
+@pytest.mark.parametrize(("fault", "name"), CASES)
+def test_story_catches_fault(fault: str, name: str, make_harness: Callable[..., Harness]) -> None:
+    """The story breaks a clause that is made for the fault, and breaks it first."""
+    profile = PROFILES.get(fault, "kip-236")
+    harness = make_harness(Bundled(profile=profile, faults=(fault,)), strict=True)
+    story = next(story for story in shipped_stories() if story.name == name)
+    example = harness.tell(story)
+    harness.close()
+    assert example.violations, f"{fault} survives {name}"
+    assert example.violations[0].clause in EXPECTED[fault]
