@@ -27,6 +27,7 @@ def audit_document(
     spark: str | None,
     *,
     at_rest: bool = False,
+    min_insync_replicas: int = 1,
     strict: bool = False,
 ) -> Document:
     """Judge the logs, on Spark where a master is given, and return the document.
@@ -41,9 +42,18 @@ def audit_document(
     chosen = choose_readings("judge", profile, readings)
     places = [find_place(path) for path in paths]
     if spark is None:
-        report = audit_local(places, profile, chosen, at_rest=at_rest)
+        report = audit_local(
+            places, profile, chosen, at_rest=at_rest, min_insync_replicas=min_insync_replicas
+        )
     else:
-        report = audit_spark(places, profile, chosen, spark, at_rest=at_rest)
+        report = audit_spark(
+            places,
+            profile,
+            chosen,
+            spark,
+            at_rest=at_rest,
+            min_insync_replicas=min_insync_replicas,
+        )
     body = dict((report.strictly() if strict else report).as_json_dict())
     verdict, counts = str(body.pop("verdict")), body.pop("counts")
     return Document(

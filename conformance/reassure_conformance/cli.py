@@ -620,6 +620,13 @@ def explore(
     "--spark", is_flag=False, flag_value="local[*]", metavar="[MASTER]", help="Judge on Spark."
 )
 @click.option("--at-rest", is_flag=True, help="Take the end of the logs for a moment of rest.")
+@click.option(
+    "--min-insync-replicas",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="What the brokers' own files say, which are not in ZooKeeper; settings there come first.",
+)
 @_strict_option
 @_rules_options
 @_format_option
@@ -627,6 +634,7 @@ def audit(
     paths: tuple[Path, ...],
     spark: str | None,
     at_rest: bool,
+    min_insync_replicas: int,
     strict: bool,
     profile: str,
     readings: Sequence[str],
@@ -637,7 +645,15 @@ def audit(
 
     chosen = _parse_readings(readings)
     _check_rules(profile, chosen, "judge")
-    document = audit_document(paths, profile, chosen, spark, at_rest=at_rest, strict=strict)
+    document = audit_document(
+        paths,
+        profile,
+        chosen,
+        spark,
+        at_rest=at_rest,
+        min_insync_replicas=min_insync_replicas,
+        strict=strict,
+    )
     return _emit(document, form, lambda: render_audit(document, form))
 
 

@@ -14,6 +14,7 @@ from reassure_judge.judge import check_judged
 from reassure_judge.verdicts import Tally
 from reassure_pipeline.archive import (
     Archive,
+    Base,
     FileFacts,
     check_joint,
     find_archives,
@@ -43,13 +44,15 @@ def audit_local(
     readings: Readings,
     *,
     at_rest: bool = False,
+    min_insync_replicas: int = 1,
     progress: Progress | None = None,
 ) -> AuditReport:
     """Judge the logs that `paths` name, in this process.
 
     A path is a data directory, its `version-2`, or a log file (`reassure_pipeline.archive`). With
     `at_rest` the end of each history counts as a rest: what a controller owes by then is judged
-    too. Raises `LogsMissing` where there is no transaction, `DamagedFile` for damage anywhere but
+    too. `min_insync_replicas` is what the brokers' own files say, which are not in ZooKeeper.
+    Raises `LogsMissing` where there is no transaction, `DamagedFile` for damage anywhere but
     at the end of the last log, `ReplayError` for a snapshot that the logs do not fit.
     """
     check_judged(profile)
@@ -60,7 +63,14 @@ def audit_local(
     done = 0
     with _rare_collections():
         for archive in archives:
-            audit = _LocalAudit(archive, readings, at_rest=at_rest)
+            base = load_base(archive)
+            routing = Routing(
+                archive.begins,
+                base,
+                keep_keys=at_rest,
+                min_insync_replicas=min_insync_replicas,
+            )
+            audit = _LocalAudit(archive, base, routing, readings)
             for file in archive.files:
                 if progress is not None:
                     progress(f"reading {file.name}", done, total)
@@ -77,12 +87,21 @@ def audit_spark(
     master: str = "local[2]",
     *,
     at_rest: bool = False,
+    min_insync_replicas: int = 1,
     progress: Progress | None = None,
 ) -> AuditReport:
     """Do the same as `audit_local` on Spark; see `reassure_pipeline.spark`."""
     from reassure_pipeline.spark import audit_spark as audit
 
-    return audit(paths, profile, readings, master, at_rest=at_rest, progress=progress)
+    return audit(
+        paths,
+        profile,
+        readings,
+        master,
+        at_rest=at_rest,
+        min_insync_replicas=min_insync_replicas,
+        progress=progress,
+    )
 
 
 @contextmanager
@@ -99,11 +118,12 @@ def _rare_collections() -> Iterator[None]:
 class _LocalAudit:
     """One archive on its way through both stages."""
 
-    def __init__(self, archive: Archive, readings: Readings, *, at_rest: bool) -> None:
+    def __init__(
+        self, archive: Archive, base: Base | None, routing: Routing, readings: Readings
+    ) -> None:
         self._archive = archive
-        base = load_base(archive)
         self._after = -1 if base is None else base.zxid
-        self._routing = Routing(archive.begins, base, keep_keys=at_rest)
+        self._routing = routing
         self._judging = Judging(readings)
         self._files: list[FileFacts] = []
         self._before: FileFacts | None = None

@@ -13,7 +13,8 @@ RDDs carry them, and neither a SQL session nor pandas is needed.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -83,6 +84,7 @@ def audit_spark(
     master: str = "local[2]",
     *,
     at_rest: bool = False,
+    min_insync_replicas: int = 1,
     progress: Progress | None = None,
 ) -> AuditReport:
     """Judge the logs that `paths` name on Spark; answers and raises what `audit_local` does.
@@ -100,7 +102,8 @@ def audit_spark(
         decoded = _decode_all(context, archives, bases)
         files = collect_facts(decoded.filter(_is_result).values().collect(), archives)
         report("judging", 2, 3)
-        results = _judge_all(context, decoded, archives, bases, readings, at_rest)
+        route = partial(route_archive, keep_keys=at_rest, min_insync_replicas=min_insync_replicas)
+        results = _judge_all(context, decoded, archives, bases, readings, route)
     tally = Tally()
     reports = []
     for index, archive in enumerate(archives):
@@ -201,15 +204,13 @@ def _judge_all(
     archives: Sequence[Archive],
     bases: Sequence[Base | None],
     readings: Readings,
-    at_rest: bool,
+    route_one: Callable[..., Any],
 ) -> list[tuple[Known, Judged]]:
     begins = [archive.begins for archive in archives]
     sent = context.broadcast(list(bases))
 
-    def route(
-        index: int, rows: Iterable[tuple[Any, Transaction]]
-    ) -> Iterator[tuple[OrderedKey, Any]]:
-        return route_archive(index, begins[index], sent.value[index], rows, keep_keys=at_rest)
+    def route(index: int, rows: Iterable[tuple[Any, Transaction]]) -> Any:
+        return route_one(index, begins[index], sent.value[index], rows)
 
     def judge(rows: Iterable[tuple[OrderedKey, Any]]) -> Iterator[tuple[int, Known | Judged]]:
         return judge_partitions(readings, rows)
@@ -250,9 +251,10 @@ def route_archive(
     rows: Iterable[tuple[Any, Transaction]],
     *,
     keep_keys: bool,
+    min_insync_replicas: int = 1,
 ) -> Iterator[tuple[OrderedKey, Observation | Rest | Known]]:
     """Yield the observations of one archive, then what is to be judged at rest, then its facts."""
-    routing = Routing(begins, base, keep_keys=keep_keys)
+    routing = Routing(begins, base, keep_keys=keep_keys, min_insync_replicas=min_insync_replicas)
     for seen in routing.begin():
         yield (index, seen.chroot, seen.topic, seen.partition, seen.zxid, seen.step), seen
     for _, transaction in rows:

@@ -87,9 +87,18 @@ def is_settled(violation: Violation, known: Known, holes: tuple[Hole, ...]) -> b
 class Routing:
     """Stage 1 for one archive."""
 
-    def __init__(self, begins: str, base: Base | None, *, keep_keys: bool) -> None:
+    def __init__(
+        self,
+        begins: str,
+        base: Base | None,
+        *,
+        keep_keys: bool,
+        min_insync_replicas: int = 1,
+    ) -> None:
         self.known = Known(begins)
-        self.router = Router(GRACE_MS, whole=begins == BEGINNING)
+        self.router = Router(
+            GRACE_MS, whole=begins == BEGINNING, min_insync_replicas=min_insync_replicas
+        )
         self._base = base
         self._calm_ms = 0 if base is None else base.calm_ms
         self._keys: set[Key] | None = set() if keep_keys else None

@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from zlib import adler32
 
 import pytest
@@ -35,8 +36,8 @@ def server(tmp_path: Path) -> Callable[..., Path]:
 def audit() -> Callable[..., AuditReport]:
     """Audit paths with the local engine and the default profile."""
 
-    def run(*paths: Path, at_rest: bool = False) -> AuditReport:
-        return audit_local(paths, PROFILE, get_profile(PROFILE), at_rest=at_rest)
+    def run(*paths: Path, **options: Any) -> AuditReport:
+        return audit_local(paths, PROFILE, get_profile(PROFILE), **options)
 
     return run
 

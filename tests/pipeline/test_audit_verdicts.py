@@ -137,3 +137,13 @@ def test_advice_not_followed_is_counted_and_holds(
     assert (strict["verdict"], strict["not_followed"]) == ("violated", [])
     assert strict["violations"] == body["not_followed"]
     assert "not followed" not in {clause["verdict"] for clause in strict["clauses"]}
+
+
+def test_minimum_of_brokers_own_files_is_told_to_an_audit(server: Server, audit: Audit) -> None:
+    """A refusal by a minimum that no znode shows is sound once the audit is told of it."""
+    cluster = SampleCluster()
+    cluster.create_topic("events", {0: (1, 2, 3)})
+    zxid = cluster.remove_request(cluster.submit("events", {0: (4, 5, 6)}))
+    path = server("one", cluster.transactions)
+    assert [v.zxid for v in audit(path).violations] == [zxid]
+    assert audit(path, min_insync_replicas=4).violations == ()
