@@ -21,7 +21,9 @@ from reassure_conformance.report import (
     EXIT_USAGE,
     HOLDS,
     INTERRUPTED,
+    UNKNOWN,
     VACUOUS,
+    VIOLATED,
     Document,
     Unavailable,
 )
@@ -443,6 +445,14 @@ def _ask_again(
     return to_json(ask_all(scripts, timeout_s, lambda done: progress("second opinion", done, 0)))
 
 
+def _join_opinions(verdict: str, opinions: Mapping[str, Any]) -> str:
+    """Return the verdict where another solver was asked as well, who may differ or not know."""
+    if verdict != HOLDS or not opinions:
+        return verdict
+    told = opinions["second_opinion"]
+    return VIOLATED if told["differs"] else UNKNOWN if told["unknown"] else HOLDS
+
+
 @cli.command()
 @click.argument("names", nargs=-1, metavar="[THEOREM]...")
 @click.option("--replication-factor", type=click.IntRange(1, 7), default=4, show_default=True)
@@ -509,13 +519,9 @@ def prove(
         progress.stop()
     body = {**to_json(results), **opinions}
     profiles = sorted({theorem["profile"] for theorem in body["theorems"]})
-    verdict = body.pop("verdict")
-    if opinions and verdict == "holds":
-        told = opinions["second_opinion"]
-        verdict = "violated" if told["differs"] else "unknown" if told["unknown"] else "holds"
     document = Document(
         "prove",
-        verdict,
+        _join_opinions(body.pop("verdict"), opinions),
         time.monotonic() - start,
         body.pop("counts"),
         profile=profiles[0] if len(profiles) == 1 else None,
