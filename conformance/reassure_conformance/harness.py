@@ -110,7 +110,7 @@ class Example:
     """What counts against the verdict; advice that was not followed is with the harness."""
     quiet: list[int] = field(default_factory=list)
     """The last zxid at each moment at which the cluster was quiescent."""
-    record: list[Event] = field(default_factory=list)
+    history: list[Event] = field(default_factory=list)
     """All that happened, in order: what the situations are recognised in."""
     heard: Heard = field(default_factory=Heard)
     """What the brokers believe, where they keep what they receive."""
@@ -250,7 +250,7 @@ class Harness:
             result = SKIPPED
         else:
             result = self._carry_out(example, step).value
-            example.record.append(Took(step, result))
+            example.history.append(Took(step, result))
             self._settle_and_judge(example)
         count = len(example.transactions) - before
         done = Done(step, result, reason, count, last)
@@ -327,7 +327,7 @@ class Harness:
     def end(self, example: Example) -> None:
         """Stop the example's brokers and controllers and forget its chroot."""
         with self._section("judge"):
-            self.reached.update(count_situations(example.record))
+            self.reached.update(count_situations(example.history))
         with self._calling("stop"):
             self.adapter.stop()
         self.judge.forget(example.chroot)
@@ -486,7 +486,7 @@ class Harness:
             self._hear(example, received)
         with self._section("judge"):
             if quiescent:
-                example.record.append(Rested())
+                example.history.append(Rested())
                 self.judge.quiesce(example.chroot)
                 if example.transactions:
                     example.quiet.append(example.transactions[-1].zxid)
@@ -497,7 +497,7 @@ class Harness:
 
     def _hear(self, example: Example, received: tuple[Told, ...]) -> None:
         example.messages += received
-        example.record += map(Received, received)
+        example.history += map(Received, received)
         for told in received:
             example.heard.take(told)
 
@@ -520,7 +520,7 @@ class Harness:
             for transaction in fresh:
                 self.judge.feed(transaction)
                 after = self.judge.view(example.chroot)
-                example.record.append(Wrote(transaction, before, after))
+                example.history.append(Wrote(transaction, before, after))
                 before = after
 
     def _collect(self, example: Example) -> None:

@@ -3,11 +3,11 @@
 Most mistakes show only where two things meet: a write and a change under it, a failover and a plan
 half carried out. A clause that was held a thousand times where right and wrong look alike has not
 been put to the test. So each situation here says in one sentence what has to come up, how it is
-recognised in the record of an example, which clauses need it, and how generation gets there.
+recognised in the history of an example, which clauses need it, and how generation gets there.
 
-An example's *record* is a sequence of events in order: steps taken, transactions of the cluster
+An example's *history* is a sequence of events in order: steps taken, transactions of the cluster
 (those that were refused as well) with what ZooKeeper held before and after, messages that brokers
-received, and moments of rest. A recogniser is a function of the record that counts.
+received, and moments of rest. A recogniser is a function of the history that counts.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ class Rested:
 
 
 Event = Took | Wrote | Received | Rested
-Record = Sequence[Event]
+History = Sequence[Event]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ class Situation:
     sentence: str
     clauses: tuple[str, ...]
     """The clauses that are put to the test only where it comes up."""
-    count: Callable[[Record], int]
-    """How often it came up in a record."""
+    count: Callable[[History], int]
+    """How often it came up in a history."""
     approach: by.Approach
     """The steps by which generation gets there."""
     needs: frozenset[str] = frozenset()
@@ -102,17 +102,17 @@ def _refused_at(wrote: Wrote) -> int | None:
     return None
 
 
-def _writes(record: Record) -> Iterator[tuple[int, Wrote]]:
-    for place, event in enumerate(record):
+def _writes(history: History) -> Iterator[tuple[int, Wrote]]:
+    for place, event in enumerate(history):
         if isinstance(event, Wrote):
             yield place, event
 
 
 def _changes(
-    record: Record,
+    history: History,
 ) -> Iterator[tuple[int, PartitionKey, Partition, Partition, frozenset[int]]]:
     """Yield the controllers' changes of leader and in-sync set: place, partition, and who lives."""
-    for place, wrote in _writes(record):
+    for place, wrote in _writes(history):
         if not _is_fenced(wrote):
             continue
         for key, after in wrote.after.partitions.items():
@@ -122,18 +122,18 @@ def _changes(
                 yield place, key, before, after, wrote.before.live
 
 
-def _steps(record: Record, kind: type, result: str) -> int:
-    taken = (event for event in record if isinstance(event, Took))
+def _steps(history: History, kind: type, result: str) -> int:
+    taken = (event for event in history if isinstance(event, Took))
     return sum(isinstance(event.step, kind) and event.result == result for event in taken)
 
 
 # -- how each is recognised
 
 
-def _count_unordered_elections(record: Record) -> int:
+def _count_unordered_elections(history: History) -> int:
     """Count elections at which the first candidate in sync is not the first that is assigned."""
     found = 0
-    for _, _, before, after, live in _changes(record):
+    for _, _, before, after, live in _changes(history):
         old, new = before.state, after.state
         if old is None or new is None or new.leader == NO_LEADER or old.leader in live:
             continue
@@ -141,10 +141,10 @@ def _count_unordered_elections(record: Record) -> int:
     return found
 
 
-def _count_unordered_moves(record: Record) -> int:
+def _count_unordered_moves(history: History) -> int:
     """Count moves of the leader where target and in-sync set begin with different replicas."""
     found = 0
-    for _, _, before, after, live in _changes(record):
+    for _, _, before, after, live in _changes(history):
         flight, old, new = before.reassignment, before.state, after.state
         if flight is None or old is None or new is None or new.leader == old.leader:
             continue
@@ -160,13 +160,13 @@ def _first(
     return next((r for r in replicas if r in live and (among is None or r in among)), None)
 
 
-def _find_conflicts(record: Record) -> Iterator[tuple[Partition, Partition]]:
+def _find_conflicts(history: History) -> Iterator[tuple[Partition, Partition]]:
     """Yield, for each write of a controller that met another version, how it was written then."""
-    for place, wrote in _writes(record):
+    for place, wrote in _writes(history):
         if not _refused_at(wrote):  # the fence itself is the first operation
             continue
         session = wrote.transaction.session_id
-        for _, later in _writes(record[place + 1 :]):
+        for _, later in _writes(history[place + 1 :]):
             if later.transaction.session_id != session or not _is_fenced(later):
                 continue
             for key, after in later.after.partitions.items():
@@ -176,33 +176,33 @@ def _find_conflicts(record: Record) -> Iterator[tuple[Partition, Partition]]:
             break
 
 
-def _count_conflicts_at_election(record: Record) -> int:
+def _count_conflicts_at_election(history: History) -> int:
     return sum(
         before.state is not None
         and after.state is not None
         and before.state.leader != after.state.leader
-        for before, after in _find_conflicts(record)
+        for before, after in _find_conflicts(history)
     )
 
 
-def _count_conflicts_at_removal(record: Record) -> int:
+def _count_conflicts_at_removal(history: History) -> int:
     return sum(
         before.state is not None
         and after.state is not None
         and not before.drop_due
         and bool(set(before.state.isr) - set(after.state.isr))
-        for before, after in _find_conflicts(record)
+        for before, after in _find_conflicts(history)
     )
 
 
-def _count_conflicts_at_drop(record: Record) -> int:
-    return sum(before.drop_due for before, _ in _find_conflicts(record))
+def _count_conflicts_at_drop(history: History) -> int:
+    return sum(before.drop_due for before, _ in _find_conflicts(history))
 
 
-def _failovers(record: Record) -> Iterator[tuple[int, Wrote]]:
+def _failovers(history: History) -> Iterator[tuple[int, Wrote]]:
     """Yield every election but the first."""
     first = True
-    for place, wrote in _writes(record):
+    for place, wrote in _writes(history):
         if _is_election(wrote):
             if not first:
                 yield place, wrote
@@ -213,27 +213,27 @@ def _count_flying(view: ClusterView) -> int:
     return sum(p.reassignment is not None for p in view.partitions.values())
 
 
-def _count_failovers_with_moves(record: Record) -> int:
-    return sum(_count_flying(wrote.before) > 1 for _, wrote in _failovers(record))
+def _count_failovers_with_moves(history: History) -> int:
+    return sum(_count_flying(wrote.before) > 1 for _, wrote in _failovers(history))
 
 
-def _count_failovers_in_a_row(record: Record) -> int:
-    places = [place for place, wrote in _failovers(record) if _count_flying(wrote.before)]
+def _count_failovers_in_a_row(history: History) -> int:
+    places = [place for place, wrote in _failovers(history) if _count_flying(wrote.before)]
     return sum(
-        not any(isinstance(event, Rested) for event in record[first:second])
+        not any(isinstance(event, Rested) for event in history[first:second])
         for first, second in pairwise(places)
     )
 
 
-def _count_leaders_not_told(record: Record) -> int:
+def _count_leaders_not_told(history: History) -> int:
     """Count leaders whose controller ended before it had told them."""
     found = 0
-    ends = [place for place, _ in _failovers(record)]
-    for place, key, before, after, _ in _changes(record):
+    ends = [place for place, _ in _failovers(history)]
+    for place, key, before, after, _ in _changes(history):
         if before.state is None or after.state is None or after.state.leader == NO_LEADER:
             continue
         end = next((e for e in ends if e > place), None)
-        known = [e.told for e in record[place:end] if isinstance(e, Received)]
+        known = [e.told for e in history[place:end] if isinstance(e, Received)]
         found += end is not None and not any(
             (told.broker, told.topic, told.partition) == (after.state.leader, *key)
             and told.state is not None
@@ -243,12 +243,12 @@ def _count_leaders_not_told(record: Record) -> int:
     return found
 
 
-def _count_lost(record: Record, *, done: bool) -> int:
+def _count_lost(history: History, *, done: bool) -> int:
     """Count writes that were lost: the acting controller made more than it was to make before."""
     found = 0
-    for place, event in enumerate(record):
+    for place, event in enumerate(history):
         if isinstance(event, Took) and isinstance(event.step, s.Lose) and event.result == "ok":
-            after = record[place + 1 :]
+            after = history[place + 1 :]
             end = next((i for i, e in enumerate(after) if _ends_loss(e)), len(after))
             made = sum(isinstance(e, Wrote) and _is_fenced(e) for e in after[:end])
             found += event.step.done is done and made > event.step.writes
@@ -261,9 +261,9 @@ def _ends_loss(event: Event) -> bool:
     return isinstance(event, Took) and isinstance(event.step, s.Lose | s.Resume | s.Kill | s.Expire)
 
 
-def _count_growth_under_move(record: Record) -> int:
+def _count_growth_under_move(history: History) -> int:
     found, flying = 0, False
-    for event in record:
+    for event in history:
         if isinstance(event, Wrote):
             flying = _count_flying(event.after) > 0
         elif isinstance(event, Took) and isinstance(event.step, s.Grow):
@@ -271,11 +271,11 @@ def _count_growth_under_move(record: Record) -> int:
     return found
 
 
-def _count_earlier_again(record: Record) -> int:
+def _count_earlier_again(history: History) -> int:
     """Count elections of a controller that had acted before another one did."""
     acted: list[int | None] = []
     found = 0
-    for _, wrote in _writes(record):
+    for _, wrote in _writes(history):
         if _is_election(wrote):
             who = wrote.after.controller
             found += who in acted[:-1] and who != acted[-1]
@@ -283,19 +283,19 @@ def _count_earlier_again(record: Record) -> int:
     return found
 
 
-def _count_superseded_writes(record: Record) -> int:
+def _count_superseded_writes(history: History) -> int:
     """Count writes that were refused because another controller had been elected."""
-    terms = [w.transaction.session_id for _, w in _writes(record) if _is_election(w)]
+    terms = [w.transaction.session_id for _, w in _writes(history) if _is_election(w)]
     return sum(
         _refused_at(wrote) == 0 and wrote.transaction.session_id in terms
-        for _, wrote in _writes(record)
+        for _, wrote in _writes(history)
     )
 
 
-def _count_unclean_chances(record: Record) -> int:
+def _count_unclean_chances(history: History) -> int:
     """Count deaths of a leader at which only replicas out of sync were left alive."""
     found = 0
-    for _, _, before, after, live in _changes(record):
+    for _, _, before, after, live in _changes(history):
         old, new = before.state, after.state
         if old is None or new is None or old.leader in live or new.leader != NO_LEADER:
             continue
@@ -303,10 +303,10 @@ def _count_unclean_chances(record: Record) -> int:
     return found
 
 
-def _count_changes_after_growth(record: Record) -> int:
+def _count_changes_after_growth(history: History) -> int:
     """Count changes of a target, after a failover, where more than top replicas are assigned."""
     found, failed_over = 0, False
-    for _, wrote in _writes(record):
+    for _, wrote in _writes(history):
         failed_over = failed_over or (_is_election(wrote) and _count_flying(wrote.before) > 0)
         for key, after in wrote.after.partitions.items():
             before = wrote.before.partitions.get(key)
@@ -318,12 +318,12 @@ def _count_changes_after_growth(record: Record) -> int:
     return found
 
 
-def _count_waiting_together(record: Record) -> int:
+def _count_waiting_together(history: History) -> int:
     """Count records that were made while another request for the partition waited behind."""
     return sum(
         before.reassignment != after.reassignment
         and len({request.target for request in before.requests}) > 1
-        for _, wrote in _writes(record)
+        for _, wrote in _writes(history)
         for key, after in wrote.after.partitions.items()
         if (before := wrote.before.partitions.get(key)) is not None
     )
@@ -401,7 +401,7 @@ SITUATIONS: Final = (
         "answer-lost",
         "A write is carried out and its answer never reaches the controller.",
         ("request.consumed",),
-        lambda record: _count_lost(record, done=True),
+        lambda history: _count_lost(history, done=True),
         by.reach_answer_lost,
         frozenset({s.LOSE}),
     ),
@@ -409,7 +409,7 @@ SITUATIONS: Final = (
         "write-lost",
         "A write is lost on its way, and the controller cannot tell.",
         ("request.consumed",),
-        lambda record: _count_lost(record, done=False),
+        lambda history: _count_lost(history, done=False),
         by.reach_write_lost,
         frozenset({s.LOSE}),
     ),
@@ -417,7 +417,7 @@ SITUATIONS: Final = (
         "stranger-refused",
         "A broker that is not assigned tries to join the in-sync set.",
         ("isr.change.assigned-only",),
-        lambda record: _steps(record, s.Intrude, "refused"),
+        lambda history: _steps(history, s.Intrude, "refused"),
         by.reach_stranger,
         frozenset({s.ISR}),
     ),
@@ -425,7 +425,7 @@ SITUATIONS: Final = (
         "request-withdrawn",
         "A client takes a request back before the controller has dealt with it.",
         ("request.consumed",),
-        lambda record: _steps(record, s.Withdraw, "ok"),
+        lambda history: _steps(history, s.Withdraw, "ok"),
         by.reach_withdrawal,
         frozenset({s.HOLD}),
     ),
@@ -479,9 +479,9 @@ SITUATIONS: Final = (
 """Every situation, each with a counter in the report of a run."""
 
 
-def count_situations(record: Record) -> dict[str, int]:
-    """Return how often each situation came up in an example's record."""
-    return {situation.name: situation.count(record) for situation in SITUATIONS}
+def count_situations(history: History) -> dict[str, int]:
+    """Return how often each situation came up in an example's history."""
+    return {situation.name: situation.count(history) for situation in SITUATIONS}
 
 
 def possible_with(capabilities: frozenset[str]) -> tuple[Situation, ...]:

@@ -70,6 +70,7 @@ from reassure_spec.znodes import (
     StateZnode,
     parse_request_name,
     state_path,
+    topic_config_path,
 )
 
 UNSENT: Mapping[str, frozenset[str]] = {
@@ -600,6 +601,9 @@ def _finish(plan: _Plan, key: PartitionKey) -> None:
         plan.enter(key, None)
         return
     topic, partition = key
+    if "settings-removed" in plan.faults:
+        path = topic_config_path(topic)
+        plan.add(DeleteZnode(point="admin.foreign-deleted", path=path))
     plan.add(
         DeleteReassignment(
             point="completion.child-deleted",

@@ -24,6 +24,7 @@ CAUGHT_IN: dict[str, tuple[str, ...]] = {
         "drop-takes-target",
     ),
     "write-lost": ("unknown-taken-for-done",),
+    "change-with-min-isr": ("settings-removed",),
     "a-move-of-everything": (
         "stop-before-in-sync",
         "leader-outside-target",

@@ -25,7 +25,7 @@ def _reached(harness: Harness, story: Story) -> set[str]:
     """Return the situations that a story gets into."""
     example = harness.tell(story)
     assert example.violations == []
-    return {name for name, count in count_situations(example.record).items() if count}
+    return {name for name, count in count_situations(example.history).items() if count}
 
 
 def test_situations_name_real_clauses_and_differ() -> None:
