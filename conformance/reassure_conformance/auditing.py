@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from reassure_conformance.display import show_text
 from reassure_conformance.report import Document
+from reassure_judge.doubt import GRACE_MS
 
 SHOWN: Final = 20
 """How many findings of a kind are shown to people."""
@@ -28,6 +29,7 @@ def audit_document(
     *,
     at_rest: bool = False,
     min_insync_replicas: int = 1,
+    grace_ms: int = GRACE_MS,
     strict: bool = False,
 ) -> Document:
     """Judge the logs, on Spark where a master is given, and return the document.
@@ -43,7 +45,12 @@ def audit_document(
     places = [find_place(path) for path in paths]
     if spark is None:
         report = audit_local(
-            places, profile, chosen, at_rest=at_rest, min_insync_replicas=min_insync_replicas
+            places,
+            profile,
+            chosen,
+            at_rest=at_rest,
+            min_insync_replicas=min_insync_replicas,
+            grace_ms=grace_ms,
         )
     else:
         report = audit_spark(
@@ -53,6 +60,7 @@ def audit_document(
             spark,
             at_rest=at_rest,
             min_insync_replicas=min_insync_replicas,
+            grace_ms=grace_ms,
         )
     body = dict((report.strictly() if strict else report).as_json_dict())
     verdict, counts = str(body.pop("verdict")), body.pop("counts")

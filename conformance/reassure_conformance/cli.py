@@ -627,6 +627,12 @@ def explore(
 )
 @click.option("--at-rest", is_flag=True, help="Take the end of the logs for a moment of rest.")
 @click.option(
+    "--grace",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="How long a change may be news to a controller (30).",
+)
+@click.option(
     "--min-insync-replicas",
     type=click.IntRange(min=1),
     default=1,
@@ -641,6 +647,7 @@ def audit(
     spark: str | None,
     at_rest: bool,
     min_insync_replicas: int,
+    grace: float | None,
     strict: bool,
     profile: str,
     readings: Sequence[str],
@@ -648,6 +655,7 @@ def audit(
 ) -> int:
     """Judge transaction logs: files, or directories of them, of a run or of any cluster."""
     from reassure_conformance.auditing import audit_document, render_audit
+    from reassure_judge.doubt import GRACE_MS
 
     chosen = _parse_readings(readings)
     _check_rules(profile, chosen, "judge")
@@ -658,6 +666,7 @@ def audit(
         spark,
         at_rest=at_rest,
         min_insync_replicas=min_insync_replicas,
+        grace_ms=GRACE_MS if grace is None else round(grace * 1000),
         strict=strict,
     )
     return _emit(document, form, lambda: render_audit(document, form))

@@ -120,7 +120,10 @@ def clause_rows(
     rows: list[Row] = []
     for clause in clauses:
         verdict = "not asked" if clause["id"] in not_asked else clause["verdict"]
-        row: list[object] = [clause["id"], clause["level"], verdict, clause["exercised"]]
+        count = str(clause["exercised"])
+        if clause.get("undecided"):
+            count += f" + {clause['undecided']} undecided"
+        row: list[object] = [clause["id"], clause["level"], verdict, count]
         if proofs is not None:
             row.append(proofs.get(clause["id"], ""))
         rows.append(row)

@@ -47,9 +47,6 @@ BEGINNING: Final = "beginning"
 SNAPSHOT: Final = "snapshot"
 MIDDLE: Final = "middle"
 
-GRACE_MS: Final = 30_000
-"""How long a controller may take to notice that a broker came or went."""
-
 _FIRST_ZXIDS: Final = (1, (1 << 32) + 1)
 """What a server on its own writes first, and what an ensemble does."""
 _EPOCH_BITS: Final = 32
@@ -81,8 +78,8 @@ class Base:
     zxid: int
     nodes: tuple[tuple[str, bytes, int], ...]
     """(path, data, ephemeral owner)."""
-    calm_ms: int
-    """From this time on no broker's change before `zxid` can be news to a controller."""
+    news_ms: int
+    """No broker came or went after this time, and before `zxid`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +214,7 @@ def load_base(archive: Archive) -> Base | None:
         for path, node in tree.nodes.items()
         if is_relevant(path)
     )
-    return Base(max(newest, tree.zxid), kept, _find_calm_ms(tree.nodes))
+    return Base(max(newest, tree.zxid), kept, _find_news_ms(tree.nodes))
 
 
 def _find_newest_change(snapshot: Snapshot) -> int:
@@ -226,19 +223,19 @@ def _find_newest_change(snapshot: Snapshot) -> int:
     return max(snapshot.zxid, snapshot.last_zxid or 0, *shown)
 
 
-def _find_calm_ms(nodes: dict[str, Node]) -> int:
-    """Return the time from which on every broker's coming or going has been noticed.
+def _find_news_ms(nodes: dict[str, Node]) -> int:
+    """Return a time after which no broker came or went.
 
     The tree tells the zxid of the last change of the registrations, not its time; but any node
     written later bounds that.
     """
     newest_ms = max(node.mtime for node in nodes.values())
-    calm_ms = 0
+    news_ms = 0
     for path, node in nodes.items():
         if path.endswith(znodes.BROKER_IDS):
             later = (other.mtime for other in nodes.values() if other.mzxid >= node.pzxid)
-            calm_ms = max(calm_ms, min(later, default=newest_ms) + GRACE_MS)
-    return calm_ms
+            news_ms = max(news_ms, min(later, default=newest_ms))
+    return news_ms
 
 
 def is_relevant(path: str) -> bool:

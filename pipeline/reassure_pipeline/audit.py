@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from reassure_judge.doubt import GRACE_MS
 from reassure_judge.judge import check_judged
 from reassure_judge.verdicts import Tally
 from reassure_pipeline.archive import (
@@ -45,13 +46,15 @@ def audit_local(
     *,
     at_rest: bool = False,
     min_insync_replicas: int = 1,
+    grace_ms: int = GRACE_MS,
     progress: Progress | None = None,
 ) -> AuditReport:
     """Judge the logs that `paths` name, in this process.
 
     A path is a data directory, its `version-2`, or a log file (`reassure_pipeline.archive`). With
     `at_rest` the end of each history counts as a rest: what a controller owes by then is judged
-    too. `min_insync_replicas` is what the brokers' own files say, which are not in ZooKeeper.
+    too. `grace_ms` is how long a change may be news (`reassure_judge.doubt`).
+    `min_insync_replicas` is what the brokers' own files say, which are not in ZooKeeper.
     Raises `LogsMissing` where there is no transaction, `DamagedFile` for damage anywhere but
     at the end of the last log, `ReplayError` for a snapshot that the logs do not fit.
     """
@@ -69,6 +72,7 @@ def audit_local(
                 base,
                 keep_keys=at_rest,
                 min_insync_replicas=min_insync_replicas,
+                grace_ms=grace_ms,
             )
             audit = _LocalAudit(archive, base, routing, readings)
             for file in archive.files:
@@ -88,6 +92,7 @@ def audit_spark(
     *,
     at_rest: bool = False,
     min_insync_replicas: int = 1,
+    grace_ms: int = GRACE_MS,
     progress: Progress | None = None,
 ) -> AuditReport:
     """Do the same as `audit_local` on Spark; see `reassure_pipeline.spark`."""
@@ -100,6 +105,7 @@ def audit_spark(
         master,
         at_rest=at_rest,
         min_insync_replicas=min_insync_replicas,
+        grace_ms=grace_ms,
         progress=progress,
     )
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
+from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Observation, written_paths
 from reassure_judge.judge import check_judged
 from reassure_judge.trees import name_tree
@@ -85,6 +86,7 @@ def audit_spark(
     *,
     at_rest: bool = False,
     min_insync_replicas: int = 1,
+    grace_ms: int = GRACE_MS,
     progress: Progress | None = None,
 ) -> AuditReport:
     """Judge the logs that `paths` name on Spark; answers and raises what `audit_local` does.
@@ -102,7 +104,12 @@ def audit_spark(
         decoded = _decode_all(context, archives, bases)
         files = collect_facts(decoded.filter(_is_result).values().collect(), archives)
         report("judging", 2, 3)
-        route = partial(route_archive, keep_keys=at_rest, min_insync_replicas=min_insync_replicas)
+        route = partial(
+            route_archive,
+            keep_keys=at_rest,
+            min_insync_replicas=min_insync_replicas,
+            grace_ms=grace_ms,
+        )
         results = _judge_all(context, decoded, archives, bases, readings, route)
     tally = Tally()
     reports = []
@@ -252,9 +259,16 @@ def route_archive(
     *,
     keep_keys: bool,
     min_insync_replicas: int = 1,
+    grace_ms: int = GRACE_MS,
 ) -> Iterator[tuple[OrderedKey, Observation | Rest | Known]]:
     """Yield the observations of one archive, then what is to be judged at rest, then its facts."""
-    routing = Routing(begins, base, keep_keys=keep_keys, min_insync_replicas=min_insync_replicas)
+    routing = Routing(
+        begins,
+        base,
+        keep_keys=keep_keys,
+        min_insync_replicas=min_insync_replicas,
+        grace_ms=grace_ms,
+    )
     for seen in routing.begin():
         yield (index, seen.chroot, seen.topic, seen.partition, seen.zxid, seen.step), seen
     for _, transaction in rows:

@@ -22,11 +22,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Observation, ReassignmentWritten, Router
 from reassure_judge.judge import Tracking
 from reassure_judge.verdicts import Tally, Violation
 from reassure_model.state import Surroundings
-from reassure_pipeline.archive import BEGINNING, GRACE_MS, MIDDLE, SNAPSHOT, Base, Hole
+from reassure_pipeline.archive import BEGINNING, MIDDLE, SNAPSHOT, Base, Hole
 from reassure_spec import znodes
 from reassure_spec.readings import Readings
 from reassure_zookeeper.transactions import CREATE, Transaction
@@ -94,13 +95,14 @@ class Routing:
         *,
         keep_keys: bool,
         min_insync_replicas: int = 1,
+        grace_ms: int = GRACE_MS,
     ) -> None:
         self.known = Known(begins)
         self.router = Router(
-            GRACE_MS, whole=begins == BEGINNING, min_insync_replicas=min_insync_replicas
+            grace_ms, whole=begins == BEGINNING, min_insync_replicas=min_insync_replicas
         )
         self._base = base
-        self._calm_ms = 0 if base is None else base.calm_ms
+        self._calm_ms = 0 if base is None else base.news_ms + grace_ms
         self._keys: set[Key] | None = set() if keep_keys else None
         self._zxid = self._time_ms = 0
         self._watchful = begins != BEGINNING or keep_keys

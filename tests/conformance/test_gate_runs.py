@@ -170,15 +170,19 @@ def test_shipped_stories_alone_hold(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_log_of_a_run_is_audited_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The audit of a run's directory judges what the run judged, and says nothing of time."""
+    """The audit of a run's directory judges what the run judged, and says nothing of time.
+
+    Nobody tells it when the cluster rested, so it may leave undecided what the run could settle.
+    """
     run = _document(capsys, "run", "--examples", 0, "--seed", 5, "--out", tmp_path / "run")
     audit = _document(capsys, "audit", tmp_path / "run")
-    assert (audit["verdict"], audit["violations"], audit["seconds"]) == ("holds", [], None)
+    assert (audit["violations"], audit["seconds"]) == ([], None)
+    assert audit["verdict"] in ("holds", "unknown")
     assert audit["counts"]["transactions"] >= run["counts"]["transactions"]
-    drop = {clause["id"]: clause["exercised"] for clause in run["clauses"]}["drop.keep-top"]
-    assert {"id": "drop.keep-top", "level": "MUST", "verdict": "holds", "exercised": drop} in audit[
-        "clauses"
-    ]
+    ids = {clause["id"] for clause in audit["clauses"] if clause["verdict"] == "holds"}
+    told = {clause["id"]: clause for clause in run["clauses"]}
+    assert "leader-epoch.raised-by-one" in ids
+    assert all(told[clause]["verdict"] == "holds" for clause in ids)
 
 
 def test_run_without_stories_is_vacuous(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,7 @@ def raised(simulation: Any, **changes: Any) -> WriteState:
 
 def test_last_replica_cut_behind_another_mistake_is_named(simulation: Any) -> None:
     """An in-sync set that is cut to nothing (KAFKA-5083) is named behind an earlier rejection."""
-    first = simulation.perform(raised(simulation, isr=(1,)))
+    first = simulation.perform(WriteAssigned((1, 2, 4)))
     empty = simulation.perform(raised(simulation, isr=(), leader=-1))
     found = {v.zxid: (v.clause, *v.besides) for v in simulation.judge.violations}
     assert list(found) == [first, empty]

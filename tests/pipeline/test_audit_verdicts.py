@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from reassure_judge import verdicts
+from reassure_pipeline.audit import audit_local
 from reassure_pipeline.planted import NEW, OLD, Planted, plant_all
 from reassure_pipeline.report import AuditReport
 from reassure_pipeline.sample import SampleCluster, write_sample
 from reassure_spec import znodes
 from reassure_spec.clauses import LEVELS
+from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Create
 
 Server = Callable[..., Path]
@@ -147,3 +149,22 @@ def test_minimum_of_brokers_own_files_is_told_to_an_audit(server: Server, audit:
     path = server("one", cluster.transactions)
     assert [v.zxid for v in audit(path).violations] == [zxid]
     assert audit(path, min_insync_replicas=4).violations == ()
+
+
+def test_grace_decides_what_is_news(server: Server) -> None:
+    """What may be news leaves a clause unknown and the audit with it; told otherwise it is red."""
+    cluster = SampleCluster()
+    cluster.create_topic("events", {0: OLD})
+    cluster.kill(3)
+    cluster.write_state("events", 0, isr=(1, 2))
+    zxid = cluster.write_isr("events", 0, OLD)
+    folder = server("one", cluster.transactions)
+    clause = "isr.change.live-only"
+    unsure, sure = (
+        audit_local([folder], "kip-236", get_profile("kip-236"), grace_ms=grace_ms)
+        for grace_ms in (1000, 0)
+    )
+    assert (unsure.verdict, unsure.violations) == ("unknown", ())
+    assert [c.id for c in unsure.clauses if c.verdict == "unknown"] == [clause]
+    assert sure.verdict == "violated"
+    assert [(v.clause, v.zxid) for v in sure.violations] == [(clause, zxid)]
