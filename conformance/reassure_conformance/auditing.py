@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reassure_conformance.display import show_text
-from reassure_conformance.report import Document
+from reassure_conformance.report import UNKNOWN, Document
 from reassure_judge.doubt import GRACE_MS
 
 SHOWN: Final = 20
@@ -84,6 +84,7 @@ def render_audit(document: Document, form: str) -> str:
     verdict = f"{document.verdict.upper()}: {sums}"
     parts = [verdict, "", *display.fence(_describe_findings(report), form)]
     parts += [f"Needed: {need}" for need in report["needs"]]
+    parts += _describe_undecided(report["clauses"])
     parts += [line for archive in report["archives"] for line in _describe(archive)]
     columns = ["clause", "level", "verdict", "exercised"]
     rows = display.clause_rows(report["clauses"])
@@ -102,6 +103,16 @@ def _describe_findings(report: Mapping[str, Any]) -> Iterator[str]:
         if len(report[name]) > SHOWN:
             yield f"... and {len(report[name]) - SHOWN} more; --format json lists them all"
     yield from display.describe_not_followed(report["not_followed"])
+
+
+def _describe_undecided(clauses: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the clauses that the history leaves open."""
+    for clause in clauses:
+        if clause["verdict"] == UNKNOWN and clause["undecided"]:
+            yield (
+                f"UNKNOWN {clause['id']}: {clause['undecided']} times broken in some of the states "
+                "that the history leaves possible, and not in others"
+            )
 
 
 def _describe(archive: Mapping[str, Any]) -> Iterator[str]:
