@@ -46,6 +46,8 @@ class Proofs:
         said: dict[str, dict[str, list[str]]] = {}
         given = {**get_profile(profile).as_dict(), **changes}
         for theorem in self.theorems:
+            if not theorem["clause"]:
+                continue  # a lemma about the model itself
             finding = theorem["outcome"] == "finding"
             same = profile in theorem["profiles"] and theorem["readings"].items() <= given.items()
             if same or (finding and theorem["profile"] == profile):

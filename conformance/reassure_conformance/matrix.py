@@ -68,6 +68,7 @@ def find_theorems() -> Places:
     return _group(
         (theorem.clause, theorem.name + ("" if theorem.expected == "proved" else " (refuted)"))
         for theorem in theorems
+        if theorem.clause
     )
 
 

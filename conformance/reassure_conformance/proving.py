@@ -55,6 +55,7 @@ from reassure_zookeeper.server import Server
 
 COLUMNS: Final = ("theorem", "clause", "profile", "bound", "hypotheses", "verdict", "expected")
 WIDTH: Final = 100
+A_LEMMA: Final = "a lemma"
 _SHAPES_SHOWN: Final = 4
 TOPIC: Final = "orders"
 SETTLE_S: Final = 10.0
@@ -109,7 +110,7 @@ def _theorem_lines(theorem: Mapping[str, Any]) -> Iterator[str]:
         verdict = f"{verdict} (expected {theorem['expected']})"
     elif theorem["finding"]:
         verdict = f"{verdict} (finding {theorem['finding']})"
-    yield f"  {verdict}  {theorem['name']} ({theorem['clause']})"
+    yield f"  {verdict}  {theorem['name']} ({theorem['clause'] or A_LEMMA})"
     yield from _wrap(theorem["statement"], "    ")
     for title, items in (("assumes", "hypotheses"), ("to bound the paths", "shape")):
         if theorem[items]:
@@ -173,7 +174,7 @@ def list_document() -> tuple[Document, str]:
     lines = []
     for each in theorems:
         expected = f"{each.expected} ({each.finding})" if each.finding else each.expected
-        lines.append(f"{each.name}: {expected}, {each.clause}, {each.profile}")
+        lines.append(f"{each.name}: {expected}, {each.clause or A_LEMMA}, {each.profile}")
         lines += _wrap(each.statement, "    ")
     body = {"theorems": rows}
     return Document("prove", HOLDS, 0.0, {"theorems": len(rows)}, body=body), "\n".join(lines)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from reassure_proofs.formula import Truth, count, implies, member, negate
-from reassure_proofs.statement import Hypothesis, Parameter, Shape, Subject, Theorem, Values
+from reassure_proofs.statement import LEMMA, Hypothesis, Parameter, Shape, Subject, Theorem, Values
 
 _NUMBERS: Final = ("in_sync", "others", "top", "minimum", "kept_in_sync", "kept_others")
 
@@ -125,11 +125,6 @@ def _sufficient(values: Values, _: Any) -> Truth:
     return values["minimum"] <= values["kept_in_sync"]
 
 
-def _leaves_top(values: Values, _: Any) -> Truth:
-    kept = values["kept_in_sync"] + values["kept_others"]
-    return is_smaller_of(kept, values["in_sync"] + values["others"], values["top"])
-
-
 def _leader_place(values: Values, _: Any) -> Truth:
     return values["kept_in_sync"] >= 1
 
@@ -175,13 +170,6 @@ CONTRACT_THEOREMS: Final[tuple[Theorem, ...]] = (
         _sufficient,
     ),
     _theorem(
-        "unbounded-leaves-top",
-        "drop.keep-top",
-        "However many brokers there are, a drop leaves top replicas assigned, or all of them.",
-        (CONTRACT,),
-        _leaves_top,
-    ),
-    _theorem(
         "unbounded-place-for-the-leader",
         "drop.leader-kept",
         "However many brokers there are, a drop leaves a place for a leader in sync.",
@@ -204,7 +192,7 @@ CONTRACT_THEOREMS: Final[tuple[Theorem, ...]] = (
     ),
     _theorem(
         "unbounded-evaluated-again-drops-again",
-        "drop.carried-out",
+        LEMMA,
         "With more than top replicas assigned, every evaluation drops some.",
         (CONTRACT,),
         _evaluated_again,

@@ -9,7 +9,7 @@ from reassure_model.selectors import (
     select_preferred,
     select_reassigned,
 )
-from reassure_proofs.formula import Truth, all_of, any_of, inside, member, negate
+from reassure_proofs.formula import Truth, all_of, any_of, inside, member, negate, subset
 from reassure_proofs.statement import (
     Function,
     Parameter,
@@ -35,13 +35,16 @@ def _shapes(replication_factor: int) -> Iterator[Shape]:
 
 
 def selector_function(select: Callable[..., Any]) -> Function:
-    """Return a selector as a function of named values; it answers a leader, or None."""
+    """Return a selector as a function of named values.
 
-    def function(values: Values) -> Any:
-        elected = select(values["assigned"], values["isr"], values["live"])
-        return getattr(elected, "leader", elected)
+    It answers a leader, or a record with `leader` and the `isr` to be written with it, or None.
+    """
+    return lambda values: select(values["assigned"], values["isr"], values["live"])
 
-    return function
+
+def _leads(claim: Callable[[Values, Any], Truth]) -> Callable[[Values, Any], Truth]:
+    """Return a claim about the leader alone as one about what a selector answers."""
+    return lambda values, elected: claim(values, getattr(elected, "leader", elected))
 
 
 def _subject(name: str, select: Callable[..., Any], words: str) -> Subject:
@@ -107,6 +110,25 @@ def _preferred_only(values: Values, leader: Any) -> Truth:
     return leader is None or leader == values["assigned"][0]
 
 
+def _live_stay_in_sync(values: Values, elected: Any) -> Truth:
+    """Say that exactly the live in-sync replicas stay so, where a set is answered at all."""
+    if not hasattr(elected, "isr"):
+        return True
+    return all_of(
+        member(replica, elected.isr) == inside(replica, values["live"]) for replica in values["isr"]
+    ) & subset(elected.isr, values["isr"])
+
+
+def _set_unchanged(values: Values, elected: Any) -> Truth:
+    if not hasattr(elected, "isr"):
+        return True
+    return subset(elected.isr, values["isr"]) & subset(values["isr"], elected.isr)
+
+
+def _first_if_possible(values: Values, leader: Any) -> Truth:
+    return leader is not None or negate(_is_candidate(values["assigned"][0], values))
+
+
 def _all_live_in_sync(values: Values, elected: Any) -> Truth:
     if elected is None:
         return all_of(negate(inside(replica, values["live"])) for replica in values["assigned"])
@@ -129,7 +151,7 @@ ELECTION_THEOREMS: Final[tuple[Theorem, ...]] = (
         "election.clean",
         "The offline selector elects only a replica that is assigned, alive and in sync.",
         OFFLINE,
-        _live_in_sync,
+        _leads(_live_in_sync),
         largest=3,
     ),
     _theorem(
@@ -137,7 +159,7 @@ ELECTION_THEOREMS: Final[tuple[Theorem, ...]] = (
         "election.held",
         "The offline selector elects nobody only where no assigned in-sync replica is alive.",
         OFFLINE,
-        _someone_if_possible,
+        _leads(_someone_if_possible),
         largest=3,
     ),
     _theorem(
@@ -145,7 +167,16 @@ ELECTION_THEOREMS: Final[tuple[Theorem, ...]] = (
         "election.assignment-order",
         "The offline selector elects the first candidate in the order of the assignment.",
         OFFLINE,
-        _first_in_order,
+        _leads(_first_in_order),
+        largest=3,
+    ),
+    _theorem(
+        "election-offline-keeps-live-in-sync",
+        "isr.remove.dead",
+        "With the leader that it elects the offline selector answers exactly the in-sync replicas "
+        "that are alive as the in-sync set.",
+        OFFLINE,
+        _live_stay_in_sync,
         largest=3,
     ),
     _theorem(
@@ -154,17 +185,36 @@ ELECTION_THEOREMS: Final[tuple[Theorem, ...]] = (
         "The reassignment selector elects the first replica of the target that is alive and in "
         "sync.",
         REASSIGNED,
-        lambda v, leader: (
-            _live_in_sync(v, leader) & _first_in_order(v, leader) & _someone_if_possible(v, leader)
+        _leads(
+            lambda v, leader: (
+                _live_in_sync(v, leader)
+                & _first_in_order(v, leader)
+                & _someone_if_possible(v, leader)
+            )
         ),
+        largest=3,
+    ),
+    _theorem(
+        "election-reassigned-keeps-isr",
+        "state.write-conditional",
+        "The reassignment selector leaves the in-sync set as it is.",
+        REASSIGNED,
+        _set_unchanged,
         largest=3,
     ),
     _theorem(
         "election-preferred-is-first",
         "election.preferred",
-        "The preferred selector elects the first assigned replica, alive and in sync, or nobody.",
+        "The preferred selector elects the first assigned replica where it is alive and in sync, "
+        "and nobody else ever.",
         PREFERRED,
-        lambda v, leader: _live_in_sync(v, leader) & _preferred_only(v, leader),
+        _leads(
+            lambda v, leader: (
+                _live_in_sync(v, leader)
+                & _preferred_only(v, leader)
+                & _first_if_possible(v, leader)
+            )
+        ),
         profile="kafka-42",
         largest=3,
     ),
@@ -182,7 +232,7 @@ ELECTION_THEOREMS: Final[tuple[Theorem, ...]] = (
         "election.clean",
         "With unclean elections the offline selector elects only a replica in sync.",
         UNCLEAN,
-        _live_in_sync,
+        _leads(_live_in_sync),
         expected="refuted",
         finding="move-4",
         largest=3,

@@ -55,7 +55,7 @@ def _explanation(
     yield f"{theorem.name}: {theorem.statement}"
     yield ""
     facts = {
-        "clause": theorem.clause,
+        "clause": theorem.clause or "none; a lemma about the model itself",
         "profile": ", ".join((theorem.profile, *theorem.subject.changes)),
         "readings": ", ".join(f"{name}={value}" for name, value in result.readings.items()),
         "method": "search" if theorem.is_search else "proof",

@@ -69,7 +69,7 @@ USED_BEFORE: Final = Hypothesis(
 def _is_new_epoch(values: Values, after: Any) -> Truth:
     """Say that an elected controller has an epoch that nobody had, and that this goes on."""
     broker, epoch = after
-    new = True if broker is None else epoch != values["used"]
+    new = True if broker is None else (epoch != values["used"]) & (epoch == values["epoch"] + 1)
     return new & (values["used"] <= epoch) & (values["epoch"] <= epoch)
 
 
@@ -291,8 +291,8 @@ OFFICE_THEOREMS: Final[tuple[Theorem, ...]] = (
     _theorem(
         "controller-epoch-is-new",
         "controller.epoch.raised-by-one",
-        "Whoever is elected controller has an epoch that no controller had before: at most one "
-        "acts in each.",
+        "Whoever is elected controller has the epoch after the last, which no controller had "
+        "before: at most one acts in each.",
         OFFICE,
         _is_new_epoch,
         hypotheses=(USED_BEFORE,),

@@ -16,6 +16,7 @@ holds of them.
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
+from types import MappingProxyType
 from typing import Any, Final
 
 from reassure_model.outcome import Accepted
@@ -37,6 +38,7 @@ from reassure_model.writes import (
 from reassure_proofs.formula import (
     Truth,
     all_of,
+    any_of,
     count,
     distinct,
     implies,
@@ -46,6 +48,7 @@ from reassure_proofs.formula import (
     subset,
 )
 from reassure_proofs.statement import (
+    LEMMA,
     Hypothesis,
     Parameter,
     Shape,
@@ -61,6 +64,10 @@ _PROFILE: Final = "kip-236-amended"
 _READINGS: Final = get_profile(_PROFILE)
 _BOUNDED: Final = "1 to {} replicas assigned, in sync, in a target and in a write"
 _CUT: Final = _BOUNDED + ", not all of them at their largest at once"
+_ONE_STEP: Final = (
+    _BOUNDED + " (of 3, not all of them at their largest at once), and single shapes of up to 3; "
+    "no ordinary act is asked for"
+)
 _CUT_FROM_THREE: Final = _BOUNDED + " (of 3, not all of them at their largest at once)"
 _LENGTHS_MAX: Final = 8
 """How long all lists together may be where a write has many paths; all there are of length 2."""
@@ -85,6 +92,8 @@ def make_partition(values: Values) -> Partition:
         flight = Reassignment(values["target"], values["top"])
     if "requested" in values:
         requests = (Request(values["sequence"], values["requested"]),)
+    if "requested_next" in values:
+        requests = (*requests, Request(values["sequence_next"], values["requested_next"]))
     memory = [values.get(name, False) for name in ("drop_due", "announce_due", "completing")]
     return Partition(values["assigned"], state, flight, requests, *memory)
 
@@ -215,19 +224,58 @@ def _step_shapes(replication_factor: int) -> Iterator[Shape]:
     for assigned, isr in product(lengths, lengths):
         if isr > assigned:
             continue
-        yield {**_word("create-state"), **_partition(assigned), **_state_parameters(isr)}
+        for new in (0, isr):
+            yield {**_word("create-state"), **_partition(assigned), **_state_parameters(new)}
         for requested in lengths:
             before = _partition(assigned, isr, 0, requested)
-            asked = {"new_target": Parameter(requested, floor=1), "new_top": Parameter(floor=1)}
-            yield {**_word("create-reassignment"), **before, **asked}
+            yield {**_word("create-reassignment"), **before, **_record(requested)}
+            yield {**_word("delete-request"), **before, "removed": Parameter()}
         for target in lengths:
             yield from _flight_shapes(assigned, isr, target, replication_factor)
+        yield from _still_shapes(assigned, isr)
+    if replication_factor > 1:
+        yield from _odd_shapes()
+
+
+def _record(length: int) -> dict[str, Any]:
+    return {"new_target": Parameter(length, floor=1), "new_top": Parameter(floor=1)}
+
+
+def _still_shapes(assigned: int, isr: int) -> Iterator[Shape]:
+    """Yield the writes of the state while nothing is in flight."""
+    before = _partition(assigned, isr)
+    for new in range(isr + 1):
+        yield {**_word("write-state"), **before, **_state_parameters(new)}
+    yield {**_word("change-isr"), **before, **_state_parameters(isr), "writer": _ID}
+
+
+def _odd_shapes() -> Iterator[Shape]:
+    """Yield single shapes beyond the others in which a rule shows that looks at a part only.
+
+    Two replicas that join at once, a drop of two, a drop and an expansion in one write, and two
+    requests of which the second is not to come first.
+    """
+    two_join = {**_partition(3, 1), **_state_parameters(3), "writer": _ID}
+    yield {**_word("change-isr"), **two_join}
+    yield {**_word("write-assigned"), **_partition(2, 1, 1), "new_assigned": Parameter(3, floor=1)}
+    yield {**_word("write-assigned"), **_partition(3, 1, 1), "new_assigned": Parameter(2, floor=1)}
+    for target in (0, 1):
+        before = {**_partition(1, 1, target, 1), "requested_next": _ids(1)}
+        before |= {"sequence_next": Parameter()}
+        kind = "update-reassignment" if target else "create-reassignment"
+        yield {**_word(kind), **before, **_record(1)}
+        yield {**_word("delete-request"), **before, "removed": Parameter()}
+
+
+def _ids(length: int) -> Parameter:
+    return Parameter(length, floor=1)
 
 
 def _flight_shapes(assigned: int, isr: int, target: int, longest: int) -> Iterator[Shape]:
     before = _partition(assigned, isr, target)
     yield {**_word("failover"), **before}
     yield {**_word("delete-reassignment"), **before}
+    yield {**_word("write-state"), **before, **_state_parameters(0)}
     for length in range(1, longest + 1):
         bearable = assigned + isr + target + length <= _LENGTHS_MAX
         if bearable:
@@ -238,8 +286,7 @@ def _flight_shapes(assigned: int, isr: int, target: int, longest: int) -> Iterat
             writer = {"writer": _ID}
             yield {**_word("change-isr"), **before, **_state_parameters(length), **writer}
         pending = _partition(assigned, isr, target, length)
-        asked = {"new_target": Parameter(length, floor=1), "new_top": Parameter(floor=1)}
-        yield {**_word("update-reassignment"), **pending, **asked}
+        yield {**_word("update-reassignment"), **pending, **_record(length)}
         yield {**_word("delete-request"), **pending, "removed": Parameter()}
 
 
@@ -450,8 +497,10 @@ def _isr_sufficient(values: Values, after: Any) -> Truth:
         negate(gone) | inside(replica, values["live"])
         for gone, replica in zip(removed, values["isr"], strict=True)
     )
-    enough = (least <= len(values["isr"])) & (least <= values["top"])
-    return implies(nobody_died & enough & (least <= len(values["target"])), least <= len(left))
+    enough = least <= len(values["isr"])
+    if "target" in values:
+        enough = enough & (least <= values["top"]) & (least <= len(values["target"]))
+    return implies(nobody_died & enough, least <= len(left))
 
 
 def _election_clean(values: Values, after: Any) -> Truth:
@@ -508,6 +557,18 @@ def _plan_rests(values: Values, result: Any) -> Truth:
     return rests & holds_invariant(after, values)
 
 
+def _no_dead_in_sync(values: Values, result: Any) -> Truth:
+    state = result[1].state
+    led = (state.leader != NO_LEADER) & inside(state.leader, values["live"])
+    return implies(led, all_of(inside(replica, values["live"]) for replica in state.isr))
+
+
+def _led_if_possible(values: Values, result: Any) -> Truth:
+    state = result[1].state
+    led = (state.leader != NO_LEADER) & inside(state.leader, values["live"])
+    return led | all_of(negate(inside(replica, values["live"])) for replica in state.isr)
+
+
 def _plan_is_short(values: Values, result: Any) -> Truth:
     return result[0] <= plan_length_max(values)
 
@@ -542,6 +603,16 @@ def _ends_alike(_: Values, result: Any) -> Truth:
     )
 
 
+def _is_target_in_order(values: Values, after: Any) -> Truth:
+    """Say that where replicas left the assignment it is the target, element by element."""
+    target = values["target"]
+    left = any_of(negate(member(r, after.assigned)) for r in values["assigned"])
+    same = len(after.assigned) == len(target)
+    return implies(
+        left, same and all_of(a == b for a, b in zip(after.assigned, target, strict=True))
+    )
+
+
 def _completed(values: Values, after: Any) -> Truth:
     target = values["target"]
     if after.reassignment is not None or len(after.assigned) != len(target):
@@ -558,7 +629,7 @@ STEP: Final = make_subject(
     "the rules on one step",
     _step_shapes,
     _PROFILE,
-    bounded=_CUT_FROM_THREE,
+    bounded=_ONE_STEP,
     hashable=True,
 )
 """One step of any kind: a write that the rules judge, or a failover."""
@@ -606,6 +677,26 @@ CAUGHT_UP: Final = make_subject(
     weight=3,
 )
 """What becomes of a reassignment once its whole target is in sync."""
+COMPLETION: Final = make_subject(
+    "completion",
+    lambda readings: partial(take, readings=readings),
+    "the rules on the last write of the assignment",
+    lambda _: iter([{**_word("write-assigned"), **_partition(3, 2, 2), "new_assigned": _ids(2)}]),
+    _PROFILE,
+    bounded="3 replicas assigned, 2 of them the target and in sync",
+    hashable=True,
+)
+"""A completion that has something to put in order."""
+READY: Final = Hypothesis(
+    "ready",
+    "exactly the target is in sync, the completion has begun and no drop is due",
+    lambda v: (
+        subset(v["target"], v["isr"])
+        & subset(v["isr"], v["target"])
+        & v["completing"]
+        & negate(v["drop_due"])
+    ),
+)
 INITIAL: Final = Subject(
     "initial",
     lambda v: make_system(v["assigned"], ()).partition,
@@ -642,7 +733,7 @@ _KEPT: Final[tuple[tuple[str, str, str, Callable[[Partition, Values], Truth]], .
     ),
     (
         "invariant",
-        "assigned.change.only-as-due",
+        LEMMA,
         "leads out of the invariant by no way at all",
         holds_invariant,
     ),
@@ -694,7 +785,7 @@ _TRANSITIONS: Final[tuple[tuple[str, str, str, Callable[[Values, Any], Truth]], 
     (
         "removes-complete-record",
         "complete.child-last",
-        "The record of a reassignment goes only when the target is what is assigned and in sync.",
+        "The record of a reassignment goes only when the target is assigned, nobody else in sync.",
         _removal_is_complete,
     ),
     (
@@ -713,9 +804,10 @@ _TRANSITIONS: Final[tuple[tuple[str, str, str, Callable[[Values, Any], Truth]], 
 )
 
 
-def _theorem(
+def make_theorem(
     name: str, clause: str, statement: str, subject: Subject, claim: Any, **more: Any
 ) -> Theorem:
+    """Return a theorem about the protocol; without `hypotheses` it rests on the invariant."""
     hypotheses = more.pop("hypotheses", (INVARIANT,))
     return Theorem(
         name,
@@ -732,53 +824,77 @@ def _theorem(
     )
 
 
-_SHAPED: Final[Mapping[str, Any]] = {"hypotheses": (), "shape": (INVARIANT,)}
+SHAPED: Final[Mapping[str, Any]] = MappingProxyType({"hypotheses": (), "shape": (INVARIANT,)})
 """Where the rules themselves see to it, in whatever state: the invariant only spares paths."""
 
 PROTOCOL_THEOREMS: Final[tuple[Theorem, ...]] = (
-    _theorem(
+    make_theorem(
         "protocol-starts-in-invariant",
-        "partition.new.epoch-zero",
+        LEMMA,
         "A partition that nothing has happened to satisfies the invariant.",
         INITIAL,
         lambda values, partition: holds_invariant(partition, values),
         hypotheses=(ASSIGNED_WELL_FORMED,),
     ),
     *(
-        _theorem(f"step-keeps-{name}", clause, f"A step {words}.", STEP, _keeps(part), **_SHAPED)
+        make_theorem(f"step-keeps-{name}", clause, f"A step {words}.", STEP, _keeps(part), **SHAPED)
         if name == "isr-not-empty"
-        else _theorem(f"step-keeps-{name}", clause, f"A step {words}.", STEP, _keeps(part))
+        else make_theorem(f"step-keeps-{name}", clause, f"A step {words}.", STEP, _keeps(part))
         for name, clause, words, part in _KEPT
     ),
     *(
-        _theorem(f"step-{name}", clause, statement, STEP, claim)
+        make_theorem(f"step-{name}", clause, statement, STEP, claim)
         if name == "gives-up-only-without-candidate"
-        else _theorem(f"step-{name}", clause, statement, STEP, claim, **_SHAPED)
+        else make_theorem(f"step-{name}", clause, statement, STEP, claim, **SHAPED)
         for name, clause, statement, claim in _TRANSITIONS
     ),
-    _theorem(
+    make_theorem(
+        "completion-keeps-order",
+        "complete.target-order",
+        "Once exactly the target is in sync and old replicas leave, the target is written in its "
+        "order.",
+        COMPLETION,
+        lambda v, after: after is None or _is_target_in_order(v, after),
+        hypotheses=(),
+        shape=(INVARIANT, READY),
+    ),
+    make_theorem(
         "owed-is-accepted",
-        "complete.isr-before-assigned",
+        LEMMA,
         "Whatever the controller owes, the rules accept.",
         OWED,
         _owed_accepted,
     ),
-    _theorem(
+    make_theorem(
         "plan-comes-to-rest",
-        "complete.announced",
+        LEMMA,
         "From any state the controller comes to rest, still in the invariant, and no write on the "
         "way is refused.",
         PLAN,
         _plan_rests,
     ),
-    _theorem(
+    make_theorem(
+        "plan-leaves-no-dead",
+        "isr.remove.dead",
+        "Where a controller rests and a live replica leads, nobody dead is in sync.",
+        PLAN,
+        _no_dead_in_sync,
+    ),
+    make_theorem(
+        "plan-elects-if-possible",
+        "election.held",
+        "Where a controller rests, a live replica leads or no in-sync replica is alive.",
+        PLAN,
+        _led_if_possible,
+    ),
+    make_theorem(
         "plan-is-short",
-        "expand.carried-out",
+        LEMMA,
         "The number of writes that a partition can owe is bounded.",
         PLAN,
         _plan_is_short,
     ),
-    _theorem(
+    make_theorem(
         "failover-ends-alike",
         "drop.carried-out",
         "A plan cut anywhere and resumed by another controller ends with the same reassignments "
@@ -787,7 +903,7 @@ PROTOCOL_THEOREMS: Final[tuple[Theorem, ...]] = (
         _ends_alike,
         hypotheses=(INVARIANT, DROP_FOLLOWED),
     ),
-    _theorem(
+    make_theorem(
         "reassignment-completes",
         "complete.carried-out",
         "Once every broker is alive and the target has caught up, a reassignment in flight "

@@ -473,6 +473,21 @@ SHARED: Final = Subject(
 )
 """The one function that looks at whole logs; of it the induction uses the contract alone."""
 
+FOLLOWED: Final = make_subject(
+    "replication-follow",
+    lambda readings: partial(take, readings=readings),
+    "the follower that learns of its leader",
+    lambda _: (shape for shape in _step_shapes(2) if shape["verb"].word == Verb.FOLLOW.value),
+    _PROFILE,
+    (*(each for each in AMENDMENTS if "truncation" not in each), "follower.truncation=leader-end"),
+    bounded="2 brokers; logs of any length",
+)
+"""A follower that may have to cut its log below its mark."""
+MARKS_WITHIN: Final = Hypothesis(
+    "marks-within",
+    "no high watermark is negative or beyond its replica's end, nor a leader epoch of the future",
+    lambda v: _marks_within(_before(v)),
+)
 LEADER_MEMBER: Final = Hypothesis(
     "leader-member", "broker 0, which leads, is in sync", lambda v: v["members"][0]
 )
@@ -565,6 +580,14 @@ REPLICA_THEOREMS: Final[tuple[Theorem, ...]] = (
         "Across clean elections no replica's high watermark is beyond its own end.",
         STEP,
         _marks_held,
+    ),
+    _theorem(
+        "replication-mark-is-cut-with-log",
+        "hw.follower.from-leader",
+        "A follower that cuts its log, at the leader's end, cuts its high watermark with it.",
+        FOLLOWED,
+        _marks_held,
+        hypotheses=(MARKS_WITHIN,),
     ),
     _theorem(
         "replication-invariant-is-enough",

@@ -90,7 +90,8 @@ class TheoremResult:
         """
         subject, own, readings = self.theorem.subject, self.theorem.profile, self.readings.items()
         unwatched = bool(subject.profile) and subject.under is None
-        homes = () if unwatched else load_clauses()[self.theorem.clause].profiles
+        clause = load_clauses().get(self.theorem.clause)
+        homes = () if unwatched or clause is None else clause.profiles
         return tuple(
             name
             for name in PROFILES

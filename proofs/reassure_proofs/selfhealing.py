@@ -42,6 +42,7 @@ from reassure_proofs.formula import (
     negate,
 )
 from reassure_proofs.statement import (
+    LEMMA,
     Hypothesis,
     Parameter,
     Shape,
@@ -476,7 +477,7 @@ HEALING_THEOREMS: Final[tuple[Theorem, ...]] = (
     ),
     _theorem(
         "heal-choice-if-possible",
-        "heal.target.no-duplicate",
+        LEMMA,
         "Nobody takes over only where every live broker has a record or is a replica already.",
         CHOICE,
         _somebody_if_possible,

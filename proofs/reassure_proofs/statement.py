@@ -15,6 +15,8 @@ Function: TypeAlias = Callable[[Values], object]
 """The code under test; picks its arguments from the values."""
 
 
+LEMMA: Final = ""
+"""In place of a clause: the theorem says something of the model itself, which no document asks."""
 THOROUGH: Final = 5
 """The replication factor from which on theorems are looked at as far as is bearable at all."""
 
@@ -133,8 +135,9 @@ class Theorem:
     name: str
     """Stable name, as used by `reassure prove NAME`."""
     clause: str
-    """Id of the clause that it supports. Where a refutation is expected, that is the clause which
-    cures what is refuted; it may then stand in a later profile only."""
+    """Id of the clause that it states, `LEMMA` where it states none. Where a refutation is
+    expected, that is the clause which cures what is refuted; it may then stand in a later profile
+    only."""
     statement: str
     """The claim in words."""
     subject: Subject

@@ -52,6 +52,7 @@ from reassure_proofs.statement import (
     Values,
     make_subject,
 )
+from reassure_proofs.step_theorems import STEP_THEOREMS
 from reassure_proofs.story_theorems import STORY_THEOREMS
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER
@@ -690,7 +691,86 @@ def _advance_is_replicated(values: Values, result: Any) -> Truth:
     return implies(values["high_watermark"] < high_watermark, reached)
 
 
+def _is_minimum(values: Values, moved: Any) -> Truth:
+    """Say that a mark is the smallest of the ends that count, or where it was if that is more."""
+    close = [
+        (lag <= values["lag_ms_max"], end)
+        for end, lag in zip(values["offsets"], values["lags_ms"], strict=True)
+    ]
+    before = values["high_watermark"]
+    lowest = all_of(implies(counts, moved <= end) for counts, end in close)
+    reached = any_of(counts & (end <= moved) for counts, end in close)
+    stays = (moved == before) & any_of(counts & (end <= before) for counts, end in close)
+    return stays | ((before <= moved) & lowest & reached)
+
+
+def _members_as_defined(values: Values, result: Any) -> Truth:
+    _, high_watermark, isr = result
+    return all_of(
+        member(replica, isr) == ((lag <= values["lag_ms_max"]) & (high_watermark <= end))
+        for replica, end, lag in zip(
+            values["replicas"], values["offsets"], values["lags_ms"], strict=True
+        )
+    )
+
+
+def _mark_shapes(_: int) -> Iterator[Shape]:
+    for length in range(1, _ENDS_MAX + 1):
+        yield {"offsets": Parameter(length), "high_watermark": Parameter()}
+
+
+def move_mark(values: Values) -> Any:
+    """Return the high watermark after an evaluation in which every replica counts."""
+    replicas = tuple(range(len(values["offsets"])))
+    return compute_high_watermark(values["high_watermark"], replicas, values["offsets"], replicas)
+
+
+_ENDS_MAX: Final = 7
+MARK: Final = Subject(
+    "high-watermark",
+    move_mark,
+    "the high watermark",
+    _mark_shapes,
+    bounded=f"1 to {_ENDS_MAX} replicas, all within the lag limit",
+)
+"""The mark over more ends than the evaluation as a whole is looked at with."""
+
+
+def _is_smallest_end(values: Values, moved: Any) -> Truth:
+    ends, before = values["offsets"], values["high_watermark"]
+    smallest = all_of(moved <= end for end in ends) & member(moved, ends)
+    stays = (moved == before) & any_of(end <= before for end in ends)
+    return stays | ((before <= moved) & smallest)
+
+
 _IN_SYNC_THEOREMS: Final = (
+    Theorem(
+        "hw-is-smallest-end",
+        "hw.minimum-of-pseudo-isr",
+        "An evaluation in which all count moves the mark to the smallest end of all, or not back.",
+        MARK,
+        (),
+        _is_smallest_end,
+        "kip-236",
+    ),
+    Theorem(
+        "hw-is-minimum-of-pseudo-isr",
+        "hw.minimum-of-pseudo-isr",
+        "After an evaluation the mark is the smallest end within the lag limit, or where it was.",
+        EVALUATION,
+        (LEADER_COUNTED, REPLICAS_DISTINCT),
+        lambda values, result: _is_minimum(values, result[1]),
+        "kip-236",
+    ),
+    Theorem(
+        "isr-is-as-defined",
+        "isr.member.at-or-above-hw",
+        "In sync is exactly who is within the lag limit and has reached the high watermark.",
+        EVALUATION,
+        (REPLICAS_DISTINCT, LEADER_COUNTED),
+        _members_as_defined,
+        "kip-236",
+    ),
     Theorem(
         "hw-never-decreases",
         "hw.never-decreases",
@@ -782,6 +862,7 @@ THEOREMS: Final[tuple[Theorem, ...]] = (
     *CONTRACT_THEOREMS,
     *ELECTION_THEOREMS,
     *PROTOCOL_THEOREMS,
+    *STEP_THEOREMS,
     *REPLICA_THEOREMS,
     *HEALING_THEOREMS,
     *OFFICE_THEOREMS,

@@ -113,7 +113,7 @@ def _expected_lines(theorem: Theorem, outcome: Any) -> Iterator[str]:
     elif theorem.subject.name == "effects-first":
         yield f"in flight to {_list(outcome.target)}, top {outcome.top}"
     elif theorem.subject.name == "select-unclean":
-        yield f"leader {outcome}"
+        yield f"leader {outcome.leader}"
 
 
 SHOWN_ELSEWHERE = {

@@ -125,7 +125,7 @@ def test_theorems_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_explanation_has_the_bound_of_the_set(capsys: pytest.CaptureFixture[str]) -> None:
     """A theorem is explained with the bound, readings and verdict that the whole set gives it."""
-    _, out, _ = run(capsys, "unbounded-leaves-top", "--explain")
+    _, out, _ = run(capsys, "unbounded-others-first", "--explain")
     assert "any number of brokers" in out
     _, out, _ = run(capsys, "drop-nothing-at-first-request", "--explain")
     assert "replication factor 1 to 4; all integers unbounded" in out
@@ -268,7 +268,7 @@ def test_replay_without_server_where_nothing_can_be_shown(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Counterexamples about numbers are replayed on the model, and no controller is asked."""
-    code, out, _ = run(capsys, "unbounded-leaves-top", "--replay", "--format", "json")
+    code, out, _ = run(capsys, "unbounded-others-first", "--replay", "--format", "json")
     document = json.loads(out)
     assert code == 0
     assert document["counts"]["on_model"] == document["counts"]["not_possible"] == 1

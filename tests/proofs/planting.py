@@ -1,0 +1,182 @@
+"""Mistakes planted in the model while it is proved: the text of a function changed where it stands.
+
+Every room that has imported a function of the model holds the function itself, so its code is
+exchanged in place and put back afterwards; nothing is imported anew.
+"""
+
+import ast
+import linecache
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, Final
+
+from reassure_proofs.logs import load
+from reassure_proofs.prover import Goal, explore_shape
+from reassure_proofs.statement import Claim, Function, Values
+from reassure_proofs.symex import Limits
+from reassure_proofs.tasks import group_theorems, split_hypotheses
+from reassure_proofs.theorems import get_theorems
+
+LOADED_AGAIN = ("reassure_model.replication", "reassure_model.replication_invariants")
+"""Modules of which the proofs have a second copy (`reassure_proofs.logs`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One place of the model's text and what stands there instead."""
+
+    module: str
+    """Name of the module; without a dot it is one of `reassure_model`."""
+    old: str
+    """The text as it is; it stands there once."""
+    new: str
+
+
+class _WithoutRefusals(ast.NodeTransformer):
+    """Takes out every statement that refuses something by one of the clauses, or by any."""
+
+    def __init__(self, clauses: tuple[str, ...]) -> None:
+        self.clauses = clauses
+        self.taken = 0
+
+    def visit_Return(self, node: ast.Return) -> ast.stmt:
+        call = node.value
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            return node
+        if call.func.id not in ("Rejected", "Refusal", "_bad_controller_epoch"):
+            return node
+        first = call.args[0]
+        named = first.value if isinstance(first, ast.Constant) else "state.controller-epoch-stamped"
+        if self.clauses and named not in self.clauses:
+            return node
+        self.taken += 1
+        return ast.copy_location(ast.Pass(), node)
+
+
+def _absolute(module: str) -> str:
+    return module if "." in module else f"reassure_model.{module}"
+
+
+def _text_of(module: ModuleType) -> str:
+    assert module.__file__ is not None
+    return Path(module.__file__).read_text(encoding="utf-8")
+
+
+def _find_codes(code: CodeType) -> dict[str, CodeType]:
+    """Return the code of every function of a module by name."""
+    return {part.co_name: part for part in code.co_consts if isinstance(part, CodeType)}
+
+
+@contextmanager
+def _exchanged(name: str, codes: dict[str, CodeType]) -> Iterator[None]:
+    """Exchange the code of a module's functions, in each copy that there is of it."""
+    copies = [sys.modules[name], *([load(name)] if name in LOADED_AGAIN else [])]
+    before: list[tuple[FunctionType, CodeType]] = []
+    for copy in copies:
+        before += [
+            (function, function.__code__)
+            for function in vars(copy).values()
+            if _is_of(function, name) and function.__name__ in codes
+        ]
+    for function, _ in before:
+        function.__code__ = codes[function.__name__]
+    try:
+        yield
+    finally:
+        for function, code in before:
+            function.__code__ = code
+
+
+def _is_of(function: Any, name: str) -> bool:
+    return isinstance(function, FunctionType) and function.__module__ == name
+
+
+@contextmanager
+def planted(*mistakes: Mistake) -> Iterator[None]:
+    """Have the mistakes in the model for a while. Raises AssertionError where a text is not there.
+
+    All mistakes are in one module.
+    """
+    (name,) = {_absolute(each.module) for each in mistakes}
+    text = _text_of(__import__(name, fromlist=["_"]))
+    for each in mistakes:
+        assert text.count(each.old) == 1, f"{name} has not exactly once: {each.old}"
+        text = text.replace(each.old, each.new)
+    # The executor looks at the source of a slice, so what is planted has to have one.
+    file = f"<planted in {name}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    with _exchanged(name, _find_codes(compile(text, file, "exec"))):
+        yield
+
+
+@contextmanager
+def without_refusals(module: str, *clauses: str) -> Iterator[int]:
+    """Have a module refuse nothing by these clauses, or nothing at all; say how many went."""
+    name = _absolute(module)
+    found = __import__(name, fromlist=["_"])
+    walk = _WithoutRefusals(clauses)
+    tree = ast.fix_missing_locations(walk.visit(ast.parse(_text_of(found))))
+    assert found.__file__ is not None
+    with _exchanged(name, _find_codes(compile(tree, found.__file__, "exec"))):
+        yield walk.taken
+
+
+@contextmanager
+def replaced(module: str, text: str) -> Iterator[None]:
+    """Have other functions of the same names in a module, written as they would stand there."""
+    name = _absolute(module)
+    __import__(name)
+    file = f"<planted in {name}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    with _exchanged(name, _find_codes(compile(text, file, "exec"))):
+        yield
+
+
+_BROKEN: Final = (AttributeError, TypeError, AssertionError, IndexError, KeyError)
+"""What code raises that was left in pieces."""
+_NO_VALUE: Final = "no value"
+"""What such code answers."""
+
+
+def find_refuted(
+    names: Iterable[str], factor: int, writes: str = "", at: str = ""
+) -> dict[str, str]:
+    """Return the theorems that a value refutes as the model is now, each with its counterexample.
+
+    Code that breaks down refuses, which refutes nothing. `writes` picks the shapes of one kind,
+    `at` the one with these lengths, as `assigned=2 isr=1`.
+    """
+    refuted: dict[str, str] = {}
+    for group in group_theorems(get_theorems(tuple(names))):
+        subject = group[0].subject
+        shared, extra = split_hypotheses(group)
+        goals = [Goal(each.name, _unless_broken(each.claim), extra[each.name]) for each in group]
+        for shape in group[0].shapes(factor):
+            lengths = [f"{name}={each.length}" for name, each in shape.items() if each.length]
+            kind = "write" not in shape or shape["write"].word == (writes or shape["write"].word)
+            if not kind or (at and sorted(at.split()) != sorted(lengths)):
+                continue
+            limits = Limits(seconds=300.0)
+            function = partial(_refuse_if_broken, subject.function)
+            found = explore_shape(function, shape, shared, goals, limits, subject.hashable)
+            refuted |= {name: each.sentence() for name, each in found.counterexamples.items()}
+            goals = [goal for goal in goals if goal.name not in refuted]
+            if not goals:
+                break
+    return refuted
+
+
+def _refuse_if_broken(function: Function, values: Values) -> Any:
+    try:
+        return function(values)
+    except _BROKEN:
+        return _NO_VALUE
+
+
+def _unless_broken(claim: Claim) -> Claim:
+    return lambda values, result: result is _NO_VALUE or claim(values, result)

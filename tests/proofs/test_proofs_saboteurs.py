@@ -1,0 +1,135 @@
+"""Every theorem bites: planted mistakes refute it, a rule without rules among them.
+
+A theorem that stays proved whatever the model does proves nothing. Each one here is held against
+the emptiest rules there are (one that accepts everything, one that answers always the same), and
+against the model with the rule of its clause taken out, or looking at a part only. The mistakes
+stand in `saboteurs.toml`. Theorems to which that does not apply stand in a register, each with the
+reason.
+"""
+
+import sys
+import tomllib
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from planting import Mistake, find_refuted, planted, replaced, without_refusals
+
+from reassure_proofs import offices
+from reassure_proofs.runner import prove_all
+from reassure_proofs.statement import Theorem
+from reassure_proofs.theorems import THEOREMS
+
+PROVED: Final = {each.name: each for each in THEOREMS if each.expected != "refuted"}
+FILE: Final = Path(__file__).with_name("saboteurs.toml")
+SABOTEURS: Final = tomllib.loads(FILE.read_text(encoding="utf-8"))["saboteur"]
+
+NOT_BY_ANY_WRITE: Final = ("step-failover-forgets", "step-moves-partition-by-table")
+"""Steps of which no write that is accepted says anything; an empty failover refutes them."""
+NO_VALUE: Final = {
+    "plan-comes-to-rest": "a plan that does not end, or that a rule refuses, is an error: no value "
+    "of it could refute the claim (`test_plan_that_does_not_rest_is_no_proof`)",
+    "plan-is-short": "no mistake is known that makes a plan longer and lets it come to its end",
+    "drop-path-is-legal": "it is about a constant of the model, not a function "
+    "(`test_drop_path_is_looked_at`)",
+}
+"""Theorems that no saboteur can refute by a value, each with the reason."""
+_CONTRACT: Final = "there is no code but the contract, and without that it fails"
+NO_RULE: Final = {
+    "step-moves-partition-by-table": "a step makes, changes and keeps a state; what it lacks is "
+    "one that takes the state away, as the empty failover does",
+    "protocol-starts-in-invariant": "a partition begins with nothing but its assignment",
+    "failover-ends-alike": "the failover is one statement; the empty one forgets what is in flight",
+    "heal-choice-if-possible": "the choice refuses nobody; the empty one refuses everybody",
+    "replication-starts-in-invariant": "a partition begins empty; the empty one has no members",
+    "unbounded-isr-at-least-min": _CONTRACT,
+    "unbounded-place-for-the-leader": _CONTRACT,
+    "unbounded-others-first": _CONTRACT,
+    "unbounded-after-expansion-drops-copies": _CONTRACT,
+    "unbounded-evaluated-again-drops-again": _CONTRACT,
+    "unbounded-amended-isr-at-least-min": _CONTRACT,
+    "unbounded-bounds-assigned": _CONTRACT,
+    "step-removal-changes-nothing-else": "no check is to be left out: the rule changes one list",
+}
+
+
+def plant(saboteur: dict[str, Any]) -> AbstractContextManager[Any]:
+    """Return what has the mistake in the model for a while."""
+    module = saboteur["module"]
+    if "lacks" in saboteur:
+        return without_refusals(module, *saboteur["lacks"].split())
+    if "says" in saboteur:
+        return replaced(module, saboteur["says"])
+    return planted(Mistake(module, saboteur["old"], saboteur["new"]))
+
+
+def refuted_by(saboteur: dict[str, Any]) -> tuple[str, ...]:
+    """Return the theorems that a saboteur has to refute; `step-*` are all about writes."""
+    if saboteur["refutes"] != ["step-*"]:
+        return tuple(saboteur["refutes"])
+    steps = (name for name, each in PROVED.items() if each.subject.name == "step")
+    return tuple(name for name in steps if name not in NOT_BY_ANY_WRITE)
+
+
+def _name(saboteur: dict[str, Any]) -> str:
+    what = saboteur.get("lacks") or saboteur.get("says") or f"{saboteur['new']} "
+    return f"{saboteur['module']}: {what.splitlines()[-1].strip()[:50]}"
+
+
+@pytest.mark.parametrize("saboteur", SABOTEURS, ids=_name)
+def test_saboteur_is_refuted(saboteur: dict[str, Any]) -> None:
+    """What a planted mistake has to break is refuted by a value, and so by no crash."""
+    names = refuted_by(saboteur)
+    where = (saboteur.get("factor", 2), saboteur.get("writes", ""), saboteur.get("at", ""))
+    with plant(saboteur):
+        refuted = find_refuted(names, *where)
+    assert sorted(set(names) - set(refuted)) == []
+
+
+def _covered(*, empty: bool) -> set[str]:
+    return {
+        name
+        for saboteur in SABOTEURS
+        if ("says" in saboteur) == empty
+        for name in refuted_by(saboteur)
+    }
+
+
+@pytest.mark.parametrize("theorem", PROVED.values(), ids=PROVED)
+def test_empty_rule_refutes_every_theorem(theorem: Theorem) -> None:
+    """Each theorem fails for the emptiest rules, or the register says why it cannot."""
+    assert (theorem.name in _covered(empty=True)) != (theorem.name in NO_VALUE)
+
+
+@pytest.mark.parametrize("theorem", PROVED.values(), ids=PROVED)
+def test_missing_rule_refutes_every_theorem(theorem: Theorem) -> None:
+    """Each theorem fails with a part of its rule gone, or the register says why it cannot."""
+    excused = {**NO_VALUE, **NO_RULE}
+    assert (theorem.name in _covered(empty=False)) != (theorem.name in excused)
+
+
+def test_registers_have_reasons_for_theorems_there_are() -> None:
+    """No register names a theorem that is gone, and each gives a reason."""
+    for register in (NO_VALUE, NO_RULE):
+        assert set(register) <= set(PROVED)
+        assert all(len(reason) > 20 for reason in register.values())
+
+
+def test_plan_that_does_not_rest_is_no_proof() -> None:
+    """Where a plan does not come to its end the theorem is refuted by the error, and violated."""
+    endless = "def next_for_reassignment(partition, around, readings):\n"
+    endless += "    return Owed(WriteAssigned(partition.assigned), 'complete.carried-out')\n"
+    with replaced("owed", endless):
+        (result,) = prove_all(["plan-comes-to-rest"], 1, processes=1)
+    assert (result.verdict, result.outcome, result.raised) == ("refuted", "violated", True)
+
+
+def test_drop_path_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path that leaves out a state is found by the search."""
+    monkeypatch.setattr(offices, "DROP_PATH", offices.DROP_PATH[1:])
+    (result,) = prove_all(["drop-path-is-legal"], 1, processes=1)
+    assert (result.verdict, result.outcome) == ("refuted", "violated")
