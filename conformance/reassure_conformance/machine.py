@@ -36,8 +36,10 @@ Value = TypeVar("Value")
 CLUSTERS: Final = ((1, 2, 3), (1, 2, 3, 4), (1, 2, 3, 4, 5))
 UNSETTLED_MAX: Final = 5
 """After so many times that a cluster did not come to rest nothing more is generated."""
-BATCH: Final = 75
+BATCH: Final = 15
 """Examples in a batch."""
+AIMS: Final = 3
+"""Situations that a batch aims at; draws are not even, so that a longer list would starve some."""
 
 
 class Broken(AssertionError):
@@ -225,6 +227,12 @@ def _run_batch(batch: _Batch, examples: int, seed_value: int) -> None:
         raise batch.died
 
 
+def _choose(aims: tuple[Situation, ...], number: int) -> tuple[Situation, ...]:
+    """Return the next few of the aims, going round."""
+    start = number * AIMS % max(1, len(aims))
+    return (aims[start:] + aims[:start])[:AIMS]
+
+
 def generate(
     harness: Harness,
     seed_value: int,
@@ -247,7 +255,7 @@ def generate(
     ):
         if _is_over(harness, budget):
             return None
-        batch = _Batch(harness, get_wanted(), get_aims(), budget, progress)
+        batch = _Batch(harness, get_wanted(), _choose(get_aims(), number), budget, progress)
         _run_batch(batch, min(BATCH, left) if left > 0 else BATCH // 4, seed_value + number * 7919)
         if batch.failures:
             return min(batch.failures, key=lambda failure: len(failure.story.steps))
