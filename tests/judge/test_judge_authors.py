@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from reassure_judge.authors import Terms
 from reassure_judge.history import Router
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import UNKNOWN
@@ -258,3 +259,22 @@ def test_plain_transaction_is_fenced_by_nothing(simulation: Any) -> None:
     assert seen.author.fenced
     (seen,) = router.feed(committed(plain, zxid=91, session_id=CONTROLLER))
     assert not seen.author.fenced
+
+
+def test_stray_raise_of_the_epoch_deposes_nobody(simulation: Any) -> None:
+    """Whoever owns `/controller` acts in the new term, though another session raised the epoch."""
+    simulation.epoch += 1
+    raised = simulation.write(SetData(znodes.CONTROLLER_EPOCH, b"2", 2), session=50)
+    write_as(simulation, CONTROLLER)
+    assert simulation.broken() == [("controller.election.atomic", raised)]
+
+
+def test_check_of_any_version_is_no_fence_of_an_unknown_one() -> None:
+    """Where the version of the epoch is not known any number fences, and -1 does not."""
+    terms = Terms(whole=False)
+    assert terms.is_fence(7)
+    assert not terms.is_fence(-1)
+    terms.epoch_version = 6
+    assert terms.is_fence(7)
+    assert not terms.is_fence(6)
+    assert not terms.is_fence(-1)

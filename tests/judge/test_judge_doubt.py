@@ -402,3 +402,22 @@ def test_grace_is_half_a_minute_unless_told_otherwise() -> None:
     assert GRACE_MS == 30_000
     assert Judge(PROFILE, get_profile(PROFILE)).router.grace_ms == GRACE_MS
     assert Judge(PROFILE, get_profile(PROFILE), grace_ms=7).router.grace_ms == 7
+
+
+@pytest.mark.parametrize(("brokers", "red"), [(7, True), (13, True), (14, False)])
+def test_every_view_of_twelve_brokers_is_tried(
+    make_simulation: Any, brokers: int, red: bool
+) -> None:
+    """What no view of up to twelve brokers in doubt allows is red; of more it is unknown."""
+    simulation = make_simulation()
+    simulation.start(brokers=brokers, assigned=tuple(range(1, brokers + 1)))
+    for broker in range(2, brokers + 1):
+        simulation.die(broker)
+    simulation.judge.router.settle("")
+    for broker in range(2, brokers + 1):
+        come_back(simulation, broker)
+    state = replace(simulation.state, leader_epoch=simulation.state.leader_epoch + 2)
+    zxid = simulation.perform(WriteState(state))
+    clause = "leader-epoch.raised-by-one"
+    assert simulation.broken() == ([(clause, zxid)] if red else [])
+    assert simulation.judge.undecided[clause] == (0 if red else 1)
