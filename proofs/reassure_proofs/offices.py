@@ -5,6 +5,7 @@ combination, is one path. Epochs and brokers are any integers at all.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import pairwise, product
 from typing import Any, Final
 
@@ -22,10 +23,17 @@ from reassure_model.tables import (
     move_replica,
 )
 from reassure_proofs.formula import Truth, all_of, implies
-from reassure_proofs.statement import Hypothesis, Parameter, Shape, Subject, Theorem, Values
-from reassure_spec.readings import get_profile
+from reassure_proofs.statement import (
+    Hypothesis,
+    Parameter,
+    Shape,
+    Subject,
+    Theorem,
+    Values,
+    make_subject,
+)
+from reassure_spec.readings import Readings
 
-_KAFKA_42: Final = get_profile("kafka-42")
 _TRUTH: Final = Parameter(kind="truth")
 _KEYS: Final = ((0, 1), (0, 2))
 """Partition and replica, of two replicas."""
@@ -171,7 +179,9 @@ def _topic_shapes(longest: int) -> Iterator[Shape]:
         }
 
 
-def move_42(values: Values) -> tuple[ReplicaState, ReplicaState, tuple[str, ...]]:
+def move_42(
+    values: Values, readings: Readings
+) -> tuple[ReplicaState, ReplicaState, tuple[str, ...]]:
     """Return the state of a replica before and after an effect, and what the table refused."""
     before = _state(values["code"])
     effects: Mapping[str, Any] = {
@@ -181,7 +191,7 @@ def move_42(values: Values) -> tuple[ReplicaState, ReplicaState, tuple[str, ...]
         "die": Die(1),
     }
     known = ((1, before),) if before is not _GONE else ()
-    after, refused = kafka42.move_replica_states(known, effects[values["effect"]], _KAFKA_42)
+    after, refused = kafka42.move_replica_states(known, effects[values["effect"]], readings)
     return before, dict(after).get(1, _GONE), refused
 
 
@@ -258,11 +268,12 @@ DELETED: Final = Subject(
     bounded="one partition of 1 to {} replicas in all states",
 )
 """An action on a topic that is being deleted, or not."""
-MOVED_42: Final = Subject(
+MOVED_42: Final = make_subject(
     "move-replica-states",
-    move_42,
+    lambda readings: partial(move_42, readings=readings),
     "the effect on the replica's state",
     _move_shapes,
+    "kafka-42",
     bounded="one replica in every state",
 )
 """An effect of the original reassignment, or a death."""

@@ -71,6 +71,8 @@ _ONE_STEP: Final = (
 _CUT_FROM_THREE: Final = _BOUNDED + " (of 3, not all of them at their largest at once)"
 _LENGTHS_MAX: Final = 8
 """How long all lists together may be where a write has many paths; all there are of length 2."""
+_WRITTEN_MAX: Final = 5
+"""The same for the rules as written."""
 _TRUTH: Final = Parameter(kind="truth")
 _SET: Final = Parameter(kind="set")
 _ID: Final = Parameter(floor=1)
@@ -235,6 +237,10 @@ def _step_shapes(replication_factor: int) -> Iterator[Shape]:
         yield from _still_shapes(assigned, isr)
     if replication_factor > 1:
         yield from _odd_shapes()
+
+
+def _length(shape: Shape) -> int:
+    return sum(parameter.length or 0 for parameter in shape.values())
 
 
 def _record(length: int) -> dict[str, Any]:
@@ -633,6 +639,17 @@ STEP: Final = make_subject(
     hashable=True,
 )
 """One step of any kind: a write that the rules judge, or a failover."""
+STEP_AS_WRITTEN: Final = make_subject(
+    "step-as-written",
+    lambda readings: partial(take, readings=readings),
+    "the rules as written on one step",
+    lambda n: (shape for shape in _step_shapes(n) if _length(shape) <= _WRITTEN_MAX),
+    "kip-236",
+    bounded="1 to {} replicas assigned, in sync, in a target and in a write, "
+    f"{_WRITTEN_MAX} in all lists together; no ordinary act is asked for",
+    hashable=True,
+)
+"""The same without the amendments, with shorter lists."""
 OWED: Final = make_subject(
     "owed",
     lambda readings: partial(take_owed, readings=readings),
@@ -816,7 +833,7 @@ def make_theorem(
         subject,
         hypotheses,
         claim,
-        _PROFILE,
+        subject.profile or _PROFILE,
         largest=2,
         thorough=3,
         tier="full",
@@ -847,6 +864,35 @@ PROTOCOL_THEOREMS: Final[tuple[Theorem, ...]] = (
         if name == "gives-up-only-without-candidate"
         else make_theorem(f"step-{name}", clause, statement, STEP, claim, **SHAPED)
         for name, clause, statement, claim in _TRANSITIONS
+    ),
+    *(
+        make_theorem(
+            f"as-written-step-keeps-{name}",
+            clause,
+            f"Without the amendments a step {words}.",
+            STEP_AS_WRITTEN,
+            _keeps(part),
+            **(SHAPED if name == "isr-not-empty" else {}),
+        )
+        for name, clause, words, part in _KEPT
+    ),
+    make_theorem(
+        "as-written-step-keeps-target",
+        "drop.protect-target",
+        "Without the amendments no write of the assignment takes a replica of the target out.",
+        STEP_AS_WRITTEN,
+        _target_kept,
+        expected="refuted",
+        finding="drop-4",
+    ),
+    make_theorem(
+        "as-written-step-records-sufficient-target",
+        "target.at-least-min-isr",
+        "Without the amendments a target that is recorded reaches the minimum.",
+        STEP_AS_WRITTEN,
+        _target_sufficient,
+        expected="refuted",
+        finding="drop-10",
     ),
     make_theorem(
         "completion-keeps-order",
