@@ -59,6 +59,8 @@ EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "child.before-effects",
             "expand.carried-out",
             "complete.carried-out",
+            "complete.isr-before-assigned",
+            "complete.leader-in-target",
         ),
         "unknown-repeated-blindly": ("leader-epoch.raised-by-one",),
         "queue-watch-lost": ("request.consumed",),
@@ -105,6 +107,7 @@ EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "expand.announced",
         ),
         "memory-kept-over-terms": (
+            "drop.carried-out",
             "assigned.change.only-as-due",
             "election.held",
             "isr.remove.dead",

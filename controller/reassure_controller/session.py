@@ -26,7 +26,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import Callback, KeeperState
 from kazoo.retry import KazooRetry
 
-from reassure_spec.znodes import PERSISTENT_ROOTS
+from reassure_spec.znodes import CONTROLLER_EPOCH, PERSISTENT_ROOTS
 
 TIMEOUT_S: Final = 15.0
 """How long an operation may take before its outcome counts as indefinite."""
@@ -98,12 +98,19 @@ def stop(client: KazooClient) -> None:
 
 
 def wait_until_connected(client: KazooClient, timeout_s: float = TIMEOUT_S) -> None:
-    """Return once the client has a connection. Raises Indefinite when it gets none in time."""
+    """Return once the client gets answers again. Raises Indefinite when it gets none in time."""
     deadline = time.monotonic() + timeout_s
-    while not client.connected:
-        if time.monotonic() > deadline:
-            raise Indefinite("not connected")
-        time.sleep(0.002)
+    while True:
+        try:
+            gather([client.exists_async(CONTROLLER_EPOCH)])
+        except SessionLost:
+            raise
+        except Indefinite:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.002)
+        else:
+            return
 
 
 def gather(results: Iterable[Any], timeout_s: float = TIMEOUT_S) -> list[Any]:
