@@ -156,7 +156,7 @@ def test_raise_that_nobody_owed_is_counted_and_not_shown(live: LiveServer) -> No
     assert outcome.raises == {"p-0": 1}
 
 
-@pytest.mark.parametrize("fault", list_faults())
+@pytest.mark.parametrize("fault", CAUGHT_BY)
 def test_planted_fault_is_caught(fault: str, zookeeper_server: Server) -> None:
     """A controller with a mistake in it differs from the file, and the judge names a clause."""
     prefix = f"/live-{fault}"
