@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from reassure_conformance.bundled import find_unsupported, list_faults
+from reassure_conformance.bundled import find_unsupported
 from reassure_conformance.cli import run_command
 from reassure_conformance.expected import EXPECTED
 from reassure_conformance.live import LiveServer, find_reason_to_skip, run_live
