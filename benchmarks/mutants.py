@@ -43,7 +43,7 @@ PACKAGES: Final = [
 ROOMS: Final = {
     "model": ["model/reassure_model/*.py"],
     "judge": ["judge/reassure_judge/*.py"],
-    "symex": ["proofs/reassure_proofs/symex.py"],
+    "symex": [f"proofs/reassure_proofs/{name}.py" for name in ("symex", "dialect", "tables")],
 }
 PYTHON: Final = Path(sys.executable)
 PYTEST: Final = f"{PYTHON} -m pytest -q -x -p no:cacheprovider"
@@ -55,20 +55,18 @@ STAGES: Final = {
         ("model tests", f"{PYTEST} tests/model"),
         ("scenarios", f"{PYTEST} tests/scenario --ignore tests/scenario/test_scenario_live.py"),
         ("proofs", f"{REASSURE} prove"),
-        ("explorer tests", f"{PYTEST} tests/explorer/test_explorer_reference.py"),
         ("gate", GATE),
     ],
     "judge": [
         ("judge tests", f"{PYTEST} tests/judge"),
         ("pipeline tests", f"{PYTEST} tests/pipeline --ignore tests/pipeline/test_audit_spark.py"),
         ("gate", GATE),
-        ("gate tests", f"{PYTEST} tests/conformance"),
     ],
     "symex": [
-        ("proof tests", f"{PYTEST} tests/proofs -k symex"),
+        ("executor tests", f"{PYTEST} tests/proofs -k symex"),
+        ("dialect tests", f"{PYTEST} tests/proofs -k dialect"),
         ("candidate tests", f"{PYTEST} tests/proofs -k candidate"),
         ("proofs", f"{REASSURE} prove"),
-        ("all proof tests", f"{PYTEST} tests/proofs"),
     ],
 }
 """Commands of each room; the first that does not exit with 0 has noticed."""
