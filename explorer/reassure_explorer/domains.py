@@ -149,8 +149,6 @@ def _cut(number: int, widths: Sequence[int]) -> tuple[int, ...]:
 
 
 def _join(reader: Reader, first: int, widths: Sequence[int]) -> int:
-    if len(widths) == 1:
-        return reader.read(first)
     number = 0
     for at, width in enumerate(widths):
         number = number << width | reader.read(first + at)
@@ -189,7 +187,13 @@ class Int(Domain):
 
     def read(self, reader: Reader, first: int) -> int:
         """Read the number."""
+        if self._is_narrow:
+            return self.low + reader.read(first)
         return self.low + _join(reader, first, self.widths)
+
+    @cached_property
+    def _is_narrow(self) -> bool:
+        return len(self.widths) == 1
 
 
 @dataclass(frozen=True)
@@ -229,7 +233,13 @@ class Choice(Domain):
 
     def read(self, reader: Reader, first: int) -> Any:
         """Read the value."""
+        if self._is_narrow:
+            return self.values[reader.read(first)]
         return self.values[_join(reader, first, self.widths)]
+
+    @cached_property
+    def _is_narrow(self) -> bool:
+        return len(self.widths) == 1
 
 
 def Flag() -> Choice:  # noqa: N802  (stands among the domains, which are classes)
@@ -502,7 +512,7 @@ class LazySequence(Lazy):
     What was read is kept, so that rules which go over it again and again stay quick.
     """
 
-    __slots__ = ("_read", "_stored", "domain", "first", "reader", "tail")
+    __slots__ = ("_length", "_read", "_stored", "domain", "first", "reader", "tail")
 
     def __init__(
         self, domain: SequenceOf, reader: Reader, first: int, tail: tuple[Any, ...]
@@ -510,7 +520,7 @@ class LazySequence(Lazy):
         self.domain, self.reader, self.first, self.tail = domain, reader, first, tail
         self._read: list[Any] = []
         """The entries from the start that were read, in the end with the tail."""
-        self._stored = -1
+        self._stored = self._length = -1
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
@@ -527,10 +537,13 @@ class LazySequence(Lazy):
     def _count_stored(self) -> int:
         if self._stored < 0:
             self._stored = self.domain.read_length(self.reader, self.first)
+            self._length = self._stored + len(self.tail)
         return self._stored
 
     def __len__(self) -> int:
-        return self._count_stored() + len(self.tail)
+        if self._length < 0:
+            self._count_stored()
+        return self._length
 
     def _entry(self, place: int) -> Any:
         return self.domain.element.read(self.reader, self.domain.find_place(self.first, place))
@@ -547,22 +560,31 @@ class LazySequence(Lazy):
         return self._entry(place) if place < stored else self.tail[place - stored]
 
     def __iter__(self) -> Iterator[Any]:
-        stored, length = self._count_stored(), len(self)
-        if len(self._read) == length:
+        stored = self._count_stored()
+        if len(self._read) == self._length:
             return iter(self._read)
-        return self._iterate(stored, length)
+        return self._iterate(stored, self._length)
+
+    def _read_next(self, stored: int) -> Any:
+        place = len(self._read)
+        entry = self._entry(place) if place < stored else self.tail[place - stored]
+        self._read.append(entry)
+        return entry
 
     def _iterate(self, stored: int, length: int) -> Iterator[Any]:
         read = self._read
         for place in range(length):
-            if place == len(read):
-                read.append(self._entry(place) if place < stored else self.tail[place - stored])
-            yield read[place]
+            yield self._read_next(stored) if place == len(read) else read[place]
 
     def __contains__(self, value: object) -> bool:
-        if value in self._read:
+        read = self._read
+        if value in read:
             return True
-        return len(self._read) < len(self) and any(entry == value for entry in self)
+        stored = self._count_stored()
+        while len(read) < self._length:
+            if self._read_next(stored) == value:
+                return True
+        return False
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, tuple):

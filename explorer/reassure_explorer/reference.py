@@ -14,7 +14,7 @@ heals (the controller's writes, catching up, a broker's return) is never limited
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final, cast
 
 from reassure_explorer.interface import (
@@ -132,7 +132,7 @@ class Reference:
     def _name(self, name: str, at: int) -> str:
         return name if self._is_alone else f"{name}_{at}"
 
-    @property
+    @cached_property
     def _is_remembered(self) -> bool:
         return is_remembered(self.readings)
 
@@ -232,7 +232,7 @@ class Reference:
             after = after.replace(**{limit: getattr(state, limit) - 1})
         return Noted(after, outcome.clauses) if outcome.clauses else after
 
-    @property
+    @cached_property
     def _limited(self) -> dict[str, int]:
         limits = self.world.limits
         named = {
