@@ -248,8 +248,10 @@ def up_without_limit(state: Any, _: Any) -> Any:
     return state.replace(x=state.x + 1)
 
 
-def test_states_of_many_words() -> None:
+def test_states_of_many_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """A state of more words than a byte can count is explored as by the plain engine."""
+    monkeypatch.setattr("reassure_explorer.derived.BUFFER_STATES", 1)
+    monkeypatch.setattr("reassure_explorer.derived.CHUNK", 64)
     fields: dict[str, Domain] = {f"f{n}": Int(0, 2**63) for n in range(257)}
     fields = {"x": Int(0, 9), **fields, "last": Int(0, 9)}
 
