@@ -68,6 +68,7 @@ _OWN_TREES: Final = ("brokers", "config", "admin", "consumers")
 """Trees of a cluster in which names are chosen by its users."""
 _KEPT_BACK: Final = 1000
 """How many observations are kept back of a chroot that may be a cluster's."""
+_EPOCH: Final = znodes.CONTROLLER_EPOCH
 _WRITES: Final = (SET_DATA, CREATE)
 _CACHE_LIMIT: Final = 200_000
 _NONE: Final[frozenset[str]] = frozenset()
@@ -217,6 +218,7 @@ class ClusterHistory:
 
     def __init__(self, chroot: str, *, whole: bool) -> None:
         self.chroot = chroot
+        self.itself = frozenset({chroot})
         self.live: frozenset[int] = frozenset()
         self.registered: frozenset[int] = frozenset()
         """Brokers that are or were registered, or that a snapshot's assignments name."""
@@ -438,11 +440,13 @@ class Router:
         fences = _NONE
         op: Any
         for op in ops:
-            if op.kind == CHECK and op.path.endswith(znodes.CONTROLLER_EPOCH):
-                chroot = op.path.removesuffix(znodes.CONTROLLER_EPOCH)
+            if op.kind == CHECK and op.path.endswith(_EPOCH):
+                chroot = op.path[: -len(_EPOCH)]
                 cluster = self.clusters.get(chroot)
-                if cluster is None or cluster.terms.is_fence(op.version):
+                if cluster is None:
                     fences |= {chroot}
+                elif cluster.terms.is_fence(op.version):
+                    fences = fences | cluster.itself if fences else cluster.itself
         return fences
 
     def _parse(self, path: str) -> tuple[str, str, str, str]:
@@ -715,14 +719,14 @@ class Router:
     ) -> None:
         before = cluster.topics.get(topic, {})
         try:
-            after = {} if data is None else znodes.decode_topic(path, data)
+            found = ({}, {}) if data is None else znodes.decode_topic_and_extras(path, data)
         except BadZnode as error:
             self._emit(cluster, topic, min(before, default=0), path, Unreadable(error.reason))
             return
+        after, extras = found
         if before:
-            after = self._judge_topic(cluster, path, data, topic, after)
-        cluster.topics[topic] = after
-        cluster.extras[topic] = {} if data is None else znodes.read_topic_extras(data)
+            after = self._judge_topic(cluster, path, topic, after, extras, removed=data is None)
+        cluster.topics[topic], cluster.extras[topic] = after, extras
         if self._given:
             # Whoever is assigned existed; the snapshot does not say who else did.
             cluster.registered = cluster.registered.union(*after.values())
@@ -736,22 +740,23 @@ class Router:
         self,
         cluster: ClusterHistory,
         path: str,
-        data: bytes | None,
         topic: str,
         after: dict[int, ReplicaList],
+        extras: dict[str, Any],
+        *,
+        removed: bool,
     ) -> dict[int, ReplicaList]:
         """Judge what a write takes out of a topic's znode; return what it holds by rights."""
         before, deleting = cluster.topics[topic], topic in cluster.deleting
         old = cluster.extras.get(topic, {})
-        new = {} if data is None else znodes.read_topic_extras(data)
-        changed = {name for name, value in old.items() if new.get(name) != value}
+        changed = {name for name, value in old.items() if extras.get(name) != value}
         lost = before.keys() - after.keys()
-        broken = find_broken_topic(lost, changed, removed=data is None, deleting=deleting)
-        if data is None and deleting:
+        broken = find_broken_topic(lost, changed, removed=removed, deleting=deleting)
+        if removed and deleting:
             cluster.begun.add(topic)
         if broken is None:
             return after
-        if data is None or not lost:
+        if removed or not lost:
             self._forbid(cluster, topic, min(before), path, broken)
             return after
         for number in sorted(lost):
@@ -777,7 +782,12 @@ class Router:
             return
         if cluster.chroot in self._fenced:
             assigned = cluster.topics.get(topic, {}).get(number, ())
-            cluster.left_out[topic, number] = cluster.live.intersection(assigned) - set(state.isr)
+            live, isr = cluster.live, state.isr
+            left_out = [broker for broker in assigned if broker in live and broker not in isr]
+            if left_out:
+                cluster.left_out[topic, number] = frozenset(left_out)
+            else:
+                cluster.left_out.pop((topic, number), None)
         event = StateWritten(
             LeaderAndIsr(state.leader, state.leader_epoch, state.controller_epoch, state.isr),
             self._find_writer(cluster, state.leader),

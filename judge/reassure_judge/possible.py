@@ -37,6 +37,8 @@ from reassure_model.writes import (
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER
 
+RECORDS: Final = (CreateReassignment, UpdateReassignment)
+"""The writes that record what the lowest request asks for."""
 MOST_STATES: Final = 64
 """How many states are kept. Where a history leaves more possible, whatever the partition is judged
 by from then on is unknown."""
@@ -133,7 +135,7 @@ def drop_head(partition: Partition) -> Partition:
 
 def settle_request(state: Possible, write: Write) -> Possible:
     """Return the state after a write with what was in mind about the lowest request settled."""
-    if isinstance(write, CreateReassignment | UpdateReassignment):
+    if isinstance(write, RECORDS):
         left = drop_head(state.partition) if state.withdrawn else state.partition
         return Possible(left)
     return Possible(state.partition) if isinstance(write, DeleteRequest) else state

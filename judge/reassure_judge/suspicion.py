@@ -35,37 +35,34 @@ class Suspicions:
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
-        self._open: tuple[Suspicion, ...] = ()
+        self.open: tuple[Suspicion, ...] = ()
+        """What is suspected still."""
 
     def add(self, suspicion: Suspicion) -> None:
         """Suspect a write."""
-        self._open = (*self._open, suspicion)
+        self.open = (*self.open, suspicion)
 
     def clear(self, broker: int) -> None:
         """Note that a broker's registration has ended."""
-        left = [each._replace(brokers=each.brokers - {broker}) for each in self._open]
-        self._open = tuple(each for each in left if each.brokers)
-        self._tally.exercised[ACT] += len(left) - len(self._open)
+        left = [each._replace(brokers=each.brokers - {broker}) for each in self.open]
+        self.open = tuple(each for each in left if each.brokers)
+        self._tally.exercised[ACT] += len(left) - len(self.open)
 
     def look(self, time_ms: int) -> None:
         """Take what is suspected for too long for a violation."""
-        late = [each for each in self._open if time_ms - each.time_ms > SHUTDOWN_MS]
+        late = [each for each in self.open if time_ms - each.time_ms > SHUTDOWN_MS]
         if late:
             self._report(late)
 
     def rest(self) -> None:
         """Take whatever is suspected for a violation, as the cluster rests."""
-        self._report(self._open)
+        self._report(self.open)
 
     def count(self) -> Counter[str]:
         """Return the clauses that nobody can say the state of, if nothing more comes."""
-        return Counter(each.violation.clause for each in self._open)
+        return Counter(each.violation.clause for each in self.open)
 
     def _report(self, found: Iterable[Suspicion]) -> None:
         found = tuple(found)
         self._tally.violations.extend(each.violation for each in found)
-        self._open = tuple(each for each in self._open if each not in found)
-
-    def __bool__(self) -> bool:
-        """Whether anything is suspected."""
-        return bool(self._open)
+        self.open = tuple(each for each in self.open if each not in found)

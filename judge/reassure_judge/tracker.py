@@ -37,6 +37,7 @@ from reassure_judge.history import (
 )
 from reassure_judge.possible import (
     MOST_STATES,
+    RECORDS,
     Possible,
     adopt,
     believe,
@@ -73,6 +74,11 @@ from reassure_spec import znodes
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
 
+_ANY: Final = ("znode.well-formed",)
+"""What every write that a rule accepts puts to the test besides."""
+_ASSIGNED: Final = (*_ANY, "topic.partitions-kept", "topic.content-kept")
+_BAD: Final = (Unreadable, Forbidden)
+_ON_REQUESTS: Final = (*RECORDS, DeleteRequest)
 _ALWAYS: Final = tuple((each.clause, each.find) for each in INVARIANTS if not each.at_rest)
 
 
@@ -137,13 +143,11 @@ class PartitionTracker:
         if seen.around.controller_epoch != self._epoch:
             self._begin_term(seen.around.controller_epoch)
         event = seen.event
-        if isinstance(event, Unreadable):
-            self._violate(seen, Rejected("znode.well-formed", event.reason), "")
+        if isinstance(event, _BAD):
+            said = "znode.well-formed" if isinstance(event, Unreadable) else event.clause
+            self._violate(seen, Rejected(said, event.reason), "")
             return
-        if isinstance(event, Forbidden):
-            self._violate(seen, Rejected(event.clause, event.reason), "")
-            return
-        if self.suspicions:
+        if self.suspicions.open:
             if isinstance(event, BrokerGone):
                 self.suspicions.clear(event.broker)
                 return
@@ -190,8 +194,7 @@ class PartitionTracker:
         if not isinstance(write, ChangeIsr):
             author, tally = seen.author, self.tally
             blamed = author.broken
-            for clause_id in author.tested:
-                tally.exercised[clause_id] += 1
+            tally.passed[author.tested] += 1
             if author.undecided:
                 tally.undecided.update(author.undecided)
             self._owed_reported = ""
@@ -265,7 +268,7 @@ class PartitionTracker:
         tested = [c for c in accepted[0].clauses if c not in unsure] if accepted else []
         for outcome in accepted[1:]:
             tested = [c for c in tested if c in outcome.clauses]
-        self._count(seen, write, before, tested)
+        self._count(seen, write, before, tuple(tested))
 
     def _suspect(self, seen: Observation, write: Write, rejected: Rejected) -> bool:
         """Whether a write that is allowed by no state may be part of a controlled shutdown."""
@@ -284,7 +287,7 @@ class PartitionTracker:
         self.suspicions.add(Suspicion(stopping, seen.time_ms, violation))
         self._keep(found)
         tested = next(o.clauses for o in outcomes if isinstance(o, Accepted))
-        self._count(seen, write, before, [c for c in tested if c != ACT])
+        self._count(seen, write, before, tuple(c for c in tested if c != ACT))
         return True
 
     def _look(self, state: Possible, write: Write, views: Views, *, every: bool) -> list[Possible]:
@@ -322,7 +325,9 @@ class PartitionTracker:
 
     def _keep(self, states: Iterable[Possible]) -> None:
         """Take these states for the possible ones, each once, and no more than are kept."""
-        found = tuple(dict.fromkeys(states))
+        found = tuple(states)
+        if len(found) > 1:
+            found = tuple(dict.fromkeys(found))
         if len(found) > MOST_STATES:
             self.overflowed = True
         self.states = found[:MOST_STATES]
@@ -331,16 +336,12 @@ class PartitionTracker:
         self._keep(state._replace(partition=change(state.partition)) for state in self.states)
 
     def _count(
-        self, seen: Observation, write: Write, before: Partition, clauses: Iterable[str]
+        self, seen: Observation, write: Write, before: Partition, clauses: tuple[str, ...]
     ) -> None:
         """Count what an accepted write put to the test, and look at what is always true."""
-        exercised = self.tally.exercised
-        exercised["znode.well-formed"] += 1
-        for clause_id in clauses:
-            exercised[clause_id] += 1
-        if isinstance(write, WriteAssigned):
-            exercised["topic.partitions-kept"] += 1
-            exercised["topic.content-kept"] += 1
+        passed = self.tally.passed
+        passed[clauses] += 1
+        passed[_ASSIGNED if isinstance(write, WriteAssigned) else _ANY] += 1
         after = self.states[0].partition
         for _, find in _ALWAYS:
             if find(after) is not None:
@@ -389,7 +390,7 @@ class PartitionTracker:
     @clause("request.same-target.no-change")
     def _note_same_target(self, write: Write) -> None:
         """Count a request that goes though the target it asks for was recorded for another one."""
-        if not isinstance(write, CreateReassignment | UpdateReassignment | DeleteRequest):
+        if not isinstance(write, _ON_REQUESTS):
             return
         partition = self.states[0].partition
         requests, flight = partition.requests, partition.reassignment
@@ -620,8 +621,7 @@ class ClusterTracker:
 
 def _find_debt(partition: Partition, owed: Owed, untouched: frozenset[str]) -> Rejected:
     """Say which rule a controller breaks that rests while this write is owed."""
-    asked = isinstance(owed.write, CreateReassignment | UpdateReassignment | DeleteRequest)
-    if asked and partition.requests:
+    if isinstance(owed.write, _ON_REQUESTS) and partition.requests:
         path = znodes.request_path(partition.requests[0].sequence)
         if path in untouched:
             return _find_unseen(path, f"{owed.clause} says what becomes of it")

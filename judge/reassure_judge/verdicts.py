@@ -80,11 +80,22 @@ class Violation:
 class Tally:
     """What judging has come to so far; sums of these are the same again."""
 
-    exercised: Counter[str] = field(default_factory=Counter)
-    """By clause: how often it was put to the test, with an answer that is certain."""
+    passed: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    """Clauses that one write put to the test, and how often that has yet to be counted by each."""
+    _exercised: Counter[str] = field(default_factory=Counter)
     undecided: Counter[str] = field(default_factory=Counter)
     """By clause: how often it may have been kept or broken, and nobody can say which."""
     violations: list[Violation] = field(default_factory=list)
+
+    @property
+    def exercised(self) -> Counter[str]:
+        """By clause: how often it was put to the test, with an answer that is certain."""
+        # Few combinations of clauses come up, each very often.
+        for clauses, times in self.passed.items():
+            for clause_id in clauses:
+                self._exercised[clause_id] += times
+        self.passed.clear()
+        return self._exercised
 
     def add(self, other: "Tally") -> None:
         """Take in another sum."""

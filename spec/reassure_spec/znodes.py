@@ -56,9 +56,12 @@ PERSISTENT_ROOTS: Final = (
 )
 """Paths that exist, without data, before a controller is elected."""
 
+_TOPIC_KEYS: Final = frozenset({"version", "partitions", "adding_replicas", "removing_replicas"})
 _read_value: Final = json.JSONDecoder().raw_decode
 _REQUEST_NAME: Final = re.compile(r"request_([0-9]{10})")
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+_FIRST_NUMBERS: Final = {str(number): number for number in range(1000)}
+"""Nearly all that are met, so that these cost a look only."""
 
 
 class BadZnode(ValueError):
@@ -207,6 +210,9 @@ def parse_number(text: str) -> int | None:
     >>> parse_number("12"), parse_number("012"), parse_number("²"), parse_number("9" * 5000)
     (12, None, None, None)
     """
+    number = _FIRST_NUMBERS.get(text)
+    if number is not None:
+        return number
     if not _NUMBER.fullmatch(text):
         return None
     number = int(text)
@@ -313,15 +319,27 @@ def decode_topic(path: str, data: bytes) -> dict[int, ReplicaList]:
 
     Raises BadZnode when the content is not of the format.
     """
+    return decode_topic_and_extras(path, data)[0]
+
+
+def decode_topic_and_extras(
+    path: str, data: bytes
+) -> tuple[dict[int, ReplicaList], dict[str, Any]]:
+    """Do what `decode_topic` does, and return what stands beside assignments, as a topic id.
+
+    >>> decode_topic_and_extras("/t", b'{"version":3,"topic_id":"x","partitions":{"0":[1]}}')
+    ({0: (1,)}, {'topic_id': 'x'})
+    """
     value = _load(path, data)
     _check_version(path, value, (1, 2, 3))
     partitions = value.get("partitions")
     if not isinstance(partitions, dict):
         raise BadZnode(path, "expected an object under 'partitions'")
-    return {
+    assigned = {
         _partition_number(path, key): _replicas(path, replicas, f"partition {key}")
         for key, replicas in partitions.items()
     }
+    return assigned, {name: what for name, what in value.items() if name not in _TOPIC_KEYS}
 
 
 def encode_topic(partitions: Mapping[int, ReplicaList], topic_id: str = "") -> bytes:
@@ -682,16 +700,6 @@ def decode_preferred_election(path: str, data: bytes) -> frozenset[PartitionKey]
             raise BadZnode(path, f"expected a topic and a partition, found {_show(entry)}")
         asked.add((topic, _integer(path, entry.get("partition"), "partition")))
     return frozenset(asked)
-
-
-def read_topic_extras(data: bytes) -> dict[str, Any]:
-    """Return what `/brokers/topics/T` holds beside assignments and version, as a topic id.
-
-    >>> read_topic_extras(b'{"version":3,"topic_id":"x","partitions":{"0":[1]}}')
-    {'topic_id': 'x'}
-    """
-    own = ("version", "partitions", "adding_replicas", "removing_replicas")
-    return {name: value for name, value in _read_json(data).items() if name not in own}
 
 
 def encode_config(config: Mapping[str, str]) -> bytes:
