@@ -216,9 +216,12 @@ class Observation(NamedTuple):
 class ClusterHistory:
     """What the router remembers of one cluster."""
 
-    def __init__(self, chroot: str, *, whole: bool) -> None:
+    def __init__(self, chroot: str, *, whole: bool, known_since: int | None) -> None:
         self.chroot = chroot
         self.itself = frozenset({chroot})
+        self.known_since = known_since
+        """The first transaction before which everything is known: 0 where the history begins at the
+        beginning or from a snapshot, else the birth of the cluster; None where neither was seen."""
         self.live: frozenset[int] = frozenset()
         self.registered: frozenset[int] = frozenset()
         """Brokers that are or were registered, or that a snapshot's assignments name."""
@@ -270,6 +273,10 @@ class ClusterHistory:
     def known(self) -> frozenset[int]:
         """Brokers that exist, alive or not."""
         return self.registered | self.configured
+
+    def is_met(self) -> bool:
+        """Whether there was something of it: what is made then is not its beginning."""
+        return bool(self.topics or self.registered or self.epoch)
 
     def get_author(self, session: int, *, fenced: bool) -> Author:
         """Return who a session is now."""
@@ -332,6 +339,7 @@ class Router:
         self.grace_ms = grace_ms
         self.min_insync_replicas = min_insync_replicas
         self.whole = whole
+        self._known_since = 0 if whole else None
         self.clusters: dict[str, ClusterHistory] = {}
         self.unjudged: Counter[str] = Counter()
         """How often each tree was written that no rule is about (`reassure_judge.trees`)."""
@@ -386,6 +394,7 @@ class Router:
     def load(self, nodes: Iterable[tuple[str, bytes, int]]) -> list[Observation]:
         """Take (path, data, ephemeral owner) of a snapshot as given; return the observations."""
         self._given = True
+        self._known_since = 0
         self._fenced = frozenset()
         for path, data, owner in sorted(nodes, key=_load_order):
             self._now = (0, 0, owner)
@@ -400,9 +409,19 @@ class Router:
         """Return what is remembered of the cluster with this chroot."""
         cluster = self.clusters.get(chroot)
         if cluster is None:
-            cluster = self.clusters[chroot] = ClusterHistory(chroot, whole=self.whole)
+            cluster = ClusterHistory(chroot, whole=self.whole, known_since=self._known_since)
+            self.clusters[chroot] = cluster
             cluster.min_isr_default = self.min_insync_replicas
         return cluster
+
+    def is_known(self, chroot: str, zxid: int) -> bool:
+        """Whether everything that led to this transaction is known, as far as it was recorded.
+
+        In the middle of a history it is not: what was asked, or written, before is missing.
+        """
+        cluster = self.clusters.get(chroot)
+        since = self._known_since if cluster is None else cluster.known_since
+        return since is not None and zxid >= since
 
     def shown(self) -> frozenset[str]:
         """Return the chroots under which there are signs of a cluster."""
@@ -547,7 +566,9 @@ class Router:
             cluster.roots.discard(path)
             reason = "nothing can stand under it any more"
             self._emit(cluster, "", -1, path, Forbidden("znode.roots-kept", reason))
-        if data is not None and first == "ids" and not self._given:
+        if first == "ids" and data is not None and not self._given and self._op.kind == CREATE:
+            if cluster.known_since is None and not cluster.is_met():
+                cluster.known_since = self._now[0]
             cluster.terms.whole = True
             cluster.changes.forget()
 

@@ -136,8 +136,12 @@ class Judge:
 
     @property
     def violations(self) -> list[Violation]:
-        """The violations found so far, in the order in which they were found."""
-        return self.tracking.violations
+        """The violations found so far, in the order in which they were found.
+
+        A finding counts only where all that led to it is known (`Router.is_known`).
+        """
+        found, is_known = self.tracking.violations, self.router.is_known
+        return found if self.router.whole else [v for v in found if is_known(v.chroot, v.zxid)]
 
     @property
     def exercised(self) -> Counter[str]:
@@ -147,7 +151,10 @@ class Judge:
     @property
     def undecided(self) -> Counter[str]:
         """How often nobody can say whether a clause was kept or broken."""
-        return self.tracking.tally.undecided + self.tracking.count_suspected()
+        is_known = self.router.is_known
+        found = self.tracking.violations
+        unsettled = Counter(v.clause for v in found if not is_known(v.chroot, v.zxid))
+        return self.tracking.tally.undecided + self.tracking.count_suspected() + unsettled
 
     def feed(self, transaction: TransactionLike) -> None:
         """Judge one transaction; they must come in zxid order."""

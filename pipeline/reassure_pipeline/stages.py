@@ -28,9 +28,8 @@ from reassure_judge.judge import Tracking
 from reassure_judge.verdicts import Tally, Violation
 from reassure_model.state import Surroundings
 from reassure_pipeline.archive import BEGINNING, MIDDLE, SNAPSHOT, Base, Hole
-from reassure_spec import znodes
 from reassure_spec.readings import Readings
-from reassure_zookeeper.transactions import CREATE, Transaction
+from reassure_zookeeper.transactions import Transaction
 
 Key = tuple[str, str, int]
 """Chroot, topic and partition; topic "" and partition -1 for the cluster itself."""
@@ -56,8 +55,8 @@ class Known:
     """What routing has learned of an archive as a whole."""
 
     begins: str
-    born: set[str] = field(default_factory=set)
-    """Chroots of the clusters whose birth was seen; looked for only in the middle of a history."""
+    born: dict[str, int] = field(default_factory=dict)
+    """By chroot of a cluster whose birth was seen in the middle of a history: when that was."""
     in_flight: dict[Key, int | None] = field(default_factory=dict)
     """Reassignments that were under way at the snapshot: when each ended, None if it did not."""
     calm_zxid: int | None = None
@@ -75,7 +74,8 @@ def is_settled(violation: Violation, known: Known, holes: tuple[Hole, ...]) -> b
     if holes and violation.zxid >= holes[0].before:
         return False
     if known.begins == MIDDLE:
-        return violation.chroot in known.born
+        born = known.born.get(violation.chroot)
+        return born is not None and violation.zxid >= born
     if known.begins == SNAPSHOT:
         if known.calm_zxid is None or violation.zxid < known.calm_zxid:
             return False
@@ -131,10 +131,6 @@ class Routing:
         self._zxid, self._time_ms = transaction.zxid, transaction.time_ms
         if known.calm_zxid is None and transaction.time_ms > self._calm_ms:
             known.calm_zxid = transaction.zxid
-        if known.begins == MIDDLE and transaction.error is None:
-            for op in transaction.ops:
-                if op.kind == CREATE and op.path.endswith(znodes.BROKER_IDS):  # type: ignore[union-attr]
-                    known.born.add(op.path.removesuffix(znodes.BROKER_IDS))  # type: ignore[union-attr]
         if known.in_flight:
             for seen in observations:
                 key = (seen.chroot, seen.topic, seen.partition)
@@ -152,7 +148,10 @@ class Routing:
         known = self.known
         known.clusters = self.router.shown()
         known.unjudged = self.router.count_unjudged()
-        known.unborn = known.begins == MIDDLE and not known.born.issuperset(known.clusters)
+        if known.begins == MIDDLE:
+            clusters = (self.router.get_cluster(chroot) for chroot in known.clusters)
+            known.born = {c.chroot: c.known_since for c in clusters if c.known_since is not None}
+            known.unborn = len(known.born) < len(known.clusters)
         for chroot, topic, number in sorted(self._keys or ()):
             cluster = self.router.get_cluster(chroot)
             around, untouched = cluster.get_surroundings(topic, number), cluster.find_untouched()

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from reassure_judge.history import Router
+from reassure_judge.judge import Judge, Tracking
 from reassure_model.lives import LIVES
 from reassure_model.state import Reassignment
 from reassure_model.writes import (
@@ -18,6 +20,7 @@ from reassure_model.writes import (
 )
 from reassure_spec import znodes
 from reassure_spec.clauses import load_clauses
+from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Create, Delete, SetData
 
 CONTROLLER, CLIENT = 900, 50
@@ -424,6 +427,53 @@ def test_broken_rule_is_named_where_it_is_broken(
     """Each planted history breaks its clause and no other, at the transaction that broke it."""
     zxid = history(simulation)
     assert simulation.broken() == [(clause, zxid)]
+
+
+@pytest.mark.parametrize(("clause", "history"), BROKEN)
+def test_broken_rule_is_unknown_in_the_middle_of_a_history(
+    simulation: Any, clause: str, history: Plant
+) -> None:
+    """Where neither a beginning nor a snapshot was seen nothing is a violation, or holds."""
+    simulation.judge.router = Router(whole=False)
+    simulation.judge.tracking = Tracking(simulation.judge.readings)
+    for transaction in simulation.history:
+        simulation.judge.feed(transaction)
+    history(simulation)
+    assert simulation.broken() == []
+    assert clause not in {v.clause for v in simulation.judge.report().violations}
+    verdicts = {v.id: v.verdict for v in simulation.judge.report().verdicts}
+    assert verdicts[clause] != "violated"
+
+
+@pytest.mark.parametrize("cell", SOUND, ids="-".join)
+def test_sound_history_without_its_beginning_stays_green(
+    simulation: Any, cell: tuple[str, str]
+) -> None:
+    """Wherever a sound history is cut, what was asked or written before breaks nothing after."""
+    SOUND[cell](simulation)
+    for begin in range(len(simulation.history)):
+        judge = Judge("kip-236", get_profile("kip-236"))
+        judge.router = Router(whole=False)
+        for transaction in simulation.history[begin:]:
+            judge.feed(transaction)
+        judge.quiesce("")
+        assert judge.violations == [], f"cut before {simulation.history[begin]}"
+
+
+@pytest.mark.parametrize("met", [True, False])
+def test_removal_asked_before_the_history_begins_is_unknown(simulation: Any, met: bool) -> None:
+    """A topic that goes is undecided, but not where the log shows the birth of the cluster."""
+    judge = simulation.judge = Judge("kip-236", get_profile("kip-236"))
+    judge.router = Router(whole=False)
+    if met:
+        simulation.write(SetData(TOPIC, znodes.encode_topic({0: (1, 2)}), 1), session=CONTROLLER)
+        simulation.write(SetData(znodes.BROKER_IDS, b"", 1), session=1)
+    simulation.write(Create(znodes.BROKER_IDS, b""), session=1)
+    simulation.write(Create(TOPIC, znodes.encode_topic({0: (1, 2)})), session=CLIENT)
+    zxid = simulation.write(Delete(TOPIC), session=CONTROLLER, fenced=True)
+    clause = "topic.removed-when-asked"
+    assert simulation.broken() == ([] if met else [(clause, zxid)])
+    assert judge.undecided[clause] == (1 if met else 0)
 
 
 @pytest.mark.parametrize("cell", SOUND, ids="-".join)

@@ -9,6 +9,7 @@ from reassure_pipeline.archive import find_archives
 from reassure_pipeline.planted import NEW, OLD, plant_all
 from reassure_pipeline.report import AuditReport
 from reassure_pipeline.sample import SampleCluster, write_sample
+from reassure_spec.znodes import BROKER_IDS
 from reassure_zookeeper.errors import DamagedLog, DamagedSnapshot, LogsMissing
 from reassure_zookeeper.transactions import Transaction
 
@@ -253,6 +254,21 @@ def test_cluster_born_in_the_middle_is_judged_fully(server: Server, audit: Audit
     assert [v.zxid for v in report.violations] == [zxid]
     assert report.archives[0].archive.begins == "middle"
     assert report.archives[0].partial is False
+
+
+def test_cluster_born_anew_settles_nothing_of_before(server: Server, audit: Audit) -> None:
+    """What a log from the middle shows before a cluster is made anew stays unknown."""
+    cluster = SampleCluster()
+    cluster.create_topic("events", {0: OLD})
+    cut = cluster.zxid
+    cluster.write_assigned("events", 0, OLD)
+    removed = cluster.control(cluster.delete("/brokers/topics/events"))
+    cluster.append(cluster.delete(BROKER_IDS))
+    cluster.append(cluster.create(BROKER_IDS))
+    report = audit(server("late", _cut(cluster, cut)[1]))
+    assert report.violations == ()
+    assert removed in {v.zxid for v in report.archives[0].unsettled}
+    assert report.archives[0].partial is True
 
 
 def test_findings_after_a_hole_are_unsettled(server: Server, audit: Audit) -> None:
