@@ -90,7 +90,7 @@ class Worker:
         # The worker must find the same packages, however this process came to find them.
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         return subprocess.Popen(
-            [sys.executable, "-m", "reassure_proofs.worker"],
+            [sys.executable, "-m", "reassure_proofs.worker", str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
@@ -99,16 +99,19 @@ class Worker:
         )
 
 
-def _end_with(parent: int) -> None:
+def _end_with(asker: int) -> None:
     """End this process once the one that started it is gone, whatever is being proved."""
-    while os.getppid() == parent:
+    while os.getppid() == asker:
         time.sleep(_LOOK_SECONDS)
     os._exit(1)
 
 
-def main() -> None:
-    """Answer tasks until the input ends, or whoever asks is killed."""
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+def main(asker: int) -> None:
+    """Answer tasks until the input ends, or the process of this id, whose child this is, is killed.
+
+    The id is given: an asker killed before this process has begun is not its parent any more.
+    """
+    threading.Thread(target=_end_with, args=(asker,), daemon=True).start()
     for line in sys.stdin:
         try:
             answer: dict[str, Any] = {"records": run_task(Task.from_json(json.loads(line)))}
@@ -120,4 +123,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]))
