@@ -17,13 +17,9 @@ def find_act(
     partition: Partition, new: LeaderAndIsr, around: Surroundings, readings: Readings
 ) -> tuple[str, ...] | None:
     """Return the clauses of the ordinary act that this write of a controller is; None if none."""
-    old = partition.state
-    assert old is not None and partition.assigned is not None
-    added = [r for r in new.isr if r not in old.isr]
+    assert partition.state is not None and partition.assigned is not None
     if is_unclean(partition, new, around, readings):
         return ("act.unclean-election",)
-    if added or len(new.isr) == 0 or len(set(new.isr)) != len(new.isr):
-        return None
     if is_preferred(partition, new, around, readings):
         return ("act.preferred-election",)
     if is_shutdown(partition, new, around):
@@ -31,6 +27,12 @@ def find_act(
     if is_deletion(partition, new, around):
         return ("act.deletion-stops-replicas",)
     return None
+
+
+def is_isr_without_more(old: LeaderAndIsr, new: LeaderAndIsr) -> bool:
+    """Whether some of those in sync are left so, each once; nobody joins by an act of these."""
+    joins = any(r not in old.isr for r in new.isr)
+    return not joins and len(new.isr) > 0 and len(set(new.isr)) == len(new.isr)
 
 
 @clause("act.preferred-election")
@@ -46,6 +48,8 @@ def is_preferred(
         return False
     if old is None or partition.assigned is None or partition.completing:
         return False
+    if not is_isr_without_more(old, new):
+        return False
     elected = select_preferred(partition.assigned, old.isr, around.live)
     kept = len(new.isr) == len(old.isr)
     return kept and elected is not None and new.leader == elected.leader != old.leader
@@ -59,6 +63,8 @@ def is_shutdown(partition: Partition, new: LeaderAndIsr, around: Surroundings) -
     """
     old = partition.state
     if not around.stopping or old is None or partition.assigned is None:
+        return False
+    if not is_isr_without_more(old, new):
         return False
     removed = [r for r in old.isr if r not in new.isr]
     if not removed or any(r in around.live and r not in around.stopping for r in removed):
@@ -76,7 +82,7 @@ def is_deletion(partition: Partition, new: LeaderAndIsr, around: Surroundings) -
     The last in-sync replica stays in the set (KAFKA-5083).
     """
     old = partition.state
-    if not around.deleting or old is None:
+    if not around.deleting or old is None or not is_isr_without_more(old, new):
         return False
     if new.leader == NO_LEADER:
         return True

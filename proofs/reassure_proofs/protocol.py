@@ -64,13 +64,16 @@ _PROFILE: Final = "kip-236-amended"
 _READINGS: Final = get_profile(_PROFILE)
 _BOUNDED: Final = "1 to {} replicas assigned, in sync, in a target and in a write"
 _CUT: Final = _BOUNDED + ", not all of them at their largest at once"
+_LENGTHS_MAX: Final = 6
+"""How long all lists together may be where a write has many paths."""
+_LENGTHS_MAX_THOROUGH: Final = 8
+"""The same in a thorough proof; all there are of length 2."""
 _ONE_STEP: Final = (
-    _BOUNDED + " (of 3, not all of them at their largest at once), and single shapes of up to 3; "
-    "no ordinary act is asked for"
+    _BOUNDED + ", and single shapes of up to 3; in a controller's write of the state or of the "
+    f"assignment {_LENGTHS_MAX} in all lists together (thorough: {_LENGTHS_MAX_THOROUGH}); no "
+    "ordinary act is asked for"
 )
 _CUT_FROM_THREE: Final = _BOUNDED + " (of 3, not all of them at their largest at once)"
-_LENGTHS_MAX: Final = 8
-"""How long all lists together may be where a write has many paths; all there are of length 2."""
 _WRITTEN_MAX: Final = 5
 """The same for the rules as written."""
 _TRUTH: Final = Parameter(kind="truth")
@@ -279,11 +282,12 @@ def _ids(length: int) -> Parameter:
 
 def _flight_shapes(assigned: int, isr: int, target: int, longest: int) -> Iterator[Shape]:
     before = _partition(assigned, isr, target)
+    bound = _LENGTHS_MAX if longest <= 2 else _LENGTHS_MAX_THOROUGH
     yield {**_word("failover"), **before}
     yield {**_word("delete-reassignment"), **before}
     yield {**_word("write-state"), **before, **_state_parameters(0)}
     for length in range(1, longest + 1):
-        bearable = assigned + isr + target + length <= _LENGTHS_MAX
+        bearable = assigned + isr + target + length <= bound
         if bearable:
             yield {**_word("write-assigned"), **before, "new_assigned": Parameter(length, floor=1)}
         if bearable and length <= isr:

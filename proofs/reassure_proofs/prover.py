@@ -133,7 +133,7 @@ class ProofResult:
     queries: int
     """Questions to the solver, likewise."""
     seconds: float
-    """Wall time, likewise."""
+    """Processor time, likewise."""
     counterexample: Counterexample | None = None
     """Smallest violation, if refuted."""
     certificate: tuple[Certificate, ...] = ()
@@ -211,7 +211,7 @@ class _Exploration:
     paths: list[Term] = field(default_factory=list)
     violations: dict[str, list[Term]] = field(default_factory=dict)
     suspects: set[str] = field(default_factory=set)
-    """Goals that a path violates. (`violations` has the negated claim of all paths.)"""
+    """Goals that a path violates. (`violations` has all negated claims that may hold.)"""
     witnesses: list[dict[str, Any]] = field(default_factory=list)
     """Plain arguments of the first paths."""
 
@@ -257,11 +257,11 @@ class _Exploration:
         for goal in self.goals:
             # Code that raises keeps no promise.
             claim = path.result[1][goal.name] if path.result is not None else z3.BoolVal(False)
-            broken[goal.name] = conjunction(*self.extra[goal.name], negation(claim))
-            violation = conjunction(path.condition, negation(claim))
-            self.violations.setdefault(goal.name, []).append(violation)
-            if z3.is_true(claim):
-                del broken[goal.name]
+            violations = self.violations.setdefault(goal.name, [])
+            # Most paths end with a step refused, of which nearly every claim says nothing.
+            if not z3.is_true(claim):
+                broken[goal.name] = conjunction(*self.extra[goal.name], negation(claim))
+                violations.append(conjunction(path.condition, negation(claim)))
         unsuspected = {name: term for name, term in broken.items() if name not in self.suspects}
         # One question for all goals: nearly always the answer is that none is violated.
         if not unsuspected or self.engine.check(disjunction(*unsuspected.values())) is None:
@@ -446,7 +446,7 @@ def explore_shape(
     ProofFaultError when the executor contradicts itself, and UnsteadyError for code that has two
     answers to one question. Limits that were reached are told in the result's `reason`.
     """
-    started = time.monotonic()
+    started = time.process_time()
     outcome = ShapeResult()
     work: _Exploration | None = None
     try:
@@ -463,7 +463,7 @@ def explore_shape(
     if work is not None and outcome.reason and plain is not None and not outcome.late:
         _try_only(work, outcome)
     outcome.queries = work.engine.queries if work is not None else 0
-    outcome.seconds = time.monotonic() - started
+    outcome.seconds = time.process_time() - started
     return outcome
 
 
@@ -475,7 +475,7 @@ def _explore(work: _Exploration, outcome: ShapeResult) -> None:
     outcome.obligations = [
         Obligation(goal.name, (*work.assumed, *work.extra[goal.name]), disjunction(*violations))
         for goal in work.goals
-        if (violations := work.violations.get(goal.name))
+        if (violations := work.violations.get(goal.name)) is not None
     ]
     if outcome.certificate.gap == "unknown":
         outcome.reason = "the solver does not know whether every input takes an explored path"

@@ -32,7 +32,9 @@ Progress = Callable[[int, int], None]
 Record = dict[str, Any]
 
 _GRACE_SECONDS: Final = 10.0
-"""A worker gives up by itself at the limit; one that does not by now hangs and is ended."""
+_PATIENCE: Final = 10.0
+"""A worker gives up by itself at the limit, which is processor time. One that has not done so after
+so many times as long, and the grace, hangs and is ended."""
 _WORKERS_PAY_FROM: Final = 4
 """Replication factor below which a worker would take longer to start than to prove."""
 
@@ -146,8 +148,8 @@ def prove_all(
 
     Tier `gate` is what every check proves in a few seconds, `full` is everything.
     `replication_factor` of 5 is thorough: theorems that stop short of it go as far as they can.
-    `timeout_s` limits each task, which is one shape, or all of them where a refutation is expected;
-    a theorem that needs more is unknown.
+    `timeout_s` is the processor time of each task, which is one shape, or all of them where a
+    refutation is expected; a theorem that needs more is unknown.
     `processes` is at most two by default; 1 keeps the work in this process. Raises
     UnknownTheoremError for a name there is not, ProofFaultError or WorkerFailedError when the
     proof machinery itself is at fault.
@@ -233,7 +235,7 @@ def _answers(tasks: Sequence[Task], processes: int) -> Iterator[tuple[int, list[
 def _ask(idle: "SimpleQueue[Worker]", task: Task) -> list[Record]:
     worker = idle.get()
     try:
-        return worker.ask(task, task.seconds + _GRACE_SECONDS)
+        return worker.ask(task, _PATIENCE * task.seconds + _GRACE_SECONDS)
     except WorkerSilentError as silent:
         return [{"place": task.shapes[0], "reason": str(silent)}]
     finally:
