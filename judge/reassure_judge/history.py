@@ -267,7 +267,8 @@ class ClusterHistory:
         self.kept_back: deque[Observation] = deque(maxlen=_KEPT_BACK)
         """What was seen before that sign."""
         self._around: dict[int, Surroundings] = {}
-        self._authors: dict[tuple[int, bool], Author] = {}
+        self.authors: dict[tuple[int, bool], Author] = {}
+        """By session, and whether it fences: who it was found to be since somebody changed."""
 
     @property
     def known(self) -> frozenset[int]:
@@ -280,19 +281,18 @@ class ClusterHistory:
 
     def get_author(self, session: int, *, fenced: bool) -> Author:
         """Return who a session is now."""
-        try:
-            return self._authors[session, fenced]
-        except KeyError:
-            pass
+        known = self.authors.get((session, fenced))
+        if known is not None:
+            return known
         brokers = frozenset(self.brokers_of_session.get(session, ()))
         office = self.terms.find_office(session)
         author = make_author(session, brokers, office, fenced=fenced)
-        self._authors[session, fenced] = author
+        self.authors[session, fenced] = author
         return author
 
     def forget_authors(self) -> None:
         """Note that somebody is not what he was."""
-        self._authors.clear()
+        self.authors.clear()
 
     def get_surroundings(self, topic: str, partition: int = -1) -> Surroundings:
         """Return what the rules may read of the cluster now."""
@@ -484,21 +484,24 @@ class Router:
     ) -> None:
         zxid, time_ms, session = self._now
         out = self._out if cluster.shown else cluster.kept_back
-        changes, terms = cluster.changes, cluster.terms
+        changes, chroot = cluster.changes, cluster.chroot
+        fenced = chroot in self._fenced
+        # Spelled out here, and asked only for what is not known yet: this is done very often.
+        author = cluster.authors.get((session, fenced))
         doubt = changes.answer
         if time_ms > changes.answer_until_ms:
             doubt = changes.get_doubt(
                 topic,
                 time_ms,
                 self.grace_ms,
-                terms.won_zxid,
-                whole=terms.whole,
+                cluster.terms.won_zxid,
+                whole=cluster.terms.whole,
                 fleeting=cluster.registered - cluster.configured,
                 live=cluster.live,
             )
         out.append(
             Observation(
-                cluster.chroot,
+                chroot,
                 topic,
                 partition,
                 zxid,
@@ -509,7 +512,7 @@ class Router:
                 event,
                 cluster.get_surroundings(topic, partition),
                 doubt,
-                cluster.get_author(session, fenced=cluster.chroot in self._fenced),
+                author or cluster.get_author(session, fenced=fenced),
                 self._given,
             )
         )

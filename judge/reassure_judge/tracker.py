@@ -202,8 +202,10 @@ class PartitionTracker:
         if len(states) == 1 and not self.overflowed and not blamed:
             state = states[0]
             outcome = self._accept(state, write, seen.around)
-            if isinstance(outcome, Accepted) and not self._is_view_kept(seen):
-                self._note_same_target(write)
+            sure = seen.doubt is CERTAIN or not self._is_view_kept(seen)
+            if sure and isinstance(outcome, Accepted):
+                if isinstance(write, _ON_REQUESTS):
+                    self._note_same_target(write)
                 after = Possible(outcome.state, state.decided, state.withdrawn)
                 if state.decided or state.withdrawn:
                     after = settle_request(after, write)

@@ -24,6 +24,7 @@ MAX_ZNODE_BYTES: Final = 1_048_576
 """The largest request that is read; ZooKeeper's own default limit is one byte less (1 MiB - 1)."""
 LARGEST_INT: Final = 2**31 - 1
 """The largest id, epoch or partition number: Kafka's are integers of 32 bits."""
+_SMALLEST_INT: Final = -LARGEST_INT
 LARGEST_TIME_MS: Final = 2**63 - 1
 
 CONTROLLER: Final = "/controller"
@@ -272,13 +273,19 @@ def _integer(path: str, value: Any, what: str, largest: int = LARGEST_INT) -> in
     return value
 
 
-def _replicas(path: str, value: Any, what: str) -> ReplicaList:
-    if not isinstance(value, list):
-        raise BadZnode(path, f"{what}: expected a list of broker ids, found {_show(value)}")
+def _replicas(path: str, value: Any, what: str, number: int | None = None) -> ReplicaList:
+    # What it is is put into words only where something is wrong with it.
+    if type(value) is not list:
+        found = f"expected a list of broker ids, found {_show(value)}"
+        raise BadZnode(path, f"{_name(what, number)}: {found}")
     for entry in value:
-        if type(entry) is not int or not -LARGEST_INT <= entry <= LARGEST_INT:
-            _integer(path, entry, what)
+        if type(entry) is not int or not _SMALLEST_INT <= entry <= LARGEST_INT:
+            _integer(path, entry, _name(what, number))
     return tuple(value)
+
+
+def _name(what: str, number: int | None) -> str:
+    return what if number is None else f"{what} {number}"
 
 
 def _partition_number(path: str, key: str) -> int:
@@ -335,10 +342,12 @@ def decode_topic_and_extras(
     partitions = value.get("partitions")
     if not isinstance(partitions, dict):
         raise BadZnode(path, "expected an object under 'partitions'")
-    assigned = {
-        _partition_number(path, key): _replicas(path, replicas, f"partition {key}")
-        for key, replicas in partitions.items()
-    }
+    assigned = {}
+    for key, replicas in partitions.items():
+        number = _FIRST_NUMBERS.get(key)
+        if number is None:
+            number = _partition_number(path, key)
+        assigned[number] = _replicas(path, replicas, "partition", number)
     return assigned, {name: what for name, what in value.items() if name not in _TOPIC_KEYS}
 
 
