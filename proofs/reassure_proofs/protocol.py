@@ -718,6 +718,21 @@ READY: Final = Hypothesis(
         & negate(v["drop_due"])
     ),
 )
+STOP_AS_WRITTEN: Final = make_subject(
+    "stop-as-written",
+    lambda readings: partial(take, readings=readings),
+    "the rules as written on the stop of old replicas",
+    lambda _: iter([{**_word("write-state"), **_partition(2, 2, 2), **_state_parameters(1)}]),
+    "kip-236",
+    bounded="2 replicas assigned, in sync and in a target, one of them left in sync",
+    hashable=True,
+)
+"""The write that takes old replicas out of the in-sync set, without a second look at it."""
+BEGUN: Final = Hypothesis(
+    "begun",
+    "the completion has begun, no drop is due and nobody else leads",
+    lambda v: v["completing"] & negate(v["drop_due"]) & (v["new_leader"] == v["leader"]),
+)
 INITIAL: Final = Subject(
     "initial",
     lambda v: make_system(v["assigned"], ()).partition,
@@ -897,6 +912,17 @@ PROTOCOL_THEOREMS: Final[tuple[Theorem, ...]] = (
         _target_sufficient,
         expected="refuted",
         finding="drop-10",
+    ),
+    make_theorem(
+        "as-written-stop-keeps-min-isr",
+        "move.stop.recheck",
+        "Without a second look at the in-sync set the stop of old replicas leaves the minimum in "
+        "sync.",
+        STOP_AS_WRITTEN,
+        _isr_sufficient,
+        shape=(BEGUN,),
+        expected="refuted",
+        finding="move-3",
     ),
     make_theorem(
         "completion-keeps-order",
