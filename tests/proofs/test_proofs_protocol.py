@@ -26,7 +26,7 @@ from reassure_proofs.runner import prove_all
 from reassure_proofs.theorems import get_theorems
 from reassure_spec.readings import get_profile
 
-NAMES = [theorem.name for theorem in PROTOCOL_THEOREMS]
+NAMES = [theorem.name for theorem in PROTOCOL_THEOREMS if theorem.expected == "proved"]
 
 
 def _prove(name: str, size: int, kind: str = "") -> str:
@@ -41,7 +41,7 @@ def _prove(name: str, size: int, kind: str = "") -> str:
 
 
 def test_protocol_is_proved_for_single_replicas() -> None:
-    """Every theorem about the protocol holds where each list has one element."""
+    """Every theorem that is to hold does where each list has one element."""
     results = prove_all(NAMES, replication_factor=1, processes=1)
     assert {result.theorem.name: result.verdict for result in results} == dict.fromkeys(
         NAMES, "proved"
@@ -50,7 +50,7 @@ def test_protocol_is_proved_for_single_replicas() -> None:
 
 @pytest.mark.slow
 def test_protocol_is_proved_for_two_replicas() -> None:
-    """Every theorem about the protocol holds with certificates where lists have two elements."""
+    """Every theorem that is to hold does, with certificates, where lists have two elements."""
     results = prove_all(NAMES, replication_factor=2, processes=2, timeout_s=300.0)
     assert [(r.theorem.name, r.reason) for r in results if r.verdict != "proved"] == []
 
