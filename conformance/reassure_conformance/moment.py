@@ -82,7 +82,13 @@ class Moment:
         return broker in ((partition.assigned or ()) if flight is None else flight.target)
 
     def intrudable(self) -> tuple[tuple[int, PartitionKey], ...]:
-        """Return who could ask a leader in vain, not being assigned."""
+        """Return who could ask a leader in vain, not being assigned.
+
+        While a controller is stopped between two effects nobody can: a leader that has not been
+        told yet takes in whom it still takes for assigned, and is right to.
+        """
+        if not self.acting or self.held or self.sleeper:
+            return ()
         found = []
         for key in self.existing():
             partition = self.view.partitions[key]
@@ -147,7 +153,7 @@ def _why_not_broker(step: s.Step, now: Moment) -> str:
                 return "it is in sync already, not assigned, down, or there is no leader"
         case s.Intrude(broker, key):
             if (broker, key) not in now.intrudable():
-                return "it is assigned or in sync, down, or there is no leader"
+                return "it is assigned or in sync, down, there is no leader, or it may not know yet"
         case s.Leave(broker, key):
             if (broker, key) not in now.leavable():
                 return "it is not in sync, it leads, or there is no leader"

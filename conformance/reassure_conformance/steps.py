@@ -46,6 +46,7 @@ RAW_KINDS: Final[Mapping[str, bytes]] = MappingProxyType(
         "replicas-not-a-list": b'{"version":1,"assignments":{"orders":{"0":"1,2"}}}',
         "replica-not-a-number": b'{"version":1,"assignments":{"orders":{"0":["one"]}}}',
         "partition-not-a-number": b'{"version":1,"assignments":{"orders":{"zero":[1]}}}',
+        "nothing-asked": b'{"version":1,"assignments":{}}',
         "deep": b"[" * 5000,
     }
 )
@@ -68,6 +69,11 @@ FOREIGN_KINDS: Final[Mapping[str, tuple[str, bytes]]] = MappingProxyType(
             b'{"version":1,"top":1,"assignment":[1],"legacy":false}',
         ),
         "child-name": ("/admin/reassignments/orders/zero", b"not ours"),
+        "child-leading-zero": (
+            "/admin/reassignments/orders/00",
+            b'{"version":1,"top":1,"assignment":[1],"legacy":false}',
+        ),
+        "child-unreadable": ("/admin/reassignments/orders/0", b"not ours"),
     }
 )
 """Znodes in the admin paths that no controller and no tool would make: path and content."""

@@ -224,6 +224,15 @@ class Reader:
                     found.add(key)
         stale = {k for k, content in self._context.partitions.items() if content.child is not None}
         self.refresh_children(sorted(found | stale))
+        self._take_empty_parents()
+
+    def _take_empty_parents(self) -> None:
+        """Note the znodes that are left without a reassignment once the foreign ones are gone."""
+        partitions = self._context.partitions
+        flying = {topic for (topic, _), content in partitions.items() if content.child is not None}
+        for topic in sorted((self._context.parents & self._context.numbers.keys()) - flying):
+            self._context.parents.discard(topic)
+            self.rubbish.append((f"{REASSIGNMENTS}/{topic}", "no reassignment is in flight"))
 
     def _find_key(self, topic: str, name: str) -> PartitionKey | None:
         if not (name.isascii() and name.isdigit() and name == str(int(name))):

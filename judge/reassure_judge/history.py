@@ -843,6 +843,9 @@ class Router:
             clause = "request.refuse.too-large" if large else "request.refuse.malformed"
             self._on_bad(cluster, path, clause, error.reason)
             return
+        if not request.assignments:
+            self._on_bad(cluster, path, "request.consumed", "asks for nothing")
+            return
         self._drop_request(cluster, path, sequence)
         cluster.requests[sequence] = tuple(request.assignments)
         for (topic, number), target in request.assignments.items():

@@ -68,7 +68,10 @@ class Heard:
         before = known.get(key)
         epoch = -1 if before is None or before.state is None else before.state.leader_epoch
         if told.state is None:
-            known.pop(key, None)
+            if told.delete:
+                known.pop(key, None)
+            elif before is not None:
+                known[key] = told
         elif told.state.leader_epoch > epoch:
             known[key] = told
 
@@ -96,15 +99,18 @@ def find_misled(partition: Partition, broker: int, told: Told | None) -> Rejecte
     """Say what a live broker should have been told of a partition and was not."""
     state, assigned, flight = partition.state, partition.assigned or (), partition.reassignment
     assert state is not None
-    # A completion that was begun and cannot go on has stopped the old replicas already.
-    needed = assigned if flight is None else flight.target
     if broker not in assigned:
-        if told is None or told.state is None:
+        if told is None:
             return None
+        asked = "stop" if told.state is not None else "delete"
         return Rejected(
             "message.stranger-stopped",
-            f"broker {broker} is not assigned and was not told to stop its replica",
+            f"broker {broker} is not assigned and was not told to {asked} its replica",
         )
+    # A completion that was begun and cannot go on has stopped the old replicas already, and what
+    # it told the leader stays so under a later controller, in the same leader epoch.
+    kept = assigned if flight is None else flight.target
+    needed = kept if partition.completing else assigned
     if state.leader == NO_LEADER or broker not in {*needed, state.leader}:
         return None
     if told is None or told.state is None:
@@ -116,7 +122,7 @@ def find_misled(partition: Partition, broker: int, told: Told | None) -> Rejecte
             f"broker {broker} takes {known.leader} for the leader in epoch {known.leader_epoch}; "
             f"it is {state.leader} in epoch {state.leader_epoch}",
         )
-    if broker == state.leader and not set(needed) <= set(told.replicas) <= set(assigned):
+    if broker == state.leader and not set(kept) <= set(told.replicas) <= set(assigned):
         return Rejected(
             "message.leader-knows-assigned",
             f"leader {broker} takes {list(told.replicas)} for the assigned replicas; "

@@ -233,3 +233,12 @@ def test_minimise_gives_up_on_what_does_not_repeat() -> None:
     """A story that does not break the clause again is not called shorter."""
     story = Story("once", (s.Elect(),))
     assert minimise(story, "drop.leader-kept", _tell_when(lambda _: False)) is None
+
+
+@pytest.mark.parametrize(
+    "changes", [{"held": True}, {"held": True, "sleeper": True}, {"acting": False}]
+)
+def test_nobody_intrudes_on_a_leader_that_may_not_know(changes: dict[str, bool]) -> None:
+    """A leader is asked in vain only once its controller had the time to tell it who is not."""
+    assert _situation().intrudable()
+    assert _situation(**changes).intrudable() == ()

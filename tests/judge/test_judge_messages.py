@@ -18,13 +18,14 @@ def told(broker: int, *, leader: int = 1, epoch: int = 3, replicas: ReplicaList 
     return Told(broker, *KEY, 1, StateZnode(leader, epoch, 1, (1, 2)), replicas)
 
 
-def stopped(broker: int, controller: int = 1) -> Told:
+def stopped(broker: int, controller: int = 1, *, delete: bool = True) -> Told:
     """Return a StopReplica."""
-    return Told(broker, *KEY, controller, None, delete=True)
+    return Told(broker, *KEY, controller, None, delete=delete)
 
 
 GOOD = (told(1), told(2))
 MOVED = (told(1, replicas=(1, 2, 3)), told(2), told(3))
+ENDING = replace(MOVING, completing=True)
 
 
 @pytest.mark.parametrize(
@@ -41,9 +42,16 @@ MOVED = (told(1, replicas=(1, 2, 3)), told(2), told(3))
         (RESTING, (told(1, replicas=(1,)), told(2)), "message.leader-knows-assigned"),
         (RESTING, (*GOOD, told(4)), "message.stranger-stopped"),
         (RESTING, (*GOOD, told(4), stopped(4)), None),
+        (RESTING, (*GOOD, told(4), stopped(4, delete=False)), "message.stranger-stopped"),
+        (RESTING, (*GOOD, told(4), stopped(4, delete=False), stopped(4)), None),
+        (RESTING, (*GOOD, stopped(4, delete=False)), None),
+        (RESTING, (*GOOD, stopped(2, delete=False)), "message.replica-told"),
         (MOVING, MOVED, None),
-        (MOVING, (told(1, replicas=(1, 3)), told(3)), None),
-        (MOVING, (told(1, replicas=(1, 2)), told(3)), "message.leader-knows-assigned"),
+        (MOVING, (*MOVED, stopped(2)), "message.replica-told"),
+        (MOVING, (told(1, replicas=(1, 3)), told(2), told(3)), None),
+        (ENDING, (told(1, replicas=(1, 3)), told(3)), None),
+        (ENDING, (*MOVED, stopped(2, delete=False)), None),
+        (MOVING, (told(1, replicas=(1, 2)), *MOVED[1:]), "message.leader-knows-assigned"),
         (MOVING, (told(1, replicas=(1, 2, 3)), told(2)), "message.replica-told"),
         (replace(RESTING, state=LeaderAndIsr(-1, 4, 1, (1,))), (), None),
     ],

@@ -496,3 +496,22 @@ def test_state_made_anew_hides_no_election(simulation: Any) -> None:
 def _make_state(sim: Any) -> int:
     data = znodes.encode_state(znodes.StateZnode(2, 0, sim.epoch, (2,)))
     return sim.write(Create(STATE, data), session=CONTROLLER, fenced=True)  # type: ignore[no-any-return]
+
+
+def test_request_for_nothing_is_to_leave_the_queue(simulation: Any) -> None:
+    """A request that names no partition is owed its removal like any other."""
+    path = simulation.path(znodes.request_path(0))
+    empty = znodes.encode_request(znodes.RequestZnode({}))
+    simulation.write(Create(path, empty), session=50)
+    simulation.judge.quiesce(simulation.chroot)
+    assert [clause for clause, _ in simulation.broken()] == ["request.consumed"]
+
+
+def test_request_for_nothing_may_be_taken(simulation: Any) -> None:
+    """A request that names no partition is done once it is deleted."""
+    path = simulation.path(znodes.request_path(0))
+    empty = znodes.encode_request(znodes.RequestZnode({}))
+    simulation.write(Create(path, empty), session=50)
+    simulation.write(Delete(path), session=900, fenced=True)
+    simulation.judge.quiesce(simulation.chroot)
+    assert simulation.broken() == []

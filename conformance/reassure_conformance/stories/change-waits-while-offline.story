@@ -1,0 +1,11 @@
+# The target changes while the partition has no leader in sync: the drop waits, the expansion too.
+brokers: 1,2,3,4
+
+create orders with 1,2
+request orders-0 to 3,4
+2 leaves orders-0
+broker 1 dies
+change orders-0 to 2,3
+broker 1 returns
+2 joins orders-0
+3 joins orders-0
