@@ -389,6 +389,8 @@ class Stage:
         self._epochs[key] = seen.around.controller_epoch
         found = len(self._tracking.violations)
         self._tracking.observe(seen)
+        # No broker stops here but by a step of the story: there is nothing to wait for.
+        self._tracking.partitions[(seen.chroot, *key)].suspicions.rest()
         write = find_write(before, seen.event)
         if write is None:
             return None
