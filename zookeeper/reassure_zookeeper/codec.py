@@ -59,11 +59,14 @@ from reassure_zookeeper.transactions import (
 )
 
 HEADER: Final = struct.Struct(">qiqqi")
+OP_HEADER: Final = struct.Struct(">ii")
 DIGEST_SIZE: Final = 12
 
 _unpack_header = HEADER.unpack_from
 _unpack_int = INT.unpack_from
+_unpack_op = OP_HEADER.unpack_from
 _HEADER_SIZE: Final = HEADER.size
+_OP_SIZE: Final = OP_HEADER.size
 
 Reader = Callable[[bytes, int], tuple[Op, int]]
 
@@ -78,8 +81,7 @@ def decode(record: bytes) -> Transaction:
         elif kind == MULTI:
             ops, at = _multi(record, _HEADER_SIZE)
             _check_rest(record, at)
-            transaction = multi_of(session, cxid, zxid, time_ms, ops)
-            return _with_digest(transaction, record[at:])
+            return multi_of(session, cxid, zxid, time_ms, ops, record[at:])
         else:
             op, at = _reader(kind)(record, _HEADER_SIZE)
     except (struct.error, UnicodeDecodeError) as problem:
@@ -116,20 +118,6 @@ def _check_rest(record: bytes, at: int) -> None:
         raise Malformed(f"{rest} bytes left over" if rest > 0 else "a record cut short")
 
 
-def _with_digest(transaction: Transaction, digest: bytes) -> Transaction:
-    return Transaction(
-        transaction.session_id,
-        transaction.cxid,
-        transaction.zxid,
-        transaction.time_ms,
-        transaction.type,
-        transaction.ops,
-        transaction.error,
-        transaction.attempted,
-        digest,
-    )
-
-
 def _reader(kind: int) -> Reader:
     try:
         return _READERS[kind]
@@ -141,8 +129,12 @@ def _multi(record: bytes, at: int) -> tuple[tuple[Op, ...], int]:
     count, at = read_length(record, at)
     ops = []
     for _ in range(count):
-        kind = _unpack_int(record, at)[0]
-        body, at = read_buffer(record, at + 4)
+        kind, size = _unpack_op(record, at)
+        if size < 0:
+            body, at = read_buffer(record, at + 4)
+        else:
+            at += _OP_SIZE + size
+            body = record[at - size : at]
         op, stop = _reader(kind)(body, 0)
         if stop != len(body):
             raise Malformed(f"{len(body) - stop} bytes left over in an op of a multi")

@@ -234,9 +234,16 @@ def multi(
 
 
 def multi_of(
-    session_id: int, cxid: int, zxid: int, time_ms: int, recorded: tuple[Op, ...]
+    session_id: int,
+    cxid: int,
+    zxid: int,
+    time_ms: int,
+    recorded: tuple[Op, ...],
+    digest: bytes = b"",
 ) -> Transaction:
     """Make a multi from its header and its ops as recorded, as the server reads it back."""
+    if Error not in map(type, recorded):
+        return Transaction(session_id, cxid, zxid, time_ms, MULTI, recorded, None, (), digest)
     error: int | None = None
     outcome: list[Op] = []
     for op in recorded:
@@ -245,6 +252,6 @@ def multi_of(
             outcome.append(op)
         else:
             outcome.append(Error(0 if error is None else RUNTIME_INCONSISTENCY))
-    if error is None:
-        return Transaction(session_id, cxid, zxid, time_ms, MULTI, recorded)
-    return Transaction(session_id, cxid, zxid, time_ms, MULTI, tuple(outcome), error, recorded)
+    return Transaction(
+        session_id, cxid, zxid, time_ms, MULTI, tuple(outcome), error, recorded, digest
+    )
