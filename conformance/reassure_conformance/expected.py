@@ -125,6 +125,7 @@ EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "dropped-not-stopped": ("message.stranger-stopped",),
         "returned-not-told": ("message.replica-told",),
         "bounce-unseen": ("message.replica-told",),
+        "registration-stays": ("broker.registered-ephemeral",),
         "stranger-taken-in": ("isr.change.assigned-only",),
     }
 )

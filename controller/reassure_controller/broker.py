@@ -101,7 +101,8 @@ class Broker:
         """
         config = (broker_config_path(self.broker_id), encode_config({}))
         path = broker_path(self.broker_id)
-        registration = (path, encode_broker(*self._address, self._clock_ms()), None, True)
+        ephemeral = "registration-stays" not in self._faults
+        registration = (path, encode_broker(*self._address, self._clock_ms()), None, ephemeral)
         refused = self._create(config, registration)
         if isinstance(refused, NoNodeError):  # nobody has made the paths of this cluster yet
             ensure_roots(self._client)

@@ -112,6 +112,8 @@ FAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "dropped-not-stopped": "Dropped replicas are not told to stop.",
         "returned-not-told": "A broker that returns is not told what it has.",
         "bounce-unseen": "A broker that dies and returns between two looks is taken for alive.",
+        # Brokers
+        "registration-stays": "The registration of a broker is not ephemeral.",
         "stranger-taken-in": "A leader takes in whoever asks.",
     }
 )

@@ -145,6 +145,13 @@ class ElectionSeen(NamedTuple):
     """Whether `/controller` goes with the session that created it."""
 
 
+class BrokerRegistered(NamedTuple):
+    """The registration of a broker was created."""
+
+    ephemeral: bool
+    """Whether it goes with the session that created it."""
+
+
 class BadRequestSeen(NamedTuple):
     """Something in the request queue, or among the records, is none of ours (see the clause)."""
 
@@ -184,6 +191,7 @@ Event = (
     | RequestRemoved
     | Unreadable
     | ElectionSeen
+    | BrokerRegistered
     | BadRequestSeen
     | BadRequestRemoved
     | ParentFilled
@@ -645,6 +653,8 @@ class Router:
                 cluster.brokers_of_session.setdefault(session, set()).add(broker)
         cluster.forget_surroundings()
         cluster.forget_authors()
+        if data is not None and not self._given and self._op.kind == CREATE:
+            self._emit(cluster, "", -1, path, BrokerRegistered(self._op.ephemeral))
 
     def _on_broker_config(
         self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str

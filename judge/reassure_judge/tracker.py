@@ -24,6 +24,7 @@ from reassure_judge.history import (
     BadRequestRemoved,
     BadRequestSeen,
     BrokerGone,
+    BrokerRegistered,
     ElectionSeen,
     Event,
     Forbidden,
@@ -54,6 +55,7 @@ from reassure_judge.suspicion import ACT, Suspicion, Suspicions
 from reassure_judge.verdicts import Tally, Violation
 from reassure_model.controllers import ACTING, DEPOSED, Controllership, accept_election
 from reassure_model.invariants import INVARIANTS
+from reassure_model.lives import find_broken_registration
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.owed import Owed, next_write
 from reassure_model.requests import is_remembered
@@ -536,6 +538,12 @@ class ClusterTracker:
         match seen.event:
             case ElectionSeen():
                 self._on_election(seen, seen.event)
+            case BrokerRegistered(ephemeral):
+                broken = find_broken_registration(ephemeral=ephemeral)
+                if broken is None:
+                    self.tally.exercised["broker.registered-ephemeral"] += 1
+                else:
+                    self._violate(seen, broken.clause, broken.reason)
             case BadRequestSeen():
                 self.bad[seen.path] = seen.event
             case BadRequestRemoved():

@@ -45,7 +45,7 @@ LIVES: Final[Mapping[str, Life]] = {
     "root": Life(
         "/brokers/topics", "whoever starts a cluster makes it", _EMPTY, ("znode.roots-kept",)
     ),
-    "broker": Life("/brokers/ids/N", _BROKERS, _BROKERS, _BROKERS),
+    "broker": Life("/brokers/ids/N", ("broker.registered-ephemeral",), _BROKERS, _BROKERS),
     "broker_config": Life("/config/brokers/N", _OPERATORS, _OPERATORS, _OPERATORS),
     "default_config": Life("/config/brokers/<default>", _OPERATORS, _OPERATORS, _OPERATORS),
     "topic": Life(
@@ -82,6 +82,14 @@ LIVES: Final[Mapping[str, Life]] = {
     "deletion": Life("/admin/delete_topics/T", "clients ask", _EMPTY, ("topic.deletion-ended",)),
 }
 """Every kind of znode that the judge knows, by the name that it has there."""
+
+
+@clause("broker.registered-ephemeral")
+def find_broken_registration(*, ephemeral: bool) -> Rejected | None:
+    """Find why a broker may not register so: the registration has to go with its session."""
+    if ephemeral:
+        return None
+    return Rejected("broker.registered-ephemeral", "the registration outlives its session")
 
 
 @clause("topic.removed-when-asked", "topic.partitions-kept", "topic.content-kept")

@@ -64,6 +64,7 @@ CAUGHT_IN: dict[str, tuple[str, ...]] = {
         "election-not-sent",
         "stop-not-sent",
         "stop-sent-to-all",
+        "registration-stays",
         "stranger-taken-in",
     ),
     "requests-in-order": (

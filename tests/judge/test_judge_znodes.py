@@ -143,7 +143,12 @@ def _root_removed(sim: Any) -> int:
     return sim.write(Delete(znodes.REASSIGNMENT_REQUESTS), session=CONTROLLER)  # type: ignore[no-any-return]
 
 
-@sound("broker", "create")
+@plant("broker", "create", "broker.registered-ephemeral")
+def _broker_for_ever(sim: Any) -> int:
+    registration = znodes.encode_broker("127.0.0.1", 9092, 0)
+    return sim.write(Create(znodes.broker_path(9), registration), session=9)  # type: ignore[no-any-return]
+
+
 @sound("broker", "remove")
 def _broker_comes_and_goes(sim: Any) -> None:
     sim.register(9)
@@ -413,6 +418,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.clause("broker.registered-ephemeral")
 @pytest.mark.clause("controller.epoch.kept")
 @pytest.mark.clause("topic.removed-when-asked")
 @pytest.mark.clause("topic.partitions-kept")
