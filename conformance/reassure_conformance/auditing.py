@@ -10,6 +10,7 @@ from typing import Any, Final
 from reassure_conformance.display import show_text
 from reassure_conformance.report import UNKNOWN, Document
 from reassure_judge.doubt import GRACE_MS
+from reassure_judge.judge import JUDGED_PROFILES, NoRules
 
 SHOWN: Final = 20
 """How many findings of a kind are shown to people."""
@@ -31,11 +32,13 @@ def audit_document(
     min_insync_replicas: int = 1,
     grace_ms: int = GRACE_MS,
     strict: bool = False,
+    recognise: bool = False,
 ) -> Document:
     """Judge the logs, on Spark where a master is given, and return the document.
 
     With `at_rest` what a controller owes at the end of a history is judged too; with `strict` a
-    SHOULD binds like a MUST.
+    SHOULD binds like a MUST. With `recognise` the profile was not asked for: NoRules is raised
+    where the logs tell of a protocol that it does not describe.
     Raises the log reader's own errors for damaged or missing logs.
     """
     from reassure_pipeline.audit import audit_local, audit_spark
@@ -61,6 +64,12 @@ def audit_document(
             at_rest=at_rest,
             min_insync_replicas=min_insync_replicas,
             grace_ms=grace_ms,
+        )
+    foreign = next((words for each in report.archives for words in each.find_foreign()), None)
+    if recognise and foreign is not None:
+        raise NoRules(
+            f"{foreign}. The judge has rules for {' and '.join(JUDGED_PROFILES)} only; "
+            f"--profile {profile} holds the logs against that all the same"
         )
     body = dict((report.strictly() if strict else report).as_json_dict())
     verdict, counts = str(body.pop("verdict")), body.pop("counts")

@@ -659,6 +659,7 @@ def audit(
 
     chosen = _parse_readings(readings)
     _check_rules(profile, chosen, "judge")
+    given = click.get_current_context().get_parameter_source("profile")
     document = audit_document(
         paths,
         profile,
@@ -668,6 +669,7 @@ def audit(
         min_insync_replicas=min_insync_replicas,
         grace_ms=GRACE_MS if grace is None else round(grace * 1000),
         strict=strict,
+        recognise=given is ParameterSource.DEFAULT,
     )
     return _emit(document, form, lambda: render_audit(document, form))
 

@@ -66,6 +66,7 @@ _SIGNS: Final = frozenset({"root", "broker", "topic", "state"})
 """Kinds of path that show that a cluster is there."""
 _OWN_TREES: Final = ("brokers", "config", "admin", "consumers")
 """Trees of a cluster in which names are chosen by its users."""
+_PROTOCOL: Final = frozenset({znodes.REASSIGNMENT_REQUESTS, znodes.REASSIGNMENTS})
 _KEPT_BACK: Final = 1000
 """How many observations are kept back of a chroot that may be a cluster's."""
 _EPOCH: Final = znodes.CONTROLLER_EPOCH
@@ -325,6 +326,10 @@ class ClusterHistory:
         stopped at the first thing that it saw.
         """
         return frozenset(path for path, zxid in self.waiting.items() if zxid > self.taken_zxid)
+
+    def speaks_requests(self) -> bool:
+        """Whether there is a sign of KIP-236: its parents, a request or a record."""
+        return bool(self.roots & _PROTOCOL or self.waiting or self.taken_zxid or self.records)
 
     def forget_surroundings(self) -> None:
         """Note that the surroundings have changed."""

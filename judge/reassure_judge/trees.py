@@ -31,6 +31,16 @@ TREES: Final[Mapping[str, str]] = {
 }
 """Trees of a Kafka cluster for which there are no rules, and what is in them."""
 
+KAFKAS_OWN: Final = (
+    "/admin/reassign_partitions",
+    "/isr_change_notification",
+    "/log_dir_event_notification",
+    "/latest_producer_id_block",
+    "/brokers/seqid",
+    "/consumers",
+)
+"""Trees that Apache Kafka writes to, the most telling first, and no controller of KIP-236 must."""
+
 MORE: Final = "/…"
 """Stands for what lies below a tree that is none of Kafka's."""
 

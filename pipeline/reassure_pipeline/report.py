@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from reassure_judge.trees import describe_tree, gather
+from reassure_judge.trees import KAFKAS_OWN, describe_tree, gather
 from reassure_judge.verdicts import (
     HOLDS,
     NOT_EXERCISED,
@@ -24,6 +24,7 @@ from reassure_judge.verdicts import (
 from reassure_pipeline.archive import Archive, FileFacts, Hole, check_joint
 from reassure_pipeline.stages import Judged, Known, is_settled
 from reassure_spec.clauses import ADVICE
+from reassure_spec.znodes import REASSIGNMENT_REQUESTS
 from reassure_zookeeper.txnlog import TornTail
 
 VACUOUS: Final = "vacuous"
@@ -53,6 +54,8 @@ class ArchiveReport:
     """Chroots of the clusters that were met."""
     unjudged: Mapping[str, int]
     """How often each tree was written that no rule is about."""
+    silent: frozenset[str]
+    """Those of the clusters in which there is no sign of KIP-236."""
     holes: tuple[Hole, ...]
     torn_tail: TornTail | None
     """The unfinished last record of the last file; normal where a server was killed."""
@@ -85,6 +88,17 @@ class ArchiveReport:
             if tail is None
             else {"file": str(tail.file), "offset": tail.offset, "reason": tail.reason},
         }
+
+    def find_foreign(self) -> Iterator[str]:
+        """Yield, in words, the clusters that speak Kafka's own protocol and none with rules."""
+        for chroot in sorted(self.silent):
+            tree = next((chroot + t for t in KAFKAS_OWN if chroot + t in self.unjudged), None)
+            if tree is not None:
+                yield (
+                    f"{self.archive.name}: the cluster at {chroot or '/'} speaks Apache Kafka's "
+                    f"own protocol: {tree} was written {self.unjudged[tree]} times, and there is "
+                    f"no {chroot}{REASSIGNMENT_REQUESTS}"
+                )
 
     def find_needs(self) -> Iterator[str]:
         """Yield what is missing for a verdict on the whole history, and what to do about it."""
@@ -241,6 +255,7 @@ def report_archive(
         follow_ups=judged.follow_ups,
         clusters=tuple(sorted(known.clusters)),
         unjudged=gather(unjudged, known.clusters),
+        silent=known.silent,
         holes=holes,
         torn_tail=files[-1].tail,
     )

@@ -65,6 +65,8 @@ class Known:
     """Whether there is a cluster that was not born here, in the middle of a history."""
     clusters: frozenset[str] = frozenset()
     """Chroots of all clusters met."""
+    silent: frozenset[str] = frozenset()
+    """Those of them in which there is no sign of KIP-236."""
     unjudged: Counter[str] = field(default_factory=Counter)
     """How often each tree was written that no rule is about."""
 
@@ -147,6 +149,8 @@ class Routing:
         """Yield a rest for every partition and cluster met, where the keys were kept."""
         known = self.known
         known.clusters = self.router.shown()
+        met = map(self.router.get_cluster, known.clusters)
+        known.silent = frozenset(c.chroot for c in met if not c.speaks_requests())
         known.unjudged = self.router.count_unjudged()
         if known.begins == MIDDLE:
             clusters = (self.router.get_cluster(chroot) for chroot in known.clusters)

@@ -19,6 +19,7 @@ from reassure_pipeline.gateway import SparkUnavailable
 from reassure_pipeline.planted import plant_all
 from reassure_pipeline.sample import SampleCluster, write_sample
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
+from reassure_zookeeper.transactions import Create, committed
 from reassure_zookeeper.txnlog_writer import write_log
 
 HEAD = ["verb", "version", "verdict", "exit_code", "seconds", "seed", "profile", "readings"]
@@ -41,6 +42,21 @@ def _call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, 
     assert list(document)[: len(HEAD)] == HEAD
     assert document["exit_code"] == code
     return code, document
+
+
+@pytest.mark.parametrize("profile", [(), ("--profile", "kip-236")])
+@pytest.mark.parametrize("spark", [(), ("--spark", "local[1]")])
+def test_logs_of_another_protocol_need_a_profile(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], profile: list[str], spark: list[str]
+) -> None:
+    """Kafka's own log is held against KIP-236 only by whoever says so; else it is refused."""
+    paths = ("/brokers", "/brokers/ids", "/brokers/topics", "/admin/reassign_partitions")
+    write_log(tmp_path, [committed(Create(p), zxid=z) for z, p in enumerate(paths, start=1)])
+    code, document = _call(capsys, "audit", tmp_path, *profile, *spark)
+    assert code == (3 if profile else 78)
+    if not profile:
+        assert document["error"]["class"] == "NoRules"
+        assert "speaks Apache Kafka's own protocol" in document["error"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from reassure_judge.judge import JUDGED_PROFILES, NoRules
-from reassure_judge.trees import TREES
+from reassure_judge.trees import KAFKAS_OWN, TREES
 from reassure_pipeline.audit import audit_local, audit_spark
 from reassure_pipeline.planted import NEW, OLD
 from reassure_pipeline.report import AuditReport
 from reassure_pipeline.sample import SampleCluster, write_sample
 from reassure_spec.readings import PROFILES, get_profile
+from reassure_spec.znodes import REASSIGNMENT_REQUESTS, REASSIGNMENTS
 from reassure_zookeeper.errors import LogsMissing
 from reassure_zookeeper.transactions import Create, Transaction, committed
 
@@ -34,6 +35,34 @@ def test_profile_without_rules_is_refused(
     folder = server("one", write_sample(topics=1, partitions=1))
     with pytest.raises(NoRules, match="there are rules for kip-236 and kip-236-amended"):
         judge([folder], profile, get_profile(profile))
+
+
+_CLUSTER = ("/brokers", "/brokers/ids", "/brokers/topics")
+
+
+@pytest.mark.parametrize("chroot", ["", "/one"])
+@pytest.mark.parametrize("tree", KAFKAS_OWN)
+@pytest.mark.parametrize("sign", [REASSIGNMENT_REQUESTS, REASSIGNMENTS, None])
+def test_kafkas_own_protocol_is_told_from_requests(
+    server: Server, audit: Audit, chroot: str, tree: str, sign: str | None
+) -> None:
+    """A cluster that writes Kafka's own trees and none of KIP-236 is said to be foreign."""
+    paths = [chroot + path for path in (*_CLUSTER, tree, *filter(None, [sign]))]
+    found = list(audit(server("one", _foreign(*paths))).archives[0].find_foreign())
+    assert len(found) == (sign is None)
+    assert all(f"the cluster at {chroot or '/'} speaks" in words for words in found)
+    assert all(f"{chroot}{tree} was written 1 times" in words for words in found)
+
+
+@pytest.mark.parametrize("sign", ["request", "record"])
+def test_protocol_is_known_in_the_middle_of_a_history(
+    server: Server, audit: Audit, sign: str
+) -> None:
+    """A request or a record is sign enough where the parents' creation is not seen."""
+    name = f"{REASSIGNMENT_REQUESTS}/request_0000000000"
+    path = name if sign == "request" else f"{REASSIGNMENTS}/orders"
+    report = audit(server("one", _foreign("/brokers/ids/1", KAFKAS_OWN[0], path)))
+    assert list(report.archives[0].find_foreign()) == []
 
 
 @pytest.mark.parametrize(
