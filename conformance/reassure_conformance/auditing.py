@@ -93,7 +93,7 @@ def render_audit(document: Document, form: str) -> str:
     verdict = f"{document.verdict.upper()}: {sums}"
     parts = [verdict, "", *display.fence(_describe_findings(report), form)]
     parts += [f"Needed: {need}" for need in report["needs"]]
-    parts += _describe_undecided(report["clauses"])
+    parts += _describe_undecided(report)
     parts += [line for archive in report["archives"] for line in _describe(archive)]
     columns = ["clause", "level", "verdict", "exercised"]
     rows = display.clause_rows(report["clauses"])
@@ -114,14 +114,28 @@ def _describe_findings(report: Mapping[str, Any]) -> Iterator[str]:
     yield from display.describe_not_followed(report["not_followed"])
 
 
-def _describe_undecided(clauses: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the clauses that the history leaves open."""
-    for clause in clauses:
+def _describe_undecided(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the clauses that the history leaves open, and where each came up first."""
+    for clause in report["clauses"]:
         if clause["verdict"] == UNKNOWN and clause["undecided"]:
             yield (
                 f"UNKNOWN {clause['id']}: {clause['undecided']} times broken in some of the states "
                 "that the history leaves possible, and not in others"
             )
+            for archive in report["archives"]:
+                for first in archive["undecided"]:
+                    if first["clause"] == clause["id"]:
+                        yield (
+                            f"  first at 0x{first['zxid']:x} of {archive['path']}: "
+                            f"{show_text(first['path'] or _name(first))}"
+                        )
+
+
+def _name(place: Mapping[str, Any]) -> str:
+    """Return the partition, or the cluster, where nothing was written."""
+    if place["partition"] < 0:
+        return "what the controller still owed"
+    return f"what was owed to {place['topic']}-{place['partition']}"
 
 
 def _describe(archive: Mapping[str, Any]) -> Iterator[str]:

@@ -98,12 +98,13 @@ class Tracking:
             self.partitions[key] = tracker
         tracker.feed(seen)
 
-    def count_suspected(self) -> Counter[str]:
-        """Return the clauses that nobody can say the state of, if nothing more comes."""
-        found: Counter[str] = Counter()
+    def sum_up(self) -> Tally:
+        """Return what judging comes to if nothing more comes."""
+        tally = Tally()
+        tally.add(self.tally)
         for tracker in self.partitions.values():
-            found.update(tracker.suspicions.count())
-        return found
+            tracker.suspicions.leave_open(tally)
+        return tally
 
     def count_follow_ups(self) -> int:
         """Return how many rejected writes only follow from a reported violation."""
@@ -154,7 +155,7 @@ class Judge:
         is_known = self.router.is_known
         found = self.tracking.violations
         unsettled = Counter(v.clause for v in found if not is_known(v.chroot, v.zxid))
-        return self.tracking.tally.undecided + self.tracking.count_suspected() + unsettled
+        return self.tracking.sum_up().undecided + unsettled
 
     def feed(self, transaction: TransactionLike) -> None:
         """Judge one transaction; they must come in zxid order."""

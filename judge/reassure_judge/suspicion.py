@@ -7,7 +7,6 @@ registration clears it. A moment of rest at which the broker is still there, or 
 staying, makes it a violation, at the write itself. Where the history ends before, nobody can say.
 """
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -58,9 +57,10 @@ class Suspicions:
         """Take whatever is suspected for a violation, as the cluster rests."""
         self._report(self.open)
 
-    def count(self) -> Counter[str]:
-        """Return the clauses that nobody can say the state of, if nothing more comes."""
-        return Counter(each.violation.clause for each in self.open)
+    def leave_open(self, tally: Tally) -> None:
+        """Add what nobody can say the state of, if nothing more comes."""
+        for each in self.open:
+            tally.leave_open((each.violation.clause,), each.violation.place)
 
     def _report(self, found: Iterable[Suspicion]) -> None:
         found = tuple(found)

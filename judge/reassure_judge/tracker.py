@@ -52,7 +52,7 @@ from reassure_judge.possible import (
 )
 from reassure_judge.standing import Fault, list_faults, look_past
 from reassure_judge.suspicion import ACT, Suspicion, Suspicions
-from reassure_judge.verdicts import Tally, Violation
+from reassure_judge.verdicts import Place, Tally, Violation
 from reassure_model.controllers import ACTING, DEPOSED, Controllership, accept_election
 from reassure_model.invariants import INVARIANTS
 from reassure_model.lives import find_broken_registration
@@ -101,6 +101,10 @@ def find_write(before: Partition, event: Event) -> Write | None:
         case RequestRemoved(sequence):
             return DeleteRequest(sequence)
     return None
+
+
+def _locate(seen: Observation) -> Place:
+    return Place(seen.zxid, seen.chroot, seen.topic, seen.partition, seen.path)
 
 
 def _find_fresh(before: Partition, after: Partition) -> list[Rejected]:
@@ -198,7 +202,7 @@ class PartitionTracker:
             blamed = author.broken
             tally.passed[author.tested] += 1
             if author.undecided:
-                tally.undecided.update(author.undecided)
+                tally.leave_open(author.undecided, _locate(seen))
             self._owed_reported = ""
         states = self.states
         if len(states) == 1 and not self.overflowed and not blamed:
@@ -263,7 +267,7 @@ class PartitionTracker:
         unsure = {o.clause for s, o in bound if isinstance(o, Rejected) and not s.withdrawn}
         if self.overflowed:
             unsure.update(c for outcome in accepted for c in outcome.clauses)
-        self.tally.undecided.update(unsure)
+        self.tally.leave_open(unsure, _locate(seen))
         if not found:
             self._adopt(write)
             return
@@ -479,7 +483,7 @@ class PartitionTracker:
         if len(owed) < len(due) or self.overflowed:
             bound = zip(self.states, due, strict=True)
             unsure = {each.clause for s, each in bound if each is not None and not s.withdrawn}
-            self.tally.undecided.update(unsure)
+            self.tally.leave_open(unsure, Place(zxid, chroot, topic, number, ""))
             if len(owed) < len(due):
                 resting = zip(self.states, due, strict=True)
                 self.states = tuple(state for state, each in resting if each is None)
@@ -577,7 +581,7 @@ class ClusterTracker:
         if author.is_client and not author.fenced:
             return
         self.tally.exercised.update((found.clause, *author.tested))
-        self.tally.undecided.update(author.undecided)
+        self.tally.leave_open(author.undecided, _locate(seen))
         for rejected in author.broken:
             self._violate(seen, rejected.clause, rejected.reason)
 

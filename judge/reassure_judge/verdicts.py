@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from reassure_spec.clauses import ADVICE, clauses_of_profile, load_clauses
 
@@ -53,6 +53,11 @@ class Violation:
     besides: tuple[str, ...] = ()
     """Clauses that the same write broke as a consequence; no violations of their own."""
 
+    @property
+    def place(self) -> "Place":
+        """Where it happened."""
+        return Place(self.zxid, self.chroot, self.topic, self.partition, self.path)
+
     def binds(self) -> bool:
         """Whether this counts against the verdict: not where the clause is only advice."""
         return binds(self.clause)
@@ -76,6 +81,29 @@ class Violation:
         }
 
 
+class Place(NamedTuple):
+    """Where in a history something happened."""
+
+    zxid: int
+    """The transaction; for what is owed, the last one before the quiet point."""
+    chroot: str
+    topic: str
+    """Topic, "" for the cluster itself."""
+    partition: int
+    """Partition number, -1 for the cluster itself."""
+    path: str
+    """The znode, without the chroot; "" for what is owed."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record that reports print."""
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "zxid": self.zxid,
+            "path": self.chroot + self.path,
+        }
+
+
 @dataclass(slots=True)
 class Tally:
     """What judging has come to so far; sums of these are the same again."""
@@ -85,6 +113,8 @@ class Tally:
     _exercised: Counter[str] = field(default_factory=Counter)
     undecided: Counter[str] = field(default_factory=Counter)
     """By clause: how often it may have been kept or broken, and nobody can say which."""
+    first_undecided: dict[str, Place] = field(default_factory=dict)
+    """By such a clause: where that came up first."""
     violations: list[Violation] = field(default_factory=list)
 
     @property
@@ -97,10 +127,21 @@ class Tally:
         self.passed.clear()
         return self._exercised
 
+    def leave_open(self, clauses: Iterable[str], place: Place) -> None:
+        """Note that nobody can say whether these clauses were kept there or broken."""
+        for clause_id in clauses:
+            self.undecided[clause_id] += 1
+            self._note_first(clause_id, place)
+
+    def _note_first(self, clause_id: str, place: Place) -> None:
+        self.first_undecided[clause_id] = min(place, self.first_undecided.get(clause_id, place))
+
     def add(self, other: "Tally") -> None:
         """Take in another sum."""
         self.exercised.update(other.exercised)
         self.undecided.update(other.undecided)
+        for clause_id, place in other.first_undecided.items():
+            self._note_first(clause_id, place)
         self.violations.extend(other.violations)
 
 

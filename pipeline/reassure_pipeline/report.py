@@ -17,6 +17,7 @@ from reassure_judge.verdicts import (
     UNKNOWN,
     VIOLATED,
     ClauseVerdict,
+    Place,
     Tally,
     Violation,
     summarise,
@@ -48,6 +49,8 @@ class ArchiveReport:
     """All that was broken, advice included."""
     unsettled: tuple[Violation, ...]
     """Findings that may be due to what is missing."""
+    undecided: Mapping[str, Place]
+    """Where each clause that may have been kept or broken was so first."""
     follow_ups: int
     """Rejected writes that only follow from a finding."""
     clusters: tuple[str, ...]
@@ -76,6 +79,9 @@ class ArchiveReport:
             "violations": count,
             "not_followed": len(self.violations) - count,
             "unsettled": len(self.unsettled),
+            "undecided": [
+                {"clause": clause, **place.as_dict()} for clause, place in self.undecided.items()
+            ],
             "follow_ups": self.follow_ups,
             "clusters": list(self.clusters),
             "seen_not_judged": [
@@ -252,6 +258,7 @@ def report_archive(
         partial=known.unborn or bool(holes),
         violations=tuple(v for v, is_sure in zip(found, settled, strict=True) if is_sure),
         unsettled=tuple(v for v, is_sure in zip(found, settled, strict=True) if not is_sure),
+        undecided=dict(sorted(judged.tally.first_undecided.items())),
         follow_ups=judged.follow_ups,
         clusters=tuple(sorted(known.clusters)),
         unjudged=gather(unjudged, known.clusters),

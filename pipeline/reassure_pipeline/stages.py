@@ -199,5 +199,4 @@ class Judging:
     def sum_up(self) -> Judged:
         """Return what judging came to."""
         tracking = self._tracking
-        tracking.tally.undecided.update(tracking.count_suspected())
-        return Judged(tracking.tally, len(tracking.partitions), tracking.count_follow_ups())
+        return Judged(tracking.sum_up(), len(tracking.partitions), tracking.count_follow_ups())

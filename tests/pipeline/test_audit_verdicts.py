@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from reassure_conformance import cli
 from reassure_judge import verdicts
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.planted import NEW, OLD, Planted, plant_all
@@ -166,5 +167,28 @@ def test_grace_decides_what_is_news(server: Server) -> None:
     )
     assert (unsure.verdict, unsure.violations) == ("unknown", ())
     assert [c.id for c in unsure.clauses if c.verdict == "unknown"] == [clause]
+    first = {"clause": clause, "topic": "events", "partition": 0, "zxid": zxid}
+    path = znodes.state_path("events", 0)
+    assert unsure.archives[0].as_dict(strict=False)["undecided"] == [first | {"path": path}]
     assert sure.verdict == "violated"
     assert [(v.clause, v.zxid) for v in sure.violations] == [(clause, zxid)]
+
+
+def test_what_is_undecided_is_named_where_it_came_up_first(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The text names the first transaction and znode of each clause that is left open."""
+    cluster = SampleCluster()
+    cluster.create_topic("events", {0: OLD})
+    cluster.kill(3)
+    zxids = []
+    for _ in range(2):
+        cluster.write_state("events", 0, isr=(1, 2))
+        zxids.append(cluster.write_isr("events", 0, OLD))
+    folder = server("one", cluster.transactions)
+    assert cli.run_command(["audit", str(folder)]) == 2
+    lines = capsys.readouterr().out.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("UNKNOWN isr.change.live-only"))
+    assert "2 times" in lines[at]
+    path = znodes.state_path("events", 0)
+    assert lines[at + 1] == f"  first at 0x{zxids[0]:x} of {folder}: {path}"
