@@ -244,6 +244,18 @@ def reach_withdrawal(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from _catch_up(now)
 
 
+def reach_rewrite(now: Moment, draw: Draw) -> Iterator[s.Step]:
+    """Change a request while the controller is held in the middle of it."""
+    yield _create(now, draw, 2)
+    if draw(2):
+        yield _move(now, draw)
+    yield s.Hold(draw(4))
+    yield _move(now, draw)
+    yield s.Rewrite(_move(now, draw).targets)
+    yield s.Resume()
+    yield from _catch_up(now)
+
+
 def reach_growth(now: Moment, draw: Draw) -> Iterator[s.Step]:
     """Add partitions to a topic while one of its partitions moves."""
     yield _create(now, draw, 2)

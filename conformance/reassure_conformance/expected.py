@@ -65,6 +65,7 @@ EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "unknown-repeated-blindly": ("leader-epoch.raised-by-one",),
         "queue-watch-lost": ("request.consumed",),
         "withdrawn-stops-queue": ("request.consumed",),
+        "changed-request-dropped": ("request.delete.child-first",),
         "dead-target-refused": ("request.delete.child-first",),
         "empty-target-accepted": ("request.refuse.empty-target",),
         "negative-target-accepted": ("request.refuse.negative-replica",),

@@ -161,6 +161,8 @@ def _client_choices(now: Moment) -> Iterator[Choice]:
         yield Choice("bad-target", 3, lambda d: _make_bad_target(now, d))
     if not why_not(s.Withdraw(), now):
         yield Choice("withdraw", 3, _make_of((s.Withdraw(),)))
+        if keys:
+            yield Choice("rewrite", 3, lambda d: s.Rewrite(_make_request(now, d, keys).targets))
     yield Choice("raw", 1, _make_raw)
     foreign = _possible(now, (s.Foreign(kind) for kind in s.FOREIGN_KINDS))
     if foreign:
@@ -216,6 +218,7 @@ TOUCHES: Final[dict[str, tuple[str, ...]]] = {
     "burst": ("request.order", "request.consumed"),
     "many": ("request.order",),
     "bad-target": ("request.refuse.", "request.no-op", "target.at-least"),
+    "rewrite": ("request.delete", "request.order"),
     "raw": ("request.refuse.malformed",),
     "foreign": ("request.foreign", "child.foreign"),
     "join-target": ("complete.", "isr.change."),

@@ -408,6 +408,10 @@ class Harness:
             case s.Withdraw():
                 path = example.chroot + request_path(example.now.view.requests[-1])
                 return self._write(lambda: self._client.delete(path))
+            case s.Rewrite(targets):
+                path = example.chroot + request_path(example.now.view.requests[-1])
+                content = encode_request(RequestZnode(dict(targets)))
+                return self._write(lambda: self._client.set(path, content))
             case s.Grow():
                 return self._write(lambda: self._grow_topic(example.chroot, step))
             case s.RawRequest(kind):

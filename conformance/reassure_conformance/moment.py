@@ -128,7 +128,7 @@ def _why_not_client(step: s.Step, now: Moment) -> str:
             partition = now.view.partitions.get(key)
             if partition is None or (partition.reassignment is None and not partition.requests):
                 return "no reassignment is in flight"
-        case s.Withdraw():
+        case s.Withdraw() | s.Rewrite():
             if not now.view.requests:
                 return "no request waits"
         case s.Grow(topic, assignments):

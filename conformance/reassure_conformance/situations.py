@@ -430,6 +430,14 @@ SITUATIONS: Final = (
         frozenset({s.HOLD}),
     ),
     Situation(
+        "request-changed",
+        "A client changes a request that the controller has in hand.",
+        ("request.delete.child-first",),
+        lambda history: _steps(history, s.Rewrite, "ok"),
+        by.reach_rewrite,
+        frozenset({s.HOLD}),
+    ),
+    Situation(
         "growth-under-move",
         "A client adds partitions to a topic while a reassignment is in flight.",
         ("assigned.change.only-as-due",),

@@ -126,6 +126,13 @@ class Withdraw:
 
 
 @dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A client changes the newest request that waits: it sets the data of the request's znode."""
+
+    targets: tuple[tuple[PartitionKey, ReplicaList], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Grow:
     """A client adds partitions to a topic, with these assignments."""
 
@@ -236,6 +243,7 @@ Step = (
     | Change
     | Cancel
     | Withdraw
+    | Rewrite
     | Grow
     | RawRequest
     | Foreign
@@ -320,7 +328,7 @@ def _parse_lists(text: str) -> tuple[ReplicaList, ...]:
     return tuple(parse_replicas(part.strip()) for part in text.split(" and "))
 
 
-def _format_targets(request: Request) -> str:
+def _format_targets(request: Request | Rewrite) -> str:
     return " and ".join(
         f"{format_partition(partition)} to {format_replicas(target)}"
         for partition, target in request.targets
@@ -355,6 +363,8 @@ def format_step(step: Step) -> str:
             return f"change {format_partition(partition)} to {format_replicas(target)}"
         case Cancel(partition):
             return f"cancel {format_partition(partition)}"
+        case Rewrite():
+            return f"rewrite request as {_format_targets(step)}"
         case Grow(topic, assignments):
             return f"grow {topic} with {_format_lists(assignments)}"
         case RawRequest(kind):
@@ -417,6 +427,7 @@ _GRAMMAR: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Step]], .
         (r"request (.+)", lambda m: _parse_targets(m[1])),
         (r"legacy request (.+)", lambda m: replace(_parse_targets(m[1]), legacy=True)),
         (r"burst (.+)", lambda m: Burst(tuple(map(_parse_targets, m[1].split(" then "))))),
+        (r"rewrite request as (.+)", lambda m: Rewrite(_parse_targets(m[1]).targets)),
         (r"change (\S+) to (\S+)", lambda m: Change(parse_partition(m[1]), parse_replicas(m[2]))),
         (r"cancel (\S+)", lambda m: Cancel(parse_partition(m[1]))),
         (r"grow (\S+) with (.+)", lambda m: Grow(m[1], _parse_lists(m[2]))),
@@ -452,7 +463,7 @@ def parse_step(text: str) -> Step:
 def partitions_of(step: Step) -> tuple[PartitionKey, ...]:
     """Return the partitions that a step names."""
     match step:
-        case Request(targets, _):
+        case Request(targets, _) | Rewrite(targets):
             return tuple(partition for partition, _ in targets)
         case Burst(requests):
             return tuple(partition for r in requests for partition, _ in r.targets)

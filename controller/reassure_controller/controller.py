@@ -39,6 +39,7 @@ from reassure_controller.effects import (
     DeleteZnode,
     Effect,
     Recheck,
+    RequestRead,
     Step,
     Write,
 )
@@ -663,16 +664,18 @@ class Controller:
         path = f"{REASSIGNMENT_REQUESTS}/{name}"
         if parse_request_name(name) is None:
             reason = "not the name of a request, which is request_ and ten digits"
-            return plan_bad_request(self.context, path, reason, self.rules)
-        data = self._reader.read_request(path)
-        if data is None:
+            return plan_bad_request(self.context, RequestRead(path, -1), reason, self.rules)
+        found = self._reader.read_request(path)
+        if found is None:
             self.context.requests.remove(name)
             self._deaf = "withdrawn-stops-queue" in self.rules.faults
             return ()
+        data, version = found
+        read = RequestRead(path, version)
         try:
             request = decode_request(path, data)
         except BadZnode as bad:
-            return plan_bad_request(self.context, path, bad.reason, self.rules)
+            return plan_bad_request(self.context, read, bad.reason, self.rules)
         self._reader.look_for_brokers(chain.from_iterable(request.assignments.values()))
         self._reader.refresh(request.assignments, states=not self._is_blind)
-        return plan_request(self.context, path, request, self.rules)
+        return plan_request(self.context, read, request, self.rules)

@@ -11,6 +11,7 @@ plan are therefore "before the first effect" and each `point` in turn.
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from reassure_spec.znodes import PartitionKey, ReassignmentZnode, ReplicaList, StateZnode
 
@@ -24,6 +25,14 @@ class Phase(Enum):
     """The target has to be added to the assignment and its replicas started."""
     WAIT = "wait"
     """Nothing to do until every replica of the target is in sync."""
+
+
+class RequestRead(NamedTuple):
+    """A request as it was read."""
+
+    path: str
+    version: int
+    """Its version then; -1 for any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +56,8 @@ class CreateReassignment(PartitionEffect):
 
     reassignment: ReassignmentZnode
     with_parent: bool
-    request: str | None
-    """Path of the request that asks for it, which must still be there; None without one."""
+    request: RequestRead | None
+    """The request that asks for it, which must still be there as it was; None without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +67,7 @@ class UpdateReassignment(PartitionEffect):
     reassignment: ReassignmentZnode
     version: int
     """Znode version that the write is conditional on."""
-    request: str | None
+    request: RequestRead | None
     """As in `CreateReassignment`."""
     recreate: bool = False
     """Delete and create instead (fault `child-recreated`)."""
@@ -126,6 +135,8 @@ class DeleteRequest:
 
     point: str
     path: str
+    version: int
+    """Version that the deletion is conditional on; -1 for any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ from reassure_controller.effects import (
     KeepRequest,
     Mark,
     Recheck,
+    RequestRead,
     SendLeaderAndIsr,
     SendStopReplica,
     Step,
@@ -220,8 +221,8 @@ class Engine:
         while True:
             operations = self._operations(effect)
             if deep and isinstance(effect, DeleteZnode | DeleteRequest):
-                paths = list_subtree(self._client, effect.path)
-                operations = [("delete", (path, -1)) for path in paths]
+                below = list_subtree(self._client, effect.path)[:-1]
+                operations = [*(("delete", (path, -1)) for path in below), *operations]
             try:
                 results = self._commit(effect, operations)
             except Uncertain:
@@ -235,8 +236,11 @@ class Engine:
                     continue
                 if not isinstance(effect, DeleteZnode | DeleteRequest):
                     raise
-                if self._is_gone(effect.path):
+                found = gather([self._client.exists_async(effect.path)])[0]
+                if found is None:
                     return None
+                if isinstance(effect, DeleteRequest) and effect.version not in (-1, found.version):
+                    raise  # it was changed since it was read
                 deep = True  # there is something below it: list and delete that as well
             else:
                 return getattr(results[-1], "version", None) if results else None
@@ -258,9 +262,6 @@ class Engine:
         if self._other is not None:
             stop(self._other)
             self._other = None
-
-    def _is_gone(self, path: str) -> bool:
-        return gather([self._client.exists_async(path)])[0] is None
 
     def _commit(self, effect: Write, operations: list[Operation]) -> list[Any]:
         checked = "no-epoch-check" not in self._faults
@@ -323,7 +324,9 @@ class Engine:
                 above: list[Operation] = [("create", (path, b"")) for path in effect.missing]
                 path = state_path(topic, partition)
                 return [*above, ("create", (path, encode_state(state)))]
-            case DeleteRequest(path=path) | DeleteZnode(path=path):
+            case DeleteRequest(path=path, version=version):
+                return [("delete", (path, version))]
+            case DeleteZnode(path=path):
                 return [("delete", (path, -1))]
             case _:
                 assert_never(effect)
@@ -338,6 +341,6 @@ def _without_condition(effect: Write) -> Write:
     return effect
 
 
-def _standing(request: str | None) -> list[Operation]:
-    """Return the check that a request was not withdrawn since it was read."""
-    return [] if request is None else [("check", (request, -1))]
+def _standing(request: RequestRead | None) -> list[Operation]:
+    """Return the check that a request was neither withdrawn nor changed since it was read."""
+    return [] if request is None else [("check", tuple(request))]

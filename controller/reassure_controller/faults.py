@@ -61,6 +61,7 @@ FAULTS: Final[Mapping[str, str]] = MappingProxyType(
         # Requests and records
         "queue-watch-lost": "The watch on the request queue is armed once and never again.",
         "withdrawn-stops-queue": "A request that was withdrawn ends the work on the queue.",
+        "changed-request-dropped": "A request is carried out as it was read, and dropped as it is.",
         "dead-target-refused": "A request that names a dead broker is dropped.",
         "empty-target-accepted": "A request for no replicas is accepted.",
         "negative-target-accepted": "A target with a negative broker id is accepted.",

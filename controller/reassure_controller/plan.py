@@ -50,6 +50,7 @@ from reassure_controller.effects import (
     KeepRequest,
     Phase,
     Recheck,
+    RequestRead,
     SendLeaderAndIsr,
     SendStopReplica,
     Step,
@@ -221,15 +222,19 @@ class _Plan:
 
 
 def plan_request(
-    context: Context, path: str, request: RequestZnode, rules: Rules
+    context: Context, read: RequestRead, request: RequestZnode, rules: Rules
 ) -> tuple[Step, ...]:
     """Return the steps that carry out one well-formed request and delete it.
 
     Source: KIP-236, new znode protocol, step 3.
     """
     plan = _Plan(context, rules)
+    if "changed-request-dropped" in rules.faults:
+        read = read._replace(version=-1)
+    path = read.path
+    delete = DeleteRequest(point="request.deleted", path=path, version=read.version)
     if "delete-request-before-child" in rules.faults:
-        plan.add(DeleteRequest(point="request.deleted", path=path))
+        plan.add(delete)
     keys = sorted(request.assignments)
     reasons = {
         key: _find_refusal(plan, key, request.assignments[key], legacy=request.legacy)
@@ -246,28 +251,31 @@ def plan_request(
             continue
         early = "delete-request-before-child" in rules.faults
         wanted = ReassignmentZnode(0, target, request.legacy)
-        _accept(plan, key, wanted, None if early else path)
+        _accept(plan, key, wanted, None if early else read)
         _advance(plan, key)
     if unknown and "unknown-partition-kept" in rules.faults:
         plan.add(KeepRequest(path))
     elif "delete-request-before-child" not in rules.faults:
-        plan.add(DeleteRequest(point="request.deleted", path=path))
+        plan.add(delete)
     if "rest-of-queue-dropped" in rules.faults:
         for name in plan.context.requests:
             other = f"{REASSIGNMENT_REQUESTS}/{name}"
-            plan.add(DeleteRequest(point="request.deleted", path=other))
+            plan.add(DeleteRequest(point="request.deleted", path=other, version=-1))
     return tuple(plan.steps)
 
 
-def plan_bad_request(context: Context, path: str, reason: str, rules: Rules) -> tuple[Step, ...]:
-    """Return the steps that remove a request that cannot be read."""
+def plan_bad_request(
+    context: Context, read: RequestRead, reason: str, rules: Rules
+) -> tuple[Step, ...]:
+    """Return the steps that remove a request that makes no sense."""
     plan = _Plan(context, rules)
+    path = read.path
     plan.add(Warn(path, f"{reason}; deleted"))
     request = parse_request_name(path.rpartition("/")[2]) is not None
     if request and "malformed-request-kept" in rules.faults:
         plan.add(KeepRequest(path))
     else:
-        plan.add(DeleteRequest(point="request.deleted", path=path))
+        plan.add(DeleteRequest(point="request.deleted", path=path, version=read.version))
     return tuple(plan.steps)
 
 
@@ -339,7 +347,9 @@ def _asks_nothing(plan: _Plan, content: PartitionContext, target: ReplicaList) -
     return target == content.child.target and plan.readings.request_same_target == "no-change"
 
 
-def _accept(plan: _Plan, key: PartitionKey, wanted: ReassignmentZnode, request: str | None) -> None:
+def _accept(
+    plan: _Plan, key: PartitionKey, wanted: ReassignmentZnode, request: RequestRead | None
+) -> None:
     """Add E1: the child znode that records the reassignment."""
     content = plan.partition(key)
     if _asks_nothing(plan, content, wanted.target):

@@ -343,10 +343,10 @@ class Reader:
             if f"{REASSIGNMENT_REQUESTS}/{name}" not in self._context.kept
         ]
 
-    def read_request(self, path: str) -> bytes | None:
-        """Return a request's data, or None when it is gone."""
+    def read_request(self, path: str) -> tuple[bytes, int] | None:
+        """Return a request's data and its version, or None when it is gone."""
         content = gather([self._client.get_async(path)])[0]
-        return None if content is None else bytes(content[0])
+        return None if content is None else (bytes(content[0]), content[1].version)
 
     def look_for_brokers(self, brokers: Iterable[int]) -> None:
         """Read again which brokers ever registered, unless these all are known to have."""

@@ -164,8 +164,11 @@ class BadRequestRemoved(NamedTuple):
     """What a `BadRequestSeen` with this path named is gone."""
 
 
-class ParentFilled(NamedTuple):
-    """The znode above a topic's records, which a `BadRequestSeen` found empty, has one again."""
+class BadMended(NamedTuple):
+    """Nothing is wrong any more with what a `BadRequestSeen` with this path named.
+
+    The znode above a topic's records has one again, or a request has other content.
+    """
 
 
 class BrokerGone(NamedTuple):
@@ -195,7 +198,7 @@ Event = (
     | BrokerRegistered
     | BadRequestSeen
     | BadRequestRemoved
-    | ParentFilled
+    | BadMended
     | BrokerGone
     | Forbidden
 )
@@ -847,6 +850,11 @@ class Router:
             self._on_request_gone(cluster, path, sequence)
             return
         cluster.waiting.setdefault(path, self._now[0])
+        # A request may be changed in its place: then what it was is gone.
+        if cluster.bad.pop(path, None) is not None:
+            self._emit(cluster, "", -1, path, BadMended())
+        elif sequence is not None:
+            self._drop_request(cluster, path, sequence)
         if sequence is None:
             reason = "is not named like a request"
             self._on_bad(cluster, path, "request.foreign-removed", reason)
@@ -861,7 +869,6 @@ class Router:
         if not request.assignments:
             self._on_bad(cluster, path, "request.consumed", "asks for nothing")
             return
-        self._drop_request(cluster, path, sequence)
         cluster.requests[sequence] = tuple(request.assignments)
         for (topic, number), target in request.assignments.items():
             asked = Request(sequence, target, request.legacy)
@@ -935,7 +942,7 @@ class Router:
             if path not in cluster.bad:
                 self._on_bad(cluster, path, "child.parent-gone", "no record is left in it")
         elif cluster.bad.pop(path, None) is not None:
-            self._emit(cluster, "", -1, path, ParentFilled())
+            self._emit(cluster, "", -1, path, BadMended())
 
     def _find_foreign(
         self,

@@ -8,8 +8,8 @@ as far as the controller takes no *silent step*, one that changes its mind and w
   any more, whoever joins the in-sync set afterwards.
 * It **decided** the lowest request at a moment when that was refused or asked for nothing. It will
   remove the request without recording it, whatever has become of the cluster since.
-* It **read** a request that was then withdrawn. It may still record what it asked for, or find out
-  and forget it.
+* It **read** a request that was then withdrawn, or changed. It may still record what it asked for,
+  or find out and forget it; what the request asks for by now stays to be done.
 
 So there may be several states, which differ in this only; a write maps the set. After a write that
 no rule allows there is no telling what its author takes to be the case, and everything that would
@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from reassure_model.requests import NothingToDo, Refusal, decide_request, forget, take_up
 from reassure_model.rules import apply_failover, compute_drops, must_drop_wait
-from reassure_model.state import Partition, Reassignment, Surroundings
+from reassure_model.state import Partition, Reassignment, Request, Surroundings
 from reassure_model.writes import (
     ChangeIsr,
     CreateReassignment,
@@ -141,10 +141,25 @@ def settle_request(state: Possible, write: Write) -> Possible:
     return Possible(state.partition) if isinstance(write, DeleteRequest) else state
 
 
+def submit_request(state: Possible, request: Request) -> Possible:
+    """Return the state after a request was submitted, or changed in its place.
+
+    It does not come before what the controller has in mind.
+    """
+    requests = state.partition.requests
+    first = 1 if state.decided or state.withdrawn else 0
+    later = (i for i, each in enumerate(requests) if each.sequence > request.sequence)
+    place = next((i for i in later if i >= first), len(requests))
+    queue = (*requests[:place], request, *requests[place:])
+    return state._replace(partition=replace(state.partition, requests=queue))
+
+
 def remove_request(state: Possible, sequence: int) -> tuple[Possible, ...]:
     """Return the states after a request was removed by somebody who is not the controller."""
     partition = state.partition
-    left = tuple(request for request in partition.requests if request.sequence != sequence)
+    first = 1 if state.withdrawn else 0
+    standing = (each for each in partition.requests[first:] if each.sequence != sequence)
+    left = (*partition.requests[:first], *standing)
     gone = state._replace(partition=replace(partition, requests=left))
     if state.withdrawn or not partition.requests or partition.requests[0].sequence != sequence:
         return (gone,)

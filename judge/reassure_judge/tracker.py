@@ -21,6 +21,7 @@ from typing import Final
 from reassure_judge.doubt import CERTAIN, Views
 from reassure_judge.history import (
     AssignedWritten,
+    BadMended,
     BadRequestRemoved,
     BadRequestSeen,
     BrokerGone,
@@ -29,7 +30,6 @@ from reassure_judge.history import (
     Event,
     Forbidden,
     Observation,
-    ParentFilled,
     ReassignmentWritten,
     RequestRemoved,
     RequestSubmitted,
@@ -48,6 +48,7 @@ from reassure_judge.possible import (
     list_named,
     remove_request,
     settle_request,
+    submit_request,
     take_silent_steps,
 )
 from reassure_judge.standing import Fault, list_faults, look_past
@@ -160,7 +161,7 @@ class PartitionTracker:
             self.suspicions.look(seen.time_ms)
         write = None
         if isinstance(event, RequestSubmitted):
-            self._map(lambda p: replace(p, requests=(*p.requests, event.request)))
+            self._keep(submit_request(state, event.request) for state in self.states)
         elif seen.given or (write := self._find_write(seen)) is None:
             self._take_over(seen)
         else:
@@ -234,7 +235,10 @@ class PartitionTracker:
             partition = state.partition
             if partition.requests[0].sequence == write.sequence:
                 return Accepted(drop_head(partition), (state.decided, "request.consumed"))
-        return accept_write(state.partition, write, around, self.readings)
+        # A request that is removed was there: it is not the one that was withdrawn.
+        gone = state.withdrawn and isinstance(write, DeleteRequest)
+        partition = drop_head(state.partition) if gone else state.partition
+        return accept_write(partition, write, around, self.readings)
 
     def _judge_all(self, seen: Observation, write: Write, blamed: tuple[Rejected, ...]) -> None:
         """Map every state, in every view where that matters.
@@ -553,7 +557,7 @@ class ClusterTracker:
             case BadRequestRemoved():
                 found = self.bad.pop(seen.path)
                 self._on_removal(seen, found)
-            case ParentFilled():
+            case BadMended():
                 self.bad.pop(seen.path, None)
             case Forbidden(clause_id, reason):
                 self._violate(seen, clause_id, reason)

@@ -64,7 +64,7 @@ LIVES: Final[Mapping[str, Life]] = {
     "request": Life(
         "/admin/reassignment_requests/request_N",
         "clients make requests",
-        "whoever made a request may change it: it is a request anew",
+        "whoever made a request may change it: it counts as it stands, in its old place",
         ("request.delete.child-first",),
     ),
     "flight": Life(

@@ -107,6 +107,7 @@ CAUGHT_IN: dict[str, tuple[str, ...]] = {
     "leader-moves-under-a-change": ("conflict-forced-at-election",),
     "dead-replica-leaves-under-a-change": ("conflict-forced-at-removal",),
     "drop-under-a-change": ("conflict-forced-at-drop",),
+    "request-changed": ("changed-request-dropped",),
     "request-withdrawn": ("withdrawn-stops-queue",),
     "change-keeps-the-leader": ("dead-target-refused",),
     "same-target-again": ("no-op-started",),

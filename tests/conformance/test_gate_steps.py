@@ -38,6 +38,7 @@ STEP = st.one_of(
     st.builds(s.Change, PARTITION, REPLICAS),
     st.builds(s.Cancel, PARTITION),
     st.just(s.Withdraw()),
+    REQUEST.map(lambda request: s.Rewrite(request.targets)),
     st.builds(s.Grow, TOPIC, st.lists(REPLICAS, min_size=1, max_size=3).map(tuple)),
     st.builds(s.Lose, st.integers(0, 20), st.booleans()),
     st.builds(s.Intrude, BROKERS, PARTITION),

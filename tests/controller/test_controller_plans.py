@@ -11,6 +11,7 @@ from reassure_controller.effects import (
     EnterPhase,
     KeepRequest,
     Phase,
+    RequestRead,
     SendLeaderAndIsr,
     SendStopReplica,
     Step,
@@ -41,7 +42,7 @@ from reassure_spec.znodes import (
 )
 
 KEY = ("t", 0)
-PATH = request_path(0)
+READ = RequestRead(request_path(0), 5)
 
 
 def context(
@@ -83,7 +84,7 @@ def end(start: Context, steps: tuple[Step, ...]) -> PartitionContext:
 
 def test_new_request_is_planned_in_order() -> None:
     """The child comes first, then the expansion, the epoch and the message, then the deletion."""
-    steps = plan_request(context((1, 2)), PATH, RequestZnode({KEY: (2, 3)}), Rules())
+    steps = plan_request(context((1, 2)), READ, RequestZnode({KEY: (2, 3)}), Rules())
     assert points(steps) == [
         "request.child-written",
         "request.assigned-expanded",
@@ -97,7 +98,7 @@ def test_new_request_is_planned_in_order() -> None:
         partition=0,
         reassignment=ReassignmentZnode(2, (2, 3)),
         with_parent=True,
-        request=PATH,
+        request=READ,
     )
     sent = [step for step in steps if isinstance(step, SendLeaderAndIsr)]
     assert (sent[0].to, sent[0].new) == ((1, 2, 3), frozenset({3}))
@@ -106,13 +107,13 @@ def test_new_request_is_planned_in_order() -> None:
 def test_planning_leaves_the_context_alone() -> None:
     """A plan is made on a fork: the memory it was made from is unchanged."""
     before = context((1, 2))
-    plan_request(before, PATH, RequestZnode({KEY: (2, 1)}), Rules())
+    plan_request(before, READ, RequestZnode({KEY: (2, 1)}), Rules())
     assert before == context((1, 2))
 
 
 def test_versions_are_those_each_write_will_find() -> None:
     """Within one plan each write is conditional on the version that the one before it leaves."""
-    steps = plan_request(context((1, 2, 3)), PATH, RequestZnode({KEY: (3,)}), Rules())
+    steps = plan_request(context((1, 2, 3)), READ, RequestZnode({KEY: (3,)}), Rules())
     states = [step for step in steps if isinstance(step, WriteState)]
     assert [step.version for step in states] == [30, 31, 32, 33]
     assert [step.state.leader_epoch for step in states] == [11, 12, 13, 14]
@@ -124,7 +125,7 @@ def test_two_partitions_of_a_topic_share_its_version() -> None:
     """Two expansions in one plan are conditional on consecutive versions of the topic's znode."""
     start = context((1, 2))
     start.put(("t", 1), PartitionContext((1,), StateZnode(1, 0, 1, (1,)), 0))
-    steps = plan_request(start, PATH, RequestZnode({("t", 1): (2,), KEY: (3,)}), Rules())
+    steps = plan_request(start, READ, RequestZnode({("t", 1): (2,), KEY: (3,)}), Rules())
     writes = [step for step in steps if isinstance(step, WriteAssigned)]
     assert [(step.partition, step.version) for step in writes] == [(0, 20), (1, 21)]
     children = [step for step in steps if isinstance(step, CreateReassignment)]
