@@ -585,8 +585,9 @@ class Router:
             cluster.roots.discard(path)
             reason = "nothing can stand under it any more"
             self._emit(cluster, "", -1, path, Forbidden("znode.roots-kept", reason))
-        if first == "ids" and data is not None and not self._given and self._op.kind == CREATE:
-            if cluster.known_since is None and not cluster.is_met():
+        created = data is not None and not self._given and self._op.kind == CREATE
+        if first == "ids" and created and not cluster.is_met():
+            if cluster.known_since is None:
                 cluster.known_since = self._now[0]
             cluster.terms.whole = True
             cluster.changes.forget()
