@@ -268,9 +268,21 @@ def check(quick: bool, examples: int | None, form: str, out: Path | None, **opti
 
 
 @cli.command()
-@click.option("-i", "--implementation", "connectable", metavar="CONNECTABLE")
+@click.option(
+    "-i",
+    "--implementation",
+    "connectable",
+    metavar="CONNECTABLE",
+    help="direct:package.module:Adapter; without it, the bundled controller.",
+)
 @click.option("--fault", "faults", multiple=True, help="Plant a fault in the bundled controller.")
-@click.option("--examples", type=click.IntRange(min=0), default=300, show_default=True)
+@click.option(
+    "--examples",
+    type=click.IntRange(min=0),
+    default=300,
+    show_default=True,
+    help="How many examples to generate, after the stories.",
+)
 @click.option("--steps", "steps_min", type=click.IntRange(min=0), default=0, help="At least.")
 @click.option("--no-stories", is_flag=True, help="Leave out the stories that come with it.")
 @_strict_option
@@ -325,7 +337,13 @@ def replay(directory: Path, form: str) -> int:
 
 @cli.command()
 @click.argument("names", nargs=-1, metavar="[FAULT]...")
-@click.option("--examples", type=click.IntRange(min=0), default=200, show_default=True)
+@click.option(
+    "--examples",
+    type=click.IntRange(min=0),
+    default=200,
+    show_default=True,
+    help="How many examples to generate for each fault, at most.",
+)
 @_rules_options
 @_run_options
 @_format_option
@@ -455,8 +473,22 @@ def _join_opinions(verdict: str, opinions: Mapping[str, Any]) -> str:
 
 @cli.command()
 @click.argument("names", nargs=-1, metavar="[THEOREM]...")
-@click.option("--replication-factor", type=click.IntRange(1, 7), default=4, show_default=True)
-@click.option("--timeout", "timeout_s", type=float, default=60.0, show_default=True)
+@click.option(
+    "--replication-factor",
+    type=click.IntRange(1, 7),
+    default=4,
+    show_default=True,
+    help="The longest list of replicas that is tried.",
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(0, min_open=True),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Processor time for one theorem.",
+)
 @click.option("--thorough", is_flag=True, help="Go as far as is bearable; takes minutes.")
 @click.option("--list", "listed", is_flag=True, help="List the theorems; prove nothing.")
 @click.option("--explain", "explained", is_flag=True, help="Say in words what a theorem needs.")
@@ -543,12 +575,24 @@ def prove(
 @click.option("--scope", default="small", show_default=True, metavar="NAME", help="See --list.")
 @click.option("--list", "listed", is_flag=True, help="List the scopes.")
 @click.option("--sweep", is_flag=True, help="Settle each reading otherwise: what does it change?")
-@click.option("--engine", default="derived", show_default=True, metavar="derived|plain")
+@click.option(
+    "--engine",
+    default="derived",
+    show_default=True,
+    metavar="derived|plain",
+    help="The fast one, or the model as it stands.",
+)
 @click.option("--keep-going", is_flag=True, help="Go on after the first violation.")
 @click.option("--minimise-faults", is_flag=True, help="Prefer stories with fewer faults.")
 @click.option("--liveness", is_flag=True, help="Check as well that fair runs settle.")
 @click.option("--symmetry", is_flag=True, help="Let brokers and partitions change places.")
-@click.option("--threads", type=click.IntRange(1), default=1, show_default=True)
+@click.option(
+    "--threads",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="How many work on one exploration.",
+)
 @click.option("--states", type=click.IntRange(1), help="Stop after so many states.")
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), help="Stop after so long.")
 @click.option("--memory-mib", type=click.IntRange(1), help="Stop at so much memory for states.")
@@ -559,7 +603,12 @@ def prove(
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the walks.")
 @click.option("--page", type=click.Path(path_type=Path), help="Write a page to step through.")
 @click.option("--graph", type=click.Path(path_type=Path), help="Draw the states, alike by fields.")
-@click.option("--fields", default="flight,drop_due,completing", show_default=True)
+@click.option(
+    "--fields",
+    default="flight,drop_due,completing",
+    show_default=True,
+    help="By which of them states are drawn as one.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Directory for report and stories.")
 @click.option("--controller", is_flag=True, help="Tell what is found to the bundled controller.")
 @_rules_options
