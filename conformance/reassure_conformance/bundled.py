@@ -12,7 +12,7 @@ effects was given to it; it sleeps when that budget is spent with an effect wait
 import contextlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -104,31 +104,36 @@ class _Lost:
 
 
 class _Wire(LocalTransport):
-    """Carries messages, and keeps what brokers received."""
+    """Carries messages, and keeps what brokers received.
 
-    def __init__(self) -> None:
+    `find_zxid` gives the last transaction that the controller with this id has seen.
+    """
+
+    def __init__(self, find_zxid: Callable[[int], int]) -> None:
         super().__init__()
+        self._find_zxid = find_zxid
         self.received: list[Told] = []
 
     def send(self, broker: LiveBroker, message: Message) -> Answer | None:
         """Deliver the message and note it, unless nobody is there to receive it."""
         answer = super().send(broker, message)
         if answer is not None and isinstance(message, LeaderAndIsr | StopReplica):
-            self.received.append(_read_message(broker.id, message))
+            zxid = self._find_zxid(message.controller)
+            self.received.append(_read_message(broker.id, message, zxid))
         return answer
 
 
-def _read_message(broker: int, message: LeaderAndIsr | StopReplica) -> Told:
+def _read_message(broker: int, message: LeaderAndIsr | StopReplica, zxid: int) -> Told:
     where = (broker, message.topic, message.partition, message.controller_epoch)
     if isinstance(message, StopReplica):
-        return Told(*where, None, delete=message.delete)
+        return Told(*where, None, delete=message.delete, zxid=zxid)
     state = StateZnode(
         leader=message.leader,
         leader_epoch=message.leader_epoch,
         controller_epoch=message.state_controller_epoch,
         isr=message.isr,
     )
-    return Told(*where, state, message.replicas)
+    return Told(*where, state, message.replicas, zxid=zxid)
 
 
 class Bundled:
@@ -153,7 +158,7 @@ class Bundled:
         self._readings = choose_readings("controller", profile, self._changes)
         self._hosts = ""
         self._chroot = ""
-        self._transport = _Wire()
+        self._transport = _Wire(self._find_zxid)
         self._broker_clients: dict[int, KazooClient] = {}
         self._spare: list[KazooClient] = []
         self._brokers: dict[int, Broker] = {}
@@ -180,7 +185,7 @@ class Bundled:
     def start(self, hosts: str, chroot: str, brokers: tuple[int, ...]) -> None:
         """Register the brokers in the chroot and elect a controller."""
         self._hosts, self._chroot = hosts, chroot
-        self._transport = _Wire()
+        self._transport = _Wire(self._find_zxid)
         self._brokers = {}
         self._processes = []
         self._next_id = FIRST_CONTROLLER
@@ -303,6 +308,11 @@ class Bundled:
         return received
 
     # -- controllers
+
+    def _find_zxid(self, controller: int) -> int:
+        """Return the last transaction that a controller has seen, its own ones included."""
+        seen = (p.client.last_zxid for p in self._processes if p.controller.broker_id == controller)
+        return max(seen, default=0)
 
     def deliver(self) -> None:
         """Carry out the messages that wait in the acting controller's plan before its next write.

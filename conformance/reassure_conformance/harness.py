@@ -49,7 +49,7 @@ from reassure_conformance.situations import (
 from reassure_conformance.story import Story
 from reassure_judge import messages
 from reassure_judge.judge import Judge
-from reassure_judge.messages import Heard, Told
+from reassure_judge.messages import Heard, Stored, Told
 from reassure_judge.verdicts import Violation
 from reassure_model.outcome import Rejected
 from reassure_spec.rooms import choose_readings
@@ -114,6 +114,8 @@ class Example:
     """All that happened, in order: what the situations are recognised in."""
     heard: Heard = field(default_factory=Heard)
     """What the brokers believe, where they keep what they receive."""
+    stored: Stored = field(default_factory=Stored)
+    """What messages must come after."""
     messages: list[Told] = field(default_factory=list)
     """What brokers received, in order."""
     unsettled: int = 0
@@ -484,6 +486,7 @@ class Harness:
             example.unsettled += 1
             self.unsettled.append(example.story)
         self.read_log(example)
+        received: tuple[Told, ...] = ()
         if isinstance(self.adapter, KeepsMessages) and s.MESSAGES in now.capabilities:
             with self._calling("take_messages"):
                 received = tuple(expect(Told, one) for one in self.adapter.take_messages())
@@ -496,6 +499,8 @@ class Harness:
                     example.quiet.append(example.transactions[-1].zxid)
             now.view = self.judge.view(example.chroot)
         self._collect(example)
+        if not example.violations:
+            self._judge_order(example, received)
         if quiescent and s.MESSAGES in now.capabilities and not example.violations:
             self._judge_messages(example)
 
@@ -504,6 +509,15 @@ class Harness:
         example.history += map(Received, received)
         for told in received:
             example.heard.take(told)
+
+    def _judge_order(self, example: Example, received: tuple[Told, ...]) -> None:
+        """Judge whether what brokers were told was true when it was said."""
+        for told in received:
+            found = example.stored.judge(told)
+            if isinstance(found, Rejected):
+                self._find(example, (told.topic, told.partition), found)
+            elif found is not None:
+                self.judge.exercised[found] += 1
 
     def _judge_messages(self, example: Example) -> None:
         """Judge what the brokers believe at rest."""
@@ -525,6 +539,8 @@ class Harness:
                 self.judge.feed(transaction)
                 after = self.judge.view(example.chroot)
                 example.history.append(Wrote(transaction, before, after))
+                epoch = after.controller_epoch
+                example.stored.note(transaction.zxid, after.partitions, epoch)
                 before = after
 
     def _collect(self, example: Example) -> None:

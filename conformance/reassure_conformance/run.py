@@ -90,7 +90,9 @@ NEEDED_FOR: Final[Mapping[str, tuple[str, ...]]] = {
     "leader.none-only-without-candidate": (s.BROKERS,),
     "message.leader-able": (s.ISR,),
     "message.leader-knows-assigned": (s.MESSAGES,),
+    "message.deleted-after-cut": (s.MESSAGES,),
     "message.replica-told": (s.MESSAGES,),
+    "message.stored-first": (s.MESSAGES,),
     "message.stranger-stopped": (s.MESSAGES,),
 }
 """Clauses that the gate cannot put to the test by itself, and the capabilities that let it.

@@ -178,7 +178,8 @@ class Recheck:
     topic: str
     partition: int
     version: int
-    leader: int
+    leader: int | None
+    """None: whether the leader is alive does not matter."""
 
     @property
     def key(self) -> PartitionKey:

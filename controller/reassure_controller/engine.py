@@ -164,11 +164,12 @@ class Engine:
         apply_step(self._context, step)
 
     def _recheck(self, step: Recheck) -> None:
-        paths = (state_path(*step.key), broker_path(step.leader))
-        state, leader = gather([self._client.exists_async(path) for path in paths])
+        paths = [state_path(*step.key)]
+        paths += [] if step.leader is None else [broker_path(step.leader)]
+        state, *leader = gather([self._client.exists_async(path) for path in paths])
         if state is None or state.version != step.version:
             raise Conflict(step, "the state was changed")
-        if leader is None:
+        if None in leader:
             raise Conflict(step, f"leader {step.leader} has died")
 
     def _carry_out(self, effect: Effect) -> None:
@@ -186,7 +187,18 @@ class Engine:
             for broker in self._live(effect.to):
                 self._transport.send(broker, message)
         else:
+            if isinstance(effect, WriteState) and "told-before-written" in self._faults:
+                self._tell_early(effect)
             apply_step(self._context, effect, self._write(effect))
+
+    def _tell_early(self, effect: WriteState) -> None:
+        """Carry out the message that announces a write before the write (a fault)."""
+        message = next(iter(list(self._plan)[1:]), None)
+        if isinstance(message, SendLeaderAndIsr) and message.key == effect.key:
+            before = self._context.partitions[effect.key]
+            self._context.put(effect.key, replace(before, state=effect.state))
+            self._send_leader_and_isr(message)
+            self._context.put(effect.key, before)
 
     def _live(self, to: ReplicaList) -> list[Any]:
         return [self._context.brokers[one] for one in to if one in self._context.brokers]

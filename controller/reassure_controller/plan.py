@@ -12,7 +12,7 @@ The order of effects for one partition of a request:
     E1 create the child znode             E1 set the child's data, top as it was
                                           D1 stop the replicas that are dropped
                                           D2 take them out of the in-sync set, tell the rest
-                                          D3 delete them
+                                          D3 delete them, if the state is still as it was
                                           D4 take them out of the assignment
     E2 add the target to the assignment   E2
     E3 raise the leader epoch             E3
@@ -171,10 +171,14 @@ class _Plan:
     def recheck(self, key: PartitionKey) -> None:
         """Where the reading asks for it, look at leader and in-sync set again before a stop."""
         asked = self.readings.move_recheck_before_stop == "yes"
-        asked = asked and "recheck-skipped" not in self.faults
-        content = self.partition(key)
-        if asked and content.state is not None and "unconditional-state-write" not in self.faults:
-            self.add(Recheck(*key, content.state_version, content.state.leader))
+        state = self.partition(key).state
+        if asked and state is not None and "recheck-skipped" not in self.faults:
+            self.recheck_state(key, state.leader)
+
+    def recheck_state(self, key: PartitionKey, leader: int | None = None) -> None:
+        """Look at the in-sync set again, and at whether the leader is alive where one is named."""
+        if "unconditional-state-write" not in self.faults:
+            self.add(Recheck(*key, self.partition(key).state_version, leader))
 
     def send(
         self,
@@ -459,6 +463,9 @@ def _drop(plan: _Plan, key: PartitionKey) -> None:
     if kept != isr:
         plan.write_state(key, "change.isr-shrunk", leader=leader, isr=kept)
         plan.send(key, "change.isr-sent", rest, replicas=rest)
+    if "drop-not-looked-at" not in plan.faults:
+        # One that had caught up before it was stopped may be in sync by now.
+        plan.recheck_state(key)
     plan.stop(key, "change.replicas-deleted", drop, delete=True)
     if "drop-assigned-first" in plan.faults:
         return
@@ -567,7 +574,8 @@ def _stop_old(
     old = tuple(replica for replica in present if replica not in target)
     for replica in old:
         plan.recheck(key)
-        plan.stop(key, "completion.replica-stopped", (replica,), delete=False)
+        early = "deleted-before-cut" in plan.faults
+        plan.stop(key, "completion.replica-stopped", (replica,), delete=early)
         state = plan.partition(key).state
         assert state is not None
         if replica not in state.isr or "isr-keeps-removed" in plan.faults:

@@ -6,13 +6,13 @@ them must believe by now can be told from it: it obeys a request unless a later 
 spoken, and takes over a leader epoch that is newer than the one it has.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from reassure_judge.verdicts import Violation
 from reassure_model.outcome import Rejected
-from reassure_model.state import Partition
+from reassure_model.state import LeaderAndIsr, Partition
 from reassure_spec.clauses import clause
 from reassure_spec.znodes import (
     NO_LEADER,
@@ -22,6 +22,8 @@ from reassure_spec.znodes import (
     encode_state,
     state_path,
 )
+
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class Told:
     """What LeaderAndIsr says are the assigned replicas."""
     delete: bool = False
     """Whether StopReplica asks to delete the replica as well."""
+    zxid: int | None = None
+    """The last transaction that its sender had seen when it was sent; None: nobody knows."""
 
     def as_dict(self) -> dict[str, object]:
         """Return the record that is kept of it."""
@@ -92,6 +96,60 @@ class Heard:
                 broken = find_misled(partition, broker, told)
                 if broken is not None:
                     yield key, broken
+
+
+@dataclass(slots=True)
+class Stored:
+    """What ZooKeeper has held of one cluster, as far as messages must come after it."""
+
+    _states: dict[PartitionKey, list[tuple[int, LeaderAndIsr]]] = field(default_factory=dict)
+    """By partition, each state with the transaction that wrote it, in order."""
+    _epochs: list[tuple[int, int]] = field(default_factory=list)
+    """Each controller epoch with the transaction that wrote it, in order."""
+
+    def note(self, zxid: int, partitions: Mapping[PartitionKey, Partition], epoch: int) -> None:
+        """Note what a transaction left."""
+        if not self._epochs or self._epochs[-1][1] != epoch:
+            self._epochs.append((zxid, epoch))
+        for key, partition in partitions.items():
+            past = self._states.setdefault(key, [])
+            state = partition.state
+            if state is not None and (not past or past[-1][1] != state):
+                past.append((zxid, state))
+
+    @clause("message.stored-first", "message.deleted-after-cut")
+    def judge(self, told: Told) -> str | Rejected | None:
+        """Return the clause that a message keeps, or how it breaks one; None: it tells nothing.
+
+        Nobody obeys a controller that had been replaced by then.
+        """
+        if told.zxid is None or _find_last(self._epochs, told.zxid, 0) > told.controller_epoch:
+            return None
+        past = self._states.get((told.topic, told.partition), [])
+        if told.state is not None:
+            said = told.state
+            state = LeaderAndIsr(said.leader, said.leader_epoch, said.controller_epoch, said.isr)
+            if any(zxid <= told.zxid and each == state for zxid, each in past):
+                return "message.stored-first"
+            return Rejected(
+                "message.stored-first",
+                f"broker {told.broker} was told {encode_state(said).decode()}, not stored by then",
+            )
+        state_then = _find_last(past, told.zxid, None)
+        if not told.delete or state_then is None:
+            return None
+        if told.broker in (state_then.leader, *state_then.isr):
+            return Rejected(
+                "message.deleted-after-cut",
+                f"broker {told.broker} was told to delete its replica, and {list(state_then.isr)} "
+                f"were in sync by then, {state_then.leader} the leader",
+            )
+        return "message.deleted-after-cut"
+
+
+def _find_last(past: Sequence[tuple[int, _Value]], zxid: int, default: _Value) -> _Value:
+    """Return what stood there after this transaction."""
+    return next((value for since, value in reversed(past) if since <= zxid), default)
 
 
 @clause("message.replica-told", "message.leader-knows-assigned", "message.stranger-stopped")
@@ -151,7 +209,7 @@ def find_unable(partition: Partition, broker: int) -> Rejected:
 
 
 def describe(chroot: str, key: PartitionKey, zxid: int, broken: Rejected) -> Violation:
-    """Return the violation that no transaction shows; `zxid` is the last one before the rest."""
+    """Return the violation that no transaction shows; `zxid` is the last one before it."""
     return Violation(
         zxid=zxid,
         chroot=chroot,
@@ -163,5 +221,5 @@ def describe(chroot: str, key: PartitionKey, zxid: int, broken: Rejected) -> Vio
         before="",
         after="",
         reason=broken.reason,
-        expected="each live replica told the state and the assignment as they are stored",
+        expected="brokers told the state and the assignment as they are stored, once they are",
     )

@@ -273,6 +273,7 @@ SYSTEMS: Final = (
             "isr.no-duplicates",
             "isr.remove",
             "isr.within-assigned",
+            "broker.",
             "controller.",
             "message.",
             "znode.",

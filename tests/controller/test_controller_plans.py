@@ -8,14 +8,12 @@ from reassure_controller.context import Context, LiveBroker, PartitionContext, a
 from reassure_controller.drop import choose_drop
 from reassure_controller.effects import (
     CreateReassignment,
-    EnterPhase,
-    KeepRequest,
+    Mark,
     Phase,
     RequestRead,
     SendLeaderAndIsr,
     SendStopReplica,
     Step,
-    Warn,
     WriteAssigned,
     WriteState,
 )
@@ -72,7 +70,7 @@ def context(
 
 def points(steps: tuple[Step, ...]) -> list[str]:
     """Return the points of the effects among the steps."""
-    return [step.point for step in steps if not isinstance(step, EnterPhase | Warn | KeepRequest)]
+    return [step.point for step in steps if not isinstance(step, Mark)]
 
 
 def end(start: Context, steps: tuple[Step, ...]) -> PartitionContext:

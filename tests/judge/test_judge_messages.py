@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from reassure_judge.messages import Heard, Told
+from reassure_judge.messages import Heard, Stored, Told
+from reassure_model.outcome import Rejected
 from reassure_model.state import LeaderAndIsr, Partition, Reassignment
 from reassure_spec.znodes import ReplicaList, StateZnode
 
@@ -78,3 +79,67 @@ def test_broker_that_ended_knows_nothing() -> None:
         "message.replica-told"
     ]
     assert list(heard.find_broken({KEY: RESTING}, live - {2})) == []
+
+
+STATES = (LeaderAndIsr(1, 3, 1, (1, 2)), LeaderAndIsr(1, 4, 1, (1,)))
+
+
+def make_stored() -> Stored:
+    """Return what was stored: a state at 10, another one at 20, another controller at 30."""
+    stored = Stored()
+    for zxid, state, epoch in ((10, STATES[0], 1), (20, STATES[1], 1), (30, STATES[1], 2)):
+        stored.note(zxid, {KEY: replace(RESTING, state=state)}, epoch)
+    return stored
+
+
+FIRST, CUT = "message.stored-first", "message.deleted-after-cut"
+
+
+@pytest.mark.clause(FIRST)
+@pytest.mark.clause(CUT)
+@pytest.mark.parametrize(
+    ("zxid", "state", "delete", "found"),
+    [
+        (9, 0, False, "broken " + FIRST),
+        (10, 0, False, FIRST),
+        (19, 1, False, "broken " + FIRST),
+        (20, 1, False, FIRST),
+        (29, 0, False, FIRST),
+        (30, 0, False, None),
+        (None, 1, False, None),
+        (9, None, True, None),
+        (10, None, False, None),
+        (10, None, True, "broken " + CUT),
+        (19, None, True, "broken " + CUT),
+        (20, None, True, CUT),
+        (30, None, True, None),
+        (None, None, True, None),
+    ],
+)
+def test_messages_come_after_what_they_tell(
+    zxid: int | None, state: int | None, delete: bool, found: str | None
+) -> None:
+    """Brokers are told what stood there by then; what nobody obeys or dates tells nothing."""
+    said = None
+    if state is not None:
+        each = STATES[state]
+        said = StateZnode(each.leader, each.leader_epoch, each.controller_epoch, each.isr)
+    judged = make_stored().judge(Told(2, *KEY, 1, said, (1, 2), delete, zxid))
+    assert (f"broken {judged.clause}" if isinstance(judged, Rejected) else judged) == found
+
+
+def test_leader_is_not_deleted() -> None:
+    """A leader that is in no in-sync set is not to delete its replica either."""
+    stored = Stored()
+    stored.note(10, {KEY: replace(RESTING, state=LeaderAndIsr(2, 3, 1, (1,)))}, 1)
+    judged = stored.judge(Told(2, *KEY, 1, None, delete=True, zxid=10))
+    assert isinstance(judged, Rejected)
+    assert judged.clause == CUT
+
+
+def test_state_that_was_never_stored_is_not_told() -> None:
+    """What is told must have been stored as a whole: leader, epochs and in-sync set."""
+    for change in ({"leader": 2}, {"leader_epoch": 2}, {"controller_epoch": 0}, {"isr": (1,)}):
+        said = replace(StateZnode(1, 3, 1, (1, 2)), **change)  # type: ignore[arg-type]
+        judged = make_stored().judge(Told(2, *KEY, 1, said, (1, 2), zxid=25))
+        assert isinstance(judged, Rejected)
