@@ -256,6 +256,28 @@ def reach_rewrite(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from _catch_up(now)
 
 
+def reach_default_minimum(now: Moment, draw: Draw) -> Iterator[s.Step]:
+    """Ask for a move of a topic that does not say its minimum, once another default counts."""
+    yield _create(now, draw, 2)
+    if draw(2):
+        yield s.SetMinIsr("", 2)
+        yield _move(now, draw)
+        yield from _catch_up(now)
+    yield s.SetMinIsr("", 3)
+    yield _move(now, draw)
+    yield from _catch_up(now)
+
+
+def reach_own_minimum(now: Moment, draw: Draw) -> Iterator[s.Step]:
+    """Ask for a move of a topic that says another minimum than the default."""
+    yield _create(now, draw, 2)
+    own, default = (2, 3) if draw(2) else (3, 1 + draw(2))
+    yield s.SetMinIsr("", default)
+    yield s.SetMinIsr(TOPIC, own)
+    yield _move(now, draw)
+    yield from _catch_up(now)
+
+
 def reach_growth(now: Moment, draw: Draw) -> Iterator[s.Step]:
     """Add partitions to a topic while one of its partitions moves."""
     yield _create(now, draw, 2)

@@ -98,6 +98,11 @@ def _make_growth(now: Moment, draw: Draw) -> s.Step:
     return s.Grow(topics[draw(len(topics))], (_pick_target(now, draw),))
 
 
+def _make_minimum(now: Moment, draw: Draw) -> s.Step:
+    topics = ("", *sorted({topic for topic, _ in now.existing()}))
+    return s.SetMinIsr(topics[draw(len(topics))], 1 + draw(3))
+
+
 def _make_bad_target(now: Moment, draw: Draw) -> s.Step:
     keys = now.existing()
     key = keys[draw(len(keys))]
@@ -158,6 +163,8 @@ def _client_choices(now: Moment) -> Iterator[Choice]:
         yield Choice("many", 1, lambda d: _make_many(now, d))
         if len(keys) < MOST_PARTITIONS:
             yield Choice("grow", 2, lambda d: _make_growth(now, d))
+        if not why_not(s.SetMinIsr("", 1), now):
+            yield Choice("minimum", 2, lambda d: _make_minimum(now, d))
         yield Choice("bad-target", 3, lambda d: _make_bad_target(now, d))
     if not why_not(s.Withdraw(), now):
         yield Choice("withdraw", 3, _make_of((s.Withdraw(),)))
@@ -218,6 +225,7 @@ TOUCHES: Final[dict[str, tuple[str, ...]]] = {
     "burst": ("request.order", "request.consumed"),
     "many": ("request.order",),
     "bad-target": ("request.refuse.", "request.no-op", "target.at-least"),
+    "minimum": ("top.at-least", "target.at-least"),
     "rewrite": ("request.delete", "request.order"),
     "raw": ("request.refuse.malformed",),
     "foreign": ("request.foreign", "child.foreign"),

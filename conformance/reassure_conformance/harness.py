@@ -54,7 +54,9 @@ from reassure_judge.verdicts import Violation
 from reassure_model.outcome import Rejected
 from reassure_spec.rooms import choose_readings
 from reassure_spec.znodes import (
+    DEFAULT_BROKER_CONFIG,
     MAX_ZNODE_BYTES,
+    MIN_ISR,
     PERSISTENT_ROOTS,
     REASSIGNMENT_REQUESTS,
     REQUEST_PREFIX,
@@ -416,6 +418,10 @@ class Harness:
                 return self._write(lambda: self._client.set(path, content))
             case s.Grow():
                 return self._write(lambda: self._grow_topic(example.chroot, step))
+            case s.SetMinIsr(topic, least):
+                path = topic_config_path(topic) if topic else DEFAULT_BROKER_CONFIG
+                content = encode_config({MIN_ISR: str(least)})
+                return self._write(lambda: self._put(example.chroot + path, content))
             case s.RawRequest(kind):
                 return self._submit(example.chroot, [_raw_content(kind)])
             case s.Foreign(kind):
@@ -427,12 +433,18 @@ class Harness:
             case _:
                 raise AssertionError(step)
 
+    def _put(self, path: str, content: bytes) -> None:
+        if self._client.exists(path) is None:
+            self._client.create(path, content)
+        else:
+            self._client.set(path, content)
+
     def _create_topic(self, chroot: str, step: s.CreateTopic) -> None:
         # The configuration goes first and in the same multi: no controller may see the topic
         # without the minimum that its creator asked for.
         multi = self._client.transaction()
         if step.min_isr != 1:
-            config = encode_config({"min.insync.replicas": str(step.min_isr)})
+            config = encode_config({MIN_ISR: str(step.min_isr)})
             multi.create(chroot + topic_config_path(step.topic), config)
         # An id of 22 characters, as Kafka's are: whoever writes the znode has to keep it.
         content = encode_topic(dict(enumerate(step.assignments)), f"{step.topic:-<22.22}")

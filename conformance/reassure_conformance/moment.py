@@ -136,6 +136,12 @@ def _why_not_client(step: s.Step, now: Moment) -> str:
                 return "there is no such topic"
             if not set().union(*assignments) <= set(now.brokers):
                 return "it names a broker that the cluster does not have"
+        case s.SetMinIsr(topic, _):
+            if topic and not any(name == topic for name, _ in now.existing()):
+                return "there is no such topic"
+            if now.in_flight() or now.view.requests or now.held or now.sleeper:
+                # The drop keeps a minimum that held when its chain began (finding hypothesis-4).
+                return "a reassignment is in flight, or about to be"
         case s.Foreign(kind):
             if kind in now.planted:
                 return "it was planted already"

@@ -122,6 +122,28 @@ def _changes(
                 yield place, key, before, after, wrote.before.live
 
 
+def _count_minimums(history: History, *, own: bool) -> int:
+    """Count requests of which another minimum than the one that counts would make something else.
+
+    The one that counts is the topic's own, or else the default; the other is the default, or none.
+    """
+    found = 0
+    for _, wrote in _writes(history):
+        view = wrote.after
+        for (topic, number), after in view.partitions.items():
+            before = wrote.before.partitions.get((topic, number))
+            if before is None or len(after.requests) <= len(before.requests):
+                continue
+            if after.assigned is None or after.reassignment is not None:
+                continue
+            if (topic in view.min_isr) is not own:
+                continue
+            other = view.min_isr_default if own else 1
+            size, least = len(after.assigned), view.min_insync_replicas(topic)
+            found += (size < least) is not (size < other)
+    return found
+
+
 def _steps(history: History, kind: type, result: str) -> int:
     taken = (event for event in history if isinstance(event, Took))
     return sum(isinstance(event.step, kind) and event.result == result for event in taken)
@@ -436,6 +458,20 @@ SITUATIONS: Final = (
         lambda history: _steps(history, s.Rewrite, "ok"),
         by.reach_rewrite,
         frozenset({s.HOLD}),
+    ),
+    Situation(
+        "default-minimum",
+        "A move is asked for where the brokers' default of min.insync.replicas decides.",
+        ("top.at-least-min-isr",),
+        lambda history: _count_minimums(history, own=False),
+        by.reach_default_minimum,
+    ),
+    Situation(
+        "own-minimum",
+        "A move is asked for where the topic's own min.insync.replicas decides otherwise.",
+        ("top.at-least-min-isr",),
+        lambda history: _count_minimums(history, own=True),
+        by.reach_own_minimum,
     ),
     Situation(
         "growth-under-move",

@@ -141,6 +141,15 @@ class Grow:
 
 
 @dataclass(frozen=True, slots=True)
+class SetMinIsr:
+    """An operator sets `min.insync.replicas` of a topic, or the brokers' default of it."""
+
+    topic: str
+    """Empty for the default, which counts for topics that do not say."""
+    least: int
+
+
+@dataclass(frozen=True, slots=True)
 class RawRequest:
     """A client makes a request znode with malformed content, a kind of `RAW_KINDS`."""
 
@@ -245,6 +254,7 @@ Step = (
     | Withdraw
     | Rewrite
     | Grow
+    | SetMinIsr
     | RawRequest
     | Foreign
     | Join
@@ -367,6 +377,9 @@ def format_step(step: Step) -> str:
             return f"rewrite request as {_format_targets(step)}"
         case Grow(topic, assignments):
             return f"grow {topic} with {_format_lists(assignments)}"
+        case SetMinIsr(topic, least):
+            whose = f"min isr of {topic}" if topic else "default min isr"
+            return f"set {whose} to {least}"
         case RawRequest(kind):
             return f"send {kind} request"
         case Foreign(kind):
@@ -431,6 +444,8 @@ _GRAMMAR: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Step]], .
         (r"change (\S+) to (\S+)", lambda m: Change(parse_partition(m[1]), parse_replicas(m[2]))),
         (r"cancel (\S+)", lambda m: Cancel(parse_partition(m[1]))),
         (r"grow (\S+) with (.+)", lambda m: Grow(m[1], _parse_lists(m[2]))),
+        (r"set min isr of (\S+) to (\d+)", lambda m: SetMinIsr(m[1], int(m[2]))),
+        (r"set default min isr to (\d+)", lambda m: SetMinIsr("", int(m[1]))),
         (r"send (\S+) request", _parse_raw),
         (r"plant foreign (\S+)", _parse_foreign),
         (r"(\d+) joins (\S+)", lambda m: Join(int(m[1]), parse_partition(m[2]))),

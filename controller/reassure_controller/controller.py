@@ -179,7 +179,7 @@ class Controller:
         if self._loaded:
             self._last = self.context
         self.context = Context()
-        self._reader = Reader(self._client, self.context, self._on_watch)
+        self._reader = Reader(self._client, self.context, self._on_watch, self.rules.faults)
         self._engine = Engine(
             self._client, self.broker_id, self.context, self._transport, self.rules.faults
         )
@@ -299,7 +299,7 @@ class Controller:
         """Go on with what an earlier term knew, and read nothing (a planted fault)."""
         last.epoch, last.epoch_version = self.context.epoch, self.context.epoch_version
         self.context = last
-        self._reader = Reader(self._client, last, self._on_watch)
+        self._reader = Reader(self._client, last, self._on_watch, self.rules.faults)
         self._engine = Engine(
             self._client, self.broker_id, last, self._transport, self.rules.faults
         )

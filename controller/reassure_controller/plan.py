@@ -453,6 +453,8 @@ def _drop(plan: _Plan, key: PartitionKey) -> None:
     if drop and "drop-takes-leader" in plan.faults:
         drop = (*drop, leader)
     if not drop or "drop-skipped" in plan.faults:
+        # What was not to be dropped when this was planned may be by the time of the record.
+        plan.recheck_state(key)
         return
     rest = tuple(replica for replica in content.assigned if replica not in drop)
     plan.stop(key, "change.replicas-stopped", drop, delete=False)

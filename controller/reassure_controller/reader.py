@@ -50,8 +50,15 @@ log = logging.getLogger("reassure_controller")
 class Reader:
     """Keeps one context in line with ZooKeeper."""
 
-    def __init__(self, client: KazooClient, context: Context, watch: Watch) -> None:
+    def __init__(
+        self,
+        client: KazooClient,
+        context: Context,
+        watch: Watch,
+        faults: frozenset[str] = frozenset(),
+    ) -> None:
         self._client = client
+        self._faults = faults
         self._context = context
         self._watch = watch
         self.armed: set[str] = set()
@@ -312,12 +319,17 @@ class Reader:
             )
         )
         default = _min_insync(DEFAULT_BROKER_CONFIG, next(found), 1)
+        if "default-minimum-ignored" in self._faults:
+            default = 1
         new: list[PartitionKey] = []
         for topic, content in zip(topics, islice(found, len(topics)), strict=True):
             if content is not None or topic in self._context.topic_versions:
                 new += self._take_topic(topic, content)
         for topic, content in zip(topics, islice(found, len(topics)), strict=True):
-            least = _min_insync(topic_config_path(topic), content, default)
+            own = None if "own-minimum-ignored" in self._faults else content
+            least = _min_insync(topic_config_path(topic), own, default)
+            if "minimum-read-once" in self._faults:
+                least = self._context.min_insync.get(topic, least)
             self._context.min_insync[topic] = least
         contents = list(found)
         for key, state, child in zip(known, contents, contents[len(known) :], strict=False):

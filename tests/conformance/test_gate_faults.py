@@ -98,6 +98,8 @@ CAUGHT_IN: dict[str, tuple[str, ...]] = {
         "negative-target-accepted",
         "unknown-broker-accepted",
     ),
+    "minimum-of-the-default": ("default-minimum-ignored", "minimum-read-once"),
+    "minimum-of-the-topic": ("own-minimum-ignored",),
     "too-few-replicas": ("top-below-min-accepted",),
     "malformed-requests": ("malformed-request-kept",),
     "elected-in-assigned-order": ("election-by-isr-order",),

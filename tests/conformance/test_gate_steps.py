@@ -40,6 +40,7 @@ STEP = st.one_of(
     st.just(s.Withdraw()),
     REQUEST.map(lambda request: s.Rewrite(request.targets)),
     st.builds(s.Grow, TOPIC, st.lists(REPLICAS, min_size=1, max_size=3).map(tuple)),
+    st.builds(s.SetMinIsr, st.one_of(TOPIC, st.just("")), st.integers(1, 5)),
     st.builds(s.Lose, st.integers(0, 20), st.booleans()),
     st.builds(s.Intrude, BROKERS, PARTITION),
     st.builds(s.RawRequest, st.sampled_from([*s.RAW_KINDS, s.TOO_LARGE])),
