@@ -283,7 +283,13 @@ def check(quick: bool, examples: int | None, form: str, out: Path | None, **opti
     show_default=True,
     help="How many examples to generate, after the stories.",
 )
-@click.option("--steps", "steps_min", type=click.IntRange(min=0), default=0, help="At least.")
+@click.option(
+    "--steps",
+    "steps_min",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Go on until there are so many.",
+)
 @click.option("--no-stories", is_flag=True, help="Leave out the stories that come with it.")
 @_strict_option
 @_rules_options
