@@ -158,6 +158,19 @@ def reach_moves_at_failover(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from _catch_up(now, (TOPIC, 0))
 
 
+def reach_foreign_beside_a_move(now: Moment, draw: Draw) -> Iterator[s.Step]:
+    """Let the controller die beside a move, and put a record there that is none of ours."""
+    yield _create(now, draw, 2, partitions=2)
+    other = (TOPIC, 1)
+    yield _move(now, draw, other)
+    yield s.Kill()
+    kinds = [kind for kind in s.FOREIGN_KINDS if kind.startswith("child-")]
+    for _ in range(1 + draw(2)):
+        yield s.Foreign(kinds.pop(len(kinds) - 1 - draw(len(kinds))))
+    yield s.Elect()
+    yield from _catch_up(now, other)
+
+
 def reach_failovers_in_a_row(now: Moment, draw: Draw) -> Iterator[s.Step]:
     """Let a second controller die in the middle of what it found."""
     yield _create(now, draw, 2)

@@ -80,6 +80,13 @@ EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "legacy-mark-lost": ("child.route-from-request",),
         "top-of-target": ("top.original-length",),
         "foreign-kept": ("child.foreign-removed",),
+        "foreign-takes-all": ("complete.child-last",),
+        "unreadable-kept": ("child.foreign-removed",),
+        "unreadable-ends-reading": (
+            "complete.carried-out",
+            "complete.child-last",
+            "expand.announced",
+        ),
         "rest-of-queue-dropped": ("request.delete.child-first",),
         "expansion-skipped": ("expand.carried-out",),
         "expansion-partial": ("expand.whole-target",),

@@ -239,6 +239,17 @@ def _count_failovers_with_moves(history: History) -> int:
     return sum(_count_flying(wrote.before) > 1 for _, wrote in _failovers(history))
 
 
+def _count_foreign_beside_moves(history: History) -> int:
+    found, planted = 0, False
+    for event in history:
+        if isinstance(event, Took) and isinstance(event.step, s.Foreign):
+            planted = planted or event.step.kind.startswith("child-")
+        elif isinstance(event, Wrote) and planted and _is_election(event):
+            found += _count_flying(event.before) > 0
+            planted = False
+    return found
+
+
 def _count_failovers_in_a_row(history: History) -> int:
     places = [place for place, wrote in _failovers(history) if _count_flying(wrote.before)]
     return sum(
@@ -401,6 +412,14 @@ SITUATIONS: Final = (
         ("complete.carried-out",),
         _count_failovers_with_moves,
         by.reach_moves_at_failover,
+        frozenset({s.KILL}),
+    ),
+    Situation(
+        "foreign-beside-a-move",
+        "A controller takes over a topic with a record in flight and one that is none of ours.",
+        ("child.foreign-removed",),
+        _count_foreign_beside_moves,
+        by.reach_foreign_beside_a_move,
         frozenset({s.KILL}),
     ),
     Situation(

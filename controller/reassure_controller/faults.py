@@ -75,6 +75,9 @@ FAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "legacy-mark-lost": "A record never says that its request came by the legacy route.",
         "top-of-target": "A new reassignment records the length of its target as top.",
         "foreign-kept": "Znodes that are not of the protocol are never deleted.",
+        "foreign-takes-all": "With a foreign record every record of its topic is deleted.",
+        "unreadable-kept": "A record that cannot be read is left where it is.",
+        "unreadable-ends-reading": "Records behind one that cannot be read are not looked at.",
         "rest-of-queue-dropped": "After a request is done the others that wait are deleted unread.",
         # Expansion, completion, drop
         "expansion-skipped": "The target is never added to the assignment.",

@@ -226,6 +226,8 @@ class Reader:
                 key = self._find_key(topic, name)
                 if key is None:
                     path = f"{REASSIGNMENTS}/{topic}/{name}"
+                    if "foreign-takes-all" in self._faults:
+                        path = f"{REASSIGNMENTS}/{topic}"
                     self.rubbish.append((path, "there is no such partition"))
                 else:
                     found.add(key)
@@ -253,6 +255,9 @@ class Reader:
         found = gather([self._client.get_async(reassignment_path(*key)) for key in keys])
         for key, content in zip(keys, found, strict=True):
             self._take_child(key, content)
+            unread = content is not None and self._context.partitions[key].child is None
+            if unread and "unreadable-ends-reading" in self._faults:
+                break
 
     def _take_child(self, key: PartitionKey, content: Any) -> None:
         before = self._context.partitions[key]
@@ -263,7 +268,8 @@ class Reader:
             try:
                 child = decode_reassignment(reassignment_path(*key), data)
             except BadZnode as bad:
-                self.rubbish.append((bad.path, bad.reason))
+                if "unreadable-kept" not in self._faults:
+                    self.rubbish.append((bad.path, bad.reason))
             else:
                 phase = before.phase
                 if before.child is None:

@@ -121,6 +121,11 @@ CAUGHT_IN: dict[str, tuple[str, ...]] = {
         "legacy-mark-lost",
     ),
     "grow-shrink-reorder": ("top-of-target",),
+    "foreign-record-beside-a-move": (
+        "foreign-takes-all",
+        "unreadable-kept",
+        "unreadable-ends-reading",
+    ),
     "foreign-znodes": ("foreign-kept",),
     "cancel": (
         "drop-assigned-first",
