@@ -687,6 +687,16 @@ RESUMED: Final = make_subject(
     weight=10,
 )
 """The plan cut at each point and resumed by another controller."""
+RESUMED_AS_WRITTEN: Final = make_subject(
+    "resumed-as-written",
+    lambda readings: partial(crash_and_resume, readings=readings),
+    "the plan cut and resumed under the rules as written",
+    lambda _: iter([_partition(2, 2, 1)]),
+    "kip-236",
+    bounded="2 replicas assigned and in sync, one in a target",
+    hashable=True,
+)
+"""The same without the amendments, where a target replica is in sync and can be dropped."""
 CAUGHT_UP: Final = make_subject(
     "caught-up",
     lambda readings: partial(catch_up, readings=readings),
@@ -931,8 +941,8 @@ PROTOCOL_THEOREMS: Final[tuple[Theorem, ...]] = (
         "order.",
         COMPLETION,
         lambda v, after: after is None or _is_target_in_order(v, after),
-        hypotheses=(),
-        shape=(INVARIANT, READY),
+        hypotheses=(READY,),
+        shape=(INVARIANT,),
     ),
     make_theorem(
         "owed-is-accepted",
@@ -978,6 +988,18 @@ PROTOCOL_THEOREMS: Final[tuple[Theorem, ...]] = (
         RESUMED,
         _ends_alike,
         hypotheses=(INVARIANT, DROP_FOLLOWED),
+    ),
+    make_theorem(
+        "as-written-failover-ends-alike",
+        "drop.protect-target",
+        "Without the amendments, with every broker alive, a plan cut anywhere and resumed by "
+        "another controller ends with the same reassignments and requests, and with no replica "
+        "fewer.",
+        RESUMED_AS_WRITTEN,
+        _ends_alike,
+        hypotheses=(INVARIANT, DROP_FOLLOWED, EVERYBODY_LIVE),
+        expected="refuted",
+        finding="drop-4",
     ),
     make_theorem(
         "reassignment-completes",

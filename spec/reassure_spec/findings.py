@@ -125,7 +125,8 @@ _DROP: Final = (
         _KIP_236,
         "[1,2] -> [1,3], 3 joins the in-sync set, change to [4,3]: drop {3}",
         "The rule looks at the leader and the in-sync set, not at what is asked for. A finished "
-        "copy that the new target wants is deleted and made again.",
+        "copy that the new target wants is deleted and made again. A failover before the drop "
+        "forgets it, and then the reassignment completes with that copy.",
         "theorem drop-target-in-sync-kept",
     ),
     Finding(

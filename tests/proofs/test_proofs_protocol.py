@@ -24,6 +24,7 @@ from reassure_proofs.protocol import (
 from reassure_proofs.prover import prove
 from reassure_proofs.runner import prove_all
 from reassure_proofs.symex import Limits
+from reassure_proofs.tasks import Task, run_task
 from reassure_proofs.theorems import get_theorems
 from reassure_spec.readings import get_profile
 
@@ -198,6 +199,15 @@ def test_failover_after_a_drop_can_drop_again() -> None:
     final, resumed = crash_and_resume(values)
     assert final.assigned == (1, 2, 3)
     assert resumed[0].assigned == (1, 3)
+
+
+def test_plan_ends_alike_once_the_drop_protects_the_target() -> None:
+    """A failover that ends otherwise as written does not so once a drop spares the target."""
+    name = "as-written-failover-ends-alike"
+    (result,) = prove_all([name], processes=1)
+    assert (result.verdict, result.outcome) == ("refuted", "finding")
+    (record,) = run_task(Task((name,), (0,), 2, 60.0, readings=("drop.protects=target",)))
+    assert (record["counterexamples"], record["certificate"]["gap"]) == ({}, "unsat")
 
 
 def test_invariant_is_needed_where_it_is_a_hypothesis() -> None:
