@@ -111,8 +111,9 @@ class Limits:
     """Processor time of one exploration; how busy the machine is decides nothing."""
     query_milliseconds: int = 10_000
     """Time of one question to the solver."""
-    decisions: int = 2_000
-    """Decisions on one path; a loop that never ends stops here."""
+    decisions: int = 10_000
+    """Decisions on one path; a loop that never ends stops here. A plan outside of the invariant
+    goes on until the model itself ends it, which takes some thousands."""
     paths: int = 200_000
     """Paths of one exploration."""
 

@@ -17,7 +17,7 @@ def test_unbounded_theorems_say_that_they_are_about_a_contract() -> None:
         assert (theorem.layer == "contract") == on_contract, theorem.name
         if on_contract:
             assert "any number of brokers" in theorem.bound(4)
-    assert len(CONTRACT_THEOREMS) == 8
+    assert len(CONTRACT_THEOREMS) == 7
 
 
 @pytest.mark.parametrize("name", ["drop-meets-contract", "drop-amended-meets-contract"])

@@ -156,7 +156,7 @@ def test_result_names_its_readings_and_profiles() -> None:
     }
     wanted: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         "drop-leader-kept": (
-            {"drop.slice": "inclusive", "drop.protects": "nothing", "offline.drop": "as-written"},
+            {"drop.slice": "inclusive", "drop.protects": "nothing", "offline.drop": "wait"},
             ("kip-236",),
         ),
         "drop-amended-leader-kept": (
@@ -164,7 +164,7 @@ def test_result_names_its_readings_and_profiles() -> None:
             ("kip-236-amended",),
         ),
         "drop-exclusive-leader-kept": (
-            {"drop.slice": "exclusive", "drop.protects": "nothing", "offline.drop": "as-written"},
+            {"drop.slice": "exclusive", "drop.protects": "nothing", "offline.drop": "wait"},
             (),
         ),
         "hw-never-decreases": ({}, ("kip-236", "kip-236-amended")),

@@ -23,7 +23,6 @@ from reassure_proofs.protocol import (
 )
 from reassure_proofs.prover import prove
 from reassure_proofs.runner import prove_all
-from reassure_proofs.symex import Limits
 from reassure_proofs.tasks import Task, run_task
 from reassure_proofs.theorems import get_theorems
 from reassure_spec.readings import get_profile
@@ -217,7 +216,5 @@ def test_invariant_is_needed_where_it_is_a_hypothesis() -> None:
         if rests and theorem.subject.name in ("step", "owed", "caught-up"):
             others = [item for item in theorem.assumptions if item is not INVARIANT]
             function, shapes = theorem.subject.function, theorem.shapes(1)
-            # Out there a plan may go on until the model itself ends it, by many decisions.
-            limits = Limits(decisions=20_000)
-            result = prove(function, shapes, others, theorem.claim, limits, hashable=True)
+            result = prove(function, shapes, others, theorem.claim, hashable=True)
             assert result.verdict == "refuted", theorem.name
