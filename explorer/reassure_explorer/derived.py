@@ -283,10 +283,11 @@ class Engine:
         state = self._unpack(words)
         if root >= len(self.instances):
             return bool(self.checks[root - len(self.instances)](state)), ()
-        after, notes = self.model.take(state, *self.instances[root])
+        after, notes = self.model.ask(state, *self.instances[root])
         if after is None:
             return None, ()
-        return self.layout.repack(words, state, after), notes
+        whence = partial(self.diagrams.names.__getitem__, root)
+        return self.layout.repack(words, state, after, whence), notes
 
     def _read_leaf(self, root: int, words: Words, leaf: int) -> Outcome:
         """Return what a leaf says of a state, as `_ask_plain` does."""

@@ -470,7 +470,7 @@ class SequenceOf(Domain):
         return LazySequence(self, reader, first, ())
 
     @cached_property
-    def _places(self) -> tuple[int, int]:
+    def places(self) -> tuple[int, int]:
         """Number of the first cell of the first place, and cells of a place."""
         return len(self._length.widths), len(self.element.widths)
 
@@ -480,7 +480,7 @@ class SequenceOf(Domain):
 
     def find_place(self, first: int, place: int) -> int:
         """Return the first cell of a place."""
-        start, stride = self._places
+        start, stride = self.places
         return first + start + place * stride
 
     def write(self, reader: Reader, first: int, value: Any) -> Mapping[int, int]:
@@ -546,7 +546,8 @@ class LazySequence(Lazy):
         return self._length
 
     def _entry(self, place: int) -> Any:
-        return self.domain.element.read(self.reader, self.domain.find_place(self.first, place))
+        start, stride = self.domain.places
+        return self.domain.element.read(self.reader, self.first + start + place * stride)
 
     def __getitem__(self, index: Any) -> Any:
         if not isinstance(index, int):

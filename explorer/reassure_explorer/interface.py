@@ -276,18 +276,25 @@ class Model:
             )
         return after
 
+    def ask(self, state: Any, action: Action, parameter: Any) -> tuple[Any, tuple[str, ...]]:
+        """Return what an action answers, its values as they are, and its notes.
+
+        None where it cannot happen. Raises ModelError for a strange answer.
+        """
+        after, notes = action.step(state, parameter), ()
+        if isinstance(after, Noted):
+            after, notes = after.state, tuple(after.notes)
+        return (None, ()) if after is None else (self.check_answer(after, action), notes)
+
     def take(self, state: Any, action: Action, parameter: Any) -> tuple[Any, tuple[str, ...]]:
         """Return the plain state after an action, None where it cannot happen, and its notes.
 
         Raises RangeError, and ModelError for a strange answer.
         """
-        after, notes = action.step(state, parameter), ()
-        if isinstance(after, Noted):
-            after, notes = after.state, tuple(after.notes)
-        if after is None:
-            return None, ()
-        after = self.check_answer(after, action)
-        return self.normalise(after, partial(action.describe, parameter), state), notes
+        after, notes = self.ask(state, action, parameter)
+        if after is not None:
+            after = self.normalise(after, partial(action.describe, parameter), state)
+        return after, notes
 
 
 def make_range_error(

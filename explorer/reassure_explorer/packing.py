@@ -8,7 +8,8 @@ crosses from one word to the next. So neighbours in a sorted run mostly agree in
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, compress
+from operator import is_not
 from random import Random
 from typing import Any, Final
 
@@ -128,15 +129,19 @@ class Layout:
             cells = _keep(known, plain, dict(enumerate(domain.encode(plain), self.first[name])))
         return cells
 
-    def repack(self, words: Words, before: Any, after: Any) -> Words:
-        """Return the packed form of a plain state, given one before it with its packed form.
+    def repack(self, words: Words, before: Any, after: Any, whence: Callable[[], str]) -> Words:
+        """Return the packed form of what an action answered in a plain state with this one.
 
-        Values that are the same objects in both are not looked at again. Raises RangeError.
+        Values that are the same objects in both are not looked at again. `whence` says in words
+        which action it was. Raises RangeError.
         """
         changed = list(words)
-        for slot, old, new in zip(self._slots, before, after, strict=True):
-            if new is not old:
-                slot.change(changed, new)
+        for slot, new in compress(zip(self._slots, after, strict=True), map(is_not, after, before)):
+            try:
+                slot.change(changed, slot.domain.normalise(new))
+            except OutOfRange as problem:
+                name = self.model.name
+                raise make_range_error(name, slot.name, problem, whence(), after) from None
         return tuple(changed)
 
     def draw_unread(self, words: Words, read: Set[int], chance: Random) -> Words:
@@ -162,7 +167,22 @@ class Layout:
 
     def unpack(self, words: Words) -> Any:
         """Return the plain state that was packed."""
-        return self.model.state_type._make([slot.unpack(words) for slot in self._slots])
+        try:
+            # Nearly always each field lies in one word, and its value was unpacked before.
+            values = [known[words[word] & mask] for known, word, mask in self._unpacked]
+        except KeyError:
+            values = []
+        return self.model.state_type._make(values or [slot.unpack(words) for slot in self._slots])
+
+    @cached_property
+    def _unpacked(self) -> tuple[tuple[dict[Any, Any], int, int], ...]:
+        """For each field the values by their bits, with the word and the mask of these.
+
+        Nothing at all where the bits of some field lie in several words.
+        """
+        if not all(slot.is_alone for slot in self._slots):
+            return ()
+        return tuple((slot.unpacked, slot.word, slot.mask) for slot in self._slots)
 
 
 _Bits = tuple[tuple[int, int], ...]
@@ -191,11 +211,11 @@ class _Slot:
         for cell in self._cells:
             masks[cell.word] = masks.get(cell.word, 0) | (1 << cell.width) - 1 << cell.shift
         self._masks = tuple(masks.items())
-        self._alone = len(self._masks) == 1
-        """Whether all bits are in one word."""
-        self._word, self._mask = self._masks[0] if self._alone else (0, 0)
+        self.is_alone = len(self._masks) < 2
+        """Whether no two words hold its bits."""
+        self.word, self.mask = self._masks[0] if len(self._masks) == 1 else (0, 0)
         self._packed: dict[Any, _Bits] = {}
-        self._unpacked: dict[Any, Any] = {}
+        self.unpacked: dict[Any, Any] = {}
 
     def pack(self, value: Any) -> _Bits:
         """Return the bits of a value. Raises OutOfRange."""
@@ -221,12 +241,12 @@ class _Slot:
 
     def unpack(self, words: Words) -> Any:
         """Return the value in a packed state."""
-        bits = words[self._word] & self._mask if self._alone else self._get_bits(words)
+        bits = words[self.word] & self.mask if self.is_alone else self._get_bits(words)
         try:
-            return self._unpacked[bits]
+            return self.unpacked[bits]
         except KeyError:
             cells = [words[cell.word] >> cell.shift & (1 << cell.width) - 1 for cell in self._cells]
-            return _keep(self._unpacked, bits, self.domain.decode(cells))
+            return _keep(self.unpacked, bits, self.domain.decode(cells))
 
 
 def _keep(known: dict[Any, Any], key: Any, value: Any) -> Any:

@@ -12,9 +12,10 @@ Faults are limited, each kind by a field that counts down: requests, deaths, lag
 heals (the controller's writes, catching up, a broker's return) is never limited.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any, Final, cast
 
 from reassure_explorer.interface import (
@@ -113,6 +114,20 @@ class RequestsView(Sequence[Request]):
         return (Request(place, *stored) for place, stored in enumerate(self._stored))
 
 
+class ReassignmentView(View):
+    """A view of `Reassignment`. What it asks for is known; top is looked up only when asked for."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Reassignment | ReassignmentView):
+            return NotImplemented
+        same = (self.target, self.legacy) == (other.target, other.legacy)
+        return same and bool(self.top == other.top)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 @dataclass(frozen=True)
 class Reference:
     """The reference model within a world, under a choice of readings."""
@@ -136,49 +151,75 @@ class Reference:
     def _is_remembered(self) -> bool:
         return is_remembered(self.readings)
 
+    @cached_property
+    def _lookups(self) -> tuple[Callable[[Any, str], Any], ...]:
+        """For each partition the function that looks up a field of its record in a state."""
+        return tuple(map(self._make_lookup, range(len(self.world.assigned))))
+
+    def _make_lookup(self, at: int) -> Callable[[Any, str], Any]:
+        get_leader, get_isr, get_requests = (
+            attrgetter(self._name(name, at)) for name in ("leader", "isr", "requests")
+        )
+
+        def look_up_state(state: Any) -> LeaderAndIsr | None:
+            leader = get_leader(state)
+            return None if leader is None else LeaderAndIsr(leader, 0, 0, get_isr(state))
+
+        found: dict[str, Callable[[Any], Any]] = {
+            "state": look_up_state,
+            "reassignment": self._make_lookup_of_record("flight", "top", at),
+            "requests": lambda state: RequestsView(get_requests(state)),
+            # Under most readings a controller remembers nothing, and there is no such field.
+            "taken": self._make_lookup_of_record("taken", "taken_top", at)
+            if self._is_remembered
+            else lambda state: None,
+        }
+        for name in ("assigned", "drop_due", "announce_due", "completing"):
+            found[name] = attrgetter(self._name(name, at))
+        return lambda state, name: found[name](state)
+
+    def _make_lookup_of_record(self, flight: str, top: str, at: int) -> Callable[[Any], Any]:
+        get_flight = attrgetter(self._name(flight, at))
+        found = {"top": attrgetter(self._name(top, at))}
+
+        def look_up(state: Any) -> Reassignment | None:
+            stored = get_flight(state)
+            if stored is None:
+                return None
+            known = {"target": stored[0], "legacy": stored[1]}
+            view = ReassignmentView(lambda name: found[name](state), known)
+            return cast("Reassignment", view)
+
+        return look_up
+
     def view_partition(self, state: Any, at: int) -> Partition:
         """Return partition number `at` of an explorer's state, as the rules see it."""
-        return cast("Partition", View(partial(self._look_up, state, at)))
+        return cast("Partition", View(partial(self._lookups[at], state)))
 
-    def _look_up(self, state: Any, at: int, name: str) -> Any:
-        match name:
-            case "state":
-                leader = getattr(state, self._name("leader", at))
-                if leader is None:
-                    return None
-                return LeaderAndIsr(leader, 0, 0, getattr(state, self._name("isr", at)))
-            case "reassignment":
-                flight = getattr(state, self._name("flight", at))
-                if flight is None:
-                    return None
-                return Reassignment(flight[0], getattr(state, self._name("top", at)), flight[1])
-            case "taken":
-                # Under most readings a controller remembers nothing, and there is no such field.
-                taken = getattr(state, self._name("taken", at)) if self._is_remembered else None
-                if taken is None:
-                    return None
-                return Reassignment(taken[0], getattr(state, self._name("taken_top", at)), taken[1])
-            case "requests":
-                return RequestsView(getattr(state, self._name("requests", at)))
-        return getattr(state, self._name(name, at))
+    @cached_property
+    def _around(self) -> Mapping[str, Any]:
+        """What is the same in the surroundings at all times."""
+        around = Surroundings(frozenset(), self._members, self.world.min_insync_replicas, 0)
+        names = (each.name for each in fields(around) if each.name != "live")
+        return {name: getattr(around, name) for name in names}
 
     def view_surroundings(self, state: Any) -> Surroundings:
         """Return the surroundings, as the rules see them."""
-        return Surroundings(state.live, self._members, self.world.min_insync_replicas, 0)
+        known = {**self._around, "live": state.live}
+        return cast("Surroundings", View(known.__getitem__, known))
 
     def view_system(self, state: Any, at: int) -> system.System:
         """Return one partition with its surroundings, as the model's `step` sees it."""
-        around = self.view_surroundings(state)
-        fixed = {
+        known = {
             "partition": self.view_partition(state, at),
-            "live": around.live,
-            "known": around.known,
-            "min_insync_replicas": around.min_insync_replicas,
+            "live": state.live,
+            "known": self._members,
+            "min_insync_replicas": self.world.min_insync_replicas,
             "controller_epoch": 0,
             "next_sequence": 0,
-            "around": around,
+            "around": self.view_surroundings(state),
         }
-        return cast("system.System", View(fixed.__getitem__, fixed))
+        return cast("system.System", View(known.__getitem__, known))
 
     def _store(self, state: Any, after: Any, at: int) -> Any:
         """Return the explorer's state after a step of the model on a view."""
@@ -261,14 +302,8 @@ class Reference:
         return self._step(state, at, system.Submit(target, legacy), "requests_left")
 
     def join(self, state: Any, parameter: tuple[int, int]) -> Any:
-        """Let the leader take a replica in.
-
-        That it is alive and not in sync is asked first, of two small fields: the rules would ask
-        it last, and refuse it as well.
-        """
+        """Let the leader take a replica in."""
         at, replica = parameter
-        if replica not in state.live or replica in getattr(state, self._name("isr", at)):
-            return None
         return self._step(state, at, system.Join(replica))
 
     def leave(self, state: Any, parameter: tuple[int, int]) -> Any:
@@ -607,15 +642,19 @@ def get_system(reference: Reference, state: Any, at: int = 0) -> system.System:
     """Return a plain state as a complete record of the model, epochs and numbers counted from 0."""
     view: Any = reference.view_partition(state, at)
     stored = view.state
+    flight, taken = (
+        None if found is None else Reassignment(found.target, found.top, found.legacy)
+        for found in (view.reassignment, view.taken)
+    )
     partition = Partition(
         assigned=tuple(view.assigned),
         state=None if stored is None else LeaderAndIsr(stored.leader, 0, 0, tuple(stored.isr)),
-        reassignment=view.reassignment,
+        reassignment=flight,
         requests=tuple(view.requests),
         drop_due=view.drop_due,
         announce_due=view.announce_due,
         completing=view.completing,
-        taken=view.taken,
+        taken=taken,
     )
     around = reference.view_surroundings(state)
     return system.System(

@@ -8,8 +8,9 @@ depends on nothing else. That proviso is checked, not trusted: see `diagrams`.
 import contextlib
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
 from typing import Any, Final
 
@@ -77,9 +78,11 @@ class TracedState(Lazy):
     """
 
     def __init__(self, layout: Layout, recorder: Recorder, changes: Mapping[str, Any]) -> None:
-        self._layout, self._recorder, self._changes = layout, recorder, changes
-        # What stands here is found without `__getattr__`, which costs a call each time.
-        self.__dict__.update(changes)
+        # Fields stand among the attributes, where they are found without a call.
+        own = self.__dict__
+        own.update(recorder.fields)
+        own.update(changes)
+        own["_layout"], own["_recorder"], own["_changes"] = layout, recorder, changes
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
@@ -106,14 +109,14 @@ class TracedState(Lazy):
 
     def replace(self, **changes: Any) -> "TracedState":
         """Return this state with some fields changed; nothing is read for it."""
-        strangers = [name for name in changes if name not in self._layout.model.fields]
-        if strangers:
+        if not changes.keys() <= self._layout.readers.keys():
+            strangers = [name for name in changes if name not in self._layout.readers]
             raise ValueError(f"Got unexpected field names: {strangers!r}")
         return TracedState(self._layout, self._recorder, {**self._changes, **changes})
 
     _replace = replace
 
-    def compute_writes(self, whence: str, words: Words) -> dict[int, int]:
+    def compute_writes(self, whence: Callable[[], str], words: Words) -> dict[int, int]:
         """Return the cells written, by number. Raises RangeError."""
         layout = self._layout
         writes: dict[int, int] = {}
@@ -126,7 +129,7 @@ class TracedState(Lazy):
                     writes |= layout.encode(name, value)
             except OutOfRange as problem:
                 state = layout.unpack(words)
-                raise make_range_error(layout.model.name, name, problem, whence, state) from None
+                raise make_range_error(layout.model.name, name, problem, whence(), state) from None
         return writes
 
 
@@ -147,7 +150,7 @@ def trace_action(layout: Layout, action: Action, parameter: Any, words: Words) -
             # A plain state was made afresh: all of its fields are written.
             values = layout.model.check_answer(after, action)._asdict()
             after = TracedState(layout, recorder, values)
-        writes = after.compute_writes(action.describe(parameter), words)
+        writes = after.compute_writes(partial(action.describe, parameter), words)
         return Trace(tuple(recorder.reads.items()), writes, notes)
     finally:
         recorder.finished = True

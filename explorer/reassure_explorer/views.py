@@ -8,29 +8,27 @@ from typing import Any, Final
 class View:
     """Stands for a record of the model and answers to its field names.
 
-    `look_up` answers for the fields that were not changed, `known` for those it was asked before.
-    The rules make new records with `dataclasses.replace`, which would copy, and so read, every
-    field. Of a view it finds no fields to copy, and then calls what `__class__` answers with the
-    changes. Where the record has methods or properties, a subclass takes them over by name.
+    `look_up` answers for a field when it is first asked for, but for those that are `known`. The
+    rules make new records with `dataclasses.replace`, which would copy, and so read, every field.
+    Of a view it finds no fields to copy, and then calls what `__class__` answers with the changes.
+    Where the record has methods or properties, a subclass takes them over by name.
     """
 
     __dataclass_fields__: Final[dict[str, Any]] = {}
+    _look_up: Callable[[str], Any]
+    _changes: Mapping[str, Any]
 
     def __init__(
-        self,
-        look_up: Callable[[str], Any],
-        known: dict[str, Any] | None = None,
-        changes: Mapping[str, Any] | None = None,
+        self, look_up: Callable[[str], Any], known: Mapping[str, Any] | None = None
     ) -> None:
-        self._look_up, self._changes = look_up, changes or {}
-        self._known: dict[str, Any] = {} if known is None else known
-        # What stands here is found without `__getattr__`, which costs a call each time.
-        self.__dict__.update(self._changes)
+        # Fields stand among the attributes, where they are found without a call.
+        own = self.__dict__
+        if known is not None:
+            own.update(known)
+        own["_look_up"], own["_changes"] = look_up, {}
 
     def __getattr__(self, name: str) -> Any:
-        if name not in self._known:
-            self._known[name] = self._look_up(name)
-        value = self.__dict__[name] = self._known[name]
+        value = self.__dict__[name] = self._look_up(name)
         return value
 
     @property  # type: ignore[misc]
@@ -43,7 +41,13 @@ class View:
 
 
 def _change(view: View, **changes: Any) -> View:
-    return type(view)(view._look_up, view._known, {**view._changes, **changes})  # noqa: SLF001
+    """Return a view with other values in some fields; what was looked up before stays known."""
+    made = object.__new__(type(view))
+    own, before = made.__dict__, view.__dict__
+    own.update(before)
+    own.update(changes)
+    own["_changes"] = {**before["_changes"], **changes}
+    return made
 
 
 def get_changes(record: Any) -> Mapping[str, Any] | None:

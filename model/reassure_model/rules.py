@@ -401,17 +401,17 @@ def accept_write_state(
         if act is None:
             return judged
         judged = act
-    completing = flight is not None and (
-        partition.completing
-        or (new.leader in flight.target and all(r in new.isr for r in flight.target))
-    )
     clauses = (
         "leader-epoch.raised-by-one",
         "state.controller-epoch-stamped",
         *(("expand.announced",) if partition.announce_due else ()),
         *judged,
     )
-    after = replace(partition, state=new, announce_due=False, completing=completing)
+    after = replace(partition, state=new, announce_due=False)
+    if flight is None:
+        after = replace(after, completing=False)
+    elif new.leader in flight.target and all(r in new.isr for r in flight.target):
+        after = replace(after, completing=True)
     return Accepted(after, clauses)
 
 

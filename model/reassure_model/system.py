@@ -173,8 +173,10 @@ def step(system: System, action: Action, readings: Readings) -> Outcome:
     match action:
         case Submit(target, legacy):
             return Accepted(_submit(system, target, legacy))
-        case Join(replica) if not is_stopped(system.partition, replica, readings):
-            return _change_isr(system, (*_state(system, action).isr, replica), readings)
+        case Join(replica):
+            outcome = _change_isr(system, (*_state(system, action).isr, replica), readings)
+            if isinstance(outcome, Rejected) or not is_stopped(system.partition, replica, readings):
+                return outcome
         case Leave(replica):
             members = _state(system, action).isr
             return _change_isr(system, tuple(r for r in members if r != replica), readings)
