@@ -74,6 +74,20 @@ def test_views_reach_exactly_the_states_of_the_model(profile: str) -> None:
     assert (result.distinct, result.generated) == (len(seen), steps)
 
 
+def test_nothing_stands_between_a_join_and_the_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the rules take anybody in, the dead, strangers and those in sync join as well."""
+    reference = Reference(TINY, get_profile("kip-236"))
+    first = reference.make_model("tiny").initial_states[0]
+    dead = first.replace(live=frozenset({1, 2}))
+    asked = [(state, replica) for state in (first, dead) for replica in (1, 2, 3)]
+    assert [reference.join(state, (0, replica)) for state, replica in asked] == [None] * 6
+    monkeypatch.setattr(
+        system, "accept_write", lambda now, write, *_: Accepted(replace(now, state=write.state))
+    )
+    for state, replica in asked:
+        assert reference.join(state, (0, replica)).isr == (1, 2, replica)
+
+
 def _get_summary(exploration: Exploration) -> dict[str, Any]:
     result = exploration.result
     return {

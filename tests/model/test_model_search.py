@@ -14,7 +14,7 @@ from reassure_model.invariants import GOALS, INVARIANTS
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.owed import compute_plan, next_write
 from reassure_model.rules import accept_write, apply_failover
-from reassure_model.state import Partition, Surroundings
+from reassure_model.state import Partition, Surroundings, is_leader_live
 from reassure_model.system import (
     Action,
     Controller,
@@ -30,6 +30,7 @@ from reassure_model.system import (
     make_system,
     step,
 )
+from reassure_model.writes import ChangeIsr
 from reassure_spec.readings import Readings, get_profile
 
 
@@ -256,6 +257,21 @@ def test_nobody_joins_and_is_taken_out_without_end(scope: Scope, profile: str) -
     known: dict[System, int] = {}
     for system in search(scope, profile).parents:
         assert count_longest(system, readings, known) < 40
+
+
+@EACH
+def test_joins_are_put_to_the_rules_before_the_stop(scope: Scope, profile: str) -> None:
+    """A join that the rules reject is rejected by their clause, of a stopped replica as well."""
+    readings = get_profile(profile)
+    for system in search(scope, profile).parents:
+        state = system.partition.state
+        if state is None or not is_leader_live(state, system.around):
+            continue
+        for replica in system.known:
+            write = ChangeIsr(replace(state, isr=(*state.isr, replica)), state.leader)
+            judged = accept_write(system.partition, write, system.around, readings)
+            if isinstance(judged, Rejected):
+                assert step(system, Join(replica), readings) == judged
 
 
 @pytest.mark.parametrize("profile", PROFILES)
