@@ -102,6 +102,7 @@ EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "growth-ignored": ("partition.new.brought-online",),
         "growth-overwritten": ("topic.partitions-kept",),
         "topic-id-lost": ("topic.content-kept",),
+        "topic-id-changed": ("topic.content-kept",),
         "settings-removed": ("topic.settings-kept",),
         "elected-in-two-steps": ("controller.election.atomic",),
         "elected-without-znode": ("controller.election.atomic",),

@@ -321,6 +321,9 @@ class Engine:
                 return [delete, parent] if effect.with_parent else [delete]
             case WriteAssigned(topic=topic, partition=partition, version=version):
                 data = self._context.topic_content(effect.key, effect.assigned)
+                if "topic-id-changed" in self._faults:
+                    other = f"{effect.point:-<22.22}"
+                    data = encode_topic(decode_topic(topic_path(topic), data), other)
                 if "topic-id-lost" in self._faults:
                     data = encode_topic(decode_topic(topic_path(topic), data))
                 if "growth-overwritten" in self._faults:

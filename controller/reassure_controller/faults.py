@@ -95,6 +95,7 @@ FAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "growth-ignored": "Partitions that are added to a topic are never brought online.",
         "growth-overwritten": "Assignments are written from memory, whatever was added.",
         "topic-id-lost": "A write of the assignment keeps nothing else of the topic's znode.",
+        "topic-id-changed": "A write of the assignment gives the topic another id.",
         "settings-removed": "A completed reassignment takes the settings of its topic away.",
         # Office
         "elected-in-two-steps": "The epoch is raised in a transaction of its own.",

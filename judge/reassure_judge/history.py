@@ -581,10 +581,13 @@ class Router:
         """Note the birth of a cluster, before which nothing was; a parent has to stay."""
         if data is not None:
             cluster.roots.add(path)
-        elif path in cluster.roots:
+        else:
             cluster.roots.discard(path)
             reason = "nothing can stand under it any more"
             self._emit(cluster, "", -1, path, Forbidden("znode.roots-kept", reason))
+            # ZooKeeper removes no znode with children, so whoever stood there was gone by then.
+            for broker in sorted(cluster.live) if first == "ids" else ():
+                self._on_write(cluster.chroot + znodes.broker_path(broker), None)
         created = data is not None and not self._given and self._op.kind == CREATE
         if first == "ids" and created and not cluster.is_met():
             if cluster.known_since is None:

@@ -51,6 +51,7 @@ CAUGHT_IN: dict[str, tuple[str, ...]] = {
         "child-deleted-first",
         "parent-left-empty",
         "topic-id-lost",
+        "topic-id-changed",
         "elected-in-two-steps",
         "elected-without-znode",
         "controller-znode-stays",

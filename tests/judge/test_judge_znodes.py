@@ -137,6 +137,22 @@ def test_removed_root_is_named(simulation: Any, path: str) -> None:
     assert simulation.broken() == [("znode.roots-kept", zxid)]
 
 
+@pytest.mark.clause("znode.roots-kept")
+@pytest.mark.parametrize("path", znodes.PERSISTENT_ROOTS)
+def test_removed_root_was_there(simulation: Any, path: str) -> None:
+    """A parent that is removed was there, whether its creation was seen or not."""
+    zxid = simulation.write(Delete(path), session=CONTROLLER)
+    assert simulation.broken() == [("znode.roots-kept", zxid)]
+
+
+def test_brokers_are_gone_where_their_parent_is(simulation: Any) -> None:
+    """ZooKeeper removes no parent with children: no broker is left, named or not."""
+    simulation.write(Delete(znodes.BROKER_IDS), session=CLIENT)
+    assert simulation.judge.view("").live == frozenset()
+    simulation.judge.quiesce("")
+    assert [clause for clause, _ in simulation.broken()] == ["znode.roots-kept", "election.held"]
+
+
 @plant("root", "remove", "znode.roots-kept")
 def _root_removed(sim: Any) -> int:
     sim.write(Create(znodes.REASSIGNMENT_REQUESTS, b""), session=CLIENT)
@@ -209,6 +225,18 @@ def _topic_id_lost(sim: Any) -> int:
     sim.write(SetData(TOPIC, content, 1), session=CLIENT)
     lost = znodes.encode_topic({0: (1, 2)})
     return sim.write(SetData(TOPIC, lost, 1), session=CONTROLLER, fenced=True)  # type: ignore[no-any-return]
+
+
+@pytest.mark.clause("topic.content-kept")
+@pytest.mark.parametrize("session", [CLIENT, CONTROLLER])
+def test_changed_topic_id_is_named(simulation: Any, session: int) -> None:
+    """Another id is as bad as none, whoever writes it; one where there was none is no change."""
+    ids = ("", "a" * 22, "b" * 22)
+    contents = [znodes.encode_topic({0: (1, 2)}, topic_id) for topic_id in ids]
+    for content in contents[1:]:
+        write = SetData(TOPIC, content, 1)
+        zxid = simulation.write(write, session=session, fenced=session == CONTROLLER)
+    assert simulation.broken() == [("topic.content-kept", zxid)]
 
 
 @plant("topic", "remove", "topic.removed-when-asked")
