@@ -5,9 +5,12 @@ or a statement left out, a number off by one) in a copy of the sources and runs 
 room, quickest first, until one of them fails. What no stage notices is printed as a diff: it is
 either equivalent, which somebody has to say with a reason, or a hole in the checks.
 
-    python benchmarks/mutants.py [--seed N] [--sample ROOM=N …] [--jobs N] [--out FILE]
+    python benchmarks/mutants.py [--seed N] [--sample ROOM=N …] [--again FILE] [--tests] [--jobs N]
+                                 [--out FILE]
 
 Results are added to FILE, one JSON object a line, and mutants that stand there are not run again.
+With `--again` what survived in another such file is planted once more, as far as the sources still
+hold the place; with `--tests` proofs and gate are left out, which take most of a survivor's time.
 """
 
 import argparse
@@ -17,6 +20,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -70,7 +74,9 @@ STAGES: Final = {
     ],
 }
 """Commands of each room; the first that does not exit with 0 has noticed."""
-TIMEOUT_S: Final = 900
+NO_TESTS: Final = ("proofs", "gate")
+CPU_S: Final = 200
+"""How many seconds of computing a stage may take: what never ends is a mistake that was noticed."""
 _COMPARISONS: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
     ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq,
@@ -232,48 +238,86 @@ def find_mutants(room: str) -> Iterator[Mutant]:
                 yield Mutant(room, str(path.relative_to(ROOT)), line, start, end, text)
 
 
-def apply(mutant: Mutant, folder: Path) -> str:
-    """Write the mutant into the copy in `folder`; return the difference as text."""
+def find_again(rows: list[dict[str, str]]) -> Iterator[Mutant]:
+    """Yield the mutants that survived, wherever they stand now; print those that stand nowhere."""
+
+    def strip(difference: str) -> list[str]:
+        return [line for line in difference.splitlines() if not line.startswith("@@")]
+
+    left = [(row["key"], row["room"], strip(row["diff"])) for row in rows if row["noticed"] is None]
+    for room in dict.fromkeys(row_room for _, row_room, _ in left):
+        for mutant in find_mutants(room):
+            name = f"--- {mutant.path}"
+            here = [each for each in left if each[2][0] == name]
+            if not here:
+                continue
+            difference = strip(describe(mutant, change(mutant)))
+            for each in here:
+                if each[2] == difference:
+                    left.remove(each)
+                    yield mutant
+                    break
+    for key, _, _ in left:
+        print(f"no longer there: {key}")
+
+
+def change(mutant: Mutant) -> bytes:
+    """Return the file with the mistake in it."""
     before = (ROOT / mutant.path).read_bytes()
-    after = before[: mutant.start] + mutant.text.encode() + before[mutant.end :]
-    (folder / mutant.path).write_bytes(after)
+    return before[: mutant.start] + mutant.text.encode() + before[mutant.end :]
+
+
+def describe(mutant: Mutant, after: bytes) -> str:
+    """Return the difference that the mistake makes, as text."""
+    before = (ROOT / mutant.path).read_bytes()
     lines = (text.decode().splitlines() for text in (before, after))
     return "\n".join(difflib.unified_diff(*lines, mutant.path, mutant.path, lineterm="", n=2))
 
 
-def run_stages(room: str, folder: Path) -> str | None:
-    """Return the first stage of the room that fails in the copy, None where all pass."""
+def list_stages(room: str, path: str, *, tests: bool) -> list[tuple[str, str]]:
+    """Return the commands of a room, the tests that are named after the mutated file first."""
+    stem = Path(path).stem
+    own = sorted((ROOT / "tests" / room).glob(f"test_{room}_{stem}*.py")) if stem else []
+    names = " ".join(str(file.relative_to(ROOT)) for file in own)
+    first = [("own tests", f"{PYTEST} {names}")] if own else []
+    return first + [each for each in STAGES[room] if not (tests and each[0] in NO_TESTS)]
+
+
+def run_stages(stages: list[tuple[str, str]], folder: Path) -> str | None:
+    """Return the first stage that fails in the copy, None where all pass."""
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(str(folder / package) for package in PACKAGES),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    for stage, command in STAGES[room]:
-        try:
-            code = subprocess.run(
-                command.split(),
-                cwd=folder,
-                env=environment,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                timeout=TIMEOUT_S,
-                check=False,
-            ).returncode
-        except subprocess.TimeoutExpired:
-            return f"{stage}, out of time"
+    for stage, command in stages:
+        code = subprocess.run(
+            ["sh", "-c", f"ulimit -t {CPU_S}; exec {command}"],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        ).returncode
         if code != 0:
-            return stage
+            return f"{stage}, out of time" if code == -signal.SIGKILL else stage
     return None
 
 
-def judge(mutant: Mutant, folder: Path) -> dict[str, object]:
+def judge(mutant: Mutant, folder: Path, *, tests: bool) -> dict[str, object]:
     """Say which stage notices the mutant, if any."""
-    difference = apply(mutant, folder)
+    after = change(mutant)
+    (folder / mutant.path).write_bytes(after)
     try:
-        noticed = run_stages(mutant.room, folder)
+        noticed = run_stages(list_stages(mutant.room, mutant.path, tests=tests), folder)
     finally:
         shutil.copyfile(ROOT / mutant.path, folder / mutant.path)
-    return {"key": mutant.key, "room": mutant.room, "noticed": noticed, "diff": difference}
+    return {
+        "key": mutant.key,
+        "room": mutant.room,
+        "noticed": noticed,
+        "diff": describe(mutant, after),
+    }
 
 
 def copy_sources(folder: Path) -> None:
@@ -282,25 +326,39 @@ def copy_sources(folder: Path) -> None:
     shutil.copytree(ROOT, folder, ignore=ignore, dirs_exist_ok=True)
 
 
-def main() -> int:
-    """Run the sample; print who noticed how many, and what nobody noticed."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--sample", nargs="*", default=["model=75", "judge=40", "symex=40"])
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path("build/mutants.jsonl"))
-    options = parser.parse_args()
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """Return the results in a file, none where there is no such file."""
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def choose(options: argparse.Namespace) -> list[Mutant]:
+    """Return the mutants to plant: a sample of each room, or what survived before."""
+    if options.again is not None:
+        return list(find_again(read_rows(options.again)))
     sample: list[Mutant] = []
     for wish in options.sample:
         room, _, count = wish.partition("=")
         every = list(find_mutants(room))
         sample += random.Random(options.seed).sample(every, min(int(count), len(every)))
         print(f"{room}: {count} of {len(every)} mutants")
+    return sample
+
+
+def main() -> int:
+    """Run the sample; print who noticed how many, and what nobody noticed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--sample", nargs="*", default=["model=75", "judge=40", "symex=40"])
+    parser.add_argument("--again", type=Path)
+    parser.add_argument("--tests", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("build/mutants.jsonl"))
+    options = parser.parse_args()
+    sample = choose(options)
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    known = {}
-    if options.out.exists():
-        rows = (json.loads(line) for line in options.out.read_text("utf-8").splitlines())
-        known = {row["key"]: row for row in rows}
+    known: dict[str, dict[str, object]] = {row["key"]: {**row} for row in read_rows(options.out)}
     folders: SimpleQueue[Path] = SimpleQueue()
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         for number in range(options.jobs):
@@ -311,13 +369,13 @@ def main() -> int:
         def run(mutant: Mutant) -> dict[str, object]:
             folder = folders.get()
             try:
-                return judge(mutant, folder)
+                return judge(mutant, folder, tests=options.tests)
             finally:
                 folders.put(folder)
 
         todo = [mutant for mutant in sample if mutant.key not in known]
         for room in sorted({mutant.room for mutant in todo}):
-            failing = run_stages(room, Path(scratch) / "0")
+            failing = run_stages(list_stages(room, "", tests=options.tests), Path(scratch) / "0")
             if failing is not None:
                 print(f"{room}: {failing} fails without any mistake; nothing can be learned")
                 return 1

@@ -63,11 +63,9 @@ def list_named(partition: Partition, write: Write | None) -> frozenset[int]:
     match write:
         case CreateState(state) | WriteState(state) | ChangeIsr(state, _):
             states.append(state)
-        case CreateReassignment(record) | UpdateReassignment(record):
-            lists.append(record.target)
         case WriteAssigned(assigned):
             lists.append(assigned)
-        case _:
+        case _:  # a record names whom the request names, or is of nobody's asking in any view
             pass
     lists += [(*state.isr, state.leader) for state in states if state is not None]
     return frozenset().union(*lists) - {NO_LEADER}
@@ -212,8 +210,9 @@ def believe(state: Possible, write: Write, readings: Readings) -> tuple[Possible
                         found.append(state._replace(partition=done))
         case CreateReassignment(record) | UpdateReassignment(record):
             taken = take_up(partition, record, readings)
-            found = [Possible(p) for p in (taken, replace(taken, drop_due=False))]
-            found += [state._replace(partition=after)]
+            thoughts = (taken, replace(taken, drop_due=False))
+            found = [settle_request(state._replace(partition=p), write) for p in thoughts]
+            found.append(state._replace(partition=after))
         case DeleteReassignment():
             forgotten = replace(after, drop_due=False, announce_due=False, completing=False)
             found = [state._replace(partition=forget(forgotten, readings))]

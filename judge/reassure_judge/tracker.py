@@ -569,7 +569,7 @@ class ClusterTracker:
         before = self.controllership
         self.controllership = Controllership(broker, epoch)
         # A history that begins in the middle does not say which epoch came before.
-        if seen.given or (before.epoch == 0 and epoch > 1):
+        if seen.given or (before.epoch == 0 and seen.doubt.strangers):
             return
         outcome = accept_election(before, broker, epoch, ephemeral=ephemeral)
         if isinstance(outcome, Rejected):

@@ -34,6 +34,8 @@ from reassure_zookeeper.transactions import (
 )
 
 CONTROLLER_SESSION = 900
+MOST_STEPS = 200
+"""More writes than the reference controller needs to come to rest in any test."""
 
 
 class Simulation:
@@ -162,7 +164,7 @@ class Simulation:
 
     def steps(self) -> Iterator[Write]:
         """Yield what the reference controller owes, one write at a time; the caller performs it."""
-        while True:
+        for _ in range(MOST_STEPS):
             history = self.judge.router.get_cluster(self.chroot)
             around = history.get_surroundings("orders")
             partition = self.judge.view(self.chroot).partitions["orders", 0]
@@ -170,6 +172,7 @@ class Simulation:
             if owed is None:
                 return
             yield owed.write
+        raise AssertionError(f"after {MOST_STEPS} writes this is still owed: {owed}")
 
     def run(self) -> None:
         """Let the reference controller do all that it owes, and rest."""

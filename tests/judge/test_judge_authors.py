@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
-from reassure_judge.authors import Terms
+from reassure_judge.authors import Terms, make_author
 from reassure_judge.history import Router
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import UNKNOWN
+from reassure_model.controllers import ACTING, DEPOSED, NONE
+from reassure_model.controllers import UNKNOWN as UNKNOWN_OFFICE
 from reassure_model.writes import DeleteRequest, WriteAssigned, WriteState
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
@@ -289,3 +291,67 @@ def test_check_of_any_version_is_no_fence_of_an_unknown_one() -> None:
     assert terms.is_fence(7)
     assert not terms.is_fence(6)
     assert not terms.is_fence(-1)
+
+
+@pytest.mark.parametrize("fenced", [True, False])
+@pytest.mark.parametrize("office", [ACTING, DEPOSED, NONE, UNKNOWN_OFFICE])
+def test_clause_is_kept_or_broken_or_unknown(office: str, fenced: bool) -> None:
+    """What an author's write breaks it does not keep, and who is no controller keeps nothing."""
+    author = make_author(7, frozenset(), office, fenced=fenced)
+    by, check = "controller.write.by-controller", "controller.write.epoch-checked"
+    broken = [rejected.clause for rejected in author.broken]
+    assert (by in broken) == (office in (NONE, DEPOSED))
+    assert (by in author.tested) == (office == ACTING)
+    assert (by in author.undecided) == (office == UNKNOWN_OFFICE)
+    assert (check in broken) == (not fenced and office != NONE)
+    assert (check in author.tested) == (fenced and office != NONE)
+    assert check not in author.undecided
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_before_the_first_election_nobody_may_write(simulation: Any, whole: bool) -> None:
+    """In a whole history without an election nobody is controller; else nobody can say."""
+    judge = Judge(PROFILE, get_profile(PROFILE))
+    judge.router = Router(whole=whole)
+    paths = (znodes.CONTROLLER, znodes.CONTROLLER_EPOCH)
+    for transaction in simulation.history:
+        if not any(getattr(op, "path", "") in paths for op in transaction.ops):
+            judge.feed(transaction)
+    check = Check(znodes.CONTROLLER_EPOCH, 1)
+    state = simulation.state
+    write = WriteState(replace(state, leader_epoch=state.leader_epoch + 1))
+    judge.feed(multi(check, simulation.find_op(write), zxid=500, session_id=7))
+    seen = judge.tracking.tally
+    clause = "controller.write.by-controller"
+    assert [v.zxid for v in judge.violations if v.clause == clause][-1:] == [500] * whole
+    assert (seen.undecided[clause] > 0) == (not whole)
+
+
+@pytest.mark.clause("controller.epoch.raised-by-one")
+@pytest.mark.parametrize("first", [1, 2, 7])
+@pytest.mark.parametrize("whole", [True, False])
+def test_first_epoch_is_one_unless_there_was_a_before(first: int, whole: bool) -> None:
+    """A history that may begin in the middle may begin at any epoch, and a whole one at one."""
+    judge = Judge(PROFILE, get_profile(PROFILE))
+    judge.router = Router(whole=whole)
+    judge.feed(committed(Create(znodes.topic_path("t"), znodes.encode_topic({})), zxid=1))
+    elect = (
+        Create(znodes.CONTROLLER, znodes.encode_controller(1, 0), ephemeral=True),
+        SetData(znodes.CONTROLLER_EPOCH, str(first).encode(), first),
+    )
+    judge.feed(multi(*elect, zxid=2, session_id=CONTROLLER))
+    clause = "controller.epoch.raised-by-one"
+    red = whole and first > 1
+    assert [v.clause for v in judge.violations] == [clause] * red
+    assert judge.undecided[clause] == 0
+    elect = (elect[0], SetData(znodes.CONTROLLER_EPOCH, str(first + 2).encode(), first + 1))
+    judge.feed(multi(*elect, zxid=3, session_id=OTHER))
+    assert (judge.undecided[clause] if not whole else len(judge.violations)) == 1 + red
+
+
+def test_record_of_the_controller_for_no_partition_is_red_at_once(simulation: Any) -> None:
+    """What the controller records for a partition that is not there is its own mistake."""
+    data = znodes.encode_reassignment(znodes.ReassignmentZnode(2, (1, 2)))
+    child = Create(znodes.reassignment_path("orders", 7), data)
+    zxid = simulation.write(child, session=CONTROLLER, fenced=True)
+    assert simulation.broken() == [("child.from-request", zxid)]

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from reassure_judge import tracker
+from reassure_judge.messages import describe
 from reassure_judge.standing import list_faults, look_past
 from reassure_model.invariants import GOALS
+from reassure_model.outcome import Accepted, Rejected
 from reassure_model.rules import accept_write
 from reassure_model.state import LeaderAndIsr, Partition, Reassignment
 from reassure_model.writes import (
@@ -17,10 +19,13 @@ from reassure_model.writes import (
     CreateReassignment,
     CreateState,
     DeleteRequest,
+    UpdateReassignment,
     WriteAssigned,
     WriteState,
 )
+from reassure_spec import znodes
 from reassure_spec.readings import get_profile
+from reassure_zookeeper.transactions import Create
 
 
 def raised(simulation: Any, **changes: Any) -> WriteState:
@@ -231,3 +236,66 @@ def test_goal_tells_states_apart(goal: Any) -> None:
     before, after = GOAL_STATES[goal.name]
     assert not goal.reached(before)
     assert goal.reached(after)
+
+
+def test_request_that_was_withdrawn_stays_so_behind_a_violation(simulation: Any) -> None:
+    """A record that nobody asked for does not bring back a request that its maker withdrew."""
+    sequence = simulation.submit(2, 3)
+    simulation.write(simulation.find_op(DeleteRequest(sequence)), session=50)
+    zxid = simulation.perform(CreateReassignment(Reassignment((4, 1), 2)))
+    simulation.perform(UpdateReassignment(Reassignment((2, 3), 2)))
+    simulation.run()
+    assert simulation.broken() == [("child.from-request", zxid)]
+
+
+def test_what_nobody_says_by_a_write_has_no_session(simulation: Any) -> None:
+    """What is found at rest, or in what brokers were told, is the doing of no session."""
+    simulation.die(2)
+    path = znodes.reassignment_path("nowhere", 0)
+    data = znodes.encode_reassignment(znodes.ReassignmentZnode(2, (1, 2)))
+    simulation.write(Create(path, data), session=50)
+    simulation.judge.quiesce("")
+    told = describe("", ("orders", 0), 7, Rejected("message.replica-told", "why"))
+    found = [*simulation.judge.violations, told]
+    assert {v.clause for v in found} == {
+        "isr.remove.dead",
+        "child.foreign-removed",
+        "message.replica-told",
+    }
+    assert {v.session for v in found} == {0}
+    assert {(v.before, v.after) for v in found if v.topic != "orders"} == {("", "")}
+
+
+@pytest.mark.parametrize("pending", [True, False])
+def test_what_was_owed_of_a_partition_that_is_not_there(simulation: Any, pending: bool) -> None:
+    """Where there is no partition nothing was owed, but for the requests that name it."""
+    if pending:
+        simulation.submit(2, 3, partition=7)
+    data = znodes.encode_reassignment(znodes.ReassignmentZnode(2, (1, 2)))
+    child = Create(znodes.reassignment_path("orders", 7), data)
+    simulation.write(child, session=900, fenced=True)
+    (found,) = simulation.judge.violations
+    removed = "request 0 removed (request.refuse.unknown-partition)"
+    assert found.expected == (removed if pending else "nothing: the partition does not exist")
+    assert found.path == child.path
+
+
+def test_what_the_rules_let_through_is_never_right_all_the_same(
+    simulation: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What may never be is named at the write that brings it, whatever allows that, and once."""
+
+    def allow(partition: Any, write: Any, around: Any, readings: Any) -> Any:
+        return Accepted(replace(partition, state=write.state), ("election.held",))
+
+    monkeypatch.setattr(tracker, "accept_write", allow)
+    strange = simulation.perform(raised(simulation, leader=4, isr=(1, 2)))
+    simulation.perform(raised(simulation, leader=4, isr=(1, 2)))
+    (found,) = simulation.judge.violations
+    assert (found.zxid, {found.clause, *found.besides}) == (
+        strange,
+        {"leader.in-isr", "leader.assigned"},
+    )
+    simulation.judge.quiesce("")
+    clauses = [violation.clause for violation in simulation.judge.violations]
+    assert not {"leader.in-isr", "leader.assigned"} & set(clauses[1:])

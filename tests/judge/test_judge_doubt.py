@@ -18,11 +18,11 @@ from reassure_judge.verdicts import (
     Violation,
     summarise,
 )
-from reassure_model.state import Surroundings
+from reassure_model.state import Reassignment, Surroundings
 from reassure_model.writes import CreateReassignment, DeleteRequest, WriteState
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
-from reassure_zookeeper.transactions import Check, Create, Delete, committed, multi
+from reassure_zookeeper.transactions import Check, Create, Delete, SetData, committed, multi
 
 PROFILE = "kip-236"
 REMOVED = "isr.remove.only-when-due"
@@ -421,3 +421,93 @@ def test_every_view_of_twelve_brokers_is_tried(
     clause = "leader-epoch.raised-by-one"
     assert simulation.broken() == ([(clause, zxid)] if red else [])
     assert simulation.judge.undecided[clause] == (0 if red else 1)
+
+
+def test_doubt_lasts_until_somebody_says_that_the_cluster_rests(simulation: Any) -> None:
+    """Where moments of rest are told a change is news until the next one, however long after."""
+    simulation.die(2)
+    come_back(simulation, 2)
+    simulation.perform(raised(simulation, isr=(1,)))
+    assert simulation.broken() == []
+    simulation.change_isr(1, 2)
+    simulation.judge.quiesce("")
+    zxid = simulation.perform(raised(simulation, isr=(1,)))
+    assert simulation.broken() == [(REMOVED, zxid)]
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        lambda changes: changes.note_registration(1, Change(20, 5000)),
+        lambda changes: changes.note_first_name(1, Change(20, 5000)),
+        lambda changes: changes.note_setting(
+            Setting(20, 5000, "t", Surroundings(frozenset(), frozenset()))
+        ),
+        lambda changes: changes.settle(20),
+    ],
+    ids=["registration", "first name", "setting", "rest"],
+)
+def test_whatever_is_noted_ends_the_answer_of_before(note: Any) -> None:
+    """An answer is good only until something more is known, of whatever kind."""
+    changes = Changes()
+    how: dict[str, Any] = {"whole": True, "fleeting": frozenset(), "live": frozenset()}
+    changes.get_doubt("t", 5000, 1000, 0, **how)
+    assert changes.answer_until_ms >= 5000
+    note(changes)
+    assert changes.answer_until_ms < 5000
+
+
+def test_broker_with_a_configuration_is_known_before_it_ever_registers(simulation: Any) -> None:
+    """`/config/brokers/ID` makes a broker known from then on, and its removal ends that."""
+    path = znodes.broker_config_path(9)
+    simulation.write(Create(path, znodes.encode_config({})), session=50)
+    simulation.judge.router.settle("")
+    record(simulation, 2, 9)
+    simulation.run()
+    assert simulation.broken() == []
+    simulation.write(Delete(path), session=50)
+    simulation.judge.router.settle("")
+    simulation.submit(3, 9)
+    (write,) = [next(simulation.steps())]
+    assert isinstance(write, DeleteRequest)
+
+
+@pytest.mark.parametrize("op", [Create, SetData])
+def test_settings_of_a_known_broker_are_no_news_of_it(simulation: Any, op: Any) -> None:
+    """Writing the settings of a broker that is known gives no excuse for not having heard of it."""
+    if op is Create:
+        simulation.write(Delete(znodes.broker_config_path(4)), session=50)
+    simulation.judge.router.settle("")
+    path, data = znodes.broker_config_path(4), znodes.encode_config({"note": "x"})
+    simulation.write(Create(path, data) if op is Create else SetData(path, data, 7), session=50)
+    refuse(simulation, 2, 4)
+    assert [clause for clause, _ in simulation.broken()] == ["request.delete.child-first"]
+
+
+def test_what_is_accepted_after_too_many_states_is_unknown_too(
+    simulation: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where states were given up a write that the others allow proves nothing of its clauses."""
+    monkeypatch.setattr(tracker, "MOST_STATES", 1)
+    simulation.perform(raised(simulation, isr=(1,)))
+    sequence = simulation.submit(2, 3)
+    simulation.write(simulation.find_op(DeleteRequest(sequence)), session=50)
+    clause = "isr.change.by-leader"
+    before = simulation.judge.exercised[clause]
+    simulation.change_isr(1, 2)
+    assert simulation.judge.undecided[clause] == 1
+    assert simulation.judge.exercised[clause] == before
+    assert verdict_of(simulation.judge, clause).verdict == UNKNOWN
+
+
+def test_record_that_nobody_asked_for_is_red_whoever_is_in_doubt(make_simulation: Any) -> None:
+    """However many brokers a record names that are in doubt, no view makes it one asked for."""
+    simulation = make_simulation()
+    simulation.start(brokers=15)
+    for broker in range(2, 16):
+        simulation.die(broker)
+    simulation.run()
+    for broker in range(2, 16):
+        come_back(simulation, broker)
+    zxid = simulation.perform(CreateReassignment(Reassignment(tuple(range(2, 16)), 2)))
+    assert simulation.broken() == [("child.from-request", zxid)]

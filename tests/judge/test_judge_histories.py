@@ -552,3 +552,32 @@ def test_refused_transactions_change_nothing(simulation: Any) -> None:
     simulation.judge.feed(refused)
     assert simulation.partition == before
     assert simulation.broken() == []
+
+
+def test_report_counts_what_was_fed(simulation: Any) -> None:
+    """Each transaction that was looked at counts once, refused ones too, and each partition."""
+    simulation.submit(2, 3)
+    simulation.run()
+    simulation.judge.feed(replace(simulation.history[-1], zxid=999, error=-103))
+    report = simulation.judge.report()
+    assert report.transactions == len(simulation.history) + 1
+    assert (report.partitions, report.follow_ups) == (1, 0)
+
+
+def test_view_is_of_one_cluster_as_it_is(make_simulation: Any) -> None:
+    """A view holds the partitions that exist, or are asked for, in the cluster that it is of."""
+    first, second = make_simulation(chroot="/one"), make_simulation(chroot="/two")
+    second.judge, second.zxids = first.judge, first.zxids
+    first.start()
+    second.start(assigned=(3, 4))
+    first.submit(1, 2, partition=5)
+    other = znodes.encode_topic({0: (1, 2)})
+    path = first.path(znodes.topic_path("other"))
+    first.write(Create(path, other), session=50)
+    assert set(first.judge.view("/one").partitions) == {("orders", 0), ("orders", 5), ("other", 0)}
+    deletion = Create(first.path(f"{znodes.DELETED_TOPICS}/other"), b"")
+    first.write(deletion, session=50)
+    first.write(Delete(path), session=900, fenced=True)
+    assert set(first.judge.view("/one").partitions) == {("orders", 0), ("orders", 5)}
+    assert first.judge.view("/two").partitions["orders", 0].assigned == (3, 4)
+    assert set(first.judge.view("/two").partitions) == {("orders", 0)}

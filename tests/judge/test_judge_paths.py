@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from reassure_judge import history
 from reassure_judge.history import Router
 from reassure_judge.judge import Judge
+from reassure_judge.trees import gather
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Create, Delete, SetData, committed
@@ -167,3 +169,27 @@ def test_strange_numbers_in_a_snapshot(name: str) -> None:
     nodes = [(place.format(name), b"{}", 0) for place in NUMBERED]
     seen = router.load([("/brokers/ids", b"", 0), *nodes])
     assert [type(observation.event).__name__ for observation in seen] == ["BadRequestSeen"]
+
+
+def test_write_of_the_root_is_told_beside_a_chroot() -> None:
+    """Only what leads to a cluster is taken out of what was not judged, and the root was there."""
+    assert gather({"/": 1, "/kafka": 1, "/lock": 1}, ["/kafka", "/kafka/one"]) == {
+        "/": 1,
+        "/lock": 1,
+    }
+
+
+@pytest.mark.parametrize("kept", range(1, 5))
+def test_what_is_kept_back_no_longer_leaves_no_debt(
+    monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    """However little is kept back of what came before the sign, requests may come and go in it."""
+    monkeypatch.setattr(history, "_KEPT_BACK", kept)
+    judge = Judge("kip-236", get_profile("kip-236"))
+    request = znodes.encode_request(znodes.RequestZnode({("orders", 0): (1, 2)}))
+    ops = [Create(znodes.request_path(n), request) for n in range(2)]
+    ops += [Delete(znodes.request_path(n)) for n in range(2)]
+    for zxid, op in enumerate([*ops, Create(znodes.BROKER_IDS, b"")]):
+        judge.feed(committed(op, zxid=zxid))
+    judge.quiesce()
+    assert judge.report().violations == ()

@@ -96,3 +96,21 @@ def test_drop_that_has_to_wait_is_told_to_wait(simulation: Any) -> None:
     simulation.perform(UpdateReassignment(Reassignment((3, 2), 2)))
     simulation.perform(WriteAssigned((2, 3, 4)))
     assert only(simulation).reason == "dropped [1]; the drop waits until a leader is in sync"
+
+
+@pytest.mark.parametrize("profile", ["kip-236", "kip-236-amended"])
+def test_drop_that_would_be_empty_waits_like_any_other(make_simulation: Any, profile: str) -> None:
+    """Without a leader in sync nobody may look at a drop that is due, and so nothing is added."""
+    simulation = make_simulation(profile)
+    simulation.start(brokers=5)
+    simulation.submit(3, 4)
+    simulation.run()
+    simulation.die(1)
+    simulation.die(2)
+    simulation.run()
+    target = (1, 2, 3, 4, 5)
+    sequence = simulation.submit(*target)
+    simulation.perform(UpdateReassignment(Reassignment(target, 2)))
+    simulation.perform(DeleteRequest(sequence))
+    simulation.perform(WriteAssigned(target))
+    assert only(simulation).reason == "the drop waits for a leader in sync"
