@@ -243,6 +243,17 @@ def reach_stranger(now: Moment, draw: Draw) -> Iterator[s.Step]:
         yield s.Intrude(_others(now, draw, old)[0], KEY)
 
 
+def reach_dead_intruder(now: Moment, draw: Draw) -> Iterator[s.Step]:
+    """Let a replica die out of the in-sync set, or a target before it is in it, and try to join."""
+    yield _create(now, draw, 2)
+    if draw(2):
+        yield _move(now, draw)
+    leader = _leader(now)
+    dead = next((b for b in reversed(_assigned(now)) if b != leader), leader)
+    yield s.Die(dead)
+    yield s.Intrude(dead, KEY)
+
+
 def reach_withdrawal(now: Moment, draw: Draw) -> Iterator[s.Step]:
     """Take a request back while the controller is held, or while there is none."""
     yield _create(now, draw, 2)

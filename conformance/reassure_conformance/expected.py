@@ -141,6 +141,9 @@ EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "dropped-not-stopped": ("message.stranger-stopped",),
         "returned-not-told": ("message.replica-told",),
         "bounce-unseen": ("message.replica-told",),
+        "deaf-to-stop": ("message.leader-able",),
+        "follower-leads": ("isr.change.by-leader",),
+        "dead-taken-in": ("isr.change.live-only",),
         "registration-stays": ("broker.registered-ephemeral",),
         "stranger-taken-in": ("isr.change.assigned-only",),
     }

@@ -304,24 +304,23 @@ class Harness:
         leaving = {key: broker for broker, key in example.now.leavable()}
         strangers = {key: broker for broker, key in example.now.intrudable()}
         for key, broker in leaving.items():
-            with self._calling("change_isr"):
-                self.adapter.change_isr(broker, *key, joins=False)
+            self._ask(example, broker, key, joins=False)
         for key, broker in strangers.items():
             with self._calling("change_isr"):
                 self.adapter.change_isr(broker, *key, joins=True)
         for key, broker in leaving.items():
-            if example.now.is_to_stay(broker, key):
+            if example.now.is_to_stay(broker, key) and not example.violations:
                 self._ask(example, broker, key)
         self._settle_and_judge(example)
 
-    def _ask(self, example: Example, broker: int, key: PartitionKey) -> None:
+    def _ask(self, example: Example, broker: int, key: PartitionKey, *, joins: bool = True) -> None:
         with self._calling("change_isr"):
-            reply = self.adapter.change_isr(broker, *key, joins=True)
+            reply = expect(Reply, self.adapter.change_isr(broker, *key, joins=joins))
         if reply is Reply.OK:
             self.judge.exercised["message.leader-able"] += 1
         elif reply is Reply.REFUSED:
             partition = example.now.view.partitions[key]
-            self._find(example, key, messages.find_unable(partition, broker))
+            self._find(example, key, messages.find_unable(partition, broker, joins=joins))
 
     def _find(self, example: Example, key: PartitionKey, broken: Rejected) -> None:
         """Add a violation that no transaction shows."""

@@ -82,7 +82,7 @@ class Moment:
         return broker in ((partition.assigned or ()) if flight is None else flight.target)
 
     def intrudable(self) -> tuple[tuple[int, PartitionKey], ...]:
-        """Return who could ask a leader in vain, not being assigned.
+        """Return who could ask a leader in vain, not being assigned or not being alive.
 
         While a controller is stopped between two effects nobody can: a leader that has not been
         told yet takes in whom it still takes for assigned, and is right to.
@@ -95,8 +95,10 @@ class Moment:
             state, assigned = partition.state, partition.assigned or ()
             if state is None or state.leader not in self.up:
                 continue
-            known = {*assigned, *state.isr}
-            found += [(b, key) for b in self.brokers if b in self.up and b not in known]
+            for broker in self.brokers:
+                assigned_now = broker in assigned and broker in self.up
+                if not assigned_now and broker not in state.isr:
+                    found.append((broker, key))
         return tuple(found)
 
     def leavable(self) -> tuple[tuple[int, PartitionKey], ...]:
@@ -159,7 +161,7 @@ def _why_not_broker(step: s.Step, now: Moment) -> str:
                 return "it is in sync already, not assigned, down, or there is no leader"
         case s.Intrude(broker, key):
             if (broker, key) not in now.intrudable():
-                return "it is assigned or in sync, down, there is no leader, or it may not know yet"
+                return "it may join or is in sync, there is no leader, or that may not know yet"
         case s.Leave(broker, key):
             if (broker, key) not in now.leavable():
                 return "it is not in sync, it leads, or there is no leader"

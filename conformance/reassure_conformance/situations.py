@@ -122,6 +122,17 @@ def _changes(
                 yield place, key, before, after, wrote.before.live
 
 
+def _count_intruders(history: History, *, alive: bool) -> int:
+    """Count the refusals of who tried to join in vain, by whether it was alive."""
+    found, live = 0, frozenset[int]()
+    for event in history:
+        if isinstance(event, Wrote):
+            live = event.after.live
+        elif isinstance(event, Took) and isinstance(event.step, s.Intrude):
+            found += event.result == "refused" and (event.step.broker in live) is alive
+    return found
+
+
 def _count_minimums(history: History, *, own: bool) -> int:
     """Count requests of which another minimum than the one that counts would make something else.
 
@@ -458,9 +469,17 @@ SITUATIONS: Final = (
         "stranger-refused",
         "A broker that is not assigned tries to join the in-sync set.",
         ("isr.change.assigned-only",),
-        lambda history: _steps(history, s.Intrude, "refused"),
+        lambda history: _count_intruders(history, alive=True),
         by.reach_stranger,
         frozenset({s.ISR}),
+    ),
+    Situation(
+        "dead-refused",
+        "A replica that has died is still taken for one that has caught up.",
+        ("isr.change.live-only",),
+        lambda history: _count_intruders(history, alive=False),
+        by.reach_dead_intruder,
+        frozenset({s.ISR, s.BROKERS}),
     ),
     Situation(
         "request-withdrawn",

@@ -173,7 +173,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Intrude:
-    """A broker that is not assigned fetches all the same: the leader has to leave it out."""
+    """A broker that is not assigned, or has died, has fetched: the leader has to leave it out."""
 
     broker: int
     partition: PartitionKey

@@ -196,6 +196,8 @@ class Broker:
     def _stop_replica(self, message: StopReplica) -> str:
         if self._is_stale(message.controller_epoch):
             return "stale-controller-epoch"
+        if "deaf-to-stop" in self._faults:
+            return "ok"
         # Without a log, a stopped replica and a deleted one are the same: nothing is kept of it.
         self._hosted.pop((message.topic, message.partition), None)
         return "ok"
@@ -207,7 +209,10 @@ class Broker:
     def leads(self, topic: str, partition: int) -> bool:
         """Whether the broker takes itself for the partition's leader."""
         hosted = self._hosted.get((topic, partition))
-        return hosted is not None and hosted.state.leader == self.broker_id
+        return hosted is not None and self._is_leader(hosted)
+
+    def _is_leader(self, hosted: HostedPartition) -> bool:
+        return hosted.state.leader == self.broker_id or "follower-leads" in self._faults
 
     # The leader's side of the in-sync set
 
@@ -222,13 +227,14 @@ class Broker:
         """
         key = (topic, partition)
         hosted = self._hosted.get(key)
-        if hosted is None or hosted.state.leader != self.broker_id:
+        if hosted is None or not self._is_leader(hosted):
             return "refused"
         stranger = add is not None and add not in hosted.replicas
         if remove == self.broker_id or (stranger and "stranger-taken-in" not in self._faults):
             return "refused"
         try:
-            if add is not None and not self._is_live(add):
+            dead = add is not None and not self._is_live(add)
+            if dead and "dead-taken-in" not in self._faults:
                 return "refused"
             return self._write_isr(key, hosted, add, remove)
         except Indefinite as indefinite:

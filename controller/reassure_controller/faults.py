@@ -124,6 +124,9 @@ FAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "returned-not-told": "A broker that returns is not told what it has.",
         "bounce-unseen": "A broker that dies and returns between two looks is taken for alive.",
         # Brokers
+        "deaf-to-stop": "A broker goes on with a replica that it was told to stop.",
+        "follower-leads": "A follower changes the in-sync set as if it led.",
+        "dead-taken-in": "A leader takes in a replica that has died.",
         "registration-stays": "The registration of a broker is not ephemeral.",
         "stranger-taken-in": "A leader takes in whoever asks.",
     }

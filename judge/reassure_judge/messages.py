@@ -198,13 +198,14 @@ CLAUSES: Final = (
 
 
 @clause("message.leader-able")
-def find_unable(partition: Partition, broker: int) -> Rejected:
-    """Say that a leader could not take in a live assigned replica that has caught up."""
+def find_unable(partition: Partition, broker: int, *, joins: bool) -> Rejected:
+    """Say that a leader could not take in a live assigned replica, or let a follower go."""
     leader = NO_LEADER if partition.state is None else partition.state.leader
+    joined = "is assigned and alive, and has caught up", "take it into"
+    who, what = joined if joins else ("is in sync and has fallen behind", "take it out of")
     return Rejected(
         "message.leader-able",
-        f"broker {broker} is assigned and alive, and has caught up; leader {leader} did not take "
-        "it into the in-sync set",
+        f"broker {broker} {who}; leader {leader} did not {what} the in-sync set",
     )
 
 

@@ -1,4 +1,4 @@
-# Who is not assigned, or no more, is not taken into the in-sync set however often it fetches.
+# Who is not assigned, or no more, or has died, is not taken in sync however often it has fetched.
 brokers: 1,2,3,4
 
 create orders with 1,2
@@ -9,3 +9,5 @@ request orders-0 to 2,3
 request orders-0 to 4,1
 change orders-0 to 2,3
 4 tries to join orders-0
+broker 3 dies
+3 tries to join orders-0
