@@ -57,6 +57,7 @@ STAGES: Final = {
     "model": [
         ("judge tests", f"{PYTEST} tests/judge"),
         ("model tests", f"{PYTEST} tests/model"),
+        ("finding tests", f"{PYTEST} tests/explorer/test_explorer_findings.py"),
         ("scenarios", f"{PYTEST} tests/scenario --ignore tests/scenario/test_scenario_live.py"),
         ("proofs", f"{REASSURE} prove"),
         ("gate", GATE),
@@ -67,9 +68,10 @@ STAGES: Final = {
         ("gate", GATE),
     ],
     "symex": [
-        ("executor tests", f"{PYTEST} tests/proofs -k symex"),
-        ("dialect tests", f"{PYTEST} tests/proofs -k dialect"),
-        ("candidate tests", f"{PYTEST} tests/proofs -k candidate"),
+        ("executor tests", f"{PYTEST} tests/proofs/test_proofs_symex.py"),
+        ("dialect tests", f"{PYTEST} tests/proofs/test_proofs_dialect.py"),
+        ("candidate tests", f"{PYTEST} tests/proofs/test_proofs_candidate.py"),
+        ("fuzz tests", f"{PYTEST} tests/proofs/test_proofs_fuzz.py"),
         ("proofs", f"{REASSURE} prove"),
     ],
 }
@@ -277,7 +279,8 @@ def describe(mutant: Mutant, after: bytes) -> str:
 def list_stages(room: str, path: str, *, tests: bool) -> list[tuple[str, str]]:
     """Return the commands of a room, the tests that are named after the mutated file first."""
     stem = Path(path).stem
-    own = sorted((ROOT / "tests" / room).glob(f"test_{room}_{stem}*.py")) if stem else []
+    name = "proofs" if room == "symex" else room
+    own = sorted((ROOT / "tests" / name).glob(f"test_{name}_{stem}*.py")) if stem else []
     names = " ".join(str(file.relative_to(ROOT)) for file in own)
     first = [("own tests", f"{PYTEST} {names}")] if own else []
     return first + [each for each in STAGES[room] if not (tests and each[0] in NO_TESTS)]

@@ -12,9 +12,11 @@ from reassure_model.kafka42 import (
     Command,
     Effect,
     Interrupt,
+    Listen,
     Move,
     Observe,
     StopReplica,
+    WriteLeader,
     apply_effect,
     find_refusal,
     is_at_rest,
@@ -319,3 +321,15 @@ def test_search_beyond_its_limit_fails() -> None:
         find_shortest(0, lambda n: [("next", n + 1)], lambda n: False, limit=100)
     assert find_shortest(0, lambda n: [("next", min(n + 1, 9))], lambda n: n == 10) is None
     assert find_shortest(0, lambda n: [("next", n + 1)], lambda n: n == 2) == ("next", "next")
+
+
+@pytest.mark.parametrize("dead", [1, 2])
+@pytest.mark.parametrize("target", [(2, 1), (2,), (1,)])
+def test_only_who_took_office_since_finds_the_path(target: tuple[int, ...], dead: int) -> None:
+    """A command is news to the controller in office, which sees to deaths first; not to the next.
+
+    The next one finds the path with the target in sync, and begins with that.
+    """
+    move = take(make_move((1, 2), frozenset({1, 2})), Die(dead), Command(target))
+    assert isinstance(next_effect(move, WRITTEN), WriteLeader)
+    assert next_effect(take(move, Failover()), WRITTEN) == Listen(target)
