@@ -62,12 +62,13 @@ def is_shutdown(partition: Partition, new: LeaderAndIsr, around: Surroundings) -
     Where nobody can take over the leader stays, and with it the in-sync set.
     """
     old = partition.state
-    if not around.stopping or old is None or partition.assigned is None:
+    if old is None or partition.assigned is None:
         return False
     if not is_isr_without_more(old, new):
         return False
     removed = [r for r in old.isr if r not in new.isr]
-    if not removed or any(r in around.live and r not in around.stopping for r in removed):
+    stays = any(r in around.live and r not in around.stopping for r in removed)
+    if stays or not any(r in around.stopping for r in removed):
         return False
     if old.leader not in around.stopping:
         return new.leader == old.leader and new.leader in new.isr

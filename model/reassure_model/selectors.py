@@ -101,7 +101,6 @@ def select_controlled_shutdown(
     >>> select_controlled_shutdown((1, 2), (1, 2), frozenset({1, 2}), frozenset({1}))
     Elected(leader=2, isr=(2,))
     """
-    leader = _first(assigned, live - shutting_down, frozenset(isr))
-    if leader is None:
-        return None
-    return Elected(leader, tuple(replica for replica in isr if replica not in shutting_down))
+    left = tuple(replica for replica in isr if replica not in shutting_down)
+    leader = _first(assigned, live, frozenset(left))
+    return None if leader is None else Elected(leader, left)

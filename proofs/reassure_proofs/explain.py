@@ -28,7 +28,7 @@ _ONE_MORE: Final = (
     "heal-failover-makes-same-tasks",
 )
 """Theorems whose need of a hypothesis shows only with one element more."""
-_ALONE: Final = ("step",)
+_ALONE: Final = ("step", "act")
 """Subjects that are looked at with single replicas, as the whole would take minutes."""
 _IN_PAIRS: Final = ("step-keeps-isr-distinct",)
 """Theorems about those that say nothing of single replicas."""

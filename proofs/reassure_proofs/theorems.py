@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from reassure_model.drop import compute_drop
 from reassure_model.insync import compute_high_watermark, compute_isr, compute_pseudo_isr
+from reassure_proofs.act_theorems import ACT_THEOREMS
 from reassure_proofs.contracts import (
     CONTRACT_THEOREMS,
     claim_amended_contract,
@@ -863,6 +864,7 @@ THEOREMS: Final[tuple[Theorem, ...]] = (
     *ELECTION_THEOREMS,
     *PROTOCOL_THEOREMS,
     *STEP_THEOREMS,
+    *ACT_THEOREMS,
     *REPLICA_THEOREMS,
     *HEALING_THEOREMS,
     *OFFICE_THEOREMS,
