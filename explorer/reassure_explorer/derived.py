@@ -66,7 +66,7 @@ from reassure_explorer.values import FieldValues
 
 BUFFER_STATES: Final = 1 << 18
 CHUNK: Final = 1024
-CHUNK_LEARNING: Final = 16
+CHUNK_LEARNING: Final = 64
 """States expanded at a time: few while there is much to learn, as paths learned come too late for
 the rest of them."""
 CHECKED_PER_LEVEL: Final = 1

@@ -26,7 +26,7 @@ import keyword
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, Protocol
 
 from reassure_explorer.domains import (
@@ -230,8 +230,7 @@ class Model:
     @cached_property
     def state_type(self) -> Any:
         """The type of plain states: a named tuple with `replace`."""
-        base: Any = namedtuple("State", tuple(self.fields))  # type: ignore[misc]
-        return type("State", (base,), {"__slots__": (), "replace": base._replace})
+        return _make_state_type(tuple(self.fields))
 
     @cached_property
     def initial_states(self) -> tuple[Any, ...]:
@@ -295,6 +294,13 @@ class Model:
         if after is not None:
             after = self.normalise(after, partial(action.describe, parameter), state)
         return after, notes
+
+
+@cache
+def _make_state_type(names: tuple[str, ...]) -> Any:
+    """Return one type for all models with these fields: they take each other's states."""
+    base: Any = namedtuple("State", names)  # type: ignore[misc]
+    return type("State", (base,), {"__slots__": (), "replace": base._replace})
 
 
 def make_range_error(
