@@ -718,15 +718,11 @@ COMPLETION: Final = make_subject(
     hashable=True,
 )
 """A completion that has something to put in order."""
+NO_DROP_DUE: Final = Hypothesis("no-drop-due", "no drop is due", lambda v: negate(v["drop_due"]))
 READY: Final = Hypothesis(
     "ready",
-    "exactly the target is in sync, the completion has begun and no drop is due",
-    lambda v: (
-        subset(v["target"], v["isr"])
-        & subset(v["isr"], v["target"])
-        & v["completing"]
-        & negate(v["drop_due"])
-    ),
+    "exactly the target is in sync, and the completion has begun",
+    lambda v: subset(v["target"], v["isr"]) & subset(v["isr"], v["target"]) & v["completing"],
 )
 STOP_AS_WRITTEN: Final = make_subject(
     "stop-as-written",
@@ -937,12 +933,11 @@ PROTOCOL_THEOREMS: Final[tuple[Theorem, ...]] = (
     make_theorem(
         "completion-keeps-order",
         "complete.target-order",
-        "Once exactly the target is in sync and old replicas leave, the target is written in its "
-        "order.",
+        "Where no drop is due and old replicas leave, the target is written in its order.",
         COMPLETION,
         lambda v, after: after is None or _is_target_in_order(v, after),
-        hypotheses=(READY,),
-        shape=(INVARIANT,),
+        hypotheses=(NO_DROP_DUE,),
+        shape=(INVARIANT, READY),
     ),
     make_theorem(
         "owed-is-accepted",
