@@ -94,9 +94,9 @@ class RuleSet:
             raise GaveUp("the members of a set are taken in the order that the set has them in")
         count = len(self.members)
         for member in list(self.members):
+            yield member
             if len(self.members) != count:
                 raise RuntimeError("Set changed size during iteration")
-            yield member
 
     def _others(self, other: object) -> Any:
         """Return the other side of an operator, None where it is no set."""
@@ -285,9 +285,9 @@ class View:
     def __iter__(self) -> Iterator[Any]:
         count = len(self._get())
         for value in list(self._get()):
+            yield value
             if len(self._get()) != count:
                 raise RuntimeError("dictionary changed size during iteration")
-            yield value
 
     def __reversed__(self) -> Iterator[Any]:
         return iter(list(self)[::-1])
@@ -403,9 +403,9 @@ class RuleDict:
         return self.get(key)
 
     def pop(self, key: object, *default: Any) -> Any:
-        """As that of a plain dict."""
+        """As that of a plain dict, which looks at no key where it is empty."""
         self._change()
-        place = self._place(key)
+        place = self._place(key) if self._keys else None
         if place is None and default:
             return default[0]
         if place is None:

@@ -6,6 +6,7 @@ broker. They are written to a module and loaded from there, as `reassure prove -
 
 import linecache
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from textwrap import indent
 from types import ModuleType
 from typing import Any, Final
@@ -441,6 +442,32 @@ def test_number_beside_a_fraction_answers_as_plain_python(name: str, other: floa
     for plain in (-8, -7, -1, 0, 1, 6, 7, 8):
         term = z3.simplify(z3.substitute(answer.term, (number.term, z3.IntVal(plain))))
         assert z3.is_true(term) == getattr(float(plain), name)(other)
+
+
+ARITHMETIC: Final = ("__add__", "__sub__", "__mul__", "__floordiv__", "__mod__", "__radd__")
+
+
+@pytest.mark.parametrize("other", [0, 2, -3, True, Fraction(1, 2), Fraction(4), 1.5, -0.0])
+@pytest.mark.parametrize("name", [*ARITHMETIC, "__rsub__", "__rmul__", "__truediv__", "__pow__"])
+def test_arithmetic_answers_as_plain_python_or_is_refused(name: str, other: Any) -> None:
+    """What is made of a symbolic number and a plain one is Python's for every value, or nothing."""
+    number = Engine().symbol("n")
+    try:
+        answer = getattr(number, name)(other)
+    except GaveUp:
+        return
+    for plain in (-8, -7, -1, 0, 1, 6, 7, 8):
+        term = z3.simplify(z3.substitute(answer.term, (number.term, z3.IntVal(plain))))
+        expected = getattr(plain if isinstance(other, int) else Fraction(plain), name)(other)
+        assert term.as_long() == expected
+
+
+@pytest.mark.parametrize("name", ["__mul__", "__rmul__", "__floordiv__", "__mod__", "__truediv__"])
+def test_product_of_two_symbolic_numbers_is_refused(name: str) -> None:
+    """What the solver cannot decide is not asked of it."""
+    engine = Engine()
+    with pytest.raises(GaveUp):
+        getattr(engine.symbol("n"), name)(engine.symbol("m"))
 
 
 @pytest.mark.parametrize("other", [None, "7", (7,), [7], {7: 7}])
