@@ -462,6 +462,16 @@ def test_arithmetic_answers_as_plain_python_or_is_refused(name: str, other: Any)
         assert term.as_long() == expected
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_number_is_no_truth_value_however_equal(turned: bool) -> None:
+    """`1 is True` is false in Python, and so it is of a symbolic number, which may be 1."""
+    engine = Engine()
+    number = engine.symbol("n")
+    for other in (True, False, engine.truth("t"), number == 1):
+        pair = (other, number) if turned else (number, other)
+        assert dialect.Runtime().same(*pair) is False
+
+
 @pytest.mark.parametrize("name", ["__mul__", "__rmul__", "__floordiv__", "__mod__", "__truediv__"])
 def test_product_of_two_symbolic_numbers_is_refused(name: str) -> None:
     """What the solver cannot decide is not asked of it."""
