@@ -142,8 +142,11 @@ class BadConnectable(ValueError):
     """A connectable that names no adapter."""
 
 
-class AdapterDied(RuntimeError):
-    """An adapter raised, or answered what it may not: its own class of result, no violation."""
+class AdapterDied(Exception):
+    """An adapter raised, or answered what it may not: its own class of result, no violation.
+
+    It is no RuntimeError: of one that comes of a StopIteration `contextlib` lets only that through.
+    """
 
     def __init__(self, message: str, call: str = "", trace: str = "") -> None:
         super().__init__(message)

@@ -54,6 +54,10 @@ def _leave() -> object:
     raise GeneratorExit
 
 
+def _end() -> object:
+    raise StopIteration
+
+
 def _recurse() -> object:
     return _recurse()
 
@@ -66,6 +70,7 @@ FAULTS: Mapping[str, Callable[[], object]] = {
     "raises": _divide,
     "exits": _exit,
     "leaves": _leave,
+    "ends": _end,
     "recurses": _recurse,
     "hides": _hide,
     "answers nothing": lambda: None,

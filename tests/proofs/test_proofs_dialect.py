@@ -102,6 +102,88 @@ class Seven:
 
 class Broker(int):
     pass
+
+def seven():
+    return len(DRAINING) * 3 + 1
+
+def matched(n):
+    match [n - seven(), n]:
+        case [0, *_]:
+            return True
+    return False
+
+def divided(n):
+    try:
+        1 / (n - seven())
+    except ZeroDivisionError:
+        return True
+    return False
+
+def asserted(n):
+    try:
+        assert n != seven()
+    except AssertionError:
+        return True
+    return False
+
+def indexed(n):
+    try:
+        return LISTED[n - seven()] == 7
+    except IndexError:
+        return False
+
+def skipped(n):
+    for i in range(seven() - 2, seven() + 2):
+        if i < n:
+            continue
+        if i == n:
+            break
+    else:
+        return False
+    return n == seven()
+
+def talk():
+    yield (yield 0) == seven()
+
+def sent(n):
+    talking = talk()
+    next(talking)
+    return talking.send(n)
+
+def delegate(n):
+    found = yield from told(n)
+    yield found
+
+def told(n):
+    yield n
+    return n == seven()
+
+def late(n):
+    fs = []
+    for i in (seven() - 1, seven()):
+        fs.append(lambda: n == i)
+    return fs[0]()
+
+def overwritten(n):
+    d = {seven(): 1}
+    d[n] = 2
+    return len(d) == 1
+
+def emptied(n):
+    s = {seven()}
+    s ^= {n}
+    return not s
+
+def chained(n):
+    try:
+        try:
+            if n == seven():
+                raise KeyError(n)
+        except KeyError as e:
+            raise LookupError from e
+    except Exception as e:
+        return e.__cause__ is not None
+    return False
 """
 FALSE: Final = """
 leader in DRAINING
@@ -186,6 +268,44 @@ max(isr, key={7: 1}.__contains__) == 7
 leader == int("7")
 eval("leader") == 7
 all(map((7).__eq__, isr))
+not (leader - seven())
+(leader - seven() or None) is None
+(n := leader) == seven() and n > 0
+{leader: 1} == {seven(): 1}
+frozenset([leader]) == frozenset([seven()])
+[leader] in [[seven()]]
+(seven() - 1,) < (leader,) < (seven() + 1,)
+sorted([leader, seven()]) == [leader, leader]
+max(leader, seven()) == min(leader, seven())
+next(enumerate("a", leader))[0] == seven()
+len(range(leader, seven() + 1)) == 1
+list(itertools.accumulate([leader, 1]))[-1] == seven() + 1
+operator.itemgetter(0)((leader,)) == seven()
+~leader == -seven() - 1
+(leader > seven() - 1) + (leader < seven() + 1) == 2
+[0, 1][leader == seven()]
+(leader != seven()) ^ True
+type(leader)(seven()) == leader
+any(f(leader) for f in [lambda n, i=i: n == i for i in LISTED[:1]])
+(lambda *a, **k: k["v"] == a[0])(leader, v=seven())
+len({seven(): 0, leader: 1}) == 1
+list({seven(): 0, leader: 1}) == [leader]
+not {leader} ^ {seven()}
+{leader} | {seven()} == {leader}
+collections.deque([0, leader], maxlen=1)[0] == seven()
+len([k for k, _ in itertools.groupby([leader, seven()])]) == 1
+all(a == b for a, b in itertools.zip_longest([leader], [seven()]))
+matched(leader)
+divided(leader)
+asserted(leader)
+indexed(leader)
+skipped(leader)
+sent(leader)
+list(delegate(leader))[-1]
+late(leader)
+overwritten(leader)
+emptied(leader)
+chained(leader)
 """
 MEMORY: Final = """
 random.random() < 0.5
