@@ -472,6 +472,16 @@ def test_broker_with_a_configuration_is_known_before_it_ever_registers(simulatio
     assert isinstance(write, DeleteRequest)
 
 
+def test_first_configuration_may_not_have_been_noticed(simulation: Any) -> None:
+    """A controller that has not heard of a broker by its configuration yet may refuse it."""
+    simulation.judge.router.settle("")
+    path = znodes.broker_config_path(9)
+    simulation.write(Create(path, znodes.encode_config({})), session=50)
+    refuse(simulation, 2, 9)
+    assert simulation.broken() == []
+    assert simulation.judge.undecided["request.delete.child-first"] == 1
+
+
 @pytest.mark.parametrize("op", [Create, SetData])
 def test_settings_of_a_known_broker_are_no_news_of_it(simulation: Any, op: Any) -> None:
     """Writing the settings of a broker that is known gives no excuse for not having heard of it."""

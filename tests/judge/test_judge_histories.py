@@ -183,6 +183,15 @@ def old_replica_kept_in_sync(simulation: Any) -> int:
     return simulation.perform(WriteAssigned((2, 3)))
 
 
+def target_replica_stopped(simulation: Any) -> int:
+    """Stop a live replica of the target along with the old one."""
+    in_flight(simulation, 2, 3)
+    simulation.run()
+    simulation.change_isr(1, 2, 3)
+    simulation.perform(raised(simulation, leader=2))
+    return simulation.perform(raised(simulation, isr=(2,)))
+
+
 def target_reordered(simulation: Any) -> int:
     """Assign the target in another order."""
     in_flight(simulation, 3, 2)
@@ -334,6 +343,7 @@ BROKEN = {
     leader_left_behind: "complete.leader-in-target",
     wrong_target_leader: "complete.leader-first-in-sync-target",
     old_replica_kept_in_sync: "complete.isr-before-assigned",
+    target_replica_stopped: "isr.remove.only-when-due",
     target_reordered: "complete.target-order",
     drop_skipped: "drop.before-expansion",
     drop_too_much: "drop.keep-top",
