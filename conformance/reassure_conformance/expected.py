@@ -66,6 +66,7 @@ EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "complete.isr-before-assigned",
             "complete.leader-in-target",
         ),
+        "unknown-untold": ("message.replica-told",),
         "unknown-repeated-blindly": ("leader-epoch.raised-by-one",),
         "queue-watch-lost": ("request.consumed",),
         "withdrawn-stops-queue": ("request.consumed",),

@@ -91,6 +91,8 @@ class Context:
     """Paths above partition states that exist."""
     requests: list[str] = field(default_factory=list)
     """Names of the znodes under /admin/reassignment_requests, in the order to carry them out."""
+    untold: set[PartitionKey] = field(default_factory=set)
+    """Partitions whose state was written without an answer: nobody was told, if it was written."""
     kept: set[str] = field(default_factory=set)
     """Paths of requests that a planted fault leaves behind."""
 

@@ -35,6 +35,7 @@ from kazoo.protocol.states import EventType, KazooState
 
 from reassure_controller.context import Context, LiveBroker
 from reassure_controller.effects import (
+    CreatePartitionState,
     DeleteRequest,
     DeleteZnode,
     Effect,
@@ -42,6 +43,7 @@ from reassure_controller.effects import (
     RequestRead,
     Step,
     Write,
+    WriteState,
 )
 from reassure_controller.engine import Conflict, ControllerMoved, Engine, Uncertain
 from reassure_controller.faults import check_faults
@@ -436,6 +438,8 @@ class Controller:
             self._stale = broken.effect
             self._unplanned = True
             if isinstance(broken, Uncertain):
+                if isinstance(broken.effect, CreatePartitionState | WriteState):
+                    self.context.untold.add(broken.effect.key)
                 raise
             return _Turn.MORE
         if self._engine.next_effect is not None:
@@ -443,6 +447,7 @@ class Controller:
         if self._job is not None:
             self._job = None
             self._reader.rubbish.clear()
+            self.context.untold.clear()
         if not self._begin_work():
             return _Turn.IDLE
         return _Turn.MORE

@@ -60,6 +60,7 @@ FAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "conflict-forced-at-removal": "A removal is written whatever version it meets.",
         "conflict-forced-at-drop": "A drop is written whatever version it meets.",
         "unknown-taken-for-done": "A write without an answer is taken for carried out.",
+        "unknown-untold": "Nobody is told of a state that was written without an answer.",
         "unknown-repeated-blindly": "A write without an answer is repeated unconditionally.",
         # Requests and records
         "queue-watch-lost": "The watch on the request queue is armed once and never again.",

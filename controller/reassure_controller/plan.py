@@ -772,6 +772,9 @@ def _repair(plan: _Plan, key: PartitionKey) -> bool:
         _elect_offline(plan, key)
     else:
         _remove_dead(plan, key)
+    untold = key in plan.context.untold and "unknown-untold" not in plan.faults
+    if untold and len(plan.steps) == before:
+        plan.send(key, "partition.state-sent", content.assigned)
     return len(plan.steps) > before
 
 

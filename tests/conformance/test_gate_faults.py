@@ -24,6 +24,7 @@ CAUGHT_IN: dict[str, tuple[str, ...]] = {
         "drop-takes-target",
     ),
     "write-lost": ("unknown-taken-for-done",),
+    "answer-lost-at-the-first-state": ("unknown-untold",),
     "change-with-min-isr": ("settings-removed",),
     "a-move-of-everything": (
         "stop-before-in-sync",

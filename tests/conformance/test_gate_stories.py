@@ -9,7 +9,7 @@ from reassure_conformance.bundled import Bundled
 from reassure_conformance.harness import Harness
 from reassure_conformance.run import PROOF_ONLY
 from reassure_conformance.steps import format_step
-from reassure_conformance.story import Story, shipped_stories
+from reassure_conformance.story import Story, parse_story, shipped_stories
 from reassure_spec.clauses import clauses_of_profile
 
 STORIES = list(shipped_stories())
@@ -34,6 +34,27 @@ def test_shipped_story_holds(teller: Harness, story: Story) -> None:
     assert example.unsettled == 0
     refused = [format_step(done.step) for done in example.done if done.result == "skipped"]
     assert refused == []
+
+
+LIVES = {
+    "birth": "create orders with 1,2,3",
+    "deaths": "create orders with 1,2; broker 1 dies; broker 1 returns; broker 2 dies",
+    "move": "create orders with 1,2; request orders-0 to 2,3; 3 joins orders-0",
+    "cancel": "create orders with 1,2; request orders-0 to 3,4; 3 joins orders-0; cancel orders-0",
+}
+
+
+@pytest.mark.parametrize("kind", ["answer", "write"])
+@pytest.mark.parametrize("name", LIVES)
+def test_answer_may_be_lost_anywhere(harness: Harness, name: str, kind: str) -> None:
+    """Whichever write goes without an answer, all is done in the end and everybody is told."""
+    lines = LIVES[name].split("; ")
+    for at in range(len(lines)):
+        for writes in range(3):
+            told = [*lines[:at], f"lose {kind} after {writes}", *lines[at:]]
+            story = parse_story("\n".join(["brokers: 1,2,3,4", "", *told, ""]), name)
+            example = harness.tell(story)
+            assert (example.violations, example.unsettled) == ([], 0), told
 
 
 def test_stories_put_every_required_clause_to_the_test(teller: Harness) -> None:
