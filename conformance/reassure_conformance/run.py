@@ -115,7 +115,7 @@ class Settings:
     """Readings that differ from the profile's."""
     faults: tuple[str, ...] = ()
     """Planted faults to switch on in the bundled implementation."""
-    examples: int = 270
+    examples: int = 200
     steps_min: int = 3000
     steps_per_example: int = 14
     shrink_s: float = 8.0
