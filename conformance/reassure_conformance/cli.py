@@ -901,6 +901,9 @@ def run_command(
         failing.say_error(given, EXIT_USAGE, error, say)
         return EXIT_USAGE
     except (click.Abort, KeyboardInterrupt) as error:
+        # Click takes what ended too early for a user who has left.
+        if isinstance(error.__cause__, EOFError):
+            return failing.report_error(given, error.__cause__, say)
         failing.report_interrupt(given, INTERRUPTED, error, say)
         return INTERRUPTED
     except BaseException as error:

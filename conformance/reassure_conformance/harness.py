@@ -325,7 +325,7 @@ class Harness:
     def _find(self, example: Example, key: PartitionKey, broken: Rejected) -> None:
         """Add a violation that no transaction shows."""
         zxid = example.transactions[-1].zxid if example.transactions else 0
-        example.violations.append(messages.describe(example.chroot, key, zxid, broken))
+        self._add(example, messages.describe(example.chroot, key, zxid, broken))
 
     def end(self, example: Example) -> None:
         """Stop the example's brokers and controllers and forget its chroot."""
@@ -558,10 +558,12 @@ class Harness:
         found = self.judge.violations[self._seen_violations :]
         self._seen_violations = len(self.judge.violations)
         for violation in found:
-            if violation.chroot != example.chroot:
-                continue
-            counts = self._strict or violation.binds()
-            (example.violations if counts else self.not_followed).append(violation)
+            if violation.chroot == example.chroot:
+                self._add(example, violation)
+
+    def _add(self, example: Example, violation: Violation) -> None:
+        counts = self._strict or violation.binds()
+        (example.violations if counts else self.not_followed).append(violation)
 
 
 def list_cluster_paths(chroot: str) -> tuple[str, ...]:

@@ -199,7 +199,12 @@ def _start(*arguments: object, **options: Any) -> subprocess.CompletedProcess[st
     return subprocess.run(
         [*PROGRAM, *map(str, arguments)],
         check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        # A program that may write little leaves no compiled modules behind.
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
         stderr=subprocess.PIPE,
         text=True,
         **options,

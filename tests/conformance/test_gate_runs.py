@@ -253,13 +253,14 @@ def test_bad_saved_story_is_bad_data(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "bad.story:2" in err
 
 
+@pytest.mark.parametrize("mistake", [ZeroDivisionError, EOFError])
 def test_our_own_mistakes_are_neither_pass_nor_violation(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    mistake: type[Exception], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An unexpected exception is an internal error with exit code 70, and says how to report it."""
 
     def fail(*_: object) -> None:
-        raise ZeroDivisionError("oops")
+        raise mistake("oops")
 
     monkeypatch.setattr("reassure_conformance.matrix.make_matrix", fail)
     code, _, err = _call(capsys, "spec", "matrix")
