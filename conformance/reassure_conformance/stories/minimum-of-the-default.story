@@ -10,3 +10,6 @@ request orders-0 to 1,2
 set default min isr to 1
 request orders-0 to 1,2
 1 joins orders-0
+create events with 1,2
+set default min isr to 3
+request events-0 to 2,3
