@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from reassure_conformance.display import show_zxid
 from reassure_conformance.report import write_text
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import Violation
@@ -252,7 +253,7 @@ def draw_diagram(
             yield f"{'':8}  > {_show_step(waiting.pop(0))}"
         place = lanes.index(names.get(transaction.session_id, "client"))
         marks = "".join(("*" if i == place else "|").ljust(width) for i in range(len(lanes)))
-        yield f"{transaction.zxid:8d}  {marks}{text}"
+        yield f"{show_zxid(transaction.zxid):>8}  {marks}{text}"
     for step in waiting:
         yield f"{'':8}  > {_show_step(step)}"
 

@@ -194,7 +194,7 @@ def test_run_without_stories_is_vacuous(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_diagram_names_actors_and_steps(failed_run: Path) -> None:
-    """The space-time diagram has a lane for each actor, every step and every transaction."""
+    """The space-time diagram has a lane for each actor, every step and each zxid as elsewhere."""
     failure = read_json(failed_run / "failure.json")
     transactions = list(read_logs(failed_run / "log"))
     lines = list(draw_diagram(failure["steps"], transactions, failure["chroot"]))
@@ -203,6 +203,8 @@ def test_diagram_names_actors_and_steps(failed_run: Path) -> None:
     text = "\n".join(lines)
     assert all(f"> {step['step']}" in text for step in failure["steps"])
     assert "child orders/0" in text
+    shown = {line.split()[0] for line in lines[1:] if " > " not in line}
+    assert shown <= {f"0x{transaction.zxid:x}" for transaction in transactions}
 
 
 @pytest.mark.parametrize(
