@@ -19,6 +19,8 @@ from reassure_proofs.statement import Parameter, Shape, Values
 _SMALL: Final = (0, 1, 2, 3, 4, -1)
 _OBJECTS: Final = 3_000
 """So many objects are looked at in search of constants."""
+_FOREIGN: Final = frozenset({"ctypes", "_ctypes", "z3", "cvc5"})
+"""Packages whose objects hold addresses, which are no constants of anybody's code."""
 _CONSTANTS: Final = 120
 """So many numbers are taken from the code."""
 
@@ -75,10 +77,14 @@ def _parts(value: object) -> Iterator[object]:
     elif isinstance(value, type):
         if issubclass(value, enum.Enum):
             yield from (member.value for member in value)
-    elif not isinstance(value, ModuleType):
+    elif not isinstance(value, ModuleType) and _find_origin(value) not in _FOREIGN:
         yield getattr(value, "__wrapped__", None)
         yield getattr(value, "func", None)
         yield from getattr(value, "__dict__", {}).values()
+
+
+def _find_origin(value: object) -> str:
+    return type(value).__module__.partition(".")[0]
 
 
 def _contents(function: FunctionType) -> Iterator[object]:

@@ -26,6 +26,8 @@ from reassure_proofs.formula import Number, Truth, all_of, choose, implies, nega
 
 NOTHING: Final = -1
 """What is seen beyond the end of a log."""
+_LONGEST: Final = 1_000_000
+"""How many records a plain log is laid out with at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,13 +145,16 @@ def count_common(log: Any, other: Any) -> Number:
 def make_log(end: Number, positions: Sequence[Number], records: Sequence[Number]) -> Any:
     """Return a log with these records at these positions: a plain one where the end is plain.
 
-    Plain logs have to hold something elsewhere too, and all hold the same.
+    Plain logs have to hold something elsewhere too, and all hold the same. Raises OverflowError for
+    one that is too long to be laid out.
 
     >>> make_log(3, (1,), (7,))
     (0, 7, 0)
     """
     if not isinstance(end, int):
         return SeenLog(tuple(positions), tuple(records), end)
+    if end > _LONGEST:
+        raise OverflowError(f"no log of {end} records is laid out")
     filled = [0] * end
     for at, record in zip(positions, records, strict=True):
         if at < end:

@@ -376,7 +376,10 @@ class _Exploration:
         natural = (arguments[n] for n, p in self.shape.items() if p.kind == "natural")
         if not all(number >= 0 for value in natural for number in find_numbers(value)):
             return False
-        return all(item.holds(arguments) for item in self.hypotheses)
+        try:
+            return all(item.holds(arguments) for item in self.hypotheses)
+        except OverflowError:
+            return False  # no plain input is that large
 
 
 def _is_broken(goal: Goal, arguments: Values, result: object, error: Exception | None) -> bool:

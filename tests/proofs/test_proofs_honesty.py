@@ -1,5 +1,6 @@
 """What a theorem says of itself is so: the readings it ran under, its method, what refutes it."""
 
+import ctypes
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -9,6 +10,8 @@ from typing import Any, NoReturn
 import pytest
 
 from reassure_proofs import tasks
+from reassure_proofs.inputs import find_constants
+from reassure_proofs.logs import make_log
 from reassure_proofs.runner import TheoremResult, prove_all, summarise_outcomes, summarise_records
 from reassure_proofs.statement import Subject, Theorem, choose_readings
 from reassure_proofs.stories import TALES
@@ -215,3 +218,22 @@ def test_subject_without_readings_has_no_changes() -> None:
             replace(get_theorems(["drop-leader-kept"])[0], subject=subject), ["a=b"]
         )
     assert DROP.under is not None
+
+
+def test_address_is_no_constant_of_a_rule() -> None:
+    """What libraries hold is not tried as a broker's number; what stands beside it is."""
+    library, limit = ctypes.CDLL(None), 4711
+
+    def speak(number: int) -> bool:
+        return bool(library) and number == limit
+
+    constants = find_constants(speak)
+    assert limit in constants
+    assert max(constants) == limit + 1
+
+
+def test_log_that_cannot_be_laid_out_is_not_tried() -> None:
+    """A plain log of astronomic length is refused rather than made."""
+    assert make_log(3, (1,), (7,)) == (0, 7, 0)
+    with pytest.raises(OverflowError, match="no log of 1000000000000 records"):
+        make_log(10**12, (0,), (7,))
