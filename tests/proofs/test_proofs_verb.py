@@ -152,7 +152,7 @@ def test_document_has_the_agreed_keys(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_unknown_is_exit_code_2_with_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
     """Where the time is up nothing is claimed: verdict unknown, exit code 2, and why."""
-    arguments = ("drop-leader-kept", "--replication-factor", "2", "--timeout", "-1")
+    arguments = ("drop-leader-kept", "--replication-factor", "2", "--timeout", "0.001")
     code, out, _ = run(capsys, *arguments)
     assert code == 2
     assert "unknown: no result in the" in out
