@@ -7,6 +7,7 @@ broker. They are written to a module and loaded from there, as `reassure prove -
 import linecache
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from textwrap import indent
 from types import ModuleType
 from typing import Any, Final
@@ -22,6 +23,7 @@ from reassure_proofs.prover import prove
 from reassure_proofs.runner import TheoremResult
 from reassure_proofs.statement import Parameter
 from reassure_proofs.symex import Engine, GaveUp, SBool, SInt, _Symbolic
+from reassure_proofs.tables import RuleDict, RuleSet
 
 HEAD: Final = """
 import collections, functools, itertools, math, operator, random, time
@@ -590,6 +592,21 @@ def test_number_is_no_truth_value_however_equal(turned: bool) -> None:
     for other in (True, False, engine.truth("t"), number == 1):
         pair = (other, number) if turned else (number, other)
         assert dialect.Runtime().same(*pair) is False
+
+
+@pytest.mark.parametrize("make", [list, RuleDict, partial(RuleSet, frozen=False), object])
+def test_what_can_change_is_itself_only(make: Callable[[], Any]) -> None:
+    """Of what is made to last each is one of its own, however equal to others."""
+    one, other = make(), make()
+    assert dialect.Runtime().same(one, one) is True
+    assert dialect.Runtime().same(one, other) is False
+
+
+def test_equal_values_that_never_change_may_be_one() -> None:
+    """Whether two equal frozen sets are one nobody can say."""
+    one, other = RuleSet(frozen=True), RuleSet(frozen=True)
+    with pytest.raises(GaveUp):
+        dialect.Runtime().same(one, other)
 
 
 @pytest.mark.parametrize("name", ["__mul__", "__rmul__", "__floordiv__", "__mod__", "__truediv__"])
