@@ -1,5 +1,6 @@
 """Sets and dicts of the executor, held against Python's own with plain members."""
 
+import operator
 from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any, Final
@@ -162,3 +163,13 @@ def test_change_under_way_is_an_error_as_in_a_plain_one(
     """Going on through what has grown meanwhile raises as in Python, past the last member too."""
     with pytest.raises(RuntimeError, match="changed size"):
         grow(holder)
+
+
+@pytest.mark.parametrize("left", [[1], (1,), "1", 1])
+@pytest.mark.parametrize("sign", [operator.and_, operator.or_, operator.sub, operator.xor])
+def test_set_meets_only_sets(left: Any, sign: Callable[[Any, Any], Any]) -> None:
+    """On the right of what is no set a set raises what Python's own raises, or is refused."""
+    with pytest.raises(TypeError):
+        sign(left, {1})
+    with pytest.raises((TypeError, GaveUp)):
+        sign(left, RuleSet((1,)))
