@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from reassure_conformance.display import show_text
+from reassure_conformance.display import show_text, show_zxid
 from reassure_conformance.report import UNKNOWN, Document
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.judge import JUDGED_PROFILES, NoRules
@@ -126,7 +126,7 @@ def _describe_undecided(report: Mapping[str, Any]) -> Iterator[str]:
                 for first in archive["undecided"]:
                     if first["clause"] == clause["id"]:
                         yield (
-                            f"  first at 0x{first['zxid']:x} of {archive['path']}: "
+                            f"  first at {show_zxid(first['zxid'])} of {archive['path']}: "
                             f"{show_text(first['path'] or _name(first))}"
                         )
 

@@ -127,6 +127,12 @@ def _check_rules(profile: str, readings: Mapping[str, str], *rooms: str) -> None
         raise click.UsageError(str(error)) from error
 
 
+def _is_given(option: str) -> bool:
+    """Whether somebody chose the value of an option."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is not ParameterSource.DEFAULT
+
+
 def _choose_seed(seed: int | None) -> int:
     import secrets
 
@@ -635,8 +641,7 @@ def explore(
 
     if listed:
         return _emit_table("explore", *exploring.list_scopes(), form)
-    given = click.get_current_context().get_parameter_source("profile")
-    if given is ParameterSource.DEFAULT:
+    if not _is_given("profile"):
         options["profile"] = exploring.choose_profile(options["scope"])
     options["readings"] = _parse_readings(options["readings"])
     _check_rules(options["profile"], options["readings"])
@@ -714,7 +719,6 @@ def audit(
 
     chosen = _parse_readings(readings)
     _check_rules(profile, chosen, "judge")
-    given = click.get_current_context().get_parameter_source("profile")
     document = audit_document(
         paths,
         profile,
@@ -724,7 +728,7 @@ def audit(
         min_insync_replicas=min_insync_replicas,
         grace_ms=GRACE_MS if grace is None else round(grace * 1000),
         strict=strict,
-        recognise=given is ParameterSource.DEFAULT,
+        recognise=not _is_given("profile"),
     )
     return _emit(document, form, lambda: render_audit(document, form))
 
