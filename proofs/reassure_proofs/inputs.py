@@ -25,6 +25,10 @@ _CONSTANTS: Final = 120
 """So many numbers are taken from the code."""
 
 
+class TooLargeError(Exception):
+    """Plain values that would not fit into memory: nothing is tried with them."""
+
+
 @lru_cache(maxsize=256)
 def find_constants(function: Any) -> tuple[int, ...]:
     """Return the numbers that a function speaks of, each with both its neighbours, nearest first.

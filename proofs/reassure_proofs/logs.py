@@ -23,6 +23,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 from reassure_model.replication import Log
 from reassure_model.replication import count_common as count_plain
 from reassure_proofs.formula import Number, Truth, all_of, choose, implies, negate
+from reassure_proofs.inputs import TooLargeError
 
 NOTHING: Final = -1
 """What is seen beyond the end of a log."""
@@ -145,7 +146,7 @@ def count_common(log: Any, other: Any) -> Number:
 def make_log(end: Number, positions: Sequence[Number], records: Sequence[Number]) -> Any:
     """Return a log with these records at these positions: a plain one where the end is plain.
 
-    Plain logs have to hold something elsewhere too, and all hold the same. Raises OverflowError for
+    Plain logs have to hold something elsewhere too, and all hold the same. Raises TooLargeError for
     one that is too long to be laid out.
 
     >>> make_log(3, (1,), (7,))
@@ -154,7 +155,7 @@ def make_log(end: Number, positions: Sequence[Number], records: Sequence[Number]
     if not isinstance(end, int):
         return SeenLog(tuple(positions), tuple(records), end)
     if end > _LONGEST:
-        raise OverflowError(f"no log of {end} records is laid out")
+        raise TooLargeError(f"no log of {end} records is laid out")
     filled = [0] * end
     for at, record in zip(positions, records, strict=True):
         if at < end:

@@ -25,7 +25,7 @@ from typing import Any, Final
 import z3
 
 from reassure_proofs.dialect import find_place
-from reassure_proofs.inputs import draw, find_constants, find_numbers, rename
+from reassure_proofs.inputs import TooLargeError, draw, find_constants, find_numbers, rename
 from reassure_proofs.statement import (
     Claim,
     Function,
@@ -336,10 +336,12 @@ class _Exploration:
         Raises UnsteadyError for an input that has two answers.
         """
         many = _TRIED if self.plain is None else _TRIED_OF_OTHERS
-        inputs = list(islice(self._inputs(many), many))
-        answers = [self.call(arguments) for arguments in inputs]
+        asked = ((arguments, self.call(arguments)) for arguments in self._inputs(many))
+        # A step may need more room than the state that it is taken from.
+        fitting = (pair for pair in asked if not isinstance(pair[1][1], TooLargeError))
+        pairs = list(islice(fitting, many))
         # The second time backwards, so that what counts its calls does not count alike.
-        for arguments, answer in zip(inputs[::-1], answers[::-1], strict=True):
+        for arguments, answer in reversed(pairs):
             again = self.call(arguments)
             if _outcome(*again) != _outcome(*answer):
                 raise UnsteadyError(
@@ -348,7 +350,7 @@ class _Exploration:
                 )
         broken: dict[str, Counterexample] = {}
         clear = [goal for goal in self.goals if goal.name not in self.suspects]
-        for arguments, (result, error) in sorted(zip(inputs, answers, strict=True), key=_size):
+        for arguments, (result, error) in sorted(pairs, key=_size):
             for goal in clear:
                 assumed = all(item.holds(arguments) for item in goal.hypotheses)
                 if goal.name in broken or not assumed:
@@ -357,7 +359,7 @@ class _Exploration:
                     broken[goal.name] = Counterexample(arguments, _outcome(result, error))
         if broken and self.plain is None:
             raise EngineFault(f"no path violates what plain inputs do: {broken}")
-        return len(inputs), broken
+        return len(pairs), broken
 
     def _inputs(self, many: int) -> Iterator[dict[str, Any]]:
         """Yield plain inputs that satisfy the shared hypotheses, alike in every run."""
@@ -378,8 +380,8 @@ class _Exploration:
             return False
         try:
             return all(item.holds(arguments) for item in self.hypotheses)
-        except OverflowError:
-            return False  # no plain input is that large
+        except TooLargeError:
+            return False
 
 
 def _is_broken(goal: Goal, arguments: Values, result: object, error: Exception | None) -> bool:

@@ -10,10 +10,11 @@ from typing import Any, NoReturn
 import pytest
 
 from reassure_proofs import tasks
-from reassure_proofs.inputs import find_constants
+from reassure_proofs.inputs import TooLargeError, find_constants
 from reassure_proofs.logs import make_log
+from reassure_proofs.prover import Goal, explore_shape
 from reassure_proofs.runner import TheoremResult, prove_all, summarise_outcomes, summarise_records
-from reassure_proofs.statement import Subject, Theorem, choose_readings
+from reassure_proofs.statement import Parameter, Subject, Theorem, Values, choose_readings
 from reassure_proofs.stories import TALES
 from reassure_proofs.tasks import Task, group_theorems, run_task
 from reassure_proofs.theorems import DROP, THEOREMS, get_theorems
@@ -235,5 +236,24 @@ def test_address_is_no_constant_of_a_rule() -> None:
 def test_log_that_cannot_be_laid_out_is_not_tried() -> None:
     """A plain log of astronomic length is refused rather than made."""
     assert make_log(3, (1,), (7,)) == (0, 7, 0)
-    with pytest.raises(OverflowError, match="no log of 1000000000000 records"):
+    with pytest.raises(TooLargeError, match="no log of 1000000000000 records"):
         make_log(10**12, (0,), (7,))
+
+
+def test_plain_input_whose_step_needs_too_much_room_is_left_out() -> None:
+    """A number beside the longest log is one of the harness's own, and breaks no claim."""
+
+    def grow(values: Values) -> object:
+        if isinstance(values["end"], int):
+            make_log(values["end"] + 1_000_000, (0,), (7,))
+        return values["end"]
+
+    found = explore_shape(
+        grow,
+        {"end": Parameter(kind="natural")},
+        (),
+        [Goal("grows", lambda values, result: result >= 0)],
+    )
+    assert not found.counterexamples
+    assert found.certificate is not None
+    assert found.certificate.tried
