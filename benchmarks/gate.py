@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from reassure_conformance.run import Settings, run
+from reassure_conformance.gate.running import Settings, run
 
 TARGET = 100
 

@@ -12,11 +12,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, TypeVar
 
-from reassure_conformance.matrix import collect_sources, format_checks
-from reassure_conformance.scenarios import Scenario, find_scenarios, read_scenario
-from reassure_conformance.worlds.kafka42 import format_effect as format_move_effect
-from reassure_conformance.worlds.kip455 import format_effect as format_shipped_effect
-from reassure_conformance.worlds.reassignment import format_write
+from reassure_conformance.answers.places import collect_sources, format_checks
+from reassure_conformance.scenarios.scenario import Scenario, find_scenarios, read_scenario
+from reassure_conformance.scenarios.worlds.kafka42 import format_effect as format_move_effect
+from reassure_conformance.scenarios.worlds.kip455 import format_effect as format_shipped_effect
+from reassure_conformance.scenarios.worlds.reassignment import format_write
 from reassure_explorer.scopes import SCOPES
 from reassure_model import kafka42, kip455, system
 from reassure_model.outcome import Accepted

@@ -1,9 +1,9 @@
 """Counterexamples to left-out hypotheses as states that a controller can be put in.
 
 The prover has replayed each counterexample on the function that it is about. Here it is replayed on
-a whole controller: the model's (`run_model`), and by `reassure_conformance.proving` the real one on
-a ZooKeeper in which the state was written beforehand. Where no controller comes to do what the
-function was asked, `find_planting` says why.
+a whole controller: the model's (`run_model`), and by `reassure_conformance.answers.proving` the
+real one on a ZooKeeper in which the state was written beforehand. Where no controller comes to do
+what the function was asked, `find_planting` says why.
 """
 
 from collections.abc import Iterator, Mapping

@@ -7,8 +7,8 @@ from itertools import count
 import pytest
 
 from reassure_conformance.adapter import Adapter
-from reassure_conformance.bundled import Bundled
-from reassure_conformance.harness import Harness
+from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.gate.harness import Harness
 from reassure_zookeeper.server import Server
 
 _NUMBERS = count(1)

@@ -10,8 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from reassure_conformance import steps as s
 from reassure_conformance.adapter import (
+    MESSAGES,
     Adapter,
     AdapterDied,
     BadConnectable,
@@ -20,10 +20,11 @@ from reassure_conformance.adapter import (
     check_description,
     open_adapter,
 )
-from reassure_conformance.bundled import Bundled
-from reassure_conformance.harness import Harness
-from reassure_conformance.run import Settings, run
-from reassure_conformance.story import parse_story
+from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.harness import Harness
+from reassure_conformance.gate.running import Settings, run
+from reassure_conformance.gate.story import parse_story
 
 
 class Idle:
@@ -276,7 +277,7 @@ class Mute(Bundled):
 
     def describe(self) -> Description:
         said = super().describe()
-        return replace(said, capabilities=said.capabilities - {s.MESSAGES})
+        return replace(said, capabilities=said.capabilities - {MESSAGES})
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reassure_conformance.check import CheckResult, Proofs, explore_scope
+from reassure_conformance.answers.checking import CheckResult, Proofs, explore_scope
 
 
 def result(*, run: str = "holds", proofs: str = "holds", exploration: str = "holds") -> CheckResult:

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from reassure_conformance import cli, failing
-from reassure_conformance.report import error_document, write_text
+from reassure_conformance import cli
+from reassure_conformance.cli import failing
+from reassure_conformance.report.document import error_document, write_text
 from reassure_judge.judge import NoRules
 from reassure_pipeline.gateway import SparkUnavailable
 from reassure_pipeline.planted import plant_all

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from reassure_conformance.bundled import Bundled
-from reassure_conformance.expected import EXPECTED, PROFILES
-from reassure_conformance.harness import Harness
-from reassure_conformance.story import shipped_stories
+from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.gate.expected import EXPECTED, PROFILES
+from reassure_conformance.gate.harness import Harness
+from reassure_conformance.gate.story import shipped_stories
 from reassure_controller.faults import FAULTS
 
 CAUGHT_IN: dict[str, tuple[str, ...]] = {

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from reassure_conformance import steps as s
 from reassure_conformance.adapter import Adapter
-from reassure_conformance.bundled import Bundled
-from reassure_conformance.expected import EXPECTED
-from reassure_conformance.guide import TOUCHES, list_choices, next_step
-from reassure_conformance.harness import Done, Example, Harness
-from reassure_conformance.machine import Budget, generate
-from reassure_conformance.minimise import minimise
-from reassure_conformance.moment import Moment, why_not
-from reassure_conformance.story import Story, shipped_stories
+from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.expected import EXPECTED
+from reassure_conformance.gate.generation import Budget, generate
+from reassure_conformance.gate.guide import TOUCHES, list_choices, next_step
+from reassure_conformance.gate.harness import Done, Example, Harness
+from reassure_conformance.gate.moment import Moment, why_not
+from reassure_conformance.gate.shortening import minimise
+from reassure_conformance.gate.story import Story, shipped_stories
 from reassure_controller.faults import FAULTS
 from reassure_judge.verdicts import Violation
 from reassure_model.state import LeaderAndIsr, Partition, Reassignment

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from reassure_conformance import cli
-from reassure_conformance.evidence import draw_diagram, judge_again, read_json
-from reassure_conformance.story import read_story
+from reassure_conformance.gate.evidence import draw_diagram, judge_again, read_json
+from reassure_conformance.gate.story import read_story
 from reassure_judge import verdicts
 from reassure_spec.clauses import LEVELS
 from reassure_zookeeper.txnlog import read_logs
@@ -264,7 +264,7 @@ def test_our_own_mistakes_are_neither_pass_nor_violation(
     def fail(*_: object) -> None:
         raise mistake("oops")
 
-    monkeypatch.setattr("reassure_conformance.matrix.make_matrix", fail)
+    monkeypatch.setattr("reassure_conformance.answers.places.make_matrix", fail)
     code, _, err = _call(capsys, "spec", "matrix")
     assert code == 70
     assert "report it" in err

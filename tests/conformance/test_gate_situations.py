@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from reassure_conformance import run as running
-from reassure_conformance.adapter import Adapter
-from reassure_conformance.bundled import Bundled
-from reassure_conformance.harness import Harness
-from reassure_conformance.machine import Budget, generate
-from reassure_conformance.run import Settings
-from reassure_conformance.situations import SITUATIONS, count_situations, find_unreached
-from reassure_conformance.steps import CAPABILITIES
-from reassure_conformance.story import Story, parse_story, shipped_stories
+from reassure_conformance.adapter import CAPABILITIES, Adapter
+from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.gate import running
+from reassure_conformance.gate.generation import Budget, generate
+from reassure_conformance.gate.harness import Harness
+from reassure_conformance.gate.running import Settings
+from reassure_conformance.gate.situations import SITUATIONS, count_situations, find_unreached
+from reassure_conformance.gate.story import Story, parse_story, shipped_stories
 from reassure_spec.clauses import load_clauses
 
 MakeHarness = Callable[[Adapter], Harness]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reassure_conformance import steps as s
-from reassure_conformance.story import (
+from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.story import (
     BadStory,
     Story,
     format_story,

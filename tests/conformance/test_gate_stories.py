@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from reassure_conformance.adapter import Adapter
-from reassure_conformance.bundled import Bundled
-from reassure_conformance.harness import Harness
-from reassure_conformance.run import PROOF_ONLY
-from reassure_conformance.steps import format_step
-from reassure_conformance.story import Story, parse_story, shipped_stories
+from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.gate.harness import Harness
+from reassure_conformance.gate.running import PROOF_ONLY
+from reassure_conformance.gate.steps import format_step
+from reassure_conformance.gate.story import Story, parse_story, shipped_stories
 from reassure_spec.clauses import clauses_of_profile
 
 STORIES = list(shipped_stories())

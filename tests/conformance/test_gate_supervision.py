@@ -13,10 +13,16 @@ from typing import Any
 
 import pytest
 
-from reassure_conformance import harness as harness_module
-from reassure_conformance import steps as s
-from reassure_conformance.adapter import AdapterDied, BadConnectable, Description, Reply
-from reassure_conformance.harness import Harness
+from reassure_conformance.adapter import (
+    CAPABILITIES,
+    AdapterDied,
+    BadConnectable,
+    Description,
+    Reply,
+)
+from reassure_conformance.gate import harness as harness_module
+from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.harness import Harness
 
 CALLS = {
     "start_broker": s.Return(2),
@@ -98,7 +104,7 @@ class Faulty:
         """Describe an implementation that can do everything."""
         if self._method == "describe":
             return self._fault()
-        return Description("faulty", "1", "Python", "kip-236", {}, frozenset(s.CAPABILITIES))
+        return Description("faulty", "1", "Python", "kip-236", {}, frozenset(CAPABILITIES))
 
 
 def _live(harness: Harness, method: str) -> None:
@@ -180,7 +186,7 @@ def test_interrupt_is_nobodys_death(make_harness: Callable[[Any], Harness]) -> N
 PROGRAM = """
     import os, signal, sys, time
     from dataclasses import replace
-    from reassure_conformance.bundled import Bundled
+    from reassure_conformance.adapter.bundled import Bundled
 
     HOW = os.environ.get("HOW")
 

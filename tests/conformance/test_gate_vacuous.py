@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from reassure_conformance import cli, faultmatrix
-from reassure_conformance.check import CheckResult, Proofs
-from reassure_conformance.report import EXIT_CODES
-from reassure_conformance.run import Result, Settings
+from reassure_conformance import cli
+from reassure_conformance.answers.checking import CheckResult, Proofs
+from reassure_conformance.gate import faultmatrix
+from reassure_conformance.gate.running import Result, Settings
+from reassure_conformance.report.document import EXIT_CODES
 from reassure_judge.verdicts import summarise
 from reassure_zookeeper.transactions import Create, committed
 from reassure_zookeeper.txnlog_writer import write_log
@@ -33,12 +34,12 @@ def _no_theorems_of_a_rule(monkeypatch: pytest.MonkeyPatch, folder: Path) -> lis
 
 
 def _no_sweep(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    monkeypatch.setattr("reassure_conformance.proving.sweep", _nothing)
+    monkeypatch.setattr("reassure_conformance.answers.proving.sweep", _nothing)
     return ["prove", "--sweep"]
 
 
 def _no_hypotheses(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    monkeypatch.setattr("reassure_conformance.proving.examine_hypotheses", _nothing)
+    monkeypatch.setattr("reassure_conformance.answers.proving.examine_hypotheses", _nothing)
     return ["prove", "--replay"]
 
 
@@ -48,23 +49,24 @@ def _foreign_log(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
 
 
 def _no_documents(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    monkeypatch.setattr("reassure_conformance.catalogue.find_seeds", lambda folder: None)
+    monkeypatch.setattr("reassure_conformance.answers.catalogue.find_seeds", lambda folder: None)
     return ["spec", "coverage"]
 
 
 def _no_scenarios(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    monkeypatch.setattr("reassure_conformance.live.report.find_scenarios", _nothing)
+    monkeypatch.setattr("reassure_conformance.answers.scenario_table.find_scenarios", _nothing)
     return ["scenarios"]
 
 
 def _no_vectors(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
     empty = {"files": [], "clauses": [], "areas": {}}
-    monkeypatch.setattr("reassure_conformance.vectors.export_vectors", lambda out: empty)
+    exports = "reassure_conformance.scenarios.json_lines.export_vectors"
+    monkeypatch.setattr(exports, lambda out: empty)
     return ["vectors", "--out", str(folder)]
 
 
 def _no_faults(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    monkeypatch.setattr("reassure_conformance.bundled.list_faults", dict)
+    monkeypatch.setattr("reassure_conformance.adapter.bundled.list_faults", dict)
     return ["faults", "--out", str(folder / "run")]
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from reassure_conformance.exploring import render_outcomes, run_on_controller
-from reassure_conformance.scenarios import compare, parse_scenario, run_scenario
-from reassure_conformance.telling import NotTheSame, get_text, tell
+from reassure_conformance.answers.exploring import render_outcomes, run_on_controller
+from reassure_conformance.scenarios.scenario import compare, parse_scenario, run_scenario
+from reassure_conformance.scenarios.telling import NotTheSame, get_text, tell
 from reassure_explorer.counts import COUNTS
 from reassure_explorer.derived import explore_derived
 from reassure_explorer.explore import get_model

@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from reassure_conformance.worlds.healing import PROBLEMS, Node, iterate_successors
+from reassure_conformance.scenarios.worlds.healing import PROBLEMS, Node, iterate_successors
 from reassure_model.healing import (
     Cluster,
     CreateTask,

@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from reassure_conformance.worlds.kafka42 import Node, find_problem, iterate_successors
+from reassure_conformance.scenarios.worlds.kafka42 import Node, find_problem, iterate_successors
 from reassure_model.copies import Append
 from reassure_model.kafka42 import (
     PROBLEMS,

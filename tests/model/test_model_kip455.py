@@ -4,7 +4,7 @@ from itertools import permutations, product
 
 import pytest
 
-from reassure_conformance.worlds.kip455 import iterate_successors
+from reassure_conformance.scenarios.worlds.kip455 import iterate_successors
 from reassure_model.kip455 import (
     GOALS,
     PROBLEMS,

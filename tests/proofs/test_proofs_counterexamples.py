@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reassure_conformance.scenarios import (
+from reassure_conformance.scenarios.scenario import (
     Scenario,
     format_found,
     parse_scenario,

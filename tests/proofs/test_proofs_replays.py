@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from reassure_conformance.proving import (
+from reassure_conformance.answers.proving import (
     NOT_POSSIBLE,
     SAME,
     ReplayRow,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from reassure_conformance import matrix
-from reassure_conformance.mentions import find_tests_of
+from reassure_conformance.answers import places as where
+from reassure_conformance.answers.mentions import find_tests_of
 from reassure_spec.clauses import Clause, load_clauses
 from reassure_spec.matrix import Places, Row, find_unchecked, find_unknown, make_matrix
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 @cache
 def collect_sources() -> Mapping[str, Places]:
     """Return everything that names clauses, by column, tests included."""
-    return matrix.collect_sources(ROOT / "tests")
+    return where.collect_sources(ROOT / "tests")
 
 
 CHECKS = ("proof", "scenario", "fault", "test")
@@ -109,4 +109,4 @@ def test_tests_are_found_by_their_decorators(tmp_path: Path) -> None:
 )
 def test_checks_fit_on_one_line(places: dict[str, tuple[str, ...]], line: str) -> None:
     """Places are listed column by column, counted where they are many, and absent ones left out."""
-    assert matrix.format_checks(places) == line
+    assert where.format_checks(places) == line

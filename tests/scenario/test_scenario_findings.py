@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from reassure_conformance.findings_table import (
+from reassure_conformance.answers.findings_table import (
     Guarantee,
     check_finding,
     compute_guarantees,

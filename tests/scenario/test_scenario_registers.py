@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from reassure_conformance.scenarios import (
+from reassure_conformance.scenarios.scenario import (
     Scenario,
     ScenarioError,
     find_scenarios,

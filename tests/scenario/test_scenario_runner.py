@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reassure_conformance.scenarios import (
+from reassure_conformance.scenarios.scenario import (
     ScenarioError,
     compare,
     find_scenarios,
@@ -14,7 +14,7 @@ from reassure_conformance.scenarios import (
     rewrite,
     run_scenario,
 )
-from reassure_conformance.worlds import get_world, list_worlds
+from reassure_conformance.scenarios.worlds import get_world, list_worlds
 from reassure_spec.readings import get_profile
 
 HEAD = """\

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from reassure_conformance.catalogue import vectors_document
-from reassure_conformance.scenarios import ScenarioError, find_scenarios, read_scenario
-from reassure_conformance.vectors import export_vectors
+from reassure_conformance.answers.catalogue import vectors_document
+from reassure_conformance.scenarios.json_lines import export_vectors
+from reassure_conformance.scenarios.scenario import ScenarioError, find_scenarios, read_scenario
 
 
 @pytest.fixture(scope="module")

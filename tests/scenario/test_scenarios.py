@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reassure_conformance.scenarios import (
+from reassure_conformance.scenarios.scenario import (
     compare,
     find_scenarios,
     read_scenario,

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from reassure_conformance.scenarios import Scenario, find_scenarios, read_scenario
+from reassure_conformance.scenarios.scenario import Scenario, find_scenarios, read_scenario
 from reassure_spec.asks import ASKS, Asked
 from reassure_spec.clauses import load_clauses
 from reassure_spec.findings import FINDINGS

@@ -1,0 +1,289 @@
+"""The `direct:` adapter interface, version 1: how the gate drives an implementation.
+
+An adapter is a Python object that runs the controllers and brokers of one implementation against a
+chroot that the gate gives it. The gate itself plays the client (topics, requests) and reads what
+happened from ZooKeeper's transaction log; an adapter is never asked what happened.
+
+Replies are `OK`, `REFUSED` (definitely not done) or `UNKNOWN` (may have been done: a lost
+connection is always this). An adapter raises only when it cannot go on; that ends the run as
+`adapter-died`, which is neither a violation nor a pass. docs/adapter.md has an example.
+"""
+
+import importlib
+import reprlib
+import traceback
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
+from urllib.parse import parse_qsl
+
+from reassure_conformance.report.supervise import note_call
+from reassure_judge.messages import Told
+from reassure_spec.readings import UnknownReading, get_profile, override_readings
+
+Value = TypeVar("Value")
+
+ADAPTER_VERSION: Final = 1
+
+ISR = "isr"
+BROKERS = "brokers"
+HOLD = "hold"
+KILL = "kill"
+EXPIRE = "expire"
+CUT = "cut"
+LOSE = "lose"
+MESSAGES = "messages"
+CAPABILITIES: Final = (ISR, BROKERS, HOLD, KILL, EXPIRE, CUT, LOSE, MESSAGES)
+"""What an adapter may be able to do, beyond running controllers and brokers."""
+
+
+class Reply(Enum):
+    """What an adapter says to a step."""
+
+    OK = "ok"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What an implementation says of itself."""
+
+    name: str
+    version: str
+    language: str
+    profile: str
+    """A profile of the spec, by name."""
+    readings: Mapping[str, str] = field(default_factory=dict)
+    """Readings that differ from the profile's, by dotted name."""
+    capabilities: frozenset[str] = frozenset()
+    """Those of `CAPABILITIES` that it has."""
+    adapter_version: int = ADAPTER_VERSION
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the record that reports print."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "language": self.language,
+            "capabilities": sorted(self.capabilities),
+        }
+
+
+@runtime_checkable
+class Adapter(Protocol):
+    """One implementation under test. Calls come from one thread, one at a time."""
+
+    def describe(self) -> Description:
+        """Say what the implementation is and what it can do; called once, first."""
+
+    def start(self, hosts: str, chroot: str, brokers: tuple[int, ...]) -> None:
+        """Bring up these brokers and one controller in a chroot that exists and is empty.
+
+        `hosts` is "host:port". Called once for each example; `stop` comes before the next.
+        """
+
+    def settle(self, timeout_s: float) -> bool:
+        """Let everything that is not held go on until nothing is left to do.
+
+        Returns whether the cluster is quiescent: a controller acts, it is not held, nobody who was
+        held sleeps, and all that had been written before the call has been dealt with.
+        """
+
+    def stop(self) -> None:
+        """End the brokers and controllers of this example."""
+
+    def close(self) -> None:
+        """End for good and give everything back; called once, last, whatever happened."""
+
+    def start_broker(self, broker: int) -> Reply:
+        """Start a broker that is down (capability `brokers`)."""
+
+    def stop_broker(self, broker: int) -> Reply:
+        """Let a broker die: its registration goes at once (capability `brokers`)."""
+
+    def change_isr(self, broker: int, topic: str, partition: int, *, joins: bool) -> Reply:
+        """Have the leader add or remove an in-sync replica (capability `isr`)."""
+
+    def hold(self, effects: int) -> Reply:
+        """Stop the controller before its next effect but `effects` (capability `hold`)."""
+
+    def resume(self) -> Reply:
+        """Let everything held go on where it stood (capability `hold`)."""
+
+    def kill_controller(self) -> Reply:
+        """End the acting controller's process; its memory is lost (capability `kill`)."""
+
+    def elect(self) -> Reply:
+        """Start one more controller process, which contends (capability `kill`)."""
+
+    def expire_session(self) -> Reply:
+        """Expire the acting controller's session; the process lives on (capability `expire`)."""
+
+    def cut_connection(self) -> Reply:
+        """Break the acting controller's connection, keeping its session (capability `cut`)."""
+
+
+@runtime_checkable
+class LosesWrites(Protocol):
+    """What an adapter with capability `lose` has besides."""
+
+    def lose_write(self, writes: int, *, done: bool) -> Reply:
+        """Break the acting controller's connection under its next write but `writes`.
+
+        No answer reaches the controller; `done` says whether ZooKeeper carries the write out.
+        `resume` takes back what has not happened yet.
+        """
+
+
+@runtime_checkable
+class KeepsMessages(Protocol):
+    """What an adapter with capability `messages` has besides."""
+
+    def take_messages(self) -> Sequence[Told]:
+        """Return what brokers have received since the last call, in order."""
+
+
+class BadConnectable(ValueError):
+    """A connectable that names no adapter."""
+
+
+class AdapterDied(Exception):
+    """An adapter raised, or answered what it may not: its own class of result, no violation.
+
+    It is no RuntimeError: of one that comes of a StopIteration `contextlib` lets only that through.
+    """
+
+    def __init__(self, message: str, call: str = "", trace: str = "") -> None:
+        super().__init__(message)
+        self.call = call
+        """The call that it died in."""
+        self.trace = trace
+        """The traceback of what it raised, from the implementation's own lines on."""
+
+
+@contextmanager
+def calling(call: str) -> Iterator[None]:
+    """Tell whatever is raised in here from everybody else's errors, as AdapterDied.
+
+    An interrupt is nobody's error and passes.
+    """
+    note_call(call)
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise _bury(call, error) from error
+
+
+def _bury(call: str, error: BaseException) -> AdapterDied:
+    frames = traceback.extract_tb(error.__traceback__)
+    while len(frames) > 1 and Path(frames[0].filename) in _CALLERS:
+        del frames[0]
+    said = "".join(traceback.format_exception_only(error)).strip()
+    where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    if isinstance(error, SystemExit):
+        said = f"it called sys.exit({error.code!r})"
+    trace = f"Traceback of the implementation:\n{''.join(traceback.format_list(frames))}{said}\n"
+    return AdapterDied(f"the adapter died in {call}: {said}{where}", call, trace)
+
+
+def expect(kind: type[Value], answer: object) -> Value:
+    """Return an answer of an adapter. Raises TypeError where it is of another kind."""
+    if not isinstance(answer, kind):
+        raise TypeError(f"it answered {reprlib.repr(answer)}; expected a {kind.__name__}")
+    return answer
+
+
+_CALLERS: Final = tuple(
+    Path(__file__).parent / name
+    for name in ("adapter.py", "harness.py", "live/stage.py", "run.py", "replay.py")
+)
+"""Files whose lines say nothing about an implementation."""
+
+
+def open_adapter(
+    connectable: str, *, profile: str, readings: Mapping[str, str], faults: tuple[str, ...] = ()
+) -> Adapter:
+    """Return the adapter that a connectable `direct:package.module:Class?key=value` names.
+
+    The class is called with keyword arguments `profile` and `readings`, those of the query, and
+    `faults` where any are asked for. Raises BadConnectable, AdapterDied.
+    """
+    scheme, _, rest = connectable.partition(":")
+    place, _, query = rest.partition("?")
+    module_name, colon, class_name = place.partition(":")
+    if scheme != "direct" or not colon or not class_name:
+        raise BadConnectable(
+            f"{connectable!r} is not an implementation; write direct:package.module:Class"
+        )
+    why: Exception | None = None
+    with calling(f"the import of {module_name}"):
+        try:
+            factory = getattr(importlib.import_module(module_name), class_name)
+        except (ImportError, AttributeError) as error:
+            why = error
+    if why is not None:
+        raise BadConnectable(f"{connectable!r} cannot be loaded: {why}") from why
+    options: dict[str, object] = dict(parse_qsl(query, keep_blank_values=True))
+    if faults:
+        options["faults"] = faults
+    with calling(f"{class_name}(...)"):
+        try:
+            adapter = factory(profile=profile, readings=dict(readings), **options)
+        except (TypeError, ValueError) as error:
+            why = error
+        else:
+            missing = [name for name in _METHODS if not callable(getattr(adapter, name, None))]
+    if why is not None:
+        raise BadConnectable(f"{connectable!r} refuses its settings: {why}") from why
+    if missing:
+        raise BadConnectable(f"{connectable!r} is no adapter: it lacks {', '.join(missing)}")
+    return cast("Adapter", adapter)
+
+
+_METHODS: Final = tuple(name for name in vars(Adapter) if not name.startswith("_"))
+
+
+OPTIONAL: Final[Mapping[str, type]] = MappingProxyType({LOSE: LosesWrites, MESSAGES: KeepsMessages})
+"""What an adapter that declares such a capability has to have."""
+
+
+def check_description(adapter: Adapter, description: Description) -> None:
+    """Raise BadConnectable when a description does not fit the adapter or this interface."""
+    if description.adapter_version != ADAPTER_VERSION:
+        raise BadConnectable(
+            f"{description.name} speaks adapter version {description.adapter_version}; "
+            f"this gate speaks {ADAPTER_VERSION}"
+        )
+    kinds: dict[str, type[Any]] = {"name": str, "version": str, "language": str, "profile": str}
+    kinds |= {"readings": Mapping, "capabilities": Set}
+    for name, kind in kinds.items():
+        value = getattr(description, name)
+        if not isinstance(value, kind):
+            raise BadConnectable(
+                f"{description.name!r} describes {name} as {reprlib.repr(value)}; expected a "
+                f"{kind.__name__}"
+            )
+    try:
+        override_readings(get_profile(description.profile), description.readings)
+    except UnknownReading as error:
+        raise BadConnectable(f"{description.name} describes itself wrongly: {error}") from error
+    unknown = description.capabilities - set(CAPABILITIES)
+    if unknown:
+        raise BadConnectable(
+            f"{description.name} declares unknown capabilities {', '.join(sorted(unknown))}; "
+            f"there are: {', '.join(CAPABILITIES)}"
+        )
+    for capability in sorted(description.capabilities & OPTIONAL.keys()):
+        if not isinstance(adapter, OPTIONAL[capability]):
+            methods = [n for n in vars(OPTIONAL[capability]) if not n.startswith("_")]
+            raise BadConnectable(
+                f"{description.name} declares capability {capability} and lacks the method "
+                f"{', '.join(methods)}"
+            )

@@ -1,0 +1,458 @@
+"""The adapter over the bundled controller, and the only module of this room that imports it.
+
+Controllers and brokers are objects stepped in the caller's thread: nothing happens but in a call.
+Messages travel through `LocalTransport`, at once. Every broker has a ZooKeeper client of its own
+that is kept over the examples, since starting clients would cost more than the examples do; an
+example's chroot is set on it and its registration is deleted at the end.
+
+A *process* is a controller with its client. It acts or is a candidate; it is held when a budget of
+effects was given to it; it sleeps when that budget is spent with an effect waiting.
+"""
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kazoo.client import KazooClient, TransactionRequest
+from kazoo.exceptions import ConnectionLoss
+from kazoo.retry import KazooRetry
+
+from reassure_conformance.adapter import CAPABILITIES, Description, Reply
+from reassure_conformance.report.document import get_version
+from reassure_controller.broker import Broker
+from reassure_controller.context import LiveBroker
+from reassure_controller.controller import Controller, NotQuiet
+from reassure_controller.effects import SendLeaderAndIsr, SendStopReplica
+from reassure_controller.faults import FAULTS, check_faults
+from reassure_controller.messages import LeaderAndIsr, Message, StopReplica
+from reassure_controller.messages import Reply as Answer
+from reassure_controller.plan import Rules
+from reassure_controller.transport import LocalTransport
+from reassure_judge.messages import Told
+from reassure_spec.readings import Readings
+from reassure_spec.rooms import RefusedReading, choose_readings, refuse_readings
+from reassure_spec.znodes import ReplicaList, StateZnode
+from reassure_zookeeper.errors import FaultError
+from reassure_zookeeper.faults import cut_connection, expire_session
+
+log = logging.getLogger(__name__)
+
+FIRST_CONTROLLER: Final = 1001
+"""Id of the first controller process of an example; they are not brokers."""
+SESSION_TIMEOUT_S: Final = 30.0
+RECONNECT_S: Final = 5.0
+
+
+def list_faults() -> Mapping[str, str]:
+    """Return the faults that can be planted, each with its sentence."""
+    return FAULTS
+
+
+def find_unsupported(readings: Readings) -> str:
+    """Return why these readings are not carried out by the controller or judged, "" if they are."""
+    try:
+        Rules(readings)
+        refuse_readings("judge", readings)
+    except RefusedReading as error:
+        return str(error)
+    return ""
+
+
+@dataclass(slots=True, eq=False)
+class _Process:
+    """One controller process."""
+
+    controller: Controller
+    client: KazooClient
+    budget: int | None = None
+    """Effects that are left before it stops; None where it is not held."""
+    asleep: bool = False
+    """Whether it stopped there, its plan in memory."""
+    expired: bool = False
+    """Whether its session was ended while it slept."""
+    cut: tuple[int, bytes] | None = None
+    """The session whose connection was cut, None where none was."""
+
+
+class _Lost:
+    """A transaction under which the connection breaks, before it arrives or before its answer.
+
+    It is used like a `TransactionRequest`.
+    """
+
+    def __init__(self, client: KazooClient, *, done: bool) -> None:
+        self._client = client
+        self._request = TransactionRequest(client)
+        self._done = done
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._request, name)
+
+    def commit_async(self) -> Any:
+        """Send the transaction or not, break the connection, and answer that it was lost."""
+        if self._done:
+            self._request.commit_async().wait()
+        with contextlib.suppress(FaultError):
+            cut_connection(self._client)
+        lost = self._client.handler.async_result()
+        lost.set_exception(ConnectionLoss())
+        return lost
+
+
+class _Wire(LocalTransport):
+    """Carries messages, and keeps what brokers received.
+
+    `find_zxid` gives the last transaction that the controller with this id has seen.
+    """
+
+    def __init__(self, find_zxid: Callable[[int], int]) -> None:
+        super().__init__()
+        self._find_zxid = find_zxid
+        self.received: list[Told] = []
+
+    def send(self, broker: LiveBroker, message: Message) -> Answer | None:
+        """Deliver the message and note it, unless nobody is there to receive it."""
+        answer = super().send(broker, message)
+        if answer is not None and isinstance(message, LeaderAndIsr | StopReplica):
+            zxid = self._find_zxid(message.controller)
+            self.received.append(_read_message(broker.id, message, zxid))
+        return answer
+
+
+def _read_message(broker: int, message: LeaderAndIsr | StopReplica, zxid: int) -> Told:
+    where = (broker, message.topic, message.partition, message.controller_epoch)
+    if isinstance(message, StopReplica):
+        return Told(*where, None, delete=message.delete, zxid=zxid)
+    state = StateZnode(
+        leader=message.leader,
+        leader_epoch=message.leader_epoch,
+        controller_epoch=message.state_controller_epoch,
+        isr=message.isr,
+    )
+    return Told(*where, state, message.replicas, zxid=zxid)
+
+
+class Bundled:
+    """Adapter of the bundled controller, with every capability.
+
+    `faults` are names of planted faults; one comma-separated text is accepted as well, so that they
+    can stand in a connectable. Raises UnknownFault, UnknownReading, RefusedReading.
+    """
+
+    def __init__(
+        self,
+        *,
+        profile: str = "kip-236",
+        readings: Mapping[str, str] | None = None,
+        faults: tuple[str, ...] | str = (),
+    ) -> None:
+        if isinstance(faults, str):
+            faults = tuple(filter(None, faults.split(",")))
+        self._faults = check_faults(faults)
+        self._profile = profile
+        self._changes = dict(readings or {})
+        self._readings = choose_readings("controller", profile, self._changes)
+        self._hosts = ""
+        self._chroot = ""
+        self._transport = _Wire(self._find_zxid)
+        self._broker_clients: dict[int, KazooClient] = {}
+        self._spare: list[KazooClient] = []
+        self._brokers: dict[int, Broker] = {}
+        self._processes: list[_Process] = []
+        self._next_id = FIRST_CONTROLLER
+        self._next_budget: int | None = None
+
+    def describe(self) -> Description:
+        """Say what the bundled controller is; planted faults are part of its name."""
+        name = "reassure-controller"
+        if self._faults:
+            name += " with " + ", ".join(sorted(self._faults))
+        return Description(
+            name=name,
+            version=get_version(),
+            language="Python",
+            profile=self._profile,
+            readings=self._changes,
+            capabilities=frozenset(CAPABILITIES),
+        )
+
+    # -- examples
+
+    def start(self, hosts: str, chroot: str, brokers: tuple[int, ...]) -> None:
+        """Register the brokers in the chroot and elect a controller."""
+        self._hosts, self._chroot = hosts, chroot
+        self._transport = _Wire(self._find_zxid)
+        self._brokers = {}
+        self._processes = []
+        self._next_id = FIRST_CONTROLLER
+        self._next_budget = None
+        for broker in brokers:
+            self.start_broker(broker)
+        self.elect()
+
+    def stop(self) -> None:
+        """Give up the term; keep the clients for the next example.
+
+        The brokers stay registered in the chroot that is left behind: nobody looks there again, and
+        deleting them would cost a round trip each.
+        """
+        self._brokers = {}
+        self._keep_writes()
+        for process in self._processes:
+            if process.expired or process.asleep:
+                self._end(process)
+                continue
+            process.controller.resign()
+            process.client.state_listeners.clear()
+            self._spare.append(process.client)
+        self._processes = []
+
+    def close(self) -> None:
+        """End every client."""
+        with contextlib.suppress(Exception):
+            self.stop()
+        for client in (*self._broker_clients.values(), *self._spare):
+            client.stop()
+            client.close()
+        self._broker_clients, self._spare = {}, []
+
+    def settle(self, timeout_s: float) -> bool:
+        """Let every process that is awake work until none of them finds anything to do."""
+        deadline = time.monotonic() + timeout_s
+        awake = [process for process in self._processes if not process.asleep]
+        worked = True
+        while worked and awake:
+            worked = False
+            for process in awake:
+                try:
+                    left = max(0.05, deadline - time.monotonic())
+                    result = process.controller.drain(left, process.budget)
+                except NotQuiet as busy:
+                    log.warning("%s", busy)
+                    return False
+                if process.budget is not None:
+                    process.budget -= result.effects_done
+                    process.asleep = result.held
+                # One that works alone has drained all there is; two can make work for each other.
+                worked = worked or (result.effects_done > 0 and len(awake) > 1)
+            awake = [process for process in awake if not process.asleep]
+        return self._acting() is not None and all(not p.asleep for p in self._processes)
+
+    def _acting(self) -> _Process | None:
+        """Return the process that acts as controller, the latest elected where several think so."""
+        acting = [p for p in self._processes if p.controller.is_active and not p.expired]
+        return max(acting, key=lambda p: p.controller.epoch, default=None)
+
+    # -- brokers
+
+    def start_broker(self, broker: int) -> Reply:
+        """Register a broker on its own client."""
+        client = self._broker_clients.get(broker)
+        if client is None:
+            client = self._broker_clients[broker] = self._connect()
+        client.chroot = self._chroot
+        agent = Broker(client, broker, self._transport, owns_client=False, faults=self._faults)
+        agent.register()
+        self._brokers[broker] = agent
+        return Reply.OK
+
+    def stop_broker(self, broker: int) -> Reply:
+        """Delete a broker's registration; its memory is gone."""
+        agent = self._brokers.pop(broker, None)
+        if agent is None:
+            return Reply.REFUSED
+        agent.stop()
+        return Reply.OK
+
+    def change_isr(self, broker: int, topic: str, partition: int, *, joins: bool) -> Reply:
+        """Have whoever takes itself for the leader change the in-sync set."""
+        change = {"add": broker} if joins else {"remove": broker}
+        for agent in self._brokers.values():
+            if agent.leads(topic, partition):
+                return Reply(agent.change_isr(topic, partition, **change))
+        return Reply.REFUSED
+
+    def inform(self, topic: str, partition: int, replicas: ReplicaList, state: StateZnode) -> None:
+        """Have the live replicas know a partition as a controller before would have told them."""
+        message = LeaderAndIsr(
+            controller=FIRST_CONTROLLER,
+            controller_epoch=state.controller_epoch,
+            topic=topic,
+            partition=partition,
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            isr=state.isr,
+            state_controller_epoch=state.controller_epoch,
+            state_version=0,
+            replicas=replicas,
+            is_new=False,
+        )
+        for broker in replicas:
+            if broker in self._brokers:
+                self._brokers[broker].handle(message)
+
+    def write_as(self, broker: int, path: str, content: bytes) -> Reply:
+        """Write a znode in a live broker's session, whatever the broker itself thinks of that."""
+        if broker not in self._brokers:
+            return Reply.REFUSED
+        self._broker_clients[broker].set(path, content)
+        return Reply.OK
+
+    def take_messages(self) -> list[Told]:
+        """Return what brokers received since the last call."""
+        received, self._transport.received = self._transport.received, []
+        return received
+
+    # -- controllers
+
+    def _find_zxid(self, controller: int) -> int:
+        """Return the last transaction that a controller has seen, its own ones included."""
+        seen = (p.client.last_zxid for p in self._processes if p.controller.broker_id == controller)
+        return max(seen, default=0)
+
+    def deliver(self) -> None:
+        """Carry out the messages that wait in the acting controller's plan before its next write.
+
+        A held controller stays held.
+        """
+        process = self._acting()
+        while process is not None and isinstance(
+            process.controller.next_effect, SendLeaderAndIsr | SendStopReplica
+        ):
+            process.asleep = process.controller.pump(1).held
+
+    def hold(self, effects: int) -> Reply:
+        """Give the acting controller a budget of effects, or the next one where none acts."""
+        process = self._acting()
+        if process is None:
+            self._next_budget = effects
+        else:
+            process.budget = effects
+        return Reply.OK
+
+    def resume(self) -> Reply:
+        """Lift every budget, and lose no write that was not lost yet."""
+        self._next_budget = None
+        self._keep_writes()
+        for process in self._processes:
+            process.budget = None
+            process.asleep = process.expired = False
+        return Reply.OK
+
+    def kill_controller(self) -> Reply:
+        """Close the acting controller's session; its process is gone."""
+        process = self._acting()
+        if process is None:
+            return Reply.REFUSED
+        self._end(process)
+        self._processes.remove(process)
+        return Reply.OK
+
+    def elect(self) -> Reply:
+        """Let one that stands by, or else a new process, stand for election.
+
+        One that stands by has acted before, and has lost its term since.
+        """
+        process = next((p for p in self._processes if self._stands_by(p)), None)
+        if process is None:
+            process = self._start_process()
+        process.budget, self._next_budget = self._next_budget, None
+        return Reply.OK if process.controller.contend() else Reply.REFUSED
+
+    def _stands_by(self, process: _Process) -> bool:
+        free = not (process.asleep or process.expired or process.controller.is_active)
+        return free and bool(process.client.connected)
+
+    def _start_process(self) -> _Process:
+        client = self._spare.pop() if self._spare else self._connect()
+        client.chroot = self._chroot
+        controller = Controller(
+            client, self._next_id, self._transport, self._readings, self._faults
+        )
+        self._next_id += 1
+        process = _Process(controller, client)
+        self._processes.append(process)
+        return process
+
+    def expire_session(self) -> Reply:
+        """End the acting controller's session; where it is held it sleeps through the loss.
+
+        A sleeper's client is given time to come back with another session, as it is then that a
+        process that wakes up can do harm.
+        """
+        process = self._acting()
+        if process is None:
+            return Reply.REFUSED
+        lost = self._await_session(process.client)
+        if lost is None:
+            return Reply.REFUSED
+        try:
+            expire_session(self._hosts, lost)
+        except FaultError:
+            return Reply.UNKNOWN
+        self._await_session(process.client, lost[0])
+        if process.budget is not None:
+            process.asleep = process.expired = True
+        return Reply.OK
+
+    def cut_connection(self) -> Reply:
+        """Break the acting controller's connection; `settle` waits until it is back."""
+        process = self._acting()
+        if process is None:
+            return Reply.REFUSED
+        session: tuple[int, bytes] | None = process.client.client_id
+        try:
+            cut_connection(process.client)
+        except FaultError:
+            return Reply.REFUSED
+        process.cut = session
+        return Reply.OK
+
+    def lose_write(self, writes: int, *, done: bool) -> Reply:
+        """Break the acting controller's connection under its next transaction but `writes`."""
+        process = self._acting()
+        if process is None:
+            return Reply.REFUSED
+        client, left = process.client, writes
+
+        def make_transaction() -> TransactionRequest | _Lost:
+            nonlocal left
+            left -= 1
+            if left >= 0:
+                return TransactionRequest(client)
+            process.cut = client.client_id
+            del client.transaction
+            return _Lost(client, done=done)
+
+        client.transaction = make_transaction
+        return Reply.OK
+
+    def _keep_writes(self) -> None:
+        for process in self._processes:
+            vars(process.client).pop("transaction", None)
+
+    def _end(self, process: _Process) -> None:
+        """Kill a process; its session ends at once, also where no connection is left to end it."""
+        process.controller.kill()
+        if process.cut is not None:
+            with contextlib.suppress(FaultError):
+                expire_session(self._hosts, process.cut)
+
+    def _await_session(self, client: KazooClient, lost: int = 0) -> tuple[int, bytes] | None:
+        """Return the client's session once it has one other than `lost`; None if it gets none."""
+        deadline = time.monotonic() + RECONNECT_S
+        while time.monotonic() < deadline:
+            found: tuple[int, bytes] | None = client.client_id  # None while it has no connection
+            if found is not None and found[0] not in (0, lost):
+                return found
+            time.sleep(0.002)
+        return None
+
+    def _connect(self) -> KazooClient:
+        retry = KazooRetry(max_tries=-1, delay=0.01, backoff=2, max_delay=0.25, max_jitter=0.2)
+        client = KazooClient(hosts=self._hosts, timeout=SESSION_TIMEOUT_S, connection_retry=retry)
+        client.start()
+        return client

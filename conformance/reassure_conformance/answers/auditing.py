@@ -1,0 +1,152 @@
+"""The verb `audit`: whatever logs there are, judged by the pipeline, in the common document.
+
+The document says nothing of time, so that it is the same, byte for byte, whichever engine made it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from reassure_conformance.report.display import show_text, show_zxid
+from reassure_conformance.report.document import UNKNOWN, Document
+from reassure_judge.doubt import GRACE_MS
+from reassure_judge.judge import JUDGED_PROFILES, NoRules
+
+SHOWN: Final = 20
+"""How many findings of a kind are shown to people."""
+
+
+def find_place(path: Path) -> Path:
+    """Return where the logs are: in the directory of a run, its server's own files."""
+    server = path / "zookeeper"
+    return server if (path / "run.json").is_file() and server.is_dir() else path
+
+
+def audit_document(
+    paths: Sequence[Path],
+    profile: str,
+    readings: Mapping[str, str],
+    spark: str | None,
+    *,
+    at_rest: bool = False,
+    min_insync_replicas: int = 1,
+    grace_ms: int = GRACE_MS,
+    strict: bool = False,
+    recognise: bool = False,
+) -> Document:
+    """Judge the logs, on Spark where a master is given, and return the document.
+
+    With `at_rest` what a controller owes at the end of a history is judged too; with `strict` a
+    SHOULD binds like a MUST. With `recognise` the profile was not asked for: NoRules is raised
+    where the logs tell of a protocol that it does not describe.
+    Raises the log reader's own errors for damaged or missing logs.
+    """
+    from reassure_pipeline.audit import audit_local, audit_spark
+    from reassure_spec.rooms import choose_readings
+
+    chosen = choose_readings("judge", profile, readings)
+    places = [find_place(path) for path in paths]
+    if spark is None:
+        report = audit_local(
+            places,
+            profile,
+            chosen,
+            at_rest=at_rest,
+            min_insync_replicas=min_insync_replicas,
+            grace_ms=grace_ms,
+        )
+    else:
+        report = audit_spark(
+            places,
+            profile,
+            chosen,
+            spark,
+            at_rest=at_rest,
+            min_insync_replicas=min_insync_replicas,
+            grace_ms=grace_ms,
+        )
+    foreign = next((words for each in report.archives for words in each.find_foreign()), None)
+    if recognise and foreign is not None:
+        raise NoRules(
+            f"{foreign}. The judge has rules for {' and '.join(JUDGED_PROFILES)} only; "
+            f"--profile {profile} holds the logs against that all the same"
+        )
+    body = dict((report.strictly() if strict else report).as_json_dict())
+    verdict, counts = str(body.pop("verdict")), body.pop("counts")
+    return Document(
+        "audit",
+        verdict,
+        None,
+        counts,
+        profile=profile,
+        readings=chosen.as_dict(),
+        body=body,
+    )
+
+
+def render_audit(document: Document, form: str) -> str:
+    """Return the text for people: verdict and violations first, then the table of clauses."""
+    from reassure_conformance.report import display
+
+    report = document.as_dict()
+    sums = ", ".join(f"{name} {value}" for name, value in report["counts"].items())
+    verdict = f"{document.verdict.upper()}: {sums}"
+    parts = [verdict, "", *display.fence(_describe_findings(report), form)]
+    parts += [f"Needed: {need}" for need in report["needs"]]
+    parts += _describe_undecided(report)
+    parts += [line for archive in report["archives"] for line in _describe(archive)]
+    columns = ["clause", "level", "verdict", "exercised"]
+    rows = display.clause_rows(report["clauses"])
+    parts += ["", display.render_table("Clauses", columns, rows, form), verdict]
+    return "\n".join(parts)
+
+
+def _describe_findings(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the first violations with their evidence, then what is not certain, then advice."""
+    from reassure_conformance.report import display
+
+    for word, name in (("VIOLATED", "violations"), ("UNKNOWN", "unsettled")):
+        for violation in report[name][:SHOWN]:
+            yield f"{word} {violation['clause']}"
+            yield from display.describe_record(violation)
+        if len(report[name]) > SHOWN:
+            yield f"... and {len(report[name]) - SHOWN} more; --format json lists them all"
+    yield from display.describe_not_followed(report["not_followed"])
+
+
+def _describe_undecided(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the clauses that the history leaves open, and where each came up first."""
+    for clause in report["clauses"]:
+        if clause["verdict"] == UNKNOWN and clause["undecided"]:
+            yield (
+                f"UNKNOWN {clause['id']}: {clause['undecided']} times broken in some of the states "
+                "that the history leaves possible, and not in others"
+            )
+            for archive in report["archives"]:
+                for first in archive["undecided"]:
+                    if first["clause"] == clause["id"]:
+                        yield (
+                            f"  first at {show_zxid(first['zxid'])} of {archive['path']}: "
+                            f"{show_text(first['path'] or _name(first))}"
+                        )
+
+
+def _name(place: Mapping[str, Any]) -> str:
+    """Return the partition, or the cluster, where nothing was written."""
+    if place["partition"] < 0:
+        return "what the controller still owed"
+    return f"what was owed to {place['topic']}-{place['partition']}"
+
+
+def _describe(archive: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what should be known of one archive before its verdict is relied on."""
+    name = archive["path"]
+    if archive["torn_tail"]:
+        tail = archive["torn_tail"]
+        yield (
+            f"{name}: the last record was not finished ({tail['reason']}): {tail['file']}, "
+            f"offset {tail['offset']}"
+        )
+    for seen in archive["seen_not_judged"]:
+        what = f" ({seen['what']})" if seen["what"] else ""
+        yield f"{name}: seen, not judged: {show_text(seen['tree'])}{what}, {seen['writes']} writes"

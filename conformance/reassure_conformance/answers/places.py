@@ -1,0 +1,184 @@
+"""Where each clause is carried out, judged, proved, told, planted against and tested.
+
+The sources are what is there: the `clause` decorator (model and judge), the ids that the judge's
+source names, the theorems, the heads of scenarios and stories, the clauses expected of the planted
+faults and, where the folder of the tests is at hand, the tests. Nothing loads a solver.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from reassure_conformance.answers.mentions import find_mentions, find_tests_of
+from reassure_conformance.gate.expected import EXPECTED
+from reassure_conformance.scenarios.scenario import find_scenarios as find_files
+from reassure_conformance.scenarios.scenario import read_scenario
+from reassure_spec.clauses import get_places, load_clauses
+from reassure_spec.matrix import Places
+from reassure_spec.matrix import make_matrix as make_rows
+
+SHOWN: Final = ("model", "judge", "proof", "scenario", "fault")
+COLUMNS: Final = ("clause", "level", *SHOWN)
+MANY: Final = 2
+"""Where more places than this name a clause, they are counted rather than listed."""
+
+
+def _group(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the places by clause id, each place once, in the order found."""
+    found: dict[str, dict[str, None]] = {}
+    for clause_id, place in pairs:
+        found.setdefault(clause_id, {})[place] = None
+    return {clause_id: list(places) for clause_id, places in found.items()}
+
+
+def _import_room(room: str) -> Path:
+    """Import every module of a room, so that its clauses are registered; return its folder."""
+    package = importlib.import_module(room)
+    for module in pkgutil.walk_packages(package.__path__, f"{room}."):
+        importlib.import_module(module.name)
+    return Path(package.__path__[0])
+
+
+def find_registered(room: str) -> Places:
+    """Return where the decorator names clauses in a room, by dotted names inside the room."""
+    _import_room(room)
+    return _group(
+        (clause_id, place.removeprefix(f"{room}."))
+        for clause_id, places in get_places().items()
+        for place in sorted(places)
+        if place.startswith(f"{room}.")
+    )
+
+
+def find_judged() -> Places:
+    """Return where the judge names each clause, in a decorator or in a violation."""
+    registered = find_registered("reassure_judge")
+    known = load_clauses()
+    pairs = [(clause_id, place) for clause_id, places in registered.items() for place in places]
+    for path in sorted(_import_room("reassure_judge").rglob("*.py")):
+        pairs += find_mentions(path, known)
+    return _group(pairs)
+
+
+def find_theorems() -> Places:
+    """Return the theorems of each clause: those proved, then those refuted, as expected."""
+    from reassure_proofs.theorems import get_theorems
+
+    theorems = sorted(get_theorems(None), key=lambda theorem: theorem.expected != "proved")
+    return _group(
+        (theorem.clause, theorem.name + ("" if theorem.expected == "proved" else " (refuted)"))
+        for theorem in theorems
+        if theorem.clause
+    )
+
+
+def find_scenarios() -> Places:
+    """Return the scenarios of each clause."""
+    return _group(
+        (clause_id, f"{path.parent.name}/{path.stem}")
+        for path in find_files()
+        for clause_id in read_scenario(path).clauses
+    )
+
+
+def find_stories() -> Places:
+    """Return the bundled stories that were saved for a violation, by the clause violated."""
+    from reassure_conformance.gate.story import shipped_stories
+
+    return _group((story.violates, story.name) for story in shipped_stories() if story.violates)
+
+
+def find_faults() -> Places:
+    """Return the planted faults that each clause is made for."""
+    return _group((clause_id, fault) for fault, ids in EXPECTED.items() for clause_id in ids)
+
+
+def find_tests(folder: Path) -> Places:
+    """Return the tests below a folder that are about each clause."""
+    known = load_clauses()
+    return _group(
+        pair for path in sorted(folder.rglob("test_*.py")) for pair in find_tests_of(path, known)
+    )
+
+
+def collect_sources(tests: Path | None = None) -> dict[str, Places]:
+    """Return everything that names clauses, by column; tests only where their folder is given."""
+    sources = {
+        "model": find_registered("reassure_model"),
+        "judge": find_judged(),
+        "proof": find_theorems(),
+        "scenario": find_scenarios(),
+        "story": find_stories(),
+        "fault": find_faults(),
+    }
+    return sources if tests is None else {**sources, "test": find_tests(tests)}
+
+
+def find_places(clause_id: str) -> list[str]:
+    """Return where a clause is carried out, judged and proved, by dotted names."""
+    found = {"reassure_model": find_registered("reassure_model"), "reassure_judge": find_judged()}
+    places = [f"{room}.{name}" for room in found for name in found[room].get(clause_id, ())]
+    return places + [f"theorem {name}" for name in find_theorems().get(clause_id, ())]
+
+
+def make_matrix(most: int | None = None) -> list[list[Any]]:
+    """Return one row of `COLUMNS` for each clause of the spec, in its order.
+
+    Of more than `most` places in a cell, only that many are named and the rest are counted.
+    """
+    return [
+        [row.clause.id, row.clause.level, *(_cell(row.places[name], most) for name in SHOWN)]
+        for row in make_rows(tuple(load_clauses().values()), collect_sources())
+    ]
+
+
+def _cell(places: Sequence[str], most: int | None) -> str:
+    shown = list(places[:most])
+    rest = len(places) - len(shown)
+    return ", ".join([*shown, f"and {rest} more"] if rest else shown)
+
+
+_LABELS: Final[Mapping[str, str]] = {
+    "model": "model",
+    "judge": "judge",
+    "proof": "theorems",
+    "scenario": "scenarios",
+    "story": "stories",
+    "fault": "planted faults",
+    "test": "tests",
+}
+
+
+def format_places(column: str, places: Sequence[str]) -> str:
+    """Return the places of one column in a few words of Markdown: listed, or counted where many."""
+    names = ", ".join(f"`{name}`" for name in places)
+    if len(places) > MANY:
+        names = f"{len(places)}, among them `{places[0]}`"
+    return f"{_LABELS[column]} {names}"
+
+
+def format_checks(places: Mapping[str, Sequence[str]]) -> str:
+    """Return one line of Markdown that says where a clause is carried out and checked."""
+    parts = [format_places(column, found) for column, found in places.items() if found]
+    return "; ".join(parts) or "none"
+
+
+def list_findings() -> tuple[list[str], list[list[Any]]]:
+    """Return the columns and rows of the register of findings; no rows where there is none yet."""
+    try:
+        module = importlib.import_module("reassure_spec.findings")
+    except ModuleNotFoundError:
+        return ["id", "finding", "instance", "source"], []
+    from dataclasses import astuple, fields
+
+    findings = tuple(module.FINDINGS)
+    if not findings:
+        return ["id", "finding", "instance", "source"], []
+    columns = [field.name for field in fields(findings[0])]
+    return columns, [[_flat(value) for value in astuple(finding)] for finding in findings]
+
+
+def _flat(value: Any) -> Any:
+    return ", ".join(map(str, value)) if isinstance(value, tuple | list) else value

@@ -1,0 +1,393 @@
+"""The reports of the proofs, and their counterexamples replayed on the real controller.
+
+A counterexample to a hypothesis that was left out is a state of a partition. It is written into a
+ZooKeeper of its own before a controller takes office; once that rests, ZooKeeper holds what it made
+of it. That has to be what the model's controller makes of it, and has to break the theorem's claim.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import Any, Final
+
+from kazoo.client import KazooClient
+
+from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.report import display
+from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
+from reassure_proofs.necessity import SHAPE, NecessityResult, examine_hypotheses
+from reassure_proofs.replays import (
+    End,
+    NotShown,
+    Planting,
+    Replay,
+    can_be_shown,
+    prepare,
+    violates,
+)
+from reassure_proofs.sweep import render as render_sweep
+from reassure_proofs.sweep import sweep
+from reassure_proofs.sweep import to_json as sweep_to_json
+from reassure_proofs.theorems import get_theorems
+from reassure_spec.znodes import (
+    PERSISTENT_ROOTS,
+    REASSIGNMENT_REQUESTS,
+    REASSIGNMENTS,
+    REQUEST_PREFIX,
+    ReassignmentZnode,
+    RequestZnode,
+    StateZnode,
+    decode_reassignment,
+    decode_state,
+    decode_topic,
+    encode_config,
+    encode_reassignment,
+    encode_request,
+    encode_state,
+    encode_topic,
+    reassignment_path,
+    state_path,
+    topic_config_path,
+    topic_path,
+)
+from reassure_zookeeper.server import Server
+
+COLUMNS: Final = ("theorem", "clause", "profile", "bound", "hypotheses", "verdict", "expected")
+WIDTH: Final = 100
+A_LEMMA: Final = "a lemma"
+_SHAPES_SHOWN: Final = 4
+TOPIC: Final = "orders"
+SETTLE_S: Final = 10.0
+SAME: Final = "shows the same"
+NOT_POSSIBLE: Final = "not possible"
+FACTOR: Final = 2
+"""Replication factor in which each hypothesis shows that it is needed."""
+
+
+def render_theorems(theorems: Sequence[Mapping[str, Any]], form: str) -> list[str]:
+    """Return the theorems in groups that share one piece of code, or one table of them all.
+
+    A group begins with what its theorems have in common: the code, profile and readings, up to
+    where it was looked at, how long that took, and which shapes no input fits.
+    """
+    if form != "pretty":
+        rows = [
+            {**each, "theorem": each["name"], "hypotheses": ", ".join(_names(each["hypotheses"]))}
+            for each in theorems
+        ]
+        cells = [[row[name] for name in COLUMNS] for row in rows]
+        return [
+            display.render_table("Theorems", list(COLUMNS), cells, form),
+            *(f"{each['name']}: {line}" for each in theorems for line in _outcome_of(each)),
+        ]
+    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for each in theorems:
+        told = (each["subject"], each["bound"], *_spell(each), each["expected"], each["tier"])
+        groups.setdefault(told, []).append(each)
+    return [line for group in groups.values() for line in (*_group_lines(group), "")]
+
+
+def _group_lines(group: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    first = group[0]
+    profile, readings = _spell(first)
+    yield from _wrap(f"{first['about']} ({first['subject']}), {profile}", "")
+    tried = sum(each["tried"] for each in first["certificate"])
+    cost = f"{first['paths']} paths, tried on {tried} plain inputs, {first['seconds']:.1f} s"
+    yield from _wrap(f"{first['bound']}; {cost}", "  ")
+    if readings:
+        yield from _wrap(f"readings: {readings}", "  ")
+    idle = [each["shape"] for each in first["certificate"] if not each["paths"]]
+    if idle:
+        yield from _wrap(f"no input fits {_spell_shapes(idle, first['certificate'])}", "  ")
+    for each in group:
+        yield from _theorem_lines(each)
+
+
+def _theorem_lines(theorem: Mapping[str, Any]) -> Iterator[str]:
+    verdict = theorem["verdict"]
+    if theorem["outcome"] not in ("holds", "finding"):
+        verdict = f"{verdict} (expected {theorem['expected']})"
+    elif theorem["finding"]:
+        verdict = f"{verdict} (finding {theorem['finding']})"
+    yield f"  {verdict}  {theorem['name']} ({theorem['clause'] or A_LEMMA})"
+    yield from _wrap(theorem["statement"], "    ")
+    for title, items in (("assumes", "hypotheses"), ("to bound the paths", "shape")):
+        if theorem[items]:
+            yield from _wrap(f"{title}: {', '.join(_names(theorem[items]))}", "    ")
+    for line in _outcome_of(theorem):
+        yield from _wrap(line, "    ")
+
+
+def _outcome_of(theorem: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the counterexample where one was found, and why a verdict is not what it should be."""
+    if theorem["counterexample"]:
+        yield theorem["counterexample"]["words"]
+    if theorem["reason"]:
+        yield f"{theorem['verdict']}: {theorem['reason']}"
+
+
+def _spell(theorem: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the profile with what is changed of it, and the readings that were looked at."""
+    profile = f"profile {theorem['profile']}"
+    if theorem["changes"]:
+        profile = f"{profile} with {', '.join(theorem['changes'])}"
+    looked = (f"{name}={value}" for name, value in theorem["readings"].items())
+    return profile, ", ".join(each for each in looked if each not in theorem["changes"])
+
+
+def _spell_shapes(idle: Sequence[Mapping[str, Any]], among: Sequence[Any]) -> str:
+    shown = ["; ".join(_lengths(each)) for each in idle[:_SHAPES_SHOWN]]
+    more = [f"and {len(idle) - len(shown)} more"] if len(idle) > len(shown) else []
+    return f"{len(idle)} of {len(among)} shapes: {', '.join((*map('({})'.format, shown), *more))}"
+
+
+def _lengths(shape: Mapping[str, Any]) -> Iterator[str]:
+    return (f"{name} {size}" for name, size in shape.items() if size is not None)
+
+
+def _wrap(text: str, indent: str) -> list[str]:
+    more = f"{indent}  "
+    return wrap(text, WIDTH, initial_indent=indent, subsequent_indent=more, break_on_hyphens=False)
+
+
+def _names(hypotheses: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [item["name"] for item in hypotheses]
+
+
+def list_document() -> tuple[Document, str]:
+    """Return every theorem there is, and the same as lines: none of them is proved for that."""
+    theorems = get_theorems()
+    rows = [
+        {
+            "name": each.name,
+            "clause": each.clause,
+            "profile": each.profile,
+            "changes": list(each.subject.changes),
+            "expected": each.expected,
+            "finding": each.finding,
+            "tier": each.tier,
+            "statement": each.statement,
+        }
+        for each in theorems
+    ]
+    lines = []
+    for each in theorems:
+        expected = f"{each.expected} ({each.finding})" if each.finding else each.expected
+        lines.append(f"{each.name}: {expected}, {each.clause or A_LEMMA}, {each.profile}")
+        lines += _wrap(each.statement, "    ")
+    body = {"theorems": rows}
+    return Document("prove", HOLDS, 0.0, {"theorems": len(rows)}, body=body), "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRow:
+    """What became of one counterexample."""
+
+    replay: Replay
+    model: str
+    """Always that it shows the same: a counterexample that does not is a fault of the prover."""
+    controller: str
+    """`shows the same`, `not possible`, or what it came to instead."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as plain JSON values."""
+        replay = self.replay
+        return {
+            "theorem": replay.theorem,
+            "hypothesis": replay.hypothesis,
+            "counterexample": replay.sentence,
+            "model": self.model,
+            "controller": self.controller,
+            "end": None if replay.expected is None else str(replay.expected),
+            "reason": replay.reason,
+        }
+
+
+class LiveReplayer:
+    """A ZooKeeper in which states are written and controllers take office. A context manager.
+
+    `faults` are planted in the controllers, to see that a difference is told.
+    """
+
+    def __init__(self, faults: tuple[str, ...] = ()) -> None:
+        """Start the server. Raises ServerError, JavaError, JarsError where that is not possible."""
+        self._faults: Final = faults
+        self._server = Server.start()
+        self._client = KazooClient(hosts=self._server.hosts, timeout=30.0)
+        self._client.start(timeout=15)
+        self._adapters: dict[str, Bundled] = {}
+        self._count = 0
+
+    def __enter__(self) -> "LiveReplayer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for adapter in self._adapters.values():
+            adapter.close()
+        self._client.stop()
+        self._client.close()
+        self._server.stop()
+
+    def run(self, planting: Planting) -> End:
+        """Return where the real controller comes to rest. Raises NotShown where it does not."""
+        self._count += 1
+        chroot = f"/replay-{self._count:03d}"
+        self._plant(chroot, planting)
+        adapter = self._adapters.get(planting.profile)
+        if adapter is None:
+            adapter = Bundled(profile=planting.profile, faults=self._faults)
+            self._adapters[planting.profile] = adapter
+        adapter.start(self._server.hosts, chroot, planting.brokers)
+        try:
+            self._settle(adapter)
+            if planting.requested:
+                asked = encode_request(RequestZnode({(TOPIC, 0): planting.requested}, False))
+                path = f"{chroot}{REASSIGNMENT_REQUESTS}/{REQUEST_PREFIX}"
+                self._client.create(path, asked, sequence=True)
+                self._settle(adapter)
+            return self._read(chroot)
+        finally:
+            adapter.stop()
+
+    def _settle(self, adapter: Bundled) -> None:
+        if not adapter.settle(SETTLE_S):
+            raise NotShown(f"the controller does not come to rest in {SETTLE_S:g} s")
+
+    def _plant(self, chroot: str, planting: Planting) -> None:
+        minimum = {"min.insync.replicas": str(planting.minimum)}
+        state = StateZnode(planting.leader, 0, 0, planting.isr)
+        flight = ReassignmentZnode(planting.top, planting.target, False)
+        contents = {
+            topic_path(TOPIC): encode_topic({0: planting.assigned}),
+            topic_config_path(TOPIC): encode_config(minimum),
+            state_path(TOPIC, 0): encode_state(state),
+            reassignment_path(TOPIC, 0): encode_reassignment(flight),
+        }
+        for root in PERSISTENT_ROOTS:
+            self._client.ensure_path(f"{chroot}{root}")
+        for path, content in contents.items():
+            self._client.create(f"{chroot}{path}", content, makepath=True)
+
+    def _read(self, chroot: str) -> End:
+        def get(path: str) -> bytes:
+            data: bytes = self._client.get(f"{chroot}{path}")[0]
+            return data
+
+        assigned = decode_topic(topic_path(TOPIC), get(topic_path(TOPIC)))[0]
+        state = decode_state(state_path(TOPIC, 0), get(state_path(TOPIC, 0)))
+        path = reassignment_path(TOPIC, 0)
+        target = None
+        if self._client.exists(f"{chroot}{REASSIGNMENTS}/{TOPIC}/0") is not None:
+            target = decode_reassignment(path, get(path)).target
+        return End(assigned, state.leader, state.isr, target)
+
+
+def replay_counterexamples(
+    found: Sequence[NecessityResult],
+    progress: Callable[[int, int], None] | None = None,
+    faults: tuple[str, ...] = (),
+) -> list[ReplayRow]:
+    """Return one row for each counterexample to a hypothesis that is needed.
+
+    The server is started only where a counterexample can be shown; errors are those of
+    `LiveReplayer`.
+    """
+    needed = [item for item in found if item.hypothesis != SHAPE and item.counterexample]
+    replays = [prepare(item.theorem, item.hypothesis, item.counterexample or {}) for item in needed]
+    if not any(replay.planting for replay in replays):
+        return [ReplayRow(replay, SAME, NOT_POSSIBLE) for replay in replays]
+    rows = []
+    with LiveReplayer(faults) as live:
+        for item, replay in zip(needed, replays, strict=True):
+            rows.append(ReplayRow(replay, SAME, _compare(live, item, replay)))
+            if progress is not None:
+                progress(len(rows), len(needed))
+    return rows
+
+
+def _compare(live: LiveReplayer, item: NecessityResult, replay: Replay) -> str:
+    if replay.planting is None:
+        return NOT_POSSIBLE
+    try:
+        end = live.run(replay.planting)
+    except NotShown as reason:
+        return str(reason)
+    if end != replay.expected:
+        return f"comes to {end}, the model to {replay.expected}"
+    (theorem,) = get_theorems([item.theorem.name])
+    arguments = (item.counterexample or {})["arguments"]
+    broken = violates(theorem, arguments, replay.planting, end)
+    return SAME if broken else f"comes to {end}, which keeps the claim"
+
+
+Say = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done and how much there is."""
+
+
+def replay_document(
+    names: Sequence[str], timeout_s: float, progress: Say, form: str
+) -> tuple[Document, str]:
+    """Leave each hypothesis out, replay what follows, and return report and table.
+
+    Without names that is every theorem about the drop rule and the controller's plan; those of
+    others cannot be shown on a controller, and are looked at where they are named. Raises
+    UnknownTheoremError, and what `LiveReplayer` raises.
+    """
+    start = time.monotonic()
+    chosen = list(names) or [item.name for item in get_theorems() if can_be_shown(item)]
+    found = examine_hypotheses(
+        chosen, FACTOR, lambda *done: progress("hypotheses", *done), timeout_s
+    )
+    rows = replay_counterexamples(found, lambda *done: progress("replays", *done))
+    answers = [row.controller for row in rows]
+    counts = {
+        "counterexamples": len(rows),
+        "on_model": sum(row.model == SAME for row in rows),
+        "on_controller": answers.count(SAME),
+        "not_possible": answers.count(NOT_POSSIBLE),
+    }
+    counts["differ"] = len(rows) - counts["on_controller"] - counts["not_possible"]
+    verdict = VIOLATED if counts["differ"] else HOLDS if rows else VACUOUS
+    body = {"replays": [row.to_json() for row in rows]}
+    document = Document("prove", verdict, time.monotonic() - start, counts, body=body)
+    return document, render_replays(rows, form)
+
+
+def sweep_document(
+    names: Sequence[str], timeout_s: float, progress: Say, *, thorough: bool
+) -> tuple[Document, str]:
+    """Sweep the readings and return report and text. Raises UnknownTheoremError.
+
+    The verdict is violated where something is refuted that no finding speaks of.
+    """
+    start = time.monotonic()
+    results = sweep(
+        list(names) or None,
+        FACTOR,
+        lambda *done: progress("sweep", *done),
+        timeout_s,
+        protocol_factor=FACTOR if thorough else 1,
+    )
+    body = sweep_to_json(results)
+    counts = body.pop("counts")
+    missed = UNKNOWN if counts["unknown"] else HOLDS if results else VACUOUS
+    verdict = VIOLATED if counts["news"] else missed
+    document = Document("prove", verdict, time.monotonic() - start, counts, body=body)
+    return document, render_sweep(results)
+
+
+def render_replays(rows: Sequence[ReplayRow], form: str) -> str:
+    """Return the table theorem by hypothesis."""
+    columns = ["theorem", "without", "on the model", "on the controller", "because, or what it is"]
+    table = [
+        [
+            row.replay.theorem,
+            row.replay.hypothesis,
+            row.model,
+            row.controller,
+            row.replay.reason or str(row.replay.expected),
+        ]
+        for row in rows
+    ]
+    return display.render_table("Counterexamples to what is left out", columns, table, form)

@@ -1,0 +1,178 @@
+"""Replaying a run: its story told again to the same implementation, and its log judged again.
+
+The two answer different questions. The story asks whether the implementation still does it; the log
+asks whether the judge still says so of what was done then.
+"""
+
+import reprlib
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from reassure_conformance.adapter import AdapterDied, open_adapter
+from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.evidence import BadRun, judge_again, read_json
+from reassure_conformance.gate.harness import Example, Harness, ServerGone
+from reassure_conformance.gate.shortening import breaks
+from reassure_conformance.gate.story import SUFFIX, Story, read_story
+from reassure_conformance.report.display import show_zxid
+from reassure_conformance.report.document import (
+    EXIT_UNAVAILABLE,
+    UNKNOWN,
+    VACUOUS,
+    VIOLATED,
+    Document,
+)
+from reassure_conformance.report.supervise import HANG_S, note_alive, note_limit
+from reassure_judge.verdicts import Violation
+from reassure_zookeeper.server import Server
+
+
+@dataclass(slots=True)
+class Replay:
+    """What came of replaying a run."""
+
+    directory: Path
+    run: dict[str, Any]
+    story: Story
+    example: Example | None
+    """The story told again; None where the adapter died."""
+    logged: list[Violation]
+    """What the judge says of the log that the run kept."""
+    died: str
+    trace: str
+    """The traceback of an adapter that died, "" where none did."""
+    seconds: float
+
+    @property
+    def clause(self) -> str:
+        """The clause that the run found violated."""
+        return self.story.violates
+
+    def told_again(self) -> bool:
+        """Whether the story broke the same clause again."""
+        return self.example is not None and breaks(self.example, self.clause)
+
+    def judged_again(self) -> bool:
+        """Whether the judge finds the same clause broken in the kept log."""
+        return any(violation.clause == self.clause for violation in self.logged)
+
+    def verdict(self) -> str:
+        """Return `violated` for the same violation, `vacuous` where it passed now."""
+        if self.died:
+            return UNKNOWN
+        if self.told_again() or (self.example is not None and self.example.violations):
+            return VIOLATED
+        return VACUOUS
+
+    def as_document(self) -> Document:
+        """Return the document that is printed."""
+        example = self.example
+        found = example.violations if example else []
+        return Document(
+            "replay",
+            self.verdict(),
+            self.seconds,
+            {
+                "steps": example.effective_steps() if example else 0,
+                "transactions": len(example.transactions) if example else 0,
+                "violations": len(found),
+                "logged_violations": len(self.logged),
+            },
+            seed=self.run["seed"],
+            profile=self.run["profile"],
+            readings=self.run["readings"],
+            exit_code=EXIT_UNAVAILABLE if self.died else None,
+            body={
+                "clause": self.clause,
+                "same_violation": self.told_again(),
+                "same_in_log": self.judged_again(),
+                "story": [s.format_step(step) for step in self.story.steps],
+                "violations": [violation.as_dict() for violation in found],
+                "died": self.died,
+                "traceback": self.trace,
+            },
+        )
+
+    def describe(self) -> Iterator[str]:
+        """Yield the lines for people."""
+        if self.died:
+            yield f"{self.trace}adapter-died: {self.died}"
+        elif self.told_again():
+            yield f"same violation: {self.clause}"
+        elif self.verdict() == VIOLATED and self.example is not None:
+            yield f"another violation: {self.example.violations[0].clause} (was {self.clause})"
+        else:
+            yield f"passed now: {self.clause} held"
+        if self.example is not None:
+            for number, done in enumerate(self.example.done, start=1):
+                note = f"  ({done.result}{': ' + done.why if done.why else ''})"
+                yield f"  {number}. {s.format_step(done.step)}{note}"
+            for violation in self.example.violations[:1]:
+                yield f"  {violation.clause} at {show_zxid(violation.zxid)}: {violation.reason}"
+        word = "shows the same violation" if self.judged_again() else "shows it no longer"
+        yield f"The log that the run kept {word}."
+
+
+def replay(directory: Path) -> Replay:
+    """Replay the failure of a run directory, or tell a story file on the bundled controller.
+
+    Raises BadRun where the directory holds no failure, BadStory, BadConnectable.
+    """
+    start = time.monotonic()
+    story_file = directory / f"failure{SUFFIX}"
+    run = read_run(directory)
+    if not story_file.exists():
+        raise BadRun(f"{directory} holds no failure: nothing was violated in that run")
+    story = read_story(story_file)
+    logged = judge_again(directory, run["profile"], run["readings"])
+    adapter = open_adapter(
+        run["connectable"],
+        profile=run["profile"],
+        readings=run["readings"],
+        faults=tuple(run["faults"]),
+    )
+    example, died, trace = None, "", ""
+    note_limit(HANG_S)
+    with TemporaryDirectory(prefix="reassure-replay-") as folder:
+        data_dir = Path(folder) / "zookeeper"
+        with Server.start(data_dir) as server:
+            try:
+                with Harness(
+                    server.hosts, server.log_dir, adapter, alive=note_alive, strict=run["strict"]
+                ) as harness:
+                    example = harness.tell(story)
+                if harness.died is not None:
+                    raise harness.died
+            except (AdapterDied, ServerGone) as error:
+                died, trace = str(error), getattr(error, "trace", "")
+    note_limit(None)
+    seconds = time.monotonic() - start
+    return Replay(directory, run, story, example, logged, died, trace, seconds)
+
+
+_KEPT: Final[Mapping[str, type]] = {
+    "connectable": str,
+    "profile": str,
+    "readings": dict,
+    "faults": list,
+    "seed": int,
+    "strict": bool,
+}
+"""What run.json must hold for a replay, and of which kind."""
+
+
+def read_run(directory: Path) -> dict[str, Any]:
+    """Return what run.json says of the run. Raises BadRun where something is missing or wrong."""
+    path = directory / "run.json"
+    run = {"strict": False, **read_json(path)}
+    for name, kind in _KEPT.items():
+        if not isinstance(run.get(name), kind):
+            raise BadRun(
+                f"{path}: {name} is {reprlib.repr(run.get(name))}, expected a {kind.__name__}; "
+                "a run directory is made by `reassure run`"
+            )
+    return run

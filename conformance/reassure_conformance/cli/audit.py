@@ -1,0 +1,75 @@
+"""The verb `audit`: transaction logs, judged."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from reassure_conformance.cli.options import (
+    check_rules,
+    emit,
+    format_option,
+    is_given,
+    parse_readings,
+    rules_options,
+    strict_option,
+)
+
+
+@click.command()
+@click.argument(
+    "paths",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, path_type=Path),
+    metavar="PATH...",
+)
+@click.option(
+    "--spark", is_flag=False, flag_value="local[*]", metavar="[MASTER]", help="Judge on Spark."
+)
+@click.option("--at-rest", is_flag=True, help="Take the end of the logs for a moment of rest.")
+@click.option(
+    "--grace",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="How long a change may be news to a controller (30).",
+)
+@click.option(
+    "--min-insync-replicas",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="What the brokers' own files say, which are not in ZooKeeper; settings there come first.",
+)
+@strict_option
+@rules_options
+@format_option
+def audit(
+    paths: tuple[Path, ...],
+    spark: str | None,
+    at_rest: bool,
+    min_insync_replicas: int,
+    grace: float | None,
+    strict: bool,
+    profile: str,
+    readings: Sequence[str],
+    form: str,
+) -> int:
+    """Judge transaction logs: files, or directories of them, of a run or of any cluster."""
+    from reassure_conformance.answers.auditing import audit_document, render_audit
+    from reassure_judge.doubt import GRACE_MS
+
+    chosen = parse_readings(readings)
+    check_rules(profile, chosen, "judge")
+    document = audit_document(
+        paths,
+        profile,
+        chosen,
+        spark,
+        at_rest=at_rest,
+        min_insync_replicas=min_insync_replicas,
+        grace_ms=GRACE_MS if grace is None else round(grace * 1000),
+        strict=strict,
+        recognise=not is_given("profile"),
+    )
+    return emit(document, form, lambda: render_audit(document, form))

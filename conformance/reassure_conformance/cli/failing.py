@@ -1,0 +1,218 @@
+"""What the command line says where a verb comes to no verdict: why, where, and what to do next.
+
+Each cause has an exit code of its own and, with `--format json`, its document: the common head with
+the verdict `unknown`, and under `error` the class, the message and whatever the cause knows of the
+place (`file`, `offset`, `zxid`, `path`, `line`).
+"""
+
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from reassure_conformance.report.document import (
+    EXIT_CONFIG,
+    EXIT_DATA,
+    EXIT_INTERNAL,
+    EXIT_UNAVAILABLE,
+    EXIT_USAGE,
+    error_document,
+)
+from reassure_conformance.report.supervise import Lost
+
+NOBODY_READS: Final = 141
+"""The exit code where nobody takes what there is to say: that of a broken pipe in a shell."""
+
+_CODES: Final = {
+    "AdapterDied": EXIT_UNAVAILABLE,
+    "ServerGone": EXIT_UNAVAILABLE,
+    "ZooKeeperError": EXIT_UNAVAILABLE,
+    "ServerError": EXIT_UNAVAILABLE,
+    "JavaError": EXIT_UNAVAILABLE,
+    "JarsError": EXIT_UNAVAILABLE,
+    "SparkUnavailable": EXIT_UNAVAILABLE,
+    "Unavailable": EXIT_UNAVAILABLE,
+    "MemoryError": EXIT_UNAVAILABLE,
+    "SystemExit": EXIT_UNAVAILABLE,
+    "DamagedLog": EXIT_DATA,
+    "LogsMissing": EXIT_DATA,
+    "DamagedSnapshot": EXIT_DATA,
+    "ReplayError": EXIT_DATA,
+    "BadCoverage": EXIT_DATA,
+    "ScenarioError": EXIT_DATA,
+    "BadRun": EXIT_DATA,
+    "BadStory": EXIT_DATA,
+    "FileNotFoundError": EXIT_DATA,
+    "UnicodeDecodeError": EXIT_DATA,
+    "IsADirectoryError": EXIT_DATA,
+    "UnknownTheoremError": EXIT_USAGE,
+    "UnknownScope": EXIT_USAGE,
+    "BadRequest": EXIT_USAGE,
+    "UnknownEngine": EXIT_USAGE,
+    "ModelError": EXIT_USAGE,
+    "NotSymmetric": EXIT_USAGE,
+    "ForeignCheckpoint": EXIT_USAGE,
+    "UnknownReading": EXIT_USAGE,
+    "UnknownFault": EXIT_USAGE,
+    "NoRules": EXIT_CONFIG,
+    "RefusedReading": EXIT_CONFIG,
+    "BadConnectable": EXIT_CONFIG,
+    "FileExistsError": EXIT_CONFIG,
+    "NotADirectoryError": EXIT_CONFIG,
+    "PermissionError": EXIT_CONFIG,
+    "OSError": EXIT_UNAVAILABLE,
+}
+"""Exit codes by the name of a class, so that nothing is imported for them; the nearest base counts.
+
+What stands here is a failure of what we were given or run on. Anything else is our own mistake."""
+
+_PLACES: Final = ("file", "filename", "path", "offset", "zxid", "line")
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_OURS: Final = "reassure_"
+
+
+def find_code(error: BaseException) -> int:
+    """Return the exit code for an error."""
+    if isinstance(error, ImportError) and not (error.name or "").startswith(_OURS):
+        return EXIT_UNAVAILABLE
+    if isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES):
+        return EXIT_CONFIG
+    known = (_CODES.get(kind.__name__) for kind in type(error).__mro__)
+    return next((code for code in known if code is not None), EXIT_INTERNAL)
+
+
+def describe_error(error: BaseException) -> str:
+    """Return what is wrong, and what to do about it where that is known."""
+    if isinstance(error, ImportError):
+        return f"a package cannot be imported ({error}): install it where reassure is installed"
+    if isinstance(error, SystemExit):
+        return f"something that was run called sys.exit({error.code!r}), and no verdict was reached"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory"
+    if isinstance(error, OSError) and error.errno is not None and error.strerror:
+        place = f"{error.filename}: " if error.filename else ""
+        return f"{place}{error.strerror}{_advise(error)}"
+    return str(error) or type(error).__name__
+
+
+def _advise(error: OSError) -> str:
+    if error.errno in _FULL:
+        return "; make room, or name another directory"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "; allow it, or name another place"
+    return ""
+
+
+def report_error(arguments: Sequence[str], error: BaseException, say: Callable[[str], None]) -> int:
+    """Say what went wrong, and return the exit code."""
+    code = find_code(error)
+    if code != EXIT_INTERNAL:
+        trace = getattr(error, "trace", "")
+        click.echo(f"{trace}reassure: {describe_error(error)}", err=True)
+    else:
+        if os.environ.get("REASSURE_TRACEBACK"):
+            traceback.print_exception(error)
+        click.echo(
+            f"reassure: internal error: {type(error).__name__}: {error}\n"
+            "This is a mistake in reassure, not in what it looked at. Please report it with the "
+            "command line, the seed and what REASSURE_TRACEBACK=1 prints.",
+            err=True,
+        )
+    say_error(arguments, code, error, say)
+    return code
+
+
+def report_interrupt(
+    arguments: Sequence[str], code: int, error: BaseException, say: Callable[[str], None]
+) -> None:
+    """Say that the verb was interrupted."""
+    click.echo("interrupted", err=True)
+    say_error(arguments, code, error, say, message="interrupted")
+
+
+def say_error(
+    arguments: Sequence[str],
+    code: int,
+    error: BaseException,
+    say: Callable[[str], None],
+    message: str = "",
+) -> None:
+    """Say the document of an error, where documents are asked for."""
+    if not asks_for_json(arguments):
+        return
+    usage = isinstance(error, click.ClickException)
+    said = message or (error.format_message() if usage else describe_error(error))  # type: ignore[attr-defined]
+    body: dict[str, Any] = {"class": type(error).__name__, "message": said}
+    for name in _PLACES:
+        value = getattr(error, name, None)
+        if value is not None and not callable(value):
+            body["file" if name == "filename" else name] = (
+                value if isinstance(value, int) else str(value)
+            )
+    trace = getattr(error, "trace", "")
+    if code == EXIT_INTERNAL:
+        trace = "".join(traceback.format_exception(error))
+    if trace:
+        body["traceback"] = trace
+    say(error_document(find_verb(arguments), code, body).as_json())
+
+
+def explain_end(arguments: Sequence[str], code: int, lost: Lost | None) -> str:
+    """Return the text for a verb whose process ended without a verdict, or was interrupted."""
+    message = "interrupted" if lost is None else str(lost)
+    click.echo(f"{'' if lost is None else lost.trace}reassure: {message}", err=True)
+    if not asks_for_json(arguments):
+        return ""
+    body = {"class": "Interrupted" if lost is None else "AdapterDied", "message": message}
+    if lost is not None:
+        body |= {"call": lost.call, "traceback": lost.trace}
+    return error_document(find_verb(arguments), code, body).as_json()
+
+
+def print_last(text: str, code: int) -> int:
+    """Print what a verb has to say, and return the exit code of the process."""
+    if not text:
+        return code
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        click.echo(text.encode(encoding, "backslashreplace").decode(encoding))
+    except BrokenPipeError:
+        _forget_output()
+        return NOBODY_READS
+    except OSError as error:
+        _forget_output()
+        click.echo(f"reassure: standard output: {describe_error(error)}", err=True)
+        return find_code(error)
+    return code
+
+
+def _forget_output() -> None:
+    """Let Python find nothing to complain of when it flushes standard output at its end."""
+    sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+
+
+def asks_for_json(arguments: Sequence[str]) -> bool:
+    """Whether a command line asks for one document, also one that cannot be understood.
+
+    >>> asks_for_json(["run", "--format", "json"]), asks_for_json(["run", "--format=markdown"])
+    (True, False)
+    """
+    forms = [b for a, b in pairwise(arguments) if a == "--format"]
+    forms += [a.partition("=")[2] for a in arguments if a.startswith("--format=")]
+    return "json" in forms
+
+
+def find_verb(arguments: Sequence[str]) -> str:
+    """Return the verb of a command line as documents name it, "" where there is none.
+
+    >>> find_verb(["spec", "list", "--format", "json"]), find_verb(["run", "-i", "x"])
+    ('spec list', 'run')
+    """
+    words = [word for word in arguments if not word.startswith("-")]
+    return " ".join(words[:2] if words[:1] == ["spec"] else words[:1])

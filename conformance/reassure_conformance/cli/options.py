@@ -1,0 +1,222 @@
+"""What verbs share: their options, how these are understood, and how results are printed."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Self, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from reassure_conformance.report.document import HOLDS, VACUOUS, Document
+
+SHELL_PROFILES: Final = ("kip-236", "kip-236-amended")
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def format_option(command: Command) -> Command:
+    """Add how the result is printed."""
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(["pretty", "json", "markdown"]),
+        default="pretty",
+        show_default=True,
+        help="How the result is printed; json is one document.",
+    )(command)
+
+
+def rules_options(command: Command) -> Command:
+    """Add the profile and the readings."""
+    command = click.option(
+        "--reading",
+        "readings",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Settle a disputed point otherwise than the profile does; may be repeated.",
+    )(command)
+    return click.option(
+        "--profile",
+        default="kip-236",
+        show_default=True,
+        metavar="NAME",
+        help=f"Version of the rules: {', '.join(SHELL_PROFILES)}.",
+    )(command)
+
+
+def strict_option(command: Command) -> Command:
+    """Add whether a SHOULD binds."""
+    return click.option(
+        "--strict", is_flag=True, help="Let a SHOULD bind like a MUST: not followed is violated."
+    )(command)
+
+
+def run_options(command: Command) -> Command:
+    """Add what every verb takes that drives an implementation."""
+    for option in (
+        click.option("--out", type=click.Path(path_type=Path), help="Directory of the run."),
+        click.option("--seed", type=click.IntRange(min=0), help="Repeat the run with this seed."),
+        click.option(
+            "--failures",
+            type=click.Path(exists=True, file_okay=False, path_type=Path),
+            help="Folder of saved failures: told first, and new ones are added.",
+        ),
+        click.option(
+            "--require",
+            type=click.Choice(["declared", "all"]),
+            default="declared",
+            show_default=True,
+            help="Which clauses must be put to the test: all, or those that what the "
+            "implementation declares allows.",
+        ),
+        click.option(
+            "--hang-after",
+            "hang_s",
+            type=click.FloatRange(0, min_open=True),
+            default=120.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="How long one step may take before the implementation counts as dead.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def parse_readings(readings: Sequence[str]) -> dict[str, str]:
+    """Return the readings that were chosen, by name."""
+    chosen = {}
+    for text in readings:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise click.UsageError(f"--reading {text!r}: write it as NAME=VALUE")
+        chosen[name] = value
+    return chosen
+
+
+def check_rules(profile: str, readings: Mapping[str, str], *rooms: str) -> None:
+    """Complain of what there is not; raise RefusedReading for what a room does not carry out."""
+    from reassure_spec.readings import UnknownReading
+    from reassure_spec.rooms import choose_readings
+
+    try:
+        for room in rooms or ("model",):
+            choose_readings(room, profile, readings)
+    except UnknownReading as error:
+        raise click.UsageError(str(error)) from error
+
+
+def is_given(option: str) -> bool:
+    """Whether somebody chose the value of an option."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is not ParameterSource.DEFAULT
+
+
+def choose_seed(seed: int | None) -> int:
+    """Return the seed that was given or a fresh one, and say it."""
+    import secrets
+
+    chosen = secrets.randbelow(2**32) if seed is None else seed
+    click.echo(f"seed: {chosen}", err=True)
+    return chosen
+
+
+def make_settings(options: Mapping[str, Any], connectable: str | None = None) -> Any:
+    """Return the `Settings` of a run, checked against what is judged and driven."""
+    from reassure_conformance.gate.running import BUNDLED, Settings
+    from reassure_judge.judge import check_judged
+
+    readings = parse_readings(options["readings"])
+    check_rules(options["profile"], readings)
+    check_judged(options["profile"])
+    driven = ["controller"] if connectable in (None, BUNDLED) else []
+    check_rules(options["profile"], readings, "judge", *driven)
+    return Settings(
+        seed=choose_seed(options["seed"]),
+        profile=options["profile"],
+        readings=readings,
+        failures=str(options["failures"] or ""),
+        strict=options.get("strict", False),
+        require_all=options["require"] == "all",
+        hang_s=options["hang_s"],
+    )
+
+
+def emit(document: Document, form: str, render: Callable[[], str]) -> int:
+    """Print the result in the form asked for and return the exit code."""
+    _say(document.as_json() if form == "json" else render().rstrip("\n"))
+    return document.get_exit_code()
+
+
+def emit_table(
+    verb: str,
+    name: str,
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    form: str,
+    **counts: int,
+) -> int:
+    """Print a list, in JSON as records under its name, and return the exit code.
+
+    A list that has nothing in it is vacuous.
+    """
+    from reassure_conformance.report import display
+
+    records = [dict(zip(columns, row, strict=True)) for row in rows]
+    verdict = HOLDS if rows else VACUOUS
+    document = Document(verb, verdict, 0.0, counts or {name: len(rows)}, body={name: records})
+    return emit(document, form, lambda: display.render_table(title, columns, rows, form))
+
+
+def emit_run(document: Document, form: str, directory: Path) -> int:
+    """Write the report of a run, print it, and return the exit code."""
+    from reassure_conformance.report import display
+
+    document.write(directory)
+    report = document.as_dict()
+    return emit(
+        document, form, lambda: display.render_run(report, form, make_diagram(report, directory))
+    )
+
+
+def make_diagram(report: Mapping[str, Any], directory: Path) -> list[str]:
+    """Return what happened in the failing story of a run, as a diagram."""
+    if not report["violations"]:
+        return []
+    from reassure_conformance.gate.evidence import draw_diagram, read_json
+    from reassure_zookeeper.txnlog import read_logs
+
+    failure = read_json(directory / "failure.json")
+    transactions = list(read_logs(directory / "log"))
+    return list(draw_diagram(failure["steps"], transactions, failure["chroot"]))
+
+
+def _say(text: str) -> None:
+    """Hand over what the verb has to say."""
+    (click.get_current_context().obj or click.echo)(text)
+
+
+class Progress:
+    """A line on a terminal that says what is going on while it is entered; nothing elsewhere."""
+
+    def __init__(self) -> None:
+        self._status: Any = None
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            from rich.console import Console
+
+            self._status = Console(stderr=True).status("starting")
+            self._status.start()
+        return self
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Say how far it is."""
+        if self._status is not None:
+            self._status.update(f"{what} {done}/{total}" if total else what)
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()

@@ -1,0 +1,75 @@
+"""The verb `run`: an implementation is driven, and what it wrote is judged."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from reassure_conformance.cli.options import (
+    Progress,
+    emit_run,
+    format_option,
+    make_settings,
+    rules_options,
+    run_options,
+    strict_option,
+)
+
+
+@click.command()
+@click.option(
+    "-i",
+    "--implementation",
+    "connectable",
+    metavar="CONNECTABLE",
+    help="direct:package.module:Adapter; without it, the bundled controller.",
+)
+@click.option("--fault", "faults", multiple=True, help="Plant a fault in the bundled controller.")
+@click.option(
+    "--examples",
+    type=click.IntRange(min=0),
+    default=300,
+    show_default=True,
+    help="How many examples to generate, after the stories.",
+)
+@click.option(
+    "--steps",
+    "steps_min",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Go on until there are so many.",
+)
+@click.option("--no-stories", is_flag=True, help="Leave out the stories that come with it.")
+@strict_option
+@rules_options
+@run_options
+@format_option
+def run(
+    connectable: str | None,
+    faults: tuple[str, ...],
+    no_stories: bool,
+    form: str,
+    out: Path | None,
+    **options: Any,
+) -> int:
+    """Drive an implementation and judge what it wrote.
+
+    CONNECTABLE names it: direct:package.module:Class?option=value. The default is the bundled
+    controller.
+    """
+    from dataclasses import replace
+
+    from reassure_conformance.gate import running as conformance
+
+    settings = replace(
+        make_settings(options, connectable),
+        connectable=connectable or conformance.BUNDLED,
+        faults=faults,
+        examples=options["examples"],
+        steps_min=options["steps_min"],
+        with_stories=not no_stories,
+    )
+    directory = conformance.make_directory(out, settings.seed)
+    with Progress() as progress:
+        result = conformance.run(settings, directory, progress)
+    return emit_run(result.as_document(), form, directory)

@@ -1,0 +1,24 @@
+"""The verb `scenarios`: stories told to the model, or to a real controller."""
+
+import click
+
+from reassure_conformance.cli.options import Progress, emit, format_option
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[AREA|AREA/NAME|PATH]...")
+@click.option("--live", is_flag=True, help="Tell them to the bundled controller on ZooKeeper.")
+@click.option("--fault", "faults", multiple=True, help="With --live: plant a fault in it.")
+@format_option
+def scenarios(names: tuple[str, ...], live: bool, faults: tuple[str, ...], form: str) -> int:
+    """Tell the scenarios of the spec to the model, or to the real controller.
+
+    What the controller cannot be told is skipped, and counted by reason.
+    """
+    from reassure_conformance.answers.scenario_table import render_scenarios, scenarios_document
+
+    if faults and not live:
+        raise click.UsageError("--fault is planted in the controller: give --live as well")
+    with Progress() as progress:
+        document = scenarios_document(names, progress, live=live, faults=faults)
+    return emit(document, form, lambda: render_scenarios(document, form))

@@ -1,0 +1,92 @@
+"""The verbs `spec ...`: clauses, readings, findings and the matrix, looked up."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from reassure_conformance.cli.options import check_rules, emit, emit_table, format_option
+
+
+@click.group()
+def spec() -> None:
+    """Look things up in the spec: clauses, readings, findings, the matrix."""
+
+
+def _spec_verb(
+    name: str, title: str, columns: list[str], rows: list[list[Any]], form: str, **counts: int
+) -> int:
+    return emit_table(f"spec {name}", name, title, columns, rows, form, **counts)
+
+
+@spec.command("list")
+@click.option("--profile", metavar="NAME", help="Only the clauses of this profile.")
+@format_option
+def spec_list(profile: str | None, form: str) -> int:
+    """List the clauses."""
+    from reassure_spec.clauses import clauses_of_profile, load_clauses
+
+    if profile is not None:
+        check_rules(profile, {})
+    clauses = clauses_of_profile(profile) if profile else tuple(load_clauses().values())
+    rows = [[c.id, c.level, c.sentence, ", ".join(c.profiles)] for c in clauses]
+    columns = ["id", "level", "sentence", "profiles"]
+    return _spec_verb("list", "Clauses", columns, rows, form, clauses=len(rows))
+
+
+@spec.command("readings")
+@format_option
+def spec_readings(form: str) -> int:
+    """List the readings: the disputed points and how each can be settled."""
+    from reassure_spec.readings import READINGS
+
+    rows: list[list[Any]] = [[r.name, ", ".join(r.values), r.why, r.source] for r in READINGS]
+    columns = ["name", "values", "why", "source"]
+    return _spec_verb("readings", "Readings", columns, rows, form, readings=len(rows))
+
+
+@spec.command("findings")
+@format_option
+def spec_findings(form: str) -> int:
+    """Show what holds under which reading, and the findings: where a document does not hold."""
+    from reassure_conformance.answers.findings_table import findings_document, render_findings
+
+    document = findings_document()
+    return emit(document, form, lambda: render_findings(document, form))
+
+
+@spec.command("matrix")
+@format_option
+def spec_matrix(form: str) -> int:
+    """Show where each clause is carried out, judged, proved, told and planted against."""
+    from reassure_conformance.answers.places import COLUMNS, MANY, make_matrix
+
+    rows = make_matrix(None if form == "json" else MANY)
+    return _spec_verb("matrix", "Matrix", list(COLUMNS), rows, form, clauses=len(rows))
+
+
+@spec.command("coverage")
+@click.option(
+    "--seeds",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of the documents; without it, REASSURE_SEEDS or ../shared/seeds.",
+)
+@format_option
+def spec_coverage(seeds: Path | None, form: str) -> int:
+    """Show which clauses say what each sentence of the documents says."""
+    from reassure_conformance.answers.catalogue import coverage_document, render_coverage
+
+    document = coverage_document(seeds)
+    return emit(document, form, lambda: render_coverage(document, form))
+
+
+@spec.command("diff")
+@click.argument("first", metavar="PROFILE")
+@click.argument("second", metavar="PROFILE")
+@format_option
+def spec_diff(first: str, second: str, form: str) -> int:
+    """Show in which readings and clauses two profiles differ."""
+    from reassure_conformance.answers.catalogue import diff_document, render_diff
+
+    document = diff_document(first, second)
+    return emit(document, form, lambda: render_diff(document, form))

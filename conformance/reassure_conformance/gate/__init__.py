@@ -1,0 +1,1 @@
+"""The gate: stories and generated steps, carried out against an implementation and judged."""

@@ -1,0 +1,130 @@
+"""The kill matrix: every planted fault against the gate, and which clause caught it.
+
+A gate that never fails proves nothing. Each fault of the bundled controller is switched on by
+itself, and stories and generated examples run until a clause is violated. The fault is *killed*
+then; one that nothing catches *survives*, and so fails the matrix. `EXPECTED` says which clauses
+are made for which fault; a kill by another clause counts, but is shown as unexpected. Every clause
+binds here, a SHOULD as well: the question is whether the fault is seen, not how bad it is.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.expected import EXPECTED, PROFILES
+from reassure_conformance.gate.running import BUNDLED, Result, Settings, run
+from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED
+
+KILLED: Final = "killed"
+SURVIVED: Final = "survived"
+UNSETTLED: Final = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """What came of one fault."""
+
+    fault: str
+    outcome: str
+    """`killed`, `survived`, or `unknown` where the run could not say."""
+    clause: str = ""
+    """The clause that caught it."""
+    expected: bool = False
+    """Whether that is one of `EXPECTED`."""
+    story: tuple[str, ...] = ()
+    seconds: float = 0.0
+    examples: int = 0
+    repeats: bool = False
+    why: str = ""
+    """Why the outcome is unknown."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record that reports print."""
+        return {
+            "fault": self.fault,
+            "outcome": self.outcome,
+            "clause": self.clause,
+            "expected": self.expected,
+            "steps": len(self.story),
+            "story": list(self.story),
+            "examples": self.examples,
+            "repeats": self.repeats,
+            "seconds": round(self.seconds, 3),
+            "why": self.why,
+        }
+
+
+def summarise_kill(fault: str, result: Result, seconds: float) -> Kill:
+    """Return what a run with this fault says of it."""
+    failure = result.failure
+    if failure is None:
+        outcome = UNSETTLED if result.died or result.unsettled else SURVIVED
+        why = result.died or (f"{result.unsettled} times not settled" if result.unsettled else "")
+        return Kill(fault, outcome, seconds=seconds, examples=result.examples, why=why)
+    clause = failure.violation.clause
+    return Kill(
+        fault,
+        KILLED,
+        clause,
+        clause in EXPECTED.get(fault, ()),
+        tuple(s.format_step(step) for step in failure.story.steps),
+        seconds,
+        result.examples,
+        failure.repeats,
+    )
+
+
+def run_matrix(
+    faults: Sequence[str],
+    settings: Settings,
+    directory: Path,
+    tell: Callable[[Kill], None] = lambda _: None,
+) -> list[Kill]:
+    """Switch on one fault after another and run until each is caught or the budget ends.
+
+    Each gets a run directory of its own below `directory`. `tell` hears of every kill as it falls.
+    """
+    kills = []
+    for fault in faults:
+        start = time.monotonic()
+        profile = PROFILES.get(fault, settings.profile)
+        chosen = replace(
+            settings, connectable=BUNDLED, profile=profile, faults=(fault,), strict=True
+        )
+        below = directory / fault
+        below.mkdir(parents=True)
+        result = run(chosen, below)
+        result.as_document().write(below)
+        kill = summarise_kill(fault, result, time.monotonic() - start)
+        tell(kill)
+        kills.append(kill)
+    return kills
+
+
+def matrix_verdict(kills: Sequence[Kill]) -> str:
+    """Return the verdict: a survivor violates, an unknown outcome leaves it unknown.
+
+    Where no fault was planted nothing was put to the test.
+    """
+    outcomes = {kill.outcome for kill in kills}
+    if not outcomes:
+        return VACUOUS
+    if SURVIVED in outcomes:
+        return VIOLATED
+    return UNKNOWN if UNSETTLED in outcomes else HOLDS
+
+
+def matrix_counts(kills: Sequence[Kill]) -> dict[str, int]:
+    """Return the numbers of the report. No fault is known to change nothing: `equivalent` is 0."""
+    outcomes = [kill.outcome for kill in kills]
+    return {
+        "faults": len(kills),
+        "killed": outcomes.count(KILLED),
+        "survived": outcomes.count(SURVIVED),
+        "equivalent": 0,
+        "unknown": outcomes.count(UNSETTLED),
+        "unexpected": sum(kill.outcome == KILLED and not kill.expected for kill in kills),
+    }

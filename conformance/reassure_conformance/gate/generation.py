@@ -1,0 +1,263 @@
+"""Generation: a Hypothesis state machine whose one rule takes the step that the guide draws.
+
+Hypothesis brings the draws, their shrinking and its seeds; what is possible, what it means and what
+went wrong are the guide's, the harness's and the judge's. After each failure the machine's own
+record of the story (not Hypothesis's) is what is kept, so that a failure that does not repeat
+exactly is still a failure with a story.
+
+Examples come in batches. Within a batch the set of wanted clauses does not change, so the same
+draws always make the same story; between batches it shrinks as clauses are put to the test.
+"""
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import ClassVar, Final, TypeVar
+
+from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis import strategies as st
+from hypothesis.errors import Flaky, FlakyFailure, StopTest
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from reassure_conformance.adapter import AdapterDied
+from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.approaches import Draw
+from reassure_conformance.gate.guide import next_step
+from reassure_conformance.gate.harness import Example, Harness, ServerGone
+from reassure_conformance.gate.moment import why_not
+from reassure_conformance.gate.situations import SITUATIONS, Situation
+from reassure_conformance.gate.story import Story
+from reassure_judge.verdicts import Violation
+
+Value = TypeVar("Value")
+
+CLUSTERS: Final = ((1, 2, 3), (1, 2, 3, 4), (1, 2, 3, 4, 5))
+UNSETTLED_MAX: Final = 5
+"""After so many times that a cluster did not come to rest nothing more is generated."""
+BATCH: Final = 15
+"""Examples in a batch."""
+AIMS: Final = 3
+"""Situations that a batch aims at; draws are not even, so that a longer list would starve some."""
+
+
+class Broken(AssertionError):
+    """An example in which a clause was violated."""
+
+
+class _OutOfTime(Exception):
+    """The time for this run is over; ends Hypothesis from inside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A violation and the shortest story known for it."""
+
+    story: Story
+    example: Example
+    violation: Violation
+
+
+@dataclass(slots=True)
+class Budget:
+    """How much to generate and to shrink."""
+
+    examples: int = 300
+    steps_per_example: int = 10
+    steps_min: int = 0
+    """Generation goes on beyond `examples` until so many effective steps have been made."""
+    shrink_s: float = 10.0
+    """How long Hypothesis may look for a shorter story."""
+    deadline: float = float("inf")
+    """When generation must end, by `time.monotonic`."""
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What the machines of one batch share."""
+
+    harness: Harness
+    wanted: frozenset[str]
+    aims: tuple[Situation, ...]
+    """The situations that three in four examples are to get into."""
+    budget: Budget
+    progress: Callable[[], None]
+    failures: list[Failure] = field(default_factory=list)
+    clause: str = ""
+    """The clause of the first violation; shrinking stays with it."""
+    shrink_until: float = 0.0
+    died: Exception | None = None
+
+    def exhausted(self) -> bool:
+        """Whether shrinking has had its time."""
+        return bool(self.failures) and time.monotonic() > self.shrink_until
+
+    def note(self, example: Example) -> None:
+        """Record the example where it is violated; raise Broken where it counts as a failure."""
+        for violation in example.violations:
+            if self.clause and violation.clause != self.clause:
+                continue
+            if not self.failures:
+                self.clause = violation.clause
+                self.shrink_until = time.monotonic() + self.budget.shrink_s
+            story = example.story.with_steps(
+                tuple(done.step for done in example.done if done.result != "skipped")
+            )
+            self.failures.append(Failure(story, example, violation))
+            raise Broken(f"{violation.clause}: {violation.reason}")
+
+
+def _is_over(harness: Harness, budget: Budget) -> bool:
+    """Whether going on is pointless: the time is up, or the cluster never comes to rest."""
+    return time.monotonic() > budget.deadline or len(harness.unsettled) >= UNSETTLED_MAX
+
+
+class GateMachine(RuleBasedStateMachine):
+    """One example. Its only rule takes one step. Subclasses say which batch it belongs to."""
+
+    batch: ClassVar[_Batch]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.example: Example | None = None
+        self.over = self.batch.died is not None or self.batch.exhausted()
+        self.approach: Iterator[s.Step] = iter(())
+        self._draw: Draw = lambda _: 0
+
+    @initialize(
+        size=st.integers(0, len(CLUSTERS) - 1),
+        aim=st.integers(0, 3),
+        place=st.integers(0, 10 * len(SITUATIONS) - 1),
+    )
+    def begin(self, size: int, aim: int, place: int) -> None:
+        """Start a cluster of one of three sizes; three times in four it is to get somewhere."""
+        if self.over:
+            return
+        if not self.batch.failures and _is_over(self.batch.harness, self.batch.budget):
+            raise _OutOfTime
+        self.example = self._guarded(lambda: self.batch.harness.begin(CLUSTERS[size]))
+        if self.example is not None:
+            aims = self.batch.aims
+            if aim and aims:
+                # The draw is that of the step which is taken when the approach goes on.
+                approach = aims[place % len(aims)].approach
+                self.approach = approach(self.example.now, lambda n: self._draw(n))
+            self._check()
+
+    @rule(data=st.data())
+    def take_step(self, data: st.DataObject) -> None:
+        """Take the step that the guide draws."""
+        example = self.example
+        if example is None or self.over:
+            return
+
+        def draw(n: int) -> int:
+            return data.draw(st.integers(0, n - 1)) if n > 1 else 0
+
+        self._draw = draw
+        now = example.now
+        possible = (step for step in self.approach if not why_not(step, now))
+        free = (next_step(now, self.batch.wanted, draw) for _ in range(1))
+        step = next(chain(possible, free))
+        self._guarded(lambda: self.batch.harness.perform(example, step))
+        self._check()
+
+    def teardown(self) -> None:
+        """Heal the cluster, judge what is left undone, and end it."""
+        example = self.example
+        if example is None:
+            return
+        try:
+            if not self.over:
+                self._guarded(lambda: self.batch.harness.heal(example))
+                self._check()
+        finally:
+            self._guarded(lambda: self.batch.harness.end(example))
+            if not self.batch.failures:
+                self.batch.progress()
+
+    def _guarded(self, act: Callable[[], Value]) -> Value | None:
+        """Keep an adapter's or a server's death from looking like a failing example."""
+        if self.batch.died is not None:
+            return None
+        try:
+            return act()
+        except (AdapterDied, ServerGone) as error:
+            self.batch.died = error
+            self.over = True
+            return None
+
+    def _check(self) -> None:
+        if self.example is not None and not self.over and self.example.violations:
+            self.over = True
+            self.batch.note(self.example)
+
+
+def _make_machine(batch: _Batch) -> type[RuleBasedStateMachine]:
+    return type("Machine", (GateMachine,), {"batch": batch})
+
+
+def _run_batch(batch: _Batch, examples: int, seed_value: int) -> None:
+    machine = seed(seed_value)(_make_machine(batch))
+    chosen = settings(
+        max_examples=examples,
+        stateful_step_count=batch.budget.steps_per_example,
+        database=None,
+        deadline=None,
+        derandomize=False,
+        report_multiple_bugs=False,
+        print_blob=False,
+        verbosity=Verbosity.quiet,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate, Phase.shrink),
+    )
+    try:
+        with warnings.catch_warnings():
+            # The ZooKeeper client's threads jitter their delays with the `random` module; no draw
+            # depends on that.
+            warnings.filterwarnings("ignore", "Do not use the `random` module")
+            run_state_machine_as_test(machine, settings=chosen)
+    except (Broken, Flaky, FlakyFailure, _OutOfTime, StopTest):
+        # A failure is recorded in the batch. Flaky says only that Hypothesis could not repeat an
+        # example in its own terms, which real processes do not promise; whether a failing story
+        # repeats is tried by the minimiser, and without a failure the next batch goes on.
+        pass
+    if batch.died is not None:
+        raise batch.died
+
+
+def _choose(aims: tuple[Situation, ...], number: int) -> tuple[Situation, ...]:
+    """Return the next few of the aims, going round."""
+    start = number * AIMS % max(1, len(aims))
+    return (aims[start:] + aims[:start])[:AIMS]
+
+
+def generate(
+    harness: Harness,
+    seed_value: int,
+    budget: Budget,
+    *,
+    get_wanted: Callable[[], frozenset[str]],
+    get_aims: Callable[[], tuple[Situation, ...]] = lambda: (),
+    progress: Callable[[], None] = lambda: None,
+) -> Failure | None:
+    """Generate examples until the budget ends or one violates a clause; return that, shrunk.
+
+    `get_wanted` gives the clauses not yet put to the test, `get_aims` the situations to get into;
+    both are asked once a batch. Raises AdapterDied and ServerGone.
+    """
+    number = 0
+    begin, begin_steps = harness.examples, harness.steps
+    # Hypothesis makes more examples than it is asked for, so what was really made is counted.
+    while (left := budget.examples - (harness.examples - begin)) > 0 or (
+        harness.steps - begin_steps < budget.steps_min
+    ):
+        if _is_over(harness, budget):
+            return None
+        batch = _Batch(harness, get_wanted(), _choose(get_aims(), number), budget, progress)
+        _run_batch(batch, min(BATCH, left) if left > 0 else BATCH // 4, seed_value + number * 7919)
+        if batch.failures:
+            return min(batch.failures, key=lambda failure: len(failure.story.steps))
+        number += 1
+    return None

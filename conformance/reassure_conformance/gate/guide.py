@@ -1,0 +1,263 @@
+"""The guide: which step to take next, weighted towards what has not been seen yet.
+
+The guide lists the kinds of step that the situation allows, each with a weight, and makes a step of
+the kind that is drawn. It knows nothing of where numbers come from: `draw(n)` gives one from 0 to
+n - 1, by Hypothesis in a run and by anything else in a test. Zero is always the plainest choice,
+so that what shrinks towards zero shrinks towards a plain story.
+
+Everything here is a function of the situation and of `wanted` (the clauses that nothing has put
+to the test yet), which stays the same within one batch of examples: the same draws make the same
+story.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import permutations
+from typing import Final
+
+from reassure_conformance.adapter import ISR
+from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.approaches import Draw
+from reassure_conformance.gate.moment import Moment, why_not
+from reassure_spec.znodes import PartitionKey, ReplicaList
+
+TOPICS: Final = ("orders", "events", "audit")
+NO_BROKER: Final = 99
+MOST_PARTITIONS: Final = 4
+BOOST: Final = 6
+"""How much more often a kind is drawn that touches a clause which is still wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One kind of step that is possible now."""
+
+    name: str
+    weight: int
+    make: Callable[[Draw], s.Step]
+
+
+@cache
+def _lists_of(brokers: ReplicaList, longest: int) -> tuple[ReplicaList, ...]:
+    """Return the replica lists over these brokers, short ones first."""
+    return tuple(
+        replicas
+        for length in range(1, min(longest, len(brokers)) + 1)
+        for replicas in permutations(brokers, length)
+    )
+
+
+def _pick_target(now: Moment, draw: Draw) -> ReplicaList:
+    lists = _lists_of(now.brokers, 3)
+    return lists[draw(len(lists))]
+
+
+def _make_topic(now: Moment, draw: Draw) -> s.Step:
+    used = {topic for topic, _ in now.existing()}
+    name = next(topic for topic in TOPICS if topic not in used)
+    # Two replicas are the plainest topic on which anything can go wrong.
+    lists = sorted(_lists_of(now.brokers, 3), key=lambda r: (len(r) != 2, len(r)))
+    first = lists[draw(len(lists))]
+    second = draw(3) == 2
+    assignments = (first, lists[draw(len(lists))]) if second else (first,)
+    smallest = 1 + draw(3) if draw(3) == 2 else 1
+    return s.CreateTopic(name, assignments, smallest)
+
+
+def _make_request(now: Moment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Request:
+    """Ask for one partition, or now and then for several at once."""
+    first = draw(len(keys))
+    chosen = [keys[first]]
+    if len(keys) > 1 and draw(3) == 2:
+        chosen.append(keys[(first + 1) % len(keys)])
+    targets = tuple((key, _pick_target(now, draw)) for key in chosen)
+    return s.Request(targets, legacy=draw(20) == 19)
+
+
+def _make_change(now: Moment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Step:
+    return s.Change(keys[draw(len(keys))], _pick_target(now, draw))
+
+
+def _make_burst(now: Moment, draw: Draw) -> s.Step:
+    keys = now.existing()
+    key = keys[draw(len(keys))]
+    count = 2 + draw(2)
+    return s.Burst(tuple(s.Request(((key, _pick_target(now, draw)),)) for _ in range(count)))
+
+
+def _make_many(now: Moment, draw: Draw) -> s.Step:
+    """Make so many requests that the order of names and of numbers could part ways."""
+    keys = now.existing()
+    key = keys[draw(len(keys))]
+    pair = (_pick_target(now, draw), _pick_target(now, draw))
+    return s.Burst(tuple(s.Request(((key, pair[i % 2]),)) for i in range(6)))
+
+
+def _make_growth(now: Moment, draw: Draw) -> s.Step:
+    topics = sorted({topic for topic, _ in now.existing()})
+    return s.Grow(topics[draw(len(topics))], (_pick_target(now, draw),))
+
+
+def _make_minimum(now: Moment, draw: Draw) -> s.Step:
+    topics = ("", *sorted({topic for topic, _ in now.existing()}))
+    return s.SetMinIsr(topics[draw(len(topics))], 1 + draw(3))
+
+
+def _make_bad_target(now: Moment, draw: Draw) -> s.Step:
+    keys = now.existing()
+    key = keys[draw(len(keys))]
+    good = _pick_target(now, draw)
+    bad: tuple[tuple[PartitionKey, ReplicaList], ...] = (
+        (key, ()),
+        (key, (good[0], good[0])),
+        (key, (good[0], -1)),
+        (key, (good[0], NO_BROKER)),
+        (("nowhere", 0), good),
+        ((key[0], 77), good),
+        (key, now.view.partitions[key].assigned or ()),
+    )
+    targets = [bad[draw(len(bad))]]
+    others = [other for other in keys if other != targets[0][0]]
+    if others and draw(2):
+        targets.append((others[0], _pick_target(now, draw)))
+    return s.Request(tuple(targets))
+
+
+def _make_raw(draw: Draw) -> s.Step:
+    kinds = tuple(s.RAW_KINDS)
+    return s.RawRequest(kinds[draw(len(kinds))])
+
+
+def _make_of(steps: tuple[s.Step, ...]) -> Callable[[Draw], s.Step]:
+    return lambda draw: steps[draw(len(steps))]
+
+
+def _in_flight_joins(now: Moment) -> tuple[s.Step, ...]:
+    """Return the joins that bring a reassignment nearer to its end."""
+    found = []
+    for broker, key in now.joinable():
+        reassignment = now.view.partitions[key].reassignment
+        if reassignment is not None and broker in reassignment.target:
+            found.append(s.Join(broker, key))
+    return tuple(found)
+
+
+def _possible(now: Moment, steps: Iterator[s.Step]) -> tuple[s.Step, ...]:
+    return tuple(step for step in steps if not why_not(step, now))
+
+
+def _client_choices(now: Moment) -> Iterator[Choice]:
+    keys = now.existing()
+    topics = {topic for topic, _ in keys}
+    if len(topics) < 2:
+        yield Choice("create", 100 if not topics else 2, lambda d: _make_topic(now, d))
+    if keys:
+        flying = now.in_flight()
+        yield Choice("request", 6 if flying else 20, lambda d: _make_request(now, d, keys))
+        if flying:
+            changeable = tuple(key for key in flying if not why_not(s.Cancel(key), now))
+            if changeable:
+                yield Choice("change", 16, lambda d: _make_change(now, d, changeable))
+                yield Choice("cancel", 6, _make_of(tuple(map(s.Cancel, changeable))))
+        yield Choice("burst", 2, lambda d: _make_burst(now, d))
+        yield Choice("many", 1, lambda d: _make_many(now, d))
+        if len(keys) < MOST_PARTITIONS:
+            yield Choice("grow", 2, lambda d: _make_growth(now, d))
+        if not why_not(s.SetMinIsr("", 1), now):
+            yield Choice("minimum", 2, lambda d: _make_minimum(now, d))
+        yield Choice("bad-target", 3, lambda d: _make_bad_target(now, d))
+    if not why_not(s.Withdraw(), now):
+        yield Choice("withdraw", 3, _make_of((s.Withdraw(),)))
+        if keys:
+            yield Choice("rewrite", 3, lambda d: s.Rewrite(_make_request(now, d, keys).targets))
+    yield Choice("raw", 1, _make_raw)
+    foreign = _possible(now, (s.Foreign(kind) for kind in s.FOREIGN_KINDS))
+    if foreign:
+        yield Choice("foreign", 1, _make_of(foreign))
+
+
+def _broker_choices(now: Moment) -> Iterator[Choice]:
+    # What can join and leave is what the rules would allow; asking them one by one is slow.
+    able = ISR in now.capabilities
+    wanted_joins = _in_flight_joins(now) if able else ()
+    joins = tuple(s.Join(*pair) for pair in now.joinable()) if able else ()
+    leaves = tuple(s.Leave(*pair) for pair in now.leavable()) if able else ()
+    deaths = _possible(now, (s.Die(broker) for broker in now.brokers))
+    returns = _possible(now, (s.Return(broker) for broker in now.brokers))
+    if wanted_joins:
+        yield Choice("join-target", 20, _make_of(wanted_joins))
+    if joins:
+        yield Choice("join", 2, _make_of(joins))
+    strangers = tuple(s.Intrude(*pair) for pair in now.intrudable()) if able else ()
+    if strangers:
+        yield Choice("stranger", 2, _make_of(strangers))
+    if leaves:
+        yield Choice("leave", 4, _make_of(leaves))
+    if deaths and now.existing():
+        yield Choice("die", 4, _make_of(deaths))
+    if returns:
+        yield Choice("return", 5, _make_of(returns))
+
+
+def _controller_choices(now: Moment) -> Iterator[Choice]:
+    busy = 8 if now.existing() else 1
+    weights: tuple[tuple[s.Step, int], ...] = (
+        (s.Resume(), 8 if now.held else 4),
+        (s.Kill(), 8 if now.held else 2),
+        (s.Elect(), 20),
+        (s.Expire(), 5 if now.held else 1),
+        (s.Cut(), 1),
+    )
+    if not why_not(s.Hold(0), now):
+        yield Choice("hold", busy, lambda d: s.Hold(d(12)))
+    if now.existing() and not why_not(s.Lose(0, done=True), now):
+        yield Choice("lose", 2, lambda d: s.Lose(d(6), done=not d(2)))
+    for step, weight in weights:
+        if not why_not(step, now):
+            yield Choice(s.format_step(step).split()[0], weight, _make_of((step,)))
+
+
+TOUCHES: Final[dict[str, tuple[str, ...]]] = {
+    "create": ("partition.new.",),
+    "request": ("expand.", "child.", "top.", "target."),
+    "change": ("drop.", "child.update", "top.once", "request.same-target"),
+    "cancel": ("drop.", "child.update"),
+    "burst": ("request.order", "request.consumed"),
+    "many": ("request.order",),
+    "bad-target": ("request.refuse.", "request.no-op", "target.at-least"),
+    "minimum": ("top.at-least", "target.at-least"),
+    "rewrite": ("request.delete", "request.order"),
+    "raw": ("request.refuse.malformed",),
+    "foreign": ("request.foreign", "child.foreign"),
+    "join-target": ("complete.", "isr.change."),
+    "leave": ("isr.change.",),
+    "die": ("election.", "isr.remove.dead", "leader.", "isr.never-empty"),
+    "return": ("election.", "partition.", "leader."),
+    "kill": ("controller.", "top.once"),
+    "expire": ("controller.",),
+    "hold": ("controller.", "child."),
+}
+"""The beginnings of the clause ids that a kind of step is likely to put to the test."""
+
+
+def list_choices(now: Moment, wanted: frozenset[str]) -> tuple[Choice, ...]:
+    """Return the kinds of step that are possible now, boosted where a wanted clause is near."""
+    choices = (*_client_choices(now), *_broker_choices(now), *_controller_choices(now))
+    return tuple(
+        Choice(choice.name, choice.weight * BOOST, choice.make)
+        if any(clause.startswith(TOUCHES.get(choice.name, ())) for clause in wanted)
+        else choice
+        for choice in choices
+    )
+
+
+def next_step(now: Moment, wanted: frozenset[str], draw: Draw) -> s.Step:
+    """Draw one possible step."""
+    choices = list_choices(now, wanted)
+    place = draw(sum(choice.weight for choice in choices))
+    for choice in choices:
+        if place < choice.weight:
+            return choice.make(draw)
+        place -= choice.weight
+    raise AssertionError("the draw lies beyond the sum of the weights")

@@ -1,0 +1,610 @@
+"""The harness: carries out steps against an implementation and has the log judged.
+
+One `Harness` serves one run. It owns a ZooKeeper client (it plays the Kafka client), a follower of
+the server's transaction log, the adapter and the judge. Each example or story gets a fresh chroot:
+
+    begin -> perform, perform, ... -> heal -> end
+
+After each step everything that is not held settles, the new transactions are read and judged, and
+where the cluster is quiescent the judge's obligations (what must have happened by now) fall due.
+Limits apply to faults, never to healing: `heal` lets go of what is held, elects a controller where
+none acts and brings brokers back, and then nothing may be left undone.
+
+Where the time goes is counted in `clock`, by section.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionLoss, KazooException, NodeExistsError, SessionExpiredError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from reassure_conformance.adapter import (
+    ISR,
+    MESSAGES,
+    Adapter,
+    AdapterDied,
+    Description,
+    KeepsMessages,
+    LosesWrites,
+    Reply,
+    calling,
+    check_description,
+    expect,
+)
+from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.moment import Moment, why_not
+from reassure_conformance.gate.situations import (
+    Event,
+    Received,
+    Rested,
+    Took,
+    Wrote,
+    count_situations,
+)
+from reassure_conformance.gate.story import Story
+from reassure_judge import messages
+from reassure_judge.judge import Judge
+from reassure_judge.messages import Heard, Stored, Told
+from reassure_judge.verdicts import Violation
+from reassure_model.outcome import Rejected
+from reassure_spec.rooms import choose_readings
+from reassure_spec.znodes import (
+    DEFAULT_BROKER_CONFIG,
+    MAX_ZNODE_BYTES,
+    MIN_ISR,
+    PERSISTENT_ROOTS,
+    REASSIGNMENT_REQUESTS,
+    REQUEST_PREFIX,
+    PartitionKey,
+    ReplicaList,
+    RequestZnode,
+    decode_topic,
+    encode_config,
+    encode_request,
+    encode_topic,
+    replace_assigned,
+    request_path,
+    topic_config_path,
+    topic_path,
+)
+from reassure_zookeeper.transactions import Transaction
+from reassure_zookeeper.txnlog import LogFollower
+
+SETTLE_TIMEOUT_S: Final = 10.0
+SKIPPED: Final = "skipped"
+
+
+class ServerGone(RuntimeError):
+    """ZooKeeper does not answer: nothing can be said about the implementation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of one step."""
+
+    step: s.Step
+    result: str
+    """`ok`, `refused`, `unknown` or `skipped`."""
+    why: str
+    """Why it was skipped, "" where it was not."""
+    transactions: int
+    """How many transactions of this cluster the log shows since the step before."""
+    after_zxid: int
+    """The last transaction before the step, 0 where there was none."""
+
+
+@dataclass(slots=True)
+class Example:
+    """One cluster in a chroot of its own, and what was done to it."""
+
+    story: Story
+    """The cluster, and the steps asked for so far."""
+    chroot: str
+    now: Moment
+    done: list[Done] = field(default_factory=list)
+    transactions: list[Transaction] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+    """What counts against the verdict; advice that was not followed is with the harness."""
+    quiet: list[int] = field(default_factory=list)
+    """The last zxid at each moment at which the cluster was quiescent."""
+    history: list[Event] = field(default_factory=list)
+    """All that happened, in order: what the situations are recognised in."""
+    heard: Heard = field(default_factory=Heard)
+    """What the brokers believe, where they keep what they receive."""
+    stored: Stored = field(default_factory=Stored)
+    """What messages must come after."""
+    messages: list[Told] = field(default_factory=list)
+    """What brokers received, in order."""
+    unsettled: int = 0
+    """How often the cluster did not become quiescent though nothing was held."""
+
+    def effective_steps(self) -> int:
+        """Return the number of steps that were really carried out."""
+        return sum(done.result in ("ok", "unknown") for done in self.done)
+
+
+class Harness:
+    """One run's connection of server, implementation and judge. A context manager.
+
+    `hosts` is "host:port", `log_dir` the directory of the server's transaction logs; `alive` is
+    called before each look at what happened. With `strict` a SHOULD binds like a MUST. Raises
+    AdapterDied whenever the adapter raises, ServerGone when ZooKeeper does not answer.
+    """
+
+    def __init__(
+        self,
+        hosts: str,
+        log_dir: Path,
+        adapter: Adapter,
+        *,
+        settle_timeout_s: float = SETTLE_TIMEOUT_S,
+        chroot_prefix: str = "/example",
+        alive: Callable[[], None] = lambda: None,
+        strict: bool = False,
+    ) -> None:
+        self.clock: Counter[str] = Counter()
+        self.hosts = hosts
+        self.adapter = adapter
+        with self._calling("describe"):
+            self.description = expect(Description, adapter.describe())
+        check_description(adapter, self.description)
+        self.readings = choose_readings(
+            "judge", self.description.profile, self.description.readings
+        )
+        self.judge = Judge(self.description.profile, self.readings)
+        self.died: AdapterDied | None = None
+        """What became of the adapter when it was closed, None where it went well."""
+        self.current: Example | None = None
+        """The example that was begun last."""
+        self.examples = 0
+        self.steps = 0
+        self.results: Counter[str] = Counter()
+        self.reached: Counter[str] = Counter()
+        """How often each situation came up, by name."""
+        self.unsettled: list[Story] = []
+        """What had been done whenever a cluster did not come to rest though nothing was held."""
+        self.not_followed: list[Violation] = []
+        """Advice that was not followed, which counts against no verdict."""
+        self._strict = strict
+        self._settle_timeout_s = settle_timeout_s
+        self._prefix = chroot_prefix
+        self._alive = alive
+        self._follower = LogFollower(log_dir)
+        self._follower.read_new()
+        self._client = KazooClient(hosts=hosts, timeout=30.0)
+        try:
+            self._client.start(timeout=15)
+        except KazooTimeoutError as error:
+            raise ServerGone(f"ZooKeeper at {hosts} does not answer: {error}") from error
+        self._seen_violations = 0
+
+    def __enter__(self) -> "Harness":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the adapter and the client; the server stays.
+
+        An adapter that dies now is kept in `died`, as it must not hide what came before.
+        """
+        try:
+            with self._calling("close"):
+                self.adapter.close()
+        except AdapterDied as error:
+            self.died = error
+        self._client.stop()
+        self._client.close()
+
+    @contextmanager
+    def _section(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.clock[name] += time.perf_counter() - start  # type: ignore[assignment]
+
+    @contextmanager
+    def _calling(self, verb: str) -> Iterator[None]:
+        """Count the adapter's time, and tell its exceptions from everybody else's."""
+        with self._section("controller"), calling(verb):
+            yield
+
+    # -- an example, from begin to end
+
+    def begin(self, brokers: ReplicaList, name: str = "example") -> Example:
+        """Make a fresh chroot with the persistent paths, start brokers and a controller, settle."""
+        self.examples += 1
+        chroot = f"{self._prefix}-{self.examples:05d}"
+        with self._section("zookeeper"):
+            self._write(lambda: self._make_cluster(chroot))
+        self.current = None
+        with self._calling("start"):
+            self.adapter.start(self.hosts, chroot, brokers)
+        now = Moment(
+            brokers=brokers,
+            view=self.judge.view(chroot),
+            capabilities=self.description.capabilities,
+            up=set(brokers),
+            readings=self.readings,
+        )
+        example = self.current = Example(Story(name, (), brokers), chroot, now)
+        self._settle_and_judge(example)
+        return example
+
+    def _make_cluster(self, chroot: str) -> None:
+        transaction = self._client.transaction()
+        for path in list_cluster_paths(chroot):
+            transaction.create(path, b"")
+        transaction.commit()
+
+    def perform(self, example: Example, step: s.Step) -> Done:
+        """Carry out a step, settle, and judge what happened; skip it where it is not possible."""
+        example.story = example.story.with_steps((*example.story.steps, step))
+        reason = why_not(step, example.now)
+        before = len(example.transactions)
+        last = example.transactions[-1].zxid if example.transactions else 0
+        if reason:
+            result = SKIPPED
+        else:
+            result = self._carry_out(example, step).value
+            example.history.append(Took(step, result))
+            self._settle_and_judge(example)
+        count = len(example.transactions) - before
+        done = Done(step, result, reason, count, last)
+        example.done.append(done)
+        self.results[result] += 1
+        self.steps += result in ("ok", "unknown")
+        return done
+
+    def heal(self, example: Example) -> None:
+        """Undo every fault that still lasts, settle, and judge that nothing is left undone."""
+        now = example.now
+        if now.held or now.sleeper or now.losing:
+            with self._calling("resume"):
+                expect(Reply, self.adapter.resume())
+            now.held = now.sleeper = now.losing = False
+        if not now.acting:
+            with self._calling("elect"):
+                expect(Reply, self.adapter.elect())
+            now.acting = True
+        self._settle_and_judge(example)
+        down = [broker for broker in now.brokers if broker not in now.up]
+        for broker in down:
+            with self._calling("start_broker"):
+                expect(Reply, self.adapter.start_broker(broker))
+            now.up.add(broker)
+        if down:
+            self._settle_and_judge(example)
+        if ISR in now.capabilities and not example.violations:
+            self._ask_leaders(example)
+        if ISR in now.capabilities and not example.violations:
+            self._ask_again(example)
+
+    def _ask_leaders(self, example: Example) -> None:
+        """Have each leader take in whom it should be able to: every live assigned replica."""
+        joinable = [pair for pair in example.now.joinable() if example.now.is_to_stay(*pair)]
+        for broker, key in joinable:
+            self._ask(example, broker, key)
+        if joinable:
+            self._settle_and_judge(example)
+
+    def _ask_again(self, example: Example) -> None:
+        """Have each leader let a follower go and take it back, and refuse one not assigned.
+
+        After a reassignment that is complete a leader who still believes in the old assignment
+        takes a removed replica back, and one with an old version of the state cannot write.
+        """
+        leaving = {key: broker for broker, key in example.now.leavable()}
+        strangers = {key: broker for broker, key in example.now.intrudable()}
+        for key, broker in leaving.items():
+            self._ask(example, broker, key, joins=False)
+        for key, broker in strangers.items():
+            with self._calling("change_isr"):
+                self.adapter.change_isr(broker, *key, joins=True)
+        for key, broker in leaving.items():
+            if example.now.is_to_stay(broker, key) and not example.violations:
+                self._ask(example, broker, key)
+        self._settle_and_judge(example)
+
+    def _ask(self, example: Example, broker: int, key: PartitionKey, *, joins: bool = True) -> None:
+        with self._calling("change_isr"):
+            reply = expect(Reply, self.adapter.change_isr(broker, *key, joins=joins))
+        if reply is Reply.OK:
+            self.judge.exercised["message.leader-able"] += 1
+        elif reply is Reply.REFUSED:
+            partition = example.now.view.partitions[key]
+            self._find(example, key, messages.find_unable(partition, broker, joins=joins))
+
+    def _find(self, example: Example, key: PartitionKey, broken: Rejected) -> None:
+        """Add a violation that no transaction shows."""
+        zxid = example.transactions[-1].zxid if example.transactions else 0
+        self._add(example, messages.describe(example.chroot, key, zxid, broken))
+
+    def end(self, example: Example) -> None:
+        """Stop the example's brokers and controllers and forget its chroot."""
+        with self._section("judge"):
+            self.reached.update(count_situations(example.history))
+        with self._calling("stop"):
+            self.adapter.stop()
+        self.judge.forget(example.chroot)
+
+    def tell(self, story: Story) -> Example:
+        """Carry out a whole story, healing at its end; stop early at the first violation."""
+        example = self.begin(story.brokers, story.name)
+        try:
+            for step in story.steps:
+                self.perform(example, step)
+                if example.violations:
+                    break
+            if not example.violations:
+                self.heal(example)
+        finally:
+            self.end(example)
+        return example
+
+    # -- the parts of a step
+
+    def _carry_out(self, example: Example, step: s.Step) -> Reply:
+        if type(step) not in s.NEEDS:
+            with self._section("zookeeper"):
+                return self._client_step(example, step)
+        with self._calling(s.format_step(step)):
+            reply = self._adapter_step(example.now, step)
+            expect(Reply, reply)
+        if reply is not Reply.REFUSED:
+            _note_effect(example.now, step)
+            if isinstance(step, s.Die):
+                example.heard.forget(step.broker)
+        return reply
+
+    def _adapter_step(self, now: Moment, step: s.Step) -> Reply:
+        adapter = self.adapter
+        match step:
+            case s.Join(broker, (topic, partition)) | s.Intrude(broker, (topic, partition)):
+                return adapter.change_isr(broker, topic, partition, joins=True)
+            case s.Leave(broker, (topic, partition)):
+                return adapter.change_isr(broker, topic, partition, joins=False)
+            case s.Die(broker):
+                return adapter.stop_broker(broker)
+            case s.Return(broker):
+                return adapter.start_broker(broker)
+            case s.Hold(effects):
+                return adapter.hold(effects)
+            case s.Resume():
+                return adapter.resume()
+            case s.Kill():
+                return adapter.kill_controller()
+            case s.Elect():
+                return adapter.elect()
+            case s.Expire():
+                return adapter.expire_session()
+            case s.Cut():
+                return adapter.cut_connection()
+            case s.Lose(writes, done):
+                assert isinstance(adapter, LosesWrites)  # or it would not have the capability
+                return adapter.lose_write(writes, done=done)
+            case _:
+                raise AssertionError(step)
+
+    def _client_step(self, example: Example, step: s.Step) -> Reply:
+        match step:
+            case s.CreateTopic():
+                return self._write(lambda: self._create_topic(example.chroot, step))
+            case s.Request(targets, legacy):
+                request = RequestZnode(dict(targets), legacy)
+                return self._submit(example.chroot, [encode_request(request)])
+            case s.Burst(requests):
+                contents = [encode_request(RequestZnode(dict(r.targets))) for r in requests]
+                return self._submit(example.chroot, contents)
+            case s.Change(key, target):
+                return self._submit(example.chroot, [encode_request(RequestZnode({key: target}))])
+            case s.Cancel(key):
+                target = example.now.original_of(key)
+                return self._submit(example.chroot, [encode_request(RequestZnode({key: target}))])
+            case s.Withdraw():
+                path = example.chroot + request_path(example.now.view.requests[-1])
+                return self._write(lambda: self._client.delete(path))
+            case s.Rewrite(targets):
+                path = example.chroot + request_path(example.now.view.requests[-1])
+                content = encode_request(RequestZnode(dict(targets)))
+                return self._write(lambda: self._client.set(path, content))
+            case s.Grow():
+                return self._write(lambda: self._grow_topic(example.chroot, step))
+            case s.SetMinIsr(topic, least):
+                path = topic_config_path(topic) if topic else DEFAULT_BROKER_CONFIG
+                content = encode_config({MIN_ISR: str(least)})
+                return self._write(lambda: self._put(example.chroot + path, content))
+            case s.RawRequest(kind):
+                return self._submit(example.chroot, [_raw_content(kind)])
+            case s.Foreign(kind):
+                path, content = s.FOREIGN_KINDS[kind]
+                example.now.planted.add(kind)
+                return self._write(
+                    lambda: self._client.create(example.chroot + path, content, makepath=True)
+                )
+            case _:
+                raise AssertionError(step)
+
+    def _put(self, path: str, content: bytes) -> None:
+        if self._client.exists(path) is None:
+            self._client.create(path, content)
+        else:
+            self._client.set(path, content)
+
+    def _create_topic(self, chroot: str, step: s.CreateTopic) -> None:
+        # The configuration goes first and in the same multi: no controller may see the topic
+        # without the minimum that its creator asked for.
+        multi = self._client.transaction()
+        if step.min_isr != 1:
+            config = encode_config({MIN_ISR: str(step.min_isr)})
+            multi.create(chroot + topic_config_path(step.topic), config)
+        # An id of 22 characters, as Kafka's are: whoever writes the znode has to keep it.
+        content = encode_topic(dict(enumerate(step.assignments)), f"{step.topic:-<22.22}")
+        multi.create(chroot + topic_path(step.topic), content)
+        for result in multi.commit():
+            if isinstance(result, KazooException):
+                raise result
+
+    def _grow_topic(self, chroot: str, step: s.Grow) -> None:
+        path = chroot + topic_path(step.topic)
+        content, stat = self._client.get(path)
+        first = max(decode_topic(path, content)) + 1
+        for number, assigned in enumerate(step.assignments, start=first):
+            content = replace_assigned(content, number, assigned)
+        self._client.set(path, content, stat.version)
+
+    def _submit(self, chroot: str, contents: list[bytes]) -> Reply:
+        path = f"{chroot}{REASSIGNMENT_REQUESTS}/{REQUEST_PREFIX}"
+
+        def make() -> None:
+            pending = [self._client.create_async(path, c, sequence=True) for c in contents]
+            for result in pending:
+                result.get(timeout=self._settle_timeout_s)
+
+        return self._write(make)
+
+    def _write(self, write: Callable[[], object]) -> Reply:
+        """Make a client's write; an answer that never came is UNKNOWN, a refusal REFUSED."""
+        try:
+            write()
+        except NodeExistsError:
+            return Reply.REFUSED
+        except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
+            if not self._client.connected:
+                raise ServerGone(f"ZooKeeper at {self.hosts} is gone: {error!r}") from error
+            return Reply.UNKNOWN
+        except KazooException:
+            return Reply.REFUSED
+        return Reply.OK
+
+    def _settle_and_judge(self, example: Example) -> None:
+        self._alive()
+        now = example.now
+        quiescent = False
+        if now.acting or now.sleeper:
+            with self._calling("settle"):
+                quiescent = expect(bool, self.adapter.settle(self._settle_timeout_s))
+        if quiescent:
+            now.acting = True
+        elif now.acting and not now.held and not now.sleeper:
+            example.unsettled += 1
+            self.unsettled.append(example.story)
+        self.read_log(example)
+        received: tuple[Told, ...] = ()
+        if isinstance(self.adapter, KeepsMessages) and MESSAGES in now.capabilities:
+            with self._calling("take_messages"):
+                received = tuple(expect(Told, one) for one in self.adapter.take_messages())
+            self._hear(example, received)
+        with self._section("judge"):
+            if quiescent:
+                example.history.append(Rested())
+                self.judge.quiesce(example.chroot)
+                if example.transactions:
+                    example.quiet.append(example.transactions[-1].zxid)
+            now.view = self.judge.view(example.chroot)
+        self._collect(example)
+        if not example.violations:
+            self._judge_order(example, received)
+        if quiescent and MESSAGES in now.capabilities and not example.violations:
+            self._judge_messages(example)
+
+    def _hear(self, example: Example, received: tuple[Told, ...]) -> None:
+        example.messages += received
+        example.history += map(Received, received)
+        for told in received:
+            example.heard.take(told)
+
+    def _judge_order(self, example: Example, received: tuple[Told, ...]) -> None:
+        """Judge whether what brokers were told was true when it was said."""
+        for told in received:
+            found = example.stored.judge(told)
+            if isinstance(found, Rejected):
+                self._find(example, (told.topic, told.partition), found)
+            elif found is not None:
+                self.judge.exercised[found] += 1
+
+    def _judge_messages(self, example: Example) -> None:
+        """Judge what the brokers believe at rest."""
+        partitions, up = example.now.view.partitions, frozenset(example.now.up)
+        broken = list(example.heard.find_broken(partitions, up))
+        for key, rejected in broken:
+            self._find(example, key, rejected)
+        if partitions and not broken:
+            self.judge.exercised.update(messages.CLAUSES)
+
+    def read_log(self, example: Example) -> None:
+        """Feed the judge what the log shows since the last look; keep it with the example."""
+        with self._section("log"):
+            fresh = self._follower.read_new()
+        example.transactions += fresh
+        with self._section("judge"):
+            before = self.judge.view(example.chroot)
+            for transaction in fresh:
+                self.judge.feed(transaction)
+                after = self.judge.view(example.chroot)
+                example.history.append(Wrote(transaction, before, after))
+                epoch = after.controller_epoch
+                example.stored.note(transaction.zxid, after.partitions, epoch)
+                before = after
+
+    def _collect(self, example: Example) -> None:
+        found = self.judge.violations[self._seen_violations :]
+        self._seen_violations = len(self.judge.violations)
+        for violation in found:
+            if violation.chroot == example.chroot:
+                self._add(example, violation)
+
+    def _add(self, example: Example, violation: Violation) -> None:
+        counts = self._strict or violation.binds()
+        (example.violations if counts else self.not_followed).append(violation)
+
+
+def list_cluster_paths(chroot: str) -> tuple[str, ...]:
+    """Return the paths that a cluster in this chroot begins with, parents first."""
+    paths = dict.fromkeys((chroot,))
+    for root in PERSISTENT_ROOTS:
+        parts = root.split("/")[1:]
+        paths |= {"/".join((chroot, *parts[:n])): None for n in range(1, len(parts) + 1)}
+    return tuple(paths)
+
+
+def _note_effect(now: Moment, step: s.Step) -> None:
+    """Count what only the driver knows."""
+    match step:
+        case s.Die(broker):
+            now.up.discard(broker)
+        case s.Return(broker):
+            now.up.add(broker)
+        case s.Hold():
+            now.held = True
+        case s.Lose():
+            now.losing = True
+        case s.Resume():
+            now.held = now.sleeper = now.losing = False
+        case s.Kill():
+            now.acting = now.held = now.losing = False
+        case s.Elect():
+            now.acting = True
+        case s.Expire():
+            # Only a held process sleeps through the loss of its session; another one finds out at
+            # once and contends again.
+            now.sleeper = now.sleeper or now.held
+            now.acting = not now.held
+            now.held = now.losing = False
+        case _:
+            pass
+
+
+def _raw_content(kind: str) -> bytes:
+    if kind == s.TOO_LARGE:
+        return b'{"version":1,"assignments":{}' + b" " * MAX_ZNODE_BYTES + b"}"
+    return s.RAW_KINDS[kind]

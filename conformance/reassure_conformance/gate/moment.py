@@ -1,0 +1,209 @@
+"""What the gate knows of an example's cluster, and which steps that makes possible.
+
+What ZooKeeper holds comes from the judge's view; what only the driver can know (which brokers it
+stopped, whether it holds the controller) is counted here. `why_not` is the one place that decides
+whether a step can be taken: the guide asks it for what to draw, the harness for what to skip.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from reassure_conformance.adapter import CAPABILITIES
+from reassure_conformance.gate import steps as s
+from reassure_model.state import Partition
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import NO_LEADER, PartitionKey, ReplicaList
+
+
+class View(Protocol):
+    """What ZooKeeper holds of one cluster, as the judge rebuilt it from the log."""
+
+    @property
+    def partitions(self) -> Mapping[PartitionKey, Partition]:
+        """The partitions that exist or that a pending request names."""
+
+    @property
+    def live(self) -> frozenset[int]:
+        """Registered brokers."""
+
+    @property
+    def requests(self) -> tuple[int, ...]:
+        """Sequence numbers of the requests that wait, lowest first."""
+
+
+@dataclass(slots=True)
+class Moment:
+    """One cluster under test, between two steps."""
+
+    brokers: ReplicaList
+    """Every broker of the cluster, up or down."""
+    view: View
+    capabilities: frozenset[str] = frozenset(CAPABILITIES)
+    up: set[int] = field(default_factory=set)
+    acting: bool = True
+    """Whether a controller process that can act is there (held or not)."""
+    held: bool = False
+    """Whether a hold was asked for and not yet ended."""
+    sleeper: bool = False
+    """Whether a process whose session is gone is held and will wake up."""
+    losing: bool = False
+    """Whether a write is to be lost that has not been made yet."""
+    readings: Readings = field(default_factory=Readings)
+    planted: set[str] = field(default_factory=set)
+    """Kinds of foreign znodes that were planted."""
+
+    def in_flight(self) -> tuple[PartitionKey, ...]:
+        """Return the partitions with a reassignment in flight, in order."""
+        return tuple(
+            key for key, p in sorted(self.view.partitions.items()) if p.reassignment is not None
+        )
+
+    def existing(self) -> tuple[PartitionKey, ...]:
+        """Return the partitions that exist, in order."""
+        return tuple(
+            key for key, p in sorted(self.view.partitions.items()) if p.assigned is not None
+        )
+
+    def joinable(self) -> tuple[tuple[int, PartitionKey], ...]:
+        """Return who could join which in-sync set."""
+        found = []
+        for key in self.existing():
+            partition = self.view.partitions[key]
+            state, assigned = partition.state, partition.assigned or ()
+            if state is None or state.leader not in self.up:
+                continue
+            found += [(b, key) for b in assigned if b in self.up and b not in state.isr]
+        return tuple(found)
+
+    def is_to_stay(self, broker: int, key: PartitionKey) -> bool:
+        """Whether a replica is in the target, or assigned where no reassignment is in flight."""
+        partition = self.view.partitions[key]
+        flight = partition.reassignment
+        return broker in ((partition.assigned or ()) if flight is None else flight.target)
+
+    def intrudable(self) -> tuple[tuple[int, PartitionKey], ...]:
+        """Return who could ask a leader in vain, not being assigned or not being alive.
+
+        While a controller is stopped between two effects nobody can: a leader that has not been
+        told yet takes in whom it still takes for assigned, and is right to.
+        """
+        if not self.acting or self.held or self.sleeper:
+            return ()
+        found = []
+        for key in self.existing():
+            partition = self.view.partitions[key]
+            state, assigned = partition.state, partition.assigned or ()
+            if state is None or state.leader not in self.up:
+                continue
+            for broker in self.brokers:
+                assigned_now = broker in assigned and broker in self.up
+                if not assigned_now and broker not in state.isr:
+                    found.append((broker, key))
+        return tuple(found)
+
+    def leavable(self) -> tuple[tuple[int, PartitionKey], ...]:
+        """Return who could leave which in-sync set."""
+        found = []
+        for key in self.existing():
+            state = self.view.partitions[key].state
+            if state is None or state.leader == NO_LEADER or state.leader not in self.up:
+                continue
+            found += [(b, key) for b in sorted(set(state.isr)) if b != state.leader]
+        return tuple(found)
+
+    def original_of(self, key: PartitionKey) -> ReplicaList:
+        """Return the replica list that a cancel asks for: the first `top` of the assigned ones."""
+        partition = self.view.partitions[key]
+        if partition.reassignment is None:
+            return partition.assigned or ()
+        return (partition.assigned or ())[: partition.reassignment.top]
+
+
+def _why_not_client(step: s.Step, now: Moment) -> str:
+    match step:
+        case s.CreateTopic(topic, assignments, _):
+            if any(name == topic for name, _ in now.existing()):
+                return "the topic exists"
+            if not set().union(*assignments) <= set(now.brokers):
+                return "it names a broker that the cluster does not have"
+        case s.Change(key, _) | s.Cancel(key):
+            partition = now.view.partitions.get(key)
+            if partition is None or (partition.reassignment is None and not partition.requests):
+                return "no reassignment is in flight"
+        case s.Withdraw() | s.Rewrite():
+            if not now.view.requests:
+                return "no request waits"
+        case s.Grow(topic, assignments):
+            if not any(name == topic for name, _ in now.existing()):
+                return "there is no such topic"
+            if not set().union(*assignments) <= set(now.brokers):
+                return "it names a broker that the cluster does not have"
+        case s.SetMinIsr(topic, _):
+            if topic and not any(name == topic for name, _ in now.existing()):
+                return "there is no such topic"
+            if now.in_flight() or now.view.requests or now.held or now.sleeper:
+                # The drop keeps a minimum that held when its chain began (finding hypothesis-4).
+                return "a reassignment is in flight, or about to be"
+        case s.Foreign(kind):
+            if kind in now.planted:
+                return "it was planted already"
+            if kind.startswith("child-") and now.acting:
+                # Only a controller that takes over looks through the records; one that acts has
+                # written them all and watches none of them.
+                return "a controller acts, and reads the records only when it takes over"
+    return ""
+
+
+def _why_not_broker(step: s.Step, now: Moment) -> str:
+    match step:
+        case s.Join(broker, key):
+            if (broker, key) not in now.joinable():
+                return "it is in sync already, not assigned, down, or there is no leader"
+        case s.Intrude(broker, key):
+            if (broker, key) not in now.intrudable():
+                return "it may join or is in sync, there is no leader, or that may not know yet"
+        case s.Leave(broker, key):
+            if (broker, key) not in now.leavable():
+                return "it is not in sync, it leads, or there is no leader"
+        case s.Die(broker):
+            if broker not in now.up:
+                return "the broker is down or not of this cluster"
+            if len(now.up) == 1:
+                return "it is the last broker that is up"
+        case s.Return(broker):
+            if broker not in now.brokers or broker in now.up:
+                return "the broker is up or not of this cluster"
+    return ""
+
+
+def _why_not_controller(step: s.Step, now: Moment) -> str:
+    match step:
+        case s.Hold():
+            if now.held:
+                return "it is held already"
+        case s.Lose():
+            if not now.acting:
+                return "no controller acts"
+        case s.Resume():
+            if not now.held and not now.sleeper:
+                return "nothing is held"
+        case s.Kill() | s.Expire() | s.Cut():
+            if not now.acting:
+                return "no controller acts"
+        case s.Elect():
+            if now.acting:
+                return "a controller acts"
+    return ""
+
+
+def why_not(step: s.Step, now: Moment) -> str:
+    """Return why this step cannot be taken now, "" where it can."""
+    need = s.NEEDS.get(type(step))
+    if need is not None and need not in now.capabilities:
+        return f"the implementation does not declare capability {need}"
+    reasons = (rule(step, now) for rule in _RULES)
+    return next(filter(None, reasons), "")
+
+
+_RULES: Final = (_why_not_client, _why_not_broker, _why_not_controller)

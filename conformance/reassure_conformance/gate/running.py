@@ -1,0 +1,550 @@
+"""One run: saved failures, then the shipped stories, then generated examples, all judged.
+
+A run has a directory, made before anything is judged:
+
+    run.json            what was asked for: seed, implementation, profile, readings, settings
+    report.json         what came of it
+    zookeeper/          the server's own files, its transaction log among them, for `audit`
+    failure.story       the shortest story of the violation
+    failure.json        its evidence: violations, steps and what became of them, quiet points
+    transactions.jsonl  the transactions of that story, one a line, for people
+    implementation.log  what the implementation and its ZooKeeper client warned of
+    unsettled-N.story   what had been done when the cluster did not come to rest in time
+    log/log.N           the same as a valid transaction log, for `replay` and `audit`
+"""
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from reassure_conformance.adapter import (
+    BROKERS,
+    CAPABILITIES,
+    ISR,
+    KILL,
+    MESSAGES,
+    AdapterDied,
+    open_adapter,
+)
+from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.harness import Example, Harness, ServerGone
+from reassure_conformance.gate.shortening import carried_out, minimise
+from reassure_conformance.gate.situations import (
+    SITUATIONS,
+    Situation,
+    find_unreached,
+    possible_with,
+)
+from reassure_conformance.gate.story import (
+    SUFFIX,
+    Story,
+    format_story,
+    read_folder,
+    shipped_stories,
+)
+from reassure_conformance.report.document import (
+    EXIT_UNAVAILABLE,
+    HOLDS,
+    UNKNOWN,
+    VACUOUS,
+    VIOLATED,
+    Document,
+    get_version,
+    write_text,
+)
+from reassure_conformance.report.supervise import HANG_S, note_alive, note_limit
+from reassure_judge.verdicts import ClauseVerdict, Violation, summarise
+from reassure_spec.clauses import clauses_of_profile
+from reassure_zookeeper.server import Server
+
+BUNDLED: Final = "direct:reassure_conformance.adapter.bundled:Bundled"
+DEFAULT_PROFILE: Final = "kip-236"
+MINIMISE_S: Final = 15.0
+UNSETTLED_KEPT: Final = 5
+"""How many stories are kept of clusters that did not come to rest."""
+
+PROOF_ONLY: Final = frozenset(
+    {
+        "isr.pseudo.by-lag",
+        "hw.minimum-of-pseudo-isr",
+        "hw.never-decreases",
+        "hw.at-most-leader-end",
+        "isr.member.at-or-above-hw",
+    }
+)
+"""Clauses about offsets and lags, which ZooKeeper never sees: they are proved, not judged."""
+
+NEEDED_FOR: Final[Mapping[str, tuple[str, ...]]] = {
+    "child.foreign-removed": (KILL,),
+    "complete.leader-first-in-sync-target": (ISR,),
+    "drop.isr-at-least-min": (ISR,),
+    "election.assignment-order": (BROKERS,),
+    "election.clean": (BROKERS, ISR),
+    "election.held": (BROKERS,),
+    "election.live": (BROKERS, ISR),
+    "election.only-when-due": (BROKERS,),
+    "isr.change.assigned-only": (ISR,),
+    "isr.change.by-leader": (ISR,),
+    "isr.change.keeps-leader": (ISR,),
+    "isr.change.leader-kept": (ISR,),
+    "isr.change.live-only": (ISR,),
+    "isr.remove.dead": (BROKERS,),
+    "leader.none-only-without-candidate": (BROKERS,),
+    "message.leader-able": (ISR,),
+    "message.leader-knows-assigned": (MESSAGES,),
+    "message.deleted-after-cut": (MESSAGES,),
+    "message.replica-told": (MESSAGES,),
+    "message.stored-first": (MESSAGES,),
+    "message.stranger-stopped": (MESSAGES,),
+}
+"""Clauses that the gate cannot put to the test by itself, and the capabilities that let it.
+
+Any one of them is enough. Of an implementation that declares none of them the clause is not asked,
+unless every one is asked for."""
+
+Progress = Callable[[str, int, int], None]
+"""Told what is going on, how much of it is done, and how much there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What one run is asked to do."""
+
+    seed: int
+    connectable: str = BUNDLED
+    profile: str = DEFAULT_PROFILE
+    readings: Mapping[str, str] = field(default_factory=dict)
+    """Readings that differ from the profile's."""
+    faults: tuple[str, ...] = ()
+    """Planted faults to switch on in the bundled implementation."""
+    examples: int = 200
+    steps_min: int = 3000
+    steps_per_example: int = 14
+    shrink_s: float = 8.0
+    require_all: bool = False
+    """Whether clauses are required also for which the implementation lacks a capability."""
+    hang_s: float = HANG_S
+    """How long one step may take before the implementation counts as dead."""
+    seconds_max: float = 600.0
+    """When generation ends whatever else was asked for."""
+    with_stories: bool = True
+    failures: str = ""
+    """Folder of saved failures, told before anything else and added to; "" for none."""
+    strict: bool = False
+    """Whether a SHOULD binds like a MUST."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record that run.json holds."""
+        return {**asdict(self), "faults": list(self.faults)}
+
+
+@dataclass(slots=True)
+class Failure:
+    """The first violation of a run, with its shortest story."""
+
+    story: Story
+    example: Example
+    violation: Violation
+    repeats: bool
+    """Whether the story broke the clause again when it was told again."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record that failure.json holds."""
+        return {
+            "clause": self.violation.clause,
+            "repeats": self.repeats,
+            "chroot": self.example.chroot,
+            "violations": [v.as_dict() for v in self.example.violations],
+            "brokers": list(self.story.brokers),
+            "steps": [
+                {
+                    "step": s.format_step(done.step),
+                    "result": done.result,
+                    "why": done.why,
+                    "transactions": done.transactions,
+                    "after_zxid": done.after_zxid,
+                }
+                for done in self.example.done
+            ],
+            "quiet": self.example.quiet,
+            "messages": [told.as_dict() for told in self.example.messages],
+        }
+
+
+@dataclass(slots=True)
+class Result:
+    """What came of a run."""
+
+    settings: Settings
+    implementation: Mapping[str, object]
+    profile: str
+    readings: Mapping[str, str]
+    capabilities: frozenset[str]
+    """What the implementation declares that it can do."""
+    clauses: tuple[ClauseVerdict, ...] = ()
+    failure: Failure | None = None
+    not_followed: tuple[Violation, ...] = ()
+    """Advice that was not followed."""
+    died: str = ""
+    """Why the adapter or the server could not go on, "" where they could."""
+    trace: str = ""
+    """The traceback of an adapter that died."""
+    died_after: tuple[str, ...] = ()
+    """The steps of the example in which it died, the last one included."""
+    stale: tuple[str, ...] = ()
+    """Saved failures that did not fail."""
+    examples: int = 0
+    stories: int = 0
+    steps: int = 0
+    refused: int = 0
+    skipped: int = 0
+    unsettled: int = 0
+    transactions: int = 0
+    reached: Mapping[str, int] = field(default_factory=dict)
+    """How often each situation came up that the implementation can be brought into."""
+    undeclared: Mapping[str, int] = field(default_factory=dict)
+    """Shipped story steps left out for want of a capability, by capability."""
+    seconds: float = 0.0
+    clock: Mapping[str, float] = field(default_factory=dict)
+    """Seconds by section: controller, zookeeper, log, judge, and the rest under generation."""
+    directory: Path | None = None
+
+    def missing(self) -> tuple[str, ...]:
+        """Return the MUST clauses that a log can show and that nothing put to the test."""
+        return tuple(c.id for c in self.required() if not c.exercised)
+
+    def required(self) -> tuple[ClauseVerdict, ...]:
+        """Return the verdicts on the clauses that a run has to put to the test."""
+        left_out = PROOF_ONLY | self.not_asked().keys()
+        return tuple(c for c in self.clauses if c.level == "MUST" and c.id not in left_out)
+
+    def not_asked(self) -> dict[str, tuple[str, ...]]:
+        """Return the clauses that nothing put to the test for want of a capability, and which."""
+        if self.settings.require_all:
+            return {}
+        asked = {clause.id for clause in self.clauses if not clause.exercised}
+        return {
+            clause: needs
+            for clause, needs in NEEDED_FOR.items()
+            if clause in asked and self.capabilities.isdisjoint(needs)
+        }
+
+    def verdict(self) -> str:
+        """Return the verdict on the whole run."""
+        if self.failure is not None:
+            return VIOLATED
+        if self.died or self.unsettled:
+            return UNKNOWN
+        if self.missing() or self.stale:
+            return VACUOUS
+        return HOLDS
+
+    def counts(self) -> dict[str, int]:
+        """Return the numbers that every report of a run begins with."""
+        required = self.required()
+        return {
+            "clauses_required": len(required),
+            "clauses_exercised": sum(1 for c in required if c.exercised),
+            "examples": self.examples,
+            "steps": self.steps,
+            "transactions": self.transactions,
+            "stories": self.stories,
+            "refused": self.refused,
+            "skipped": self.skipped,
+            "unsettled": self.unsettled,
+            "situations": len(self.reached),
+            "situations_reached": sum(1 for count in self.reached.values() if count),
+            "not_followed": len(self.not_followed),
+        }
+
+    def as_document(self) -> Document:
+        """Return the document; an adapter or server that died has an exit code of its own."""
+        return Document(
+            "run",
+            self.verdict(),
+            self.seconds,
+            self.counts(),
+            seed=self.settings.seed,
+            profile=self.profile,
+            readings=self.readings,
+            exit_code=EXIT_UNAVAILABLE if self.died and self.failure is None else None,
+            body=self.as_body(),
+        )
+
+    def as_body(self) -> dict[str, Any]:
+        """Return what a report of a run says beyond the common head."""
+        failure = self.failure
+        return {
+            "implementation": dict(self.implementation),
+            "steps": self.steps,
+            "clauses": [clause.as_dict() for clause in self.clauses],
+            "violations": [v.as_dict() for v in failure.example.violations] if failure else [],
+            "not_followed": [violation.as_dict() for violation in self.not_followed],
+            "story": [s.format_step(step) for step in failure.story.steps] if failure else [],
+            "repeats": failure.repeats if failure else None,
+            "clause": failure.violation.clause if failure else None,
+            "not_exercised": list(self.missing()),
+            "not_asked": {clause: list(needs) for clause, needs in self.not_asked().items()},
+            "unsettled": self.unsettled,
+            "died": self.died,
+            "died_after": list(self.died_after),
+            "traceback": self.trace,
+            "stale": list(self.stale),
+            "situations": [
+                {
+                    "name": situation.name,
+                    "sentence": situation.sentence,
+                    "clauses": list(situation.clauses),
+                    "needs": sorted(situation.needs),
+                    "reached": self.reached.get(situation.name),
+                }
+                for situation in SITUATIONS
+            ],
+            "undeclared": dict(self.undeclared),
+            "clock": {name: round(value, 3) for name, value in self.clock.items()},
+            "directory": str(self.directory) if self.directory else None,
+        }
+
+
+class _Stop(Exception):
+    """A violation was found; nothing more is tried."""
+
+
+def make_directory(out: Path | None, seed: int) -> Path:
+    """Return the directory of this run, made. Raises OSError, FileExistsError when it is taken."""
+    if out is None:
+        stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+        out = Path("runs") / f"{stamp}-{seed}"
+    out.mkdir(parents=True, exist_ok=True)
+    if (out / "run.json").exists():
+        raise FileExistsError(f"{out} holds a run already; choose another directory with --out")
+    return out
+
+
+class Runner:
+    """Carries out one run on a server of its own."""
+
+    def __init__(self, settings: Settings, directory: Path, progress: Progress) -> None:
+        self._settings = settings
+        self._directory = directory
+        self._progress = progress
+        self._result: Result | None = None
+
+    def run(self) -> Result:
+        """Carry out the run and write its directory.
+
+        Raises BadConnectable and the server's own errors where nothing could be started; an
+        adapter that dies later is a result.
+        """
+        start = time.monotonic()
+        settings = self._settings
+        self._write("run.json", {"version": get_version(), **settings.as_dict()})
+        adapter = open_adapter(
+            settings.connectable,
+            profile=settings.profile,
+            readings=settings.readings,
+            faults=settings.faults,
+        )
+        data_dir = self._directory / "zookeeper"
+        with (
+            Server.start(data_dir) as server,
+            Harness(
+                server.hosts, server.log_dir, adapter, alive=note_alive, strict=settings.strict
+            ) as h,
+        ):
+            result = Result(
+                settings,
+                h.description.as_dict(),
+                h.description.profile,
+                h.readings.as_dict(),
+                h.description.capabilities,
+                directory=self._directory,
+            )
+            try:
+                self._tell_saved(h, result)
+                self._tell_shipped(h, result)
+                self._generate(h, result, start)
+            except _Stop:
+                pass
+            except (AdapterDied, ServerGone) as error:
+                self._bury(h, result, error)
+            self._sum_up(h, result, time.monotonic() - start)
+        if h.died is not None and not result.died:
+            self._bury(h, result, h.died)
+        return result
+
+    def _bury(self, h: Harness, result: Result, error: AdapterDied | ServerGone) -> None:
+        """Note why the run cannot go on, and what had been done by then."""
+        result.died = str(error)
+        result.trace = getattr(error, "trace", "")
+        if h.current is None:
+            return
+        story = replace(h.current.story, name="died")
+        result.died_after = tuple(s.format_step(step) for step in story.steps)
+        write_text(self._directory / f"died{SUFFIX}", format_story(story))
+
+    def _tell_saved(self, h: Harness, result: Result) -> None:
+        if not self._settings.failures:
+            return
+        saved = read_folder(Path(self._settings.failures))
+        result.stale = tuple(story.name for story in saved if not self._tell(h, result, story))
+
+    def _tell_shipped(self, h: Harness, result: Result) -> None:
+        if not self._settings.with_stories:
+            return
+        stories = [story for story in shipped_stories() if story.is_for(h.description.profile)]
+        undeclared: dict[str, int] = {}
+        for number, story in enumerate(stories):
+            self._progress("stories", number, len(stories))
+            for step in story.steps:
+                need = s.NEEDS.get(type(step))
+                if need is not None and need not in h.description.capabilities:
+                    undeclared[need] = undeclared.get(need, 0) + 1
+            self._tell(h, result, story)
+        result.undeclared = undeclared
+
+    def _tell(self, h: Harness, result: Result, story: Story) -> bool:
+        """Tell one story; on a violation record it, shortened, and stop."""
+        result.stories += 1
+        example = h.tell(story)
+        if not example.violations:
+            return False
+        told = story.with_steps(carried_out(example))
+        self._fail(h, result, told, example, example.violations[0])
+        raise _Stop
+
+    def _generate(self, h: Harness, result: Result, start: float) -> None:
+        from reassure_conformance.gate.generation import Budget, generate
+
+        settings = self._settings
+        if not settings.examples:
+            return
+        budget = Budget(
+            examples=settings.examples,
+            steps_per_example=settings.steps_per_example,
+            steps_min=max(0, settings.steps_min - h.steps),
+            shrink_s=settings.shrink_s,
+            deadline=start + settings.seconds_max,
+        )
+        begin = h.examples
+
+        def tick() -> None:
+            self._progress("examples", h.examples - begin, settings.examples)
+
+        clauses = clauses_of_profile(h.description.profile)
+
+        def get_wanted() -> frozenset[str]:
+            return frozenset(c.id for c in clauses if not h.judge.exercised.get(c.id))
+
+        possible = possible_with(h.description.capabilities)
+
+        def get_aims() -> tuple[Situation, ...]:
+            """Return the situations that never came up, or all of them once each has."""
+            return tuple(one for one in possible if not h.reached[one.name]) or possible
+
+        failure = generate(
+            h, settings.seed, budget, get_wanted=get_wanted, get_aims=get_aims, progress=tick
+        )
+        if failure is not None:
+            self._fail(h, result, failure.story, failure.example, failure.violation)
+            raise _Stop
+
+    def _fail(
+        self, h: Harness, result: Result, story: Story, example: Example, violation: Violation
+    ) -> None:
+        """Keep the failure, then make its story short and keep that."""
+        clause = violation.clause
+        story = replace(story, name="failure", violates=clause)
+        failure = Failure(story, example, violation, repeats=False)
+        self._keep(failure)
+        self._progress("shrinking", 0, 0)
+        shortest = minimise(story, clause, h.tell, until=time.monotonic() + MINIMISE_S)
+        if shortest is not None:
+            story, example = shortest
+            violation = next(v for v in example.violations if v.clause == clause)
+            failure = Failure(story, example, violation, repeats=True)
+            self._keep(failure)
+        result.failure = failure
+        self._save(failure)
+
+    def _save(self, failure: Failure) -> None:
+        """Put the story beside the saved failures, unless it is one of them."""
+        if not self._settings.failures:
+            return
+        folder = Path(self._settings.failures)
+        if any(story.steps == failure.story.steps for story in read_folder(folder)):
+            return
+        name = f"{failure.violation.clause}-{self._settings.seed}{SUFFIX}"
+        write_text(folder / name, format_story(failure.story))
+
+    def _keep(self, failure: Failure) -> None:
+        """Write what a person and `replay` need, replacing a longer telling of the same failure."""
+        from reassure_conformance.gate.evidence import write_evidence
+
+        folder = self._directory
+        write_text(folder / f"failure{SUFFIX}", format_story(failure.story))
+        self._write("failure.json", failure.as_dict())
+        write_evidence(folder, failure.example.chroot, failure.example.transactions)
+
+    def _sum_up(self, h: Harness, result: Result, seconds: float) -> None:
+        violations = result.failure.example.violations if result.failure else []
+        result.not_followed = tuple(h.not_followed)
+        able = frozenset(CAPABILITIES) if self._settings.require_all else result.capabilities
+        result.reached = {one.name: h.reached[one.name] for one in possible_with(able)}
+        unreached = find_unreached(able, result.reached)
+        result.clauses = summarise(
+            h.description.profile,
+            {clause: n for clause, n in h.judge.exercised.items() if clause not in unreached},
+            (*violations, *h.not_followed),
+            undecided=h.judge.undecided,
+            settled=True,
+            strict=self._settings.strict,
+        )
+        result.examples = h.examples
+        result.steps = h.steps
+        result.refused = h.results["refused"]
+        result.skipped = h.results["skipped"]
+        result.unsettled = len(h.unsettled)
+        for number, story in enumerate(h.unsettled[:UNSETTLED_KEPT], start=1):
+            path = self._directory / f"unsettled-{number}{SUFFIX}"
+            write_text(path, format_story(story))
+        result.transactions = h.judge.transactions
+        result.seconds = seconds
+        clock = {name: float(value) for name, value in sorted(h.clock.items())}
+        clock["generation"] = max(0.0, seconds - sum(clock.values()))
+        result.clock = clock
+
+    def _write(self, name: str, value: Mapping[str, Any]) -> None:
+        text = json.dumps(value, indent=2) + "\n"
+        write_text(self._directory / name, text)
+
+
+@contextmanager
+def _logging_to(path: Path) -> Iterator[None]:
+    """Send the warnings of this process to a file; there are hundreds, and many are wanted."""
+    handler = logging.FileHandler(path, encoding="utf-8", delay=True)
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.close()
+
+
+def run(settings: Settings, directory: Path, progress: Progress = lambda *_: None) -> Result:
+    """Carry out one run and write its directory; see the module's text for what stands there."""
+    note_limit(settings.hang_s)
+    try:
+        with _logging_to(directory / "implementation.log"):
+            return Runner(settings, directory, progress).run()
+    finally:
+        note_limit(None)

@@ -1,0 +1,234 @@
+"""Runs live scenarios one after another on one ZooKeeper server."""
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Self
+
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import KazooTimeoutError
+
+from reassure_conformance.adapter.bundled import Bundled, find_unsupported
+from reassure_conformance.gate.harness import ServerGone
+from reassure_conformance.scenarios.live import reassignment, tables, znodes
+from reassure_conformance.scenarios.live.reassignment import LiveReassignmentWorld
+from reassure_conformance.scenarios.live.stage import LiveAdapter, NotLive, Stage
+from reassure_conformance.scenarios.live.tables import LiveTablesWorld
+from reassure_conformance.scenarios.live.znodes import LiveZnodesWorld
+from reassure_conformance.scenarios.scenario import Scenario, World, compare, run_scenario
+from reassure_conformance.scenarios.worlds import Arguments
+from reassure_judge.verdicts import Violation
+from reassure_spec.readings import Readings
+from reassure_zookeeper.server import Server
+from reassure_zookeeper.txnlog import LogFollower
+
+WITHOUT_COUNTERPART: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "deletion": "topics are not deleted by this controller",
+        "healing": "the healing service of KIP-46 is not part of this controller",
+        "kafka-42": "the first protocol, with its own znode, is not part of this controller",
+        "kip-455": "this controller has KIP-236's records, not KIP-455's lists",
+        "legacy": "this controller does not watch the older znode",
+        "replication": "brokers of this controller keep no logs",
+    }
+)
+"""Worlds that are not told live, each with the reason."""
+
+Make = Callable[[Callable[[], Stage], str, Readings, Arguments], World]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveWorld:
+    """A world that is told live."""
+
+    make: Make
+    """Makes it, of what makes a stage, the profile, the readings and the world's arguments."""
+    find_reason: Callable[[Scenario], str]
+    """Says why a scenario of it is not told."""
+
+
+LIVE_WORLDS: Final[Mapping[str, LiveWorld]] = MappingProxyType(
+    {
+        "reassignment": LiveWorld(
+            lambda make, *rules: LiveReassignmentWorld(make(), *rules), reassignment.find_reason
+        ),
+        "tables": LiveWorld(LiveTablesWorld, tables.find_reason),
+        "znodes": LiveWorld(LiveZnodesWorld, znodes.find_reason),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOutcome:
+    """What came of one live scenario."""
+
+    scenario: Scenario
+    skipped: str = ""
+    """Why it could not be told, or not to its end; "" where it was. What was done is judged."""
+    detail: str = ""
+    """At what it had to end, "" where it never began."""
+    found: tuple[tuple[str, ...], ...] = ()
+    """The lines that were found, block by block."""
+    difference: str = ""
+    """A diff of the file against what was found, "" where nothing differs."""
+    violations: tuple[Violation, ...] = ()
+    """What the judge says of the transaction log."""
+    transactions: int = 0
+    """How many transactions of the cluster the log shows."""
+    raises: Mapping[str, int] = field(default_factory=dict)
+    """How often the leader epoch was raised though nobody owed that, by partition."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether something differs, or the log breaks a clause that binds."""
+        return bool(self.difference) or any(each.binds() for each in self.violations)
+
+    @property
+    def passed(self) -> bool:
+        """Whether it was told to its end as expected, and judged."""
+        return not self.skipped and not self.failed
+
+
+def find_reason_to_skip(scenario: Scenario) -> str:
+    """Return why a scenario cannot be told to the bundled controller, "" where it can."""
+    if scenario.world not in LIVE_WORLDS:
+        reason = WITHOUT_COUNTERPART.get(scenario.world, "it has no live counterpart")
+        return f"world {scenario.world}: {reason}"
+    unsupported = find_unsupported(scenario.readings)
+    if unsupported:
+        return unsupported
+    return LIVE_WORLDS[scenario.world].find_reason(scenario)
+
+
+class LiveServer:
+    """A ZooKeeper server on which scenarios are told, each in a chroot. A context manager.
+
+    Clients, and the adapter of each set of readings, are kept from one scenario to the next. Calls
+    come from one thread.
+    """
+
+    def __init__(
+        self, server: Server, faults: tuple[str, ...] = (), *, chroot_prefix: str = "/live"
+    ) -> None:
+        """Use a server that somebody else ends. Raises ServerGone; see `start`."""
+        self._server = server
+        self._faults = faults
+        self._prefix = chroot_prefix
+        self._told = 0
+        self._adapters: dict[tuple[str, tuple[tuple[str, str], ...]], LiveAdapter] = {}
+        self._owned: Server | None = None
+        self._follower = LogFollower(server.log_dir)
+        self._client = KazooClient(hosts=server.hosts, timeout=30.0)
+        try:
+            self._client.start(timeout=15)
+        except KazooTimeoutError as error:
+            raise ServerGone(f"ZooKeeper at {server.hosts} does not answer: {error}") from error
+
+    @classmethod
+    def start(cls, faults: tuple[str, ...] = ()) -> Self:
+        """Start an embedded server, which ends with this object. Raises ServerError, JavaError."""
+        server = Server.start()
+        try:
+            live = cls(server, faults)
+        except BaseException:
+            server.stop()
+            raise
+        live._owned = server
+        return live
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the adapters, the client, and the server where it was started here."""
+        for adapter in self._adapters.values():
+            with contextlib.suppress(Exception):  # an adapter that died has said so before
+                adapter.close()
+        self._client.stop()
+        self._client.close()
+        if self._owned is not None:
+            self._owned.stop()
+
+    def _get_adapter(self, scenario: Scenario) -> LiveAdapter:
+        key = (scenario.profile, tuple(sorted(scenario.overrides.items())))
+        if key not in self._adapters:
+            self._adapters[key] = Bundled(
+                profile=scenario.profile, readings=scenario.overrides, faults=self._faults
+            )
+        return self._adapters[key]
+
+    def tell(self, scenario: Scenario) -> LiveOutcome:
+        """Tell a scenario to the controller; skip it, with the reason, where that cannot be.
+
+        Raises AdapterDied, ServerGone, UnknownFault.
+        """
+        reason = find_reason_to_skip(scenario)
+        if reason:
+            return LiveOutcome(scenario, reason)
+        stages: list[Stage] = []
+        skipped = detail = ""
+        found: tuple[tuple[str, ...], ...] = ()
+        try:
+            try:
+                found = run_scenario(scenario, lambda told: self._make_world(told, stages))
+            except NotLive as stop:
+                skipped, detail = stop.reason, stop.detail
+            if stages and not stages[-1].forged:
+                stages[-1].work(None)  # wherever the story leaves it, it has to come to rest
+        finally:
+            for stage in stages[-1:]:
+                stage.end()
+        return LiveOutcome(
+            scenario,
+            skipped,
+            detail,
+            found=found,
+            difference="" if skipped else compare(scenario, found),
+            violations=tuple(violation for stage in stages for violation in stage.violations),
+            transactions=sum(stage.transactions for stage in stages),
+            raises=dict(sum((stage.raises for stage in stages), Counter())),
+        )
+
+    def _make_world(self, scenario: Scenario, stages: list[Stage]) -> World:
+        """Return the live world; the stages that it asks for are kept, one going on at a time."""
+
+        def make_stage() -> Stage:
+            for stage in stages[-1:]:
+                stage.end()
+            stages.append(self._make_stage(scenario))
+            return stages[-1]
+
+        arguments = dict(scenario.blocks[0].arguments)
+        arguments.pop(scenario.world, None)
+        world = LIVE_WORLDS[scenario.world]
+        return world.make(make_stage, scenario.profile, scenario.readings, arguments)
+
+    def _make_stage(self, scenario: Scenario) -> Stage:
+        self._told += 1
+        return Stage(
+            self._client,
+            self._server.hosts,
+            self._follower,
+            self._get_adapter(scenario),
+            f"{self._prefix}-{self._told:05d}",
+            scenario.readings,
+        )
+
+
+def run_live(
+    scenario: Scenario, server: LiveServer | None = None, *, faults: tuple[str, ...] = ()
+) -> LiveOutcome:
+    """Tell one scenario to the bundled controller on ZooKeeper.
+
+    Without a `server` one is started for this scenario, its controller with these `faults` planted.
+    Raises AdapterDied, ServerGone, ServerError, JavaError, UnknownFault.
+    """
+    if server is not None:
+        return server.tell(scenario)
+    with LiveServer.start(faults) as own:
+        return own.tell(scenario)

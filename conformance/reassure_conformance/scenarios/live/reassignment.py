@@ -1,0 +1,255 @@
+"""World `reassignment`, live: the same commands, carried out on a real controller.
+
+The model's world keeps its vocabulary and its words. Here it takes no step of its own: what it
+shows is what ZooKeeper holds, and what it is asked to do is done by clients, brokers and the
+controller of a `Stage`.
+"""
+
+from dataclasses import replace
+from typing import ClassVar, Final
+
+from reassure_conformance.adapter import Reply
+from reassure_conformance.gate.steps import BadStep, format_partition, parse_partition
+from reassure_conformance.scenarios.live.stage import Done, NotLive, Stage
+from reassure_conformance.scenarios.scenario import Scenario
+from reassure_conformance.scenarios.worlds import (
+    Arguments,
+    ScenarioError,
+    check_arguments,
+    parse_number,
+    parse_replicas,
+)
+from reassure_conformance.scenarios.worlds.reassignment import (
+    EVIDENCE,
+    ONLY,
+    WRITES_MAX,
+    ReassignmentWorld,
+    format_write,
+)
+from reassure_model.rules import apply_failover
+from reassure_model.state import LeaderAndIsr, Partition
+from reassure_model.system import Action, Die, Failover, Join, Leave, Return, System
+from reassure_model.writes import ChangeIsr, CreateState, Write, WriteState
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import PartitionKey
+
+_WORK: Final = ("controller", "step")
+
+
+def parse_key(name: str) -> PartitionKey:
+    """Return the partition of this name; one that names no number is number 0.
+
+    >>> parse_key("orders-1"), parse_key("p")
+    (('orders', 1), ('p', 0))
+    """
+    try:
+        return parse_partition(name)
+    except BadStep:
+        return name, 0
+
+
+class LiveReassignmentWorld(ReassignmentWorld):
+    """Partitions on a few real brokers."""
+
+    name: ClassVar[str] = "reassignment (live)"
+
+    def __init__(
+        self, stage: Stage, profile: str, readings: Readings, arguments: Arguments
+    ) -> None:
+        super().__init__(profile, readings, arguments)
+        self.stage: Final = stage
+        self._minimum = self._empty.min_insync_replicas
+        self._keys: dict[str, PartitionKey] = {}
+        dead = sorted(self._empty.known - self._empty.live)
+        stage.begin(tuple(sorted(self._empty.live)), dead)
+        self._look()
+
+    def run(self, command: str, arguments: Arguments) -> str:
+        """Carry out one command; what cannot be done is said in the output."""
+        try:
+            return super().run(command, arguments)
+        except ScenarioError as error:
+            return f"cannot: {error}"
+
+    # -- from ZooKeeper to what is shown
+
+    def _look(self) -> None:
+        """Take over what ZooKeeper holds."""
+        live, known = self.stage.read_brokers()
+        self._empty = System(
+            Partition(), live, known, self._minimum, self.stage.controller_epoch, next_sequence=0
+        )
+        for name, key in self._keys.items():
+            stored, self._identities[name] = self.stage.read_partition(key)
+            followed = self.stage.partition(key)
+            partition = replace(
+                self._lower(key, stored),
+                drop_due=followed.drop_due,
+                announce_due=followed.announce_due,
+                completing=followed.completing,
+            )
+            self._systems[name] = replace(self._empty, partition=partition)
+
+    def _count_raises(self, key: PartitionKey) -> int:
+        return self.stage.raises[format_partition(key)]
+
+    def _lower_state(self, key: PartitionKey, state: LeaderAndIsr) -> LeaderAndIsr:
+        return replace(state, leader_epoch=state.leader_epoch - self._count_raises(key))
+
+    def _lower(self, key: PartitionKey, partition: Partition) -> Partition:
+        """Return the partition with its epoch less the raises that nobody owed."""
+        if partition.state is None:
+            return partition
+        return replace(partition, state=self._lower_state(key, partition.state))
+
+    def _format_done(self, done: Done) -> str:
+        write: Write = done.write
+        if isinstance(write, WriteState | CreateState):
+            write = replace(write, state=self._lower_state(done.key, write.state))
+        text = format_write(write, self._lower(done.key, done.before))
+        if done.broken:
+            return f"{text} (breaks {done.broken})"
+        if not done.clause and self.stage.violations:
+            return f"{text} (not owed)"
+        if not done.clause:
+            raise NotLive("the controller goes another way, which the rules allow", text)
+        return f"{text} ({done.clause})"
+
+    # -- what clients and brokers do
+
+    def _create(self, arguments: Arguments) -> str:
+        check_arguments(
+            arguments, ("assigned",), ("online", "isr", "leader", "target", "top", "partition")
+        )
+        name, system = self._get(arguments)
+        if system.partition.assigned is not None:
+            raise ScenarioError(f"partition {name} exists already")
+        partition = self._parse_partition(system, arguments)
+        if apply_failover(partition, self._readings).drop_due:
+            reason = "a start that every controller takes for the middle of a change"
+            raise NotLive(reason, str(partition.reassignment))
+        key = self._keys[name] = parse_key(name)
+        given = partition.state is not None or partition.reassignment is not None
+        self.stage.create_partition(key, partition, self._minimum, given=given)
+        self._look()
+        return "\n".join(self._describe(name))
+
+    def _submit(self, arguments: Arguments) -> str:
+        targets = {k: v for k, v in arguments.items() if k not in ("legacy", "partition")}
+        if "target" in targets:
+            targets = {self._get(arguments)[0]: targets["target"]}
+        if not targets:
+            raise ScenarioError("no target; write target=2,3 or PARTITION=2,3")
+        self._keys |= {name: parse_key(name) for name in targets}
+        asked = {parse_key(name): parse_replicas(name, text) for name, text in targets.items()}
+        self.stage.submit(asked, legacy="legacy" in arguments)
+        self._look()
+        return "\n".join(line for name in targets for line in self._describe(name))
+
+    def _take(self, name: str, action: Action) -> str:
+        """Have the leader change the in-sync set; where it refuses, say by which rule."""
+        assert isinstance(action, Join | Leave)
+        joins = isinstance(action, Join)
+        reply = self.stage.change_isr(action.replica, parse_key(name), joins=joins)
+        if reply is Reply.OK:
+            self._look()
+            return ""
+        before = self._systems[name]
+        rejected = super()._take(name, action)
+        self._systems[name] = before
+        if not rejected:
+            reason = "the leader refuses a change of the in-sync set that the rules allow"
+            raise NotLive(reason, str(action))
+        return rejected
+
+    def _for_all(self, action: Action) -> str:
+        match action:
+            case Die(broker):
+                reply = self.stage.stop_broker(broker)
+            case Return(broker):
+                reply = self.stage.start_broker(broker)
+            case Failover():
+                self.stage.fail_over()
+                reply = Reply.OK
+            case _:
+                raise AssertionError(action)
+        if reply is not Reply.OK:
+            raise ScenarioError(f"{action}: the implementation answers {reply.value}")
+        self._look()
+        return "\n".join(self._describe_all())
+
+    def _set_minimum(self, arguments: Arguments) -> str:
+        check_arguments(arguments, ("min.insync.replicas",))
+        text = arguments["min.insync.replicas"]
+        self._minimum = parse_number("min.insync.replicas", text)
+        self.stage.set_min_insync({topic for topic, _ in self._keys.values()}, self._minimum)
+        self._look()
+        return f"min.insync.replicas {self._minimum}"
+
+    def _put(self, arguments: Arguments, write: Write) -> str:
+        """Make a write that nobody asked for and say what the judge says of it."""
+        name, _ = self._get(arguments)
+        key = parse_key(name)
+        if isinstance(write, WriteState | CreateState | ChangeIsr):
+            epoch = write.state.leader_epoch + self._count_raises(key)
+            write = replace(write, state=replace(write.state, leader_epoch=epoch))
+        broken = self.stage.forge(key, write)
+        self._look()
+        if broken is not None:
+            return f"rejected by {broken.clause}: {broken.reason}"
+        return "\n".join(["accepted", *self._describe(name)])
+
+    # -- what the controller does
+
+    def _take_done(self, done: list[Done]) -> list[tuple[str, str]]:
+        """Return the lines of what was done, each with its partition."""
+        names = {key: name for name, key in self._keys.items()}
+        lines = []
+        for one in done:
+            if one.is_spare_raise:
+                self.stage.raises[format_partition(one.key)] += 1
+                continue
+            name, text = names.get(one.key, "?"), self._format_done(one)
+            lines.append((name, f"{name}: {text}" if len(self._systems) > 1 else text))
+        return lines
+
+    def _write_all(self, arguments: Arguments) -> str:
+        check_arguments(arguments, (), ("partition",))
+        done, quiet = self.stage.work(None)
+        found = self._take_done(done)
+        self._look()
+        lines = [text for name in self._keys for of, text in found if of == name]
+        if not quiet:
+            return "\n".join([*lines, "not at rest when the time was up"])
+        return "\n".join([*lines, "at rest"] if lines else ["nothing is owed"])
+
+    def _write_some(self, arguments: Arguments) -> str:
+        check_arguments(arguments, (), ("partition", "times"))
+        times = parse_number("times", arguments.get("times", "1"))
+        lines: list[str] = []
+        for _ in range(WRITES_MAX * times):
+            done, quiet = self.stage.work(1)
+            lines += [text for _, text in self._take_done(done)]
+            if len(lines) >= times or quiet:
+                break
+        self._look()
+        return "\n".join(lines or ["nothing is owed"])
+
+
+def find_reason(scenario: Scenario) -> str:
+    """Return why a scenario of the world cannot be told live, "" where it can."""
+    names = {b.arguments.get("partition", ONLY) for b in scenario.blocks if b.command == "topic"}
+    foreign = False
+    for block in scenario.blocks:
+        alone = block.command == "step" or "partition" in block.arguments
+        if len(names) > 1 and block.command in _WORK and alone:
+            return "the controller is to work on one partition of several"
+        if set(block.arguments) & set(EVIDENCE):
+            return "the controller is to do what it is never asked for"
+        if foreign and block.command in _WORK:
+            return "the controller is to go on from a record that it did not write"
+        if block.command == "fail-over":
+            foreign = False
+        elif block.command == "write-record":
+            foreign = foreign or block.expected[:1] == ("accepted",)
+    return ""

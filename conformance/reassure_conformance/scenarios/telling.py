@@ -1,0 +1,370 @@
+"""The explorer's stories as scenario files: what was found, in the words of the scenarios.
+
+A story of a standard scope becomes a text that the scenario runner reads (`scenarios`), one command
+for each step, with what the model answers as the expected output. That it is the same story is
+checked: at the end the world of the scenario, which was made anew from the commands alone, has to
+show what the explorer's last state says. So every scenario that `tell` returns was replayed on the
+plain model, and it can be put to the real controller (`reassure_conformance.scenarios.live`).
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from textwrap import wrap
+from typing import Any, Final
+
+from reassure_conformance.scenarios.scenario import (
+    Scenario,
+    format_found,
+    parse_scenario,
+    run_scenario,
+)
+from reassure_conformance.scenarios.worlds import format_replicas
+from reassure_conformance.scenarios.worlds.kip455 import format_assignment
+from reassure_conformance.scenarios.worlds.legacy import format_entries
+from reassure_conformance.scenarios.worlds.reassignment import ONLY, format_partition
+from reassure_explorer.healing_scope import Healing
+from reassure_explorer.kafka42_scope import Moves
+from reassure_explorer.kip455_scope import Shipments
+from reassure_explorer.legacy_scope import OldZnode
+from reassure_explorer.logs import Logs
+from reassure_explorer.reference import Reference, get_system
+from reassure_explorer.result import Story, StoryStep, Violation
+from reassure_explorer.scopes import Source, get_scope
+from reassure_model.replication import LEADER_ALONE, Verb
+from reassure_model.state import Partition
+from reassure_spec.readings import PROFILES, Readings, get_profile
+from reassure_spec.znodes import NO_LEADER
+
+_COUNTED: Final = re.compile(r" epoch \d+|request \d+ waits: | version \d+( \(leader knows \d+\))?")
+"""What only counts: the explorer's states stand for all that differ in these alone."""
+
+
+class NotTheSame(AssertionError):
+    """A scenario that does not end where the explorer's story does: a mistake of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Teller:
+    """How the stories of one kind of source are told."""
+
+    opening: Callable[[Any], tuple[str, ...]]
+    """Commands that make the world of a source."""
+    say: Callable[[Any, StoryStep], str]
+    """A step of a story as a command."""
+    closing: Callable[[Any], tuple[str, ...]]
+    """Commands that show how it ended."""
+    describe: Callable[[Any, Any], Iterable[str]]
+    """Lines, without what only counts, that have to stand in the last outputs."""
+
+
+def _join(numbers: Iterable[int]) -> str:
+    return ",".join(map(str, numbers)) or "none"
+
+
+def _say_common(step: StoryStep) -> str:
+    """Tell what several worlds call alike."""
+    match step.action:
+        case "controller":
+            return "step"
+        case "failover":
+            return "fail-over"
+        case "die" | "return":
+            return f"{step.action} broker={step.parameter}"
+        case "join":
+            return f"join replica={step.parameter}"
+    return step.action
+
+
+# Partitions under KIP-236 -----------------------------------------------------------------------
+
+
+def _name_partition(source: Reference, at: int) -> str:
+    return "" if len(source.world.assigned) == 1 else f" partition=p{at}"
+
+
+def _open_reference(source: Reference) -> tuple[str, ...]:
+    world = source.world
+    least = world.min_insync_replicas
+    minimum = "" if least == 1 else f" min.insync.replicas={least}"
+    online = " online" if world.online else ""
+    return (
+        f"world reassignment brokers={_join(range(1, world.brokers + 1))}{minimum}",
+        *(
+            f"topic assigned={_join(assigned)}{online}{_name_partition(source, at)}"
+            for at, assigned in enumerate(world.assigned)
+        ),
+    )
+
+
+def _say_reference(source: Reference, step: StoryStep) -> str:
+    match step.action:
+        case "submit":
+            at, (target, legacy) = step.parameter
+            route = " legacy" if legacy else ""
+            return f"submit target={_join(target)}{route}{_name_partition(source, at)}"
+        case "join" | "leave":
+            at, replica = step.parameter
+            return f"{step.action} replica={replica}{_name_partition(source, at)}"
+        case "controller":
+            return f"step{_name_partition(source, step.parameter)}"
+    return _say_common(step)
+
+
+def _close_reference(source: Reference) -> tuple[str, ...]:
+    names = [_name_partition(source, at) for at in range(len(source.world.assigned))]
+    return (*(f"owed{name}" for name in names), "show")
+
+
+def _describe_reference(source: Reference, state: Any) -> Iterator[str]:
+    many = len(source.world.assigned) > 1
+    for at in range(len(source.world.assigned)):
+        for line in format_partition(get_system(source, state, at).partition):
+            yield f"p{at}: {line}" if many else line
+
+
+# Logs across elections --------------------------------------------------------------------------
+
+
+def _open_logs(source: Logs) -> tuple[str, ...]:
+    members = source.world.members
+    isr = "" if members is None else f" isr={_join(sorted(members))}"
+    return (f"world replication brokers={source.world.brokers}{isr}",)
+
+
+def _say_log(_: Logs, step: StoryStep) -> str:
+    alone = Verb(step.action) in LEADER_ALONE
+    return step.action if alone else f"{step.action} broker={step.parameter}"
+
+
+def _describe_logs(source: Logs, state: Any) -> Iterator[str]:
+    for broker in range(source.world.brokers):
+        log, mark = getattr(state, f"log_{broker}"), getattr(state, f"mark_{broker}")
+        yield f"{broker}: log {format_replicas(log)} hw {mark} "
+    yield f"isr {format_replicas(tuple(sorted(state.isr)))}"
+
+
+# One partition and its copies -------------------------------------------------------------------
+
+
+def _open_move(source: Moves) -> tuple[str, ...]:
+    world = source.world
+    return (f"world kafka-42 assigned={_join(world.assigned)} brokers={_join(world.members)}",)
+
+
+def _say_move(_: Moves, step: StoryStep) -> str:
+    if step.action == "command":
+        return f"command target={_join(step.parameter)}"
+    return _say_common(step)
+
+
+def _describe_leader(state: Any) -> str:
+    return "nobody" if state.leader == NO_LEADER else f"{state.leader}"
+
+
+def _describe_move(_: Moves, state: Any) -> Iterator[str]:
+    path = "" if state.path is None else f" path {format_replicas(state.path)}"
+    isr = format_replicas(state.isr)
+    assigned = format_replicas(state.assigned)
+    yield f"assigned {assigned} leader {_describe_leader(state)} isr {isr}{path}"
+    sets = (state.running, state.holding, state.live)
+    running, holding, live = (format_replicas(tuple(sorted(members))) for members in sets)
+    yield f"running {running} with all records {holding} alive {live}"
+
+
+def _open_shipped(source: Shipments) -> tuple[str, ...]:
+    world = source.world
+    return (
+        f"world kip-455 brokers={_join(world.members)}",
+        f"topic {ONLY}={_join(world.assigned)}",
+    )
+
+
+def _say_shipped(_: Shipments, step: StoryStep) -> str:
+    match step.action:
+        case "alter":
+            wanted = step.parameter
+            return "cancel" if wanted is None else f"alter {ONLY}={_join(wanted)}"
+        case "write":
+            return f"znode {ONLY}={_join(step.parameter)}"
+    return _say_common(step)
+
+
+def _describe_shipped(source: Shipments, state: Any) -> Iterator[str]:
+    yield format_assignment(source.view(state).assignment)
+    if state.assigned:
+        yield f"leader {_describe_leader(state)} isr {format_replicas(state.isr)}"
+
+
+# Healing and the old znode ----------------------------------------------------------------------
+
+
+def _open_healing(source: Healing) -> tuple[str, ...]:
+    brokers = range(1, source.world.brokers + 1)
+    return (
+        f"world healing racks={','.join(f'{b}:rack-{b}' for b in brokers)}",
+        *(
+            f"partition name=t-{number} replicas={_join(replicas)}"
+            for number, replicas in enumerate(source.world.partitions)
+        ),
+    )
+
+
+def _say_healing(source: Healing, step: StoryStep) -> str:
+    match step.action:
+        case "tick":
+            return f"tick ms={source.config.failure_interval_ms}"
+        case "finish" | "catch-up":
+            topic, number = step.parameter
+            return f"{step.action} partition={topic}-{number}"
+    return _say_common(step)
+
+
+def _describe_healing(source: Healing, state: Any) -> Iterator[str]:
+    for number in range(len(source.world.partitions)):
+        target = getattr(state, f"target_{number}")
+        to = "" if target is None else f" to {format_replicas(target)}"
+        isr = format_replicas(getattr(state, f"isr_{number}"))
+        yield f"t-{number} {format_replicas(getattr(state, f'assigned_{number}'))} isr {isr}{to}"
+
+
+def _open_old_znode(source: OldZnode) -> tuple[str, ...]:
+    world = source.world
+    return (
+        f"world legacy brokers={_join(range(1, world.brokers + 1))}",
+        *(
+            f"partition name=t-{number} assigned={_join(assigned)}"
+            for number, assigned in enumerate(world.assigned)
+        ),
+    )
+
+
+def _say_old_znode(_: OldZnode, step: StoryStep) -> str:
+    match step.action:
+        case "write":
+            words = [f"{e.key[0]}-{e.key[1]}:{_join(e.target)}" for e in step.parameter]
+            return f'write entries="{" ".join(words)}"'
+        case "ask":
+            (topic, number), target = step.parameter
+            return f'ask entries="{topic}-{number}:{_join(target)}"'
+        case "join" | "leave":
+            (topic, number), replica = step.parameter
+            return f"{step.action} partition={topic}-{number} replica={replica}"
+    return _say_common(step)
+
+
+def _describe_old_znode(source: OldZnode, state: Any) -> Iterator[str]:
+    for (topic, number), view in source.view(state).partitions:
+        partition: Partition = view
+        for line in format_partition(partition):
+            yield f"{topic}-{number}: {line}"
+    yield "no old znode" if state.entries is None else f"old znode: {format_entries(state.entries)}"
+
+
+def _show(_: Source) -> tuple[str, ...]:
+    return ("show",)
+
+
+def _show_problems(_: Source) -> tuple[str, ...]:
+    return ("problems", "show")
+
+
+TELLERS: Final[Mapping[type, Teller]] = {
+    Reference: Teller(_open_reference, _say_reference, _close_reference, _describe_reference),
+    Logs: Teller(_open_logs, _say_log, _show, _describe_logs),
+    Moves: Teller(_open_move, _say_move, _show_problems, _describe_move),
+    Shipments: Teller(_open_shipped, _say_shipped, _show_problems, _describe_shipped),
+    Healing: Teller(_open_healing, _say_healing, _show_problems, _describe_healing),
+    OldZnode: Teller(_open_old_znode, _say_old_znode, _show, _describe_old_znode),
+}
+
+
+# Scenarios --------------------------------------------------------------------------------------
+
+
+def tell(
+    scope: str, profile: str, readings: Readings, violation: Violation, name: str | None = None
+) -> Scenario:
+    """Return a violation's story as a scenario with its outputs filled in.
+
+    Raises NotTheSame where the scenario, told to a fresh world, does not end as the story does.
+    """
+    source = get_scope(scope).make_source(readings)
+    teller = TELLERS[type(source)]
+    why = f"Found by exploring scope {scope}: {violation.reason}."
+    commands = list_commands(source, violation.story)
+    text = "\n".join(
+        [
+            *(f"# {line}" for line in wrap(why, 98)),
+            f"# clauses: {_find_clause(violation)}",
+            f"# profile: {profile}{_spell_readings(profile, readings)}",
+            *(f"{command}\n----\n" for command in commands),
+        ]
+    )
+    origin = f"counterexamples/{name or violation.invariant}.txt"
+    scenario = parse_scenario(text, origin)
+    found = run_scenario(scenario)
+    _check_same(teller, source, violation.story, found)
+    return parse_scenario(format_found(scenario, found), origin)
+
+
+def list_commands(source: Source, story: Story) -> tuple[str, ...]:
+    """Return the commands that tell a story, from the world to how it ended."""
+    teller = TELLERS[type(source)]
+    told = [teller.say(source, step) for step in story.steps]
+    if isinstance(source, Reference) and source.world.calm:
+        # Whatever is owed is written before anything else happens, the last of it included.
+        told = [
+            "controller" if here == "step" else here
+            for here, after in pairwise((*told, "step"))
+            if (here, after) != ("step", "step")
+        ] + ["controller"]
+    return (*teller.opening(source), *told, *teller.closing(source))
+
+
+def _check_same(
+    teller: Teller, source: Source, story: Story, found: tuple[tuple[str, ...], ...]
+) -> None:
+    if isinstance(source, Reference) and source.world.calm:
+        story = _go_on(source, story)
+    closing = len(teller.closing(source))
+    last = "\n".join(line for output in found[-closing - 1 :] for line in output)
+    shown = _COUNTED.sub("", last)
+    for line in teller.describe(source, story.last):
+        if _COUNTED.sub("", line) not in shown:
+            raise NotTheSame(f"the story ends with {line!r}; the scenario shows:\n{last}")
+
+
+def _go_on(source: Reference, story: Story) -> Story:
+    """Let the controller write what it owes at the end of a story."""
+    controller = next(a for a in source.make_model("").actions if a.name == "controller")
+    steps = story.steps
+    state = story.last
+    places = controller.parameters
+    while (at := next((p for p in places if not source.is_at_rest(state, p)), None)) is not None:
+        state = controller.step(state, at).state
+        steps = (*steps, StoryStep(controller.name, at, controller.describe(at), state))
+    return Story(story.initial, steps)
+
+
+def _find_clause(violation: Violation) -> str:
+    """Return the clause of an invariant; one without asks that what is owed is allowed."""
+    from reassure_spec.clauses import load_clauses
+
+    if violation.invariant in load_clauses():
+        return violation.invariant
+    named = re.findall(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+", violation.reason)
+    return ", ".join(dict.fromkeys(name for name in named if name in load_clauses()))
+
+
+def _spell_readings(profile: str, readings: Readings) -> str:
+    usual = (get_profile(profile) if profile in PROFILES else Readings()).as_dict()
+    other = {name: value for name, value in readings.as_dict().items() if value != usual[name]}
+    spelt = ", ".join(f"{name}={value}" for name, value in other.items())
+    return f"     readings: {spelt}" if spelt else ""
+
+
+def get_text(scenario: Scenario) -> str:
+    """Return the text of a scenario file."""
+    return "\n".join(scenario.lines).rstrip("\n") + "\n"
