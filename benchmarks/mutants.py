@@ -45,7 +45,7 @@ PACKAGES: Final = [
     "conformance",
 ]
 ROOMS: Final = {
-    "model": ["model/reassure_model/*.py"],
+    "model": ["model/reassure_model/**/*.py"],
     "judge": ["judge/reassure_judge/*.py"],
     "symex": [f"proofs/reassure_proofs/{name}.py" for name in ("symex", "dialect", "tables")],
 }

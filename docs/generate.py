@@ -14,14 +14,15 @@ from typing import Final, TypeVar
 
 from reassure_conformance.answers.places import collect_sources, format_checks
 from reassure_conformance.scenarios.scenario import Scenario, find_scenarios, read_scenario
-from reassure_conformance.scenarios.worlds.kafka42 import format_effect as format_move_effect
-from reassure_conformance.scenarios.worlds.kip455 import format_effect as format_shipped_effect
-from reassure_conformance.scenarios.worlds.reassignment import format_write
+from reassure_conformance.scenarios.worlds.kafka_42 import format_effect as format_move_effect
+from reassure_conformance.scenarios.worlds.kafka_zk import format_effect as format_shipped_effect
+from reassure_conformance.scenarios.worlds.kip_236 import format_write
 from reassure_explorer.scopes import SCOPES
-from reassure_model import kafka42, kip455, system
+from reassure_model import kafka_42, kafka_zk
+from reassure_model.kip_236 import system
+from reassure_model.kip_236.owed import next_write
+from reassure_model.kip_236.state import LeaderAndIsr
 from reassure_model.outcome import Accepted
-from reassure_model.owed import next_write
-from reassure_model.state import LeaderAndIsr
 from reassure_model.tables import (
     DROP_PATH,
     PARTITION_TABLES,
@@ -279,9 +280,9 @@ def _goals(modules: Iterable[str]) -> Iterator[str]:
 
 def _promises(system: System) -> Iterator[str]:
     wrong = sorted(set(_predicates(system)))
-    refused = [row for row in wrong if row[2].startswith("`requests.")]
+    refused = [row for row in wrong if ".requests." in row[2]]
     never = [row for row in wrong if row not in refused]
-    goals = list(_goals(sorted({place.strip("`").partition(".")[0] for _, _, place in never})))
+    goals = list(_goals(sorted({place.strip("`").rpartition(".")[0] for _, _, place in never})))
     if refused:
         columns = ("clause", "a request is refused when", "looked for by")
         yield from ("## What is refused", "", *_table(columns, refused), "")
@@ -362,7 +363,7 @@ def _state_machines(system: System) -> Iterator[str]:
         replicas, partitions = REPLICA_TABLES[profile], PARTITION_TABLES[profile]
         yield from _machines("Replica", {profile: replicas})
         yield from _machines("Partition", {profile: partitions})
-    if "drop" in system.modules:
+    if "kip_236.drop" in system.modules:
         yield from _dropped_replica()
 
 
@@ -437,12 +438,12 @@ def _row(what: str, assigned: ReplicaList, leader: int, isr: ReplicaList, epoch:
 def _walk_first() -> Iterator[Step]:
     """Yield the seven steps of the first reassignment, with all four repairs of its readings."""
     readings, joined = get_profile("kip-236-amended"), False
-    move = kafka42.make_move(_FROM, frozenset(_FROM + _TO))
+    move = kafka_42.make_move(_FROM, frozenset(_FROM + _TO))
     move = replace(move, path=_TO, wanted=_TO)
     while True:
-        effect = kafka42.next_effect(move, readings)
+        effect = kafka_42.next_effect(move, readings)
         if effect is not None:
-            move, what = kafka42.apply_effect(move, effect), format_move_effect(effect)
+            move, what = kafka_42.apply_effect(move, effect), format_move_effect(effect)
         elif not joined:
             move, what, joined = replace(move, isr=_FROM + _TO), "the target catches up", True
         else:
@@ -476,12 +477,12 @@ def _walk_requests() -> Iterator[Step]:
 
 def _walk_shipped() -> Iterator[Step]:
     """Yield the phases of a shipped controller, with the target in the old znode."""
-    shipped, joined = kip455.make_shipped(_FROM, frozenset(_FROM + _TO)), False
+    shipped, joined = kafka_zk.make_shipped(_FROM, frozenset(_FROM + _TO)), False
     shipped = replace(shipped, entry=_TO, unread=True)
     while True:
-        effect, before = kip455.next_effect(shipped), shipped
+        effect, before = kafka_zk.next_effect(shipped), shipped
         if effect is not None:
-            outcome = kip455.step(shipped, system.Controller())
+            outcome = kafka_zk.step(shipped, system.Controller())
             assert isinstance(outcome, Accepted)
             shipped = outcome.state
             what = format_shipped_effect(effect, before, shipped).partition(": leader")[0]

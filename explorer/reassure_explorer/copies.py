@@ -23,8 +23,8 @@ from reassure_explorer.interface import (
     SequenceOf,
     SetOf,
 )
+from reassure_model.kip_236.system import NotPossible
 from reassure_model.outcome import Rejected
-from reassure_model.system import NotPossible
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, ReplicaList
 

@@ -27,8 +27,8 @@ from reassure_explorer.interface import (
     SetOf,
 )
 from reassure_explorer.views import View, get_changes
-from reassure_model import healing
-from reassure_model.healing import (
+from reassure_model import kip_46
+from reassure_model.kip_46 import (
     Assignments,
     CatchUp,
     Cluster,
@@ -39,21 +39,19 @@ from reassure_model.healing import (
     StartTask,
     Task,
     Tick,
+    find_dead_named,
     find_duplicate,
     find_factor_changed,
     find_live_removed,
+    find_made_twice,
+    find_stopped_queue,
+    find_two_meanings,
     find_two_running,
     make_cluster,
     next_effect,
 )
+from reassure_model.kip_236.system import Controller, Die, Failover, NotPossible, Return
 from reassure_model.outcome import Accepted
-from reassure_model.promises_healing import (
-    find_dead_named,
-    find_made_twice,
-    find_stopped_queue,
-    find_two_meanings,
-)
-from reassure_model.system import Controller, Die, Failover, NotPossible, Return
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey, ReplicaList
 
@@ -181,7 +179,7 @@ class Healing(Adapter):
 
     def step(self, view: Any, action: Any) -> Any:
         """Take a step of the model; no task is persisted beyond those that the scope holds."""
-        outcome = healing.step(view, action, self.config, self.readings)
+        outcome = kip_46.step(view, action, self.config, self.readings)
         if isinstance(outcome, Accepted) and len(outcome.state.tasks) > self.world.tasks:
             raise NotPossible("the queue of tasks is full within this scope")
         return outcome

@@ -20,11 +20,19 @@ from reassure_explorer.copies import (
 )
 from reassure_explorer.interface import Choice, Domain, Flag, Goal, Int, Model
 from reassure_explorer.views import View, get_changes
-from reassure_model import kafka42
+from reassure_model import kafka_42
 from reassure_model.copies import Append, is_led
-from reassure_model.kafka42 import PROBLEMS, Command, Interrupt, Move, Observe, Task
-from reassure_model.promises_kafka42 import find_started_unassigned, find_stop_too_early
-from reassure_model.system import Controller, Die, Failover, Join, Return
+from reassure_model.kafka_42 import (
+    PROBLEMS,
+    Command,
+    Interrupt,
+    Move,
+    Observe,
+    Task,
+    find_started_unassigned,
+    find_stop_too_early,
+)
+from reassure_model.kip_236.system import Controller, Die, Failover, Join, Return
 from reassure_spec.readings import Readings
 
 INVARIANTS: Final[Mapping[str, Callable[[Move], str | None]]] = MappingProxyType(
@@ -101,7 +109,7 @@ class Moves(Adapter):
 
     def step(self, view: Any, action: Any) -> Any:
         """Take a step of the model."""
-        return kafka42.step(view, action, self.readings)
+        return kafka_42.step(view, action, self.readings)
 
     def _find_early(self, move: Move) -> str | None:
         return find_stop_too_early(move, self.readings)
@@ -124,7 +132,7 @@ class Moves(Adapter):
             "found": Flag(),
             **self.make_counters(),
         }
-        first = kafka42.make_move(world.assigned, frozenset(members))
+        first = kafka_42.make_move(world.assigned, frozenset(members))
         initial = {**make_copies(first), "path": None, "wanted": None, "doing": None, "at_step": 2}
         initial["found"] = False
         return Model(

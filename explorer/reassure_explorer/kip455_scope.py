@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Final, cast
 from reassure_explorer.copies import Adapter, CopiesWorld, make_copies, make_copies_fields
 from reassure_explorer.interface import Choice, Domain, Flag, Goal, Model, SequenceOf
 from reassure_explorer.views import View, get_changes
-from reassure_model import kip455
+from reassure_model import kafka_zk
 from reassure_model.copies import Append
-from reassure_model.kip455 import (
+from reassure_model.kafka_zk import (
     GOALS,
     PROBLEMS,
     Alter,
@@ -35,7 +35,7 @@ from reassure_model.kip455 import (
     WriteEntry,
     reassign_to,
 )
-from reassure_model.system import Controller, Die, Failover, Join, Return
+from reassure_model.kip_236.system import Controller, Die, Failover, Join, Return
 from reassure_spec.readings import Readings
 
 INVARIANTS: Final[Mapping[str, Callable[[Shipped], str | None]]] = MappingProxyType(
@@ -144,7 +144,7 @@ class Shipments(Adapter):
 
     def step(self, view: Any, action: Any) -> Any:
         """Take a step of the model."""
-        return kip455.step(view, action)
+        return kafka_zk.step(view, action)
 
     def is_settled(self, shipped: Shipped) -> bool:
         """Whether nothing is in flight but what waits for a dead broker."""
@@ -168,7 +168,7 @@ class Shipments(Adapter):
             "plan": SequenceOf(Choice(list_effects(world)), LONGEST_PLAN),
             **self.make_counters(),
         }
-        first = kip455.make_shipped(world.assigned, frozenset(members))
+        first = kafka_zk.make_shipped(world.assigned, frozenset(members))
         initial = {
             **make_copies(first),
             "lists": ((), ()),

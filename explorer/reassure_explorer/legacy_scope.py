@@ -23,11 +23,19 @@ from reassure_explorer.interface import (
 )
 from reassure_explorer.reference import Limits, Reference, Target, World
 from reassure_explorer.views import View, get_changes
-from reassure_model import invariants, legacy
-from reassure_model.legacy import Ask, DeleteLegacy, Entries, Legacy, On, WriteLegacy
-from reassure_model.promises_legacy import PROMISES
-from reassure_model.state import Partition
-from reassure_model.system import Controller, Die, Failover, Join, Leave, Return
+from reassure_model import kip_236_legacy
+from reassure_model.kip_236 import invariants
+from reassure_model.kip_236.state import Partition
+from reassure_model.kip_236.system import Controller, Die, Failover, Join, Leave, Return
+from reassure_model.kip_236_legacy import (
+    PROMISES,
+    Ask,
+    DeleteLegacy,
+    Entries,
+    Legacy,
+    On,
+    WriteLegacy,
+)
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
 
@@ -157,13 +165,16 @@ class OldZnode(Adapter):
 
     def step(self, view: Any, action: Any) -> Any:
         """Take a step of the model."""
-        return legacy.step(view, action, self.readings)
+        return kip_236_legacy.step(view, action, self.readings)
 
     # Checks ----------------------------------------------------------------------------------
 
     def find_broken(self, invariant: invariants.Invariant, state: Any) -> str | None:
         """Say why an invariant of the model is broken in one of the partitions."""
-        if invariant.at_rest and legacy.next_effect(self.view(state), self.readings) is not None:
+        if (
+            invariant.at_rest
+            and kip_236_legacy.next_effect(self.view(state), self.readings) is not None
+        ):
             return None
         return self._reference.find_broken(invariant, state)
 

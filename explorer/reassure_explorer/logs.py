@@ -27,10 +27,10 @@ from reassure_explorer.interface import (
     rename_whole,
 )
 from reassure_explorer.views import View, get_changes
-from reassure_model import replication
+from reassure_model.kafka_4485 import replication
+from reassure_model.kafka_4485.invariants import GOALS, INVARIANTS
+from reassure_model.kafka_4485.replication import Replication, Request, Verb
 from reassure_model.outcome import Rejected
-from reassure_model.replication import Replication, Request, Verb
-from reassure_model.replication_invariants import GOALS, INVARIANTS
 from reassure_spec.readings import Readings
 
 LIMITED = {Verb.LAG: "lags_left", Verb.REMOVE: "removals_left"}

@@ -1,6 +1,6 @@
 """The reference model as an explorer model: its own rules, run on states that note what is read.
 
-No rule is repeated here. An action calls `reassure_model.system.step` on a view (`views`): an
+No rule is repeated here. An action calls `kip_236.system.step` of the model on a view (`views`): an
 object that answers to the field names of the model's records and looks each field up in the
 explorer's state when a rule first asks.
 
@@ -35,12 +35,18 @@ from reassure_explorer.interface import (
     rename_whole,
 )
 from reassure_explorer.views import View, get_changes
-from reassure_model import invariants, system
+from reassure_model.kip_236 import invariants, system
+from reassure_model.kip_236.owed import find_drop, next_write
+from reassure_model.kip_236.promises import PROMISES, Memory, Moment
+from reassure_model.kip_236.requests import is_remembered
+from reassure_model.kip_236.state import (
+    LeaderAndIsr,
+    Partition,
+    Reassignment,
+    Request,
+    Surroundings,
+)
 from reassure_model.outcome import Rejected
-from reassure_model.owed import find_drop, next_write
-from reassure_model.promises import PROMISES, Memory, Moment
-from reassure_model.requests import is_remembered
-from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Request, Surroundings
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, ReplicaList
 

@@ -11,7 +11,7 @@ from html import escape
 from typing import Any, Final
 
 from reassure_explorer.result import Story, StoryStep
-from reassure_model.replication import Verb
+from reassure_model.kafka_4485.replication import Verb
 
 _OF_BROKERS: Final = ("die", "return", *(verb.value for verb in Verb))
 """Actions whose parameter is the broker that acts."""

@@ -23,14 +23,14 @@ from typing import Any, Final, NamedTuple, Protocol
 from reassure_judge.authors import Author, Terms, make_author
 from reassure_judge.doubt import GRACE_MS, Change, Changes, Doubt, Setting
 from reassure_judge.trees import name_tree
-from reassure_model.lives import (
+from reassure_model.kip_236.lives import (
     find_broken_deletion_end,
     find_broken_settings_removal,
     find_broken_state_removal,
     find_broken_topic,
 )
+from reassure_model.kip_236.state import LeaderAndIsr, Reassignment, Request, Surroundings
 from reassure_model.outcome import Rejected
-from reassure_model.state import LeaderAndIsr, Reassignment, Request, Surroundings
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
 from reassure_spec.znodes import BadZnode, PartitionKey, ReplicaList

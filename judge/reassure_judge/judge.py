@@ -13,7 +13,7 @@ from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Observation, Router, TransactionLike
 from reassure_judge.tracker import ClusterTracker, PartitionTracker
 from reassure_judge.verdicts import ClauseVerdict, Tally, Violation, summarise
-from reassure_model.state import Partition
+from reassure_model.kip_236.state import Partition
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import refuse_readings
 from reassure_spec.znodes import PartitionKey

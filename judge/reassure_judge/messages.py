@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from reassure_judge.verdicts import Violation
+from reassure_model.kip_236.state import LeaderAndIsr, Partition
 from reassure_model.outcome import Rejected
-from reassure_model.state import LeaderAndIsr, Partition
 from reassure_spec.clauses import clause
 from reassure_spec.znodes import (
     NO_LEADER,

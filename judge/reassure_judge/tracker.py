@@ -55,14 +55,13 @@ from reassure_judge.standing import Fault, list_faults, look_past
 from reassure_judge.suspicion import ACT, Suspicion, Suspicions
 from reassure_judge.verdicts import Place, Tally, Violation
 from reassure_model.controllers import ACTING, DEPOSED, Controllership, accept_election
-from reassure_model.invariants import INVARIANTS
-from reassure_model.lives import find_broken_registration
-from reassure_model.outcome import Accepted, Rejected
-from reassure_model.owed import Owed, next_write
-from reassure_model.requests import is_remembered
-from reassure_model.rules import accept_write
-from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Surroundings
-from reassure_model.writes import (
+from reassure_model.kip_236.invariants import INVARIANTS
+from reassure_model.kip_236.lives import find_broken_registration
+from reassure_model.kip_236.owed import Owed, next_write
+from reassure_model.kip_236.requests import is_remembered
+from reassure_model.kip_236.rules import accept_write
+from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment, Surroundings
+from reassure_model.kip_236.writes import (
     ChangeIsr,
     CreateReassignment,
     CreateState,
@@ -73,6 +72,7 @@ from reassure_model.writes import (
     WriteAssigned,
     WriteState,
 )
+from reassure_model.outcome import Accepted, Rejected
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings

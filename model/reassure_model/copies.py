@@ -1,7 +1,7 @@
 """The copies of one partition: assigned, leading, in sync, alive, running, holding all records.
 
-What the models of whole controllers have in common (`kafka42`, `kip455`). Data is kept as small as
-it can be: `holding` are the replicas whose log has every committed record, `running` those that
+What the models of whole controllers have in common (`kafka_42`, `kafka_zk`). Data is kept as small
+as it can be: `holding` are the replicas whose log has every committed record, `running` those that
 were started and not stopped. What can happen here is nobody's decision: a replica catches up, a
 record is committed, a broker dies.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from reassure_model.system import Die, Failover, Join, Return
+from reassure_model.kip_236.system import Die, Failover, Join, Return
 from reassure_spec.clauses import clause
 from reassure_spec.znodes import NO_LEADER, ReplicaList
 

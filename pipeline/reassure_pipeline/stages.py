@@ -26,7 +26,7 @@ from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Observation, ReassignmentWritten, Router
 from reassure_judge.judge import Tracking
 from reassure_judge.verdicts import Tally, Violation
-from reassure_model.state import Surroundings
+from reassure_model.kip_236.state import Surroundings
 from reassure_pipeline.archive import BEGINNING, MIDDLE, SNAPSHOT, Base, Hole
 from reassure_spec.readings import Readings
 from reassure_zookeeper.transactions import Transaction

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any, Final
 
-from reassure_model.acts import find_act
-from reassure_model.state import LeaderAndIsr, Partition, Surroundings
+from reassure_model.kip_236.acts import find_act
+from reassure_model.kip_236.state import LeaderAndIsr, Partition, Surroundings
 from reassure_proofs.formula import (
     Truth,
     all_of,

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
-from reassure_model.replication_lag import compute_replica_lag, compute_views, end_at
-from reassure_model.replication_leader import (
+from reassure_model.kafka_4485.lag import compute_replica_lag, compute_views, end_at
+from reassure_model.kafka_4485.leader import (
     Follower,
     Leader,
     estimate_lag,

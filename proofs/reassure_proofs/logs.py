@@ -20,8 +20,8 @@ from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import Any, Final, NoReturn, TypeAlias
 
-from reassure_model.replication import Log
-from reassure_model.replication import count_common as count_plain
+from reassure_model.kafka_4485.replication import Log
+from reassure_model.kafka_4485.replication import count_common as count_plain
 from reassure_proofs.formula import Number, Truth, all_of, choose, implies, negate
 from reassure_proofs.inputs import TooLargeError
 

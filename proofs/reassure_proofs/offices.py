@@ -9,10 +9,10 @@ from functools import partial
 from itertools import pairwise, product
 from typing import Any, Final
 
-from reassure_model import deletion, kafka42
+from reassure_model import kafka_42, topics
 from reassure_model.controllers import Controllership, accept_election
+from reassure_model.kip_236.system import Controller, Die, Return
 from reassure_model.outcome import Accepted
-from reassure_model.system import Controller, Die, Return
 from reassure_model.tables import (
     DROP_PATH,
     PARTITION_TABLES,
@@ -129,18 +129,16 @@ def _state(code: Any) -> ReplicaState:
     return next((state for state in ReplicaState if code == state.value), _GONE)
 
 
-def _make_topic(values: Values) -> deletion.Topic:
+def _make_topic(values: Values) -> topics.Topic:
     states = tuple((key, _state(code)) for key, code in zip(_KEYS, values["codes"], strict=False))
     pairs = zip(states, values["alive"], strict=True)
     live = frozenset(key[1] for (key, _), alive in pairs if alive)
     replicas = tuple(key[1] for key, _ in states)
-    return deletion.Topic(
-        (replicas,), live, states, is_asked=bool(values["asked"]), may_delete=True
-    )
+    return topics.Topic((replicas,), live, states, is_asked=bool(values["asked"]), may_delete=True)
 
 
-_TOPIC_ACTIONS: Final[Mapping[str, deletion.Action]] = {
-    "answer": deletion.Answer(_KEYS[0]),
+_TOPIC_ACTIONS: Final[Mapping[str, topics.Action]] = {
+    "answer": topics.Answer(_KEYS[0]),
     "die": Die(1),
     "return": Return(1),
     "controller": Controller(),
@@ -152,21 +150,21 @@ def delete(values: Values) -> tuple[Any, Any, frozenset[int]]:
     topic = after = _make_topic(values)
     action = _TOPIC_ACTIONS[values["action"]]
     if _is_possible(topic, action):
-        outcome = deletion.step(topic, action)
+        outcome = topics.step(topic, action)
         assert isinstance(outcome, Accepted)
         after = outcome.state
     return topic.states, after.states, after.live
 
 
-def _is_possible(topic: deletion.Topic, action: deletion.Action) -> bool:
+def _is_possible(topic: topics.Topic, action: topics.Action) -> bool:
     """Whether the action has something to act upon, be it that the table then refuses it."""
     match action:
-        case deletion.Answer(key):
+        case topics.Answer(key):
             return dict(topic.states)[key] is ReplicaState.DELETION_STARTED
         case Die(broker) | Return(broker):
             return isinstance(action, Die) == (broker in topic.live)
         case _:
-            return deletion.next_effect(topic) is not None
+            return topics.next_effect(topic) is not None
 
 
 def _topic_shapes(longest: int) -> Iterator[Shape]:
@@ -185,13 +183,13 @@ def move_42(
     """Return the state of a replica before and after an effect, and what the table refused."""
     before = _state(values["code"])
     effects: Mapping[str, Any] = {
-        "start": kafka42.StartReplica(1),
-        "online": kafka42.MarkOnline((1,)),
-        "stop": kafka42.StopReplica(1),
+        "start": kafka_42.StartReplica(1),
+        "online": kafka_42.MarkOnline((1,)),
+        "stop": kafka_42.StopReplica(1),
         "die": Die(1),
     }
     known = ((1, before),) if before is not _GONE else ()
-    after, refused = kafka42.move_replica_states(known, effects[values["effect"]], readings)
+    after, refused = kafka_42.move_replica_states(known, effects[values["effect"]], readings)
     return before, dict(after).get(1, _GONE), refused
 
 

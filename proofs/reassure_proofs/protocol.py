@@ -19,13 +19,17 @@ from itertools import product
 from types import MappingProxyType
 from typing import Any, Final
 
-from reassure_model.outcome import Accepted
-from reassure_model.owed import compute_plan, next_write
-from reassure_model.rules import accept_write, apply_failover
-from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Request, Surroundings
-from reassure_model.system import make_system
-from reassure_model.tables import PARTITION_TABLES, PartitionState
-from reassure_model.writes import (
+from reassure_model.kip_236.owed import compute_plan, next_write
+from reassure_model.kip_236.rules import accept_write, apply_failover
+from reassure_model.kip_236.state import (
+    LeaderAndIsr,
+    Partition,
+    Reassignment,
+    Request,
+    Surroundings,
+)
+from reassure_model.kip_236.system import make_system
+from reassure_model.kip_236.writes import (
     ChangeIsr,
     CreateReassignment,
     CreateState,
@@ -35,6 +39,8 @@ from reassure_model.writes import (
     WriteAssigned,
     WriteState,
 )
+from reassure_model.outcome import Accepted
+from reassure_model.tables import PARTITION_TABLES, PartitionState
 from reassure_proofs.formula import (
     Truth,
     all_of,

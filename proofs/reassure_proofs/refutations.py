@@ -1,7 +1,7 @@
 """Promises of the documents that the model's functions break, and the smallest arguments that do.
 
 Beside the refutations among `reassure_proofs.theorems`, these are about more than one function:
-what the controller's whole plan makes of a partition (`reassure_model.owed.compute_plan`), what a
+what the controller's whole plan makes of a partition (`kip_236.owed.compute_plan`), what a
 leader concludes from several fetches. All arguments are symbolic; only lengths are bounded. Each
 tells its counterexample as a scenario where a world has the commands for it.
 """
@@ -11,18 +11,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from reassure_model.drop import compute_drop
-from reassure_model.kafka42 import Move, find_refusal
-from reassure_model.kip455 import Assignment, reassign_to
-from reassure_model.outcome import Accepted
-from reassure_model.owed import compute_plan, next_write
-from reassure_model.replication_lag import (
+from reassure_model.kafka_42 import Move, find_refusal
+from reassure_model.kafka_4485.lag import (
     compute_replica_lag,
     end_at,
     matching_lags,
     read_clock_and_end,
 )
-from reassure_model.replication_leader import (
+from reassure_model.kafka_4485.leader import (
     NEVER_MS,
     Follower,
     Leader,
@@ -31,10 +27,20 @@ from reassure_model.replication_leader import (
     record_fetch,
     start_leader,
 )
-from reassure_model.requests import Change, New, Refusal, decide_request, settle_conflicts
-from reassure_model.rules import accept_write, apply_failover
-from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Request, Surroundings
-from reassure_model.writes import ChangeIsr
+from reassure_model.kafka_zk import Assignment, reassign_to
+from reassure_model.kip_236.drop import compute_drop
+from reassure_model.kip_236.owed import compute_plan, next_write
+from reassure_model.kip_236.requests import Change, New, Refusal, decide_request, settle_conflicts
+from reassure_model.kip_236.rules import accept_write, apply_failover
+from reassure_model.kip_236.state import (
+    LeaderAndIsr,
+    Partition,
+    Reassignment,
+    Request,
+    Surroundings,
+)
+from reassure_model.kip_236.writes import ChangeIsr
+from reassure_model.outcome import Accepted
 from reassure_proofs.formula import (
     Truth,
     all_of,
@@ -176,7 +182,7 @@ def _world(values: Values, **more: Any) -> tuple[str, ...]:
     )
     lists = f"assigned={spell_replicas(values['assigned'])} isr={spell_replicas(values['isr'])}"
     return (
-        f"world reassignment brokers={spell_replicas(brokers)}{least}",
+        f"world kip-236 brokers={spell_replicas(brokers)}{least}",
         f"topic {lists} leader={values['leader']}{flight}",
     )
 
@@ -449,7 +455,7 @@ WHOLE: Final = _subject(
     hashable=True,
     tell=lambda v: Telling(
         (
-            f"world reassignment brokers={spell_replicas(sorted(set(_named(v))))}",
+            f"world kip-236 brokers={spell_replicas(sorted(set(_named(v))))}",
             f"topic partition=p assigned={spell_replicas(v['assigned'])} leader={v['leader']}",
             f"submit p={spell_replicas(v['requested'])} q={spell_replicas(v['requested'])}",
             "decide-all",
@@ -719,7 +725,7 @@ CANCEL_ORDER: Final = Subject(
     hashable=True,
     tell=lambda v: Telling(
         (
-            f"world kip-455 brokers={spell_replicas(sorted({*v['assigned'], *v['target']}))}",
+            f"world kafka-zk brokers={spell_replicas(sorted({*v['assigned'], *v['target']}))}",
             f"assign start={spell_replicas(v['assigned'])} targets={spell_replicas(v['target'])}",
         )
     ),
@@ -761,7 +767,7 @@ def fetch_in_step(values: Values, readings: Readings) -> Any:
 
 
 def _tell_flapping(values: Values) -> Telling:
-    commands, now = [f"world replication replicas=1,2 limit={values['lag_ms_max']}"], 0
+    commands, now = [f"world kafka-4485 replicas=1,2 limit={values['lag_ms_max']}"], 0
     for at_ms in values["fetches_ms"]:
         for _ in range(at_ms - now):
             commands += ["tick", "append"]
@@ -824,7 +830,7 @@ READ: Final = _subject(
     bounded="up to 2 changes of the leader's end",
     tell=lambda v: Telling(
         (
-            f"world replication replicas=1,2 limit=10 start={v['first_ms']}",
+            f"world kafka-4485 replicas=1,2 limit=10 start={v['first_ms']}",
             f"tick ms={v['times_ms'][0] - v['first_ms']}",
             f"append records={v['ends'][0]}",
             f"tick ms={v['second_ms'] - v['times_ms'][0]}",
@@ -852,7 +858,7 @@ def match_literally(values: Values) -> Any:
 def _tell_matching(values: Values) -> Telling:
     # The world begins two milliseconds ago, with what was written by then.
     start = values["now_ms"] - _AGO
-    commands = [f"world replication replicas=1,2 limit=10 start={start}"]
+    commands = [f"world kafka-4485 replicas=1,2 limit=10 start={start}"]
     now, before = start, 0
     for at_ms, end in _history(values):
         if at_ms > values["now_ms"]:
@@ -886,7 +892,7 @@ NOT_AHEAD: Final = Hypothesis(
 )
 
 
-_NEW_LEADER: Final = "world replication replicas=1,2 isr=1"
+_NEW_LEADER: Final = "world kafka-4485 replicas=1,2 isr=1"
 
 
 def start_and_evaluate(values: Values, readings: Readings) -> Any:
@@ -939,7 +945,7 @@ BACK: Final = _subject(
     bounded="one fetch between two evaluations",
     tell=lambda v: Telling(
         (
-            "world replication replicas=1,2 limit=5",
+            "world kafka-4485 replicas=1,2 limit=5",
             f"append records={v['leader_end']}",
             f"fetch replica=2 take={v['offset']}",
             "fetch replica=2 take=0",
@@ -981,7 +987,7 @@ SILENT: Final = Subject(
     bounded="one record, no fetch",
     tell=lambda v: Telling(
         (
-            f"world replication replicas=1,2 limit={v['lag_ms_max']}",
+            f"world kafka-4485 replicas=1,2 limit={v['lag_ms_max']}",
             "evaluate",
             *([f"tick ms={v['written_ms']}"] if v["written_ms"] else []),
             "append",
@@ -1023,7 +1029,7 @@ IDLE: Final = _subject(
     bounded="two fetches of nothing",
     tell=lambda v: Telling(
         (
-            f"world replication replicas=1,2 limit=5 start={v['fetches_ms'][0]}",
+            f"world kafka-4485 replicas=1,2 limit=5 start={v['fetches_ms'][0]}",
             "fetch replica=2",
             f"tick ms={v['fetches_ms'][1] - v['fetches_ms'][0]}",
             "fetch replica=2",

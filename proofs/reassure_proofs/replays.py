@@ -10,9 +10,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from reassure_model.owed import compute_plan
-from reassure_model.rules import apply_failover
-from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Request, Surroundings
+from reassure_model.kip_236.owed import compute_plan
+from reassure_model.kip_236.rules import apply_failover
+from reassure_model.kip_236.state import (
+    LeaderAndIsr,
+    Partition,
+    Reassignment,
+    Request,
+    Surroundings,
+)
 from reassure_proofs.counterexamples import restore_arguments
 from reassure_proofs.statement import Theorem
 from reassure_spec.readings import get_profile

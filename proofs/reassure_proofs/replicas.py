@@ -20,8 +20,8 @@ from functools import partial
 from itertools import product
 from typing import Any, Final
 
+from reassure_model.kafka_4485.replication import LEADER_ALONE, Verb, count_common, make_replication
 from reassure_model.outcome import Accepted
-from reassure_model.replication import LEADER_ALONE, Verb, count_common, make_replication
 from reassure_proofs.formula import Truth, all_of, any_of, choose, implies, negate
 from reassure_proofs.logs import is_prefix, load, look_at, make_log
 from reassure_proofs.statement import (
@@ -114,7 +114,7 @@ def _make_log(values: Values, end: Any, name: str, broker: int | None = None) ->
 
 def make_state(values: Values) -> Any:
     """Return the partition that the values describe, in the words of the model."""
-    model = load("reassure_model.replication")
+    model = load("reassure_model.kafka_4485.replication")
     replicas = []
     for broker, end in enumerate(values["ends"]):
         request = None
@@ -164,7 +164,7 @@ def observe(state: Any, positions: Sequence[Any]) -> Any:
 
 def take(values: Values, readings: Readings = _AMENDED) -> Any:
     """Return what can be seen after the action that the values describe, None without one."""
-    model = load("reassure_model.replication")
+    model = load("reassure_model.kafka_4485.replication")
     state, action = make_state(values), model.Action(model.Verb(values["verb"]), int(values["on"]))
     if not model.is_possible(state, action):
         return None
@@ -184,7 +184,7 @@ def start(values: Values) -> Any:
 def find_problems(values: Values) -> tuple[str, ...]:
     """Return the clauses that the model's own predicates find broken in a state."""
     state = make_state(values)
-    predicates = load("reassure_model.replication_invariants").INVARIANTS
+    predicates = load("reassure_model.kafka_4485.invariants").INVARIANTS
     return tuple(name for name, find in predicates.items() if find(state) is not None)
 
 

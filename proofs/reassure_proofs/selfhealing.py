@@ -12,7 +12,7 @@ from functools import partial
 from itertools import product
 from typing import Any, Final
 
-from reassure_model.healing import (
+from reassure_model.kip_46 import (
     Assignments,
     Cluster,
     Effect,
@@ -29,8 +29,8 @@ from reassure_model.healing import (
     next_for_tasks,
     step,
 )
+from reassure_model.kip_236.system import Failover
 from reassure_model.outcome import Accepted
-from reassure_model.system import Failover
 from reassure_proofs.formula import (
     Truth,
     all_of,

@@ -14,24 +14,18 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Final
 
-from reassure_model import (
-    deletion,
-    healing,
-    kafka42,
-    kip455,
-    legacy,
-    replication,
-    replication_invariants,
-    system,
-)
+from reassure_model import kafka_42, kafka_zk, kip_46, kip_236_legacy, topics
 from reassure_model.copies import Append, is_in_sync
+from reassure_model.kafka_4485 import invariants as replication_invariants
+from reassure_model.kafka_4485 import replication
+from reassure_model.kip_236 import system
+from reassure_model.kip_236.owed import next_write
+from reassure_model.kip_236.requests import Refusal, decide_request
+from reassure_model.kip_236.system import Controller, Die, Failover, Join, Leave, Return, Submit
+from reassure_model.kip_236.writes import UpdateReassignment, WriteAssigned
 from reassure_model.outcome import Accepted
-from reassure_model.owed import next_write
-from reassure_model.requests import Refusal, decide_request
 from reassure_model.search import find_story
-from reassure_model.system import Controller, Die, Failover, Join, Leave, Return, Submit
 from reassure_model.tables import ReplicaState, move_replica
-from reassure_model.writes import UpdateReassignment, WriteAssigned
 from reassure_proofs.statement import Telling, spell_replicas
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
@@ -116,10 +110,10 @@ def _say(action: Any) -> str:
 _KAFKA_42: Final = get_profile("kafka-42")
 
 
-def _move_successors(move: kafka42.Move, readings: Readings) -> Iterator[tuple[Any, Any]]:
-    for action in kafka42.enabled(move, readings):
-        if not isinstance(action, Return | kafka42.Observe | Append):
-            outcome = kafka42.step(move, action, readings)
+def _move_successors(move: kafka_42.Move, readings: Readings) -> Iterator[tuple[Any, Any]]:
+    for action in kafka_42.enabled(move, readings):
+        if not isinstance(action, Return | kafka_42.Observe | Append):
+            outcome = kafka_42.step(move, action, readings)
             assert isinstance(outcome, Accepted)  # whatever is possible is no command
             # The epoch only counts; without it there are far fewer states to tell apart.
             yield action, replace(outcome.state, leader_epoch=0)
@@ -137,7 +131,7 @@ def _move_tale(
 ) -> Tale:
     chosen = override_readings(_KAFKA_42, readings or {})
     brokers = tuple(sorted({*assigned, *target}))
-    begun = kafka42.make_move(assigned, frozenset(brokers))
+    begun = kafka_42.make_move(assigned, frozenset(brokers))
     return Tale(
         (
             f"world kafka-42 assigned={spell_replicas(assigned)} brokers={spell_replicas(brokers)}",
@@ -145,34 +139,34 @@ def _move_tale(
         ),
         replace(begun, path=target, wanted=target),
         partial(_move_successors, readings=chosen),
-        kafka42.PROBLEMS[problem] if isinstance(problem, str) else problem,
+        kafka_42.PROBLEMS[problem] if isinstance(problem, str) else problem,
         _say,
-        ((Die, deaths), (Failover, failovers), (kafka42.Interrupt, interrupts)),
+        ((Die, deaths), (Failover, failovers), (kafka_42.Interrupt, interrupts)),
         ("problems", "show"),
         _spell(readings),
     )
 
 
-def _find_few_in_sync(move: kafka42.Move) -> str | None:
+def _find_few_in_sync(move: kafka_42.Move) -> str | None:
     """Say so when step 5 has ended and fewer are in sync than the target has."""
     stopped = move.task is not None and move.task.step >= 6
     few = move.task is not None and len(move.isr) < len(move.task.target)
     return f"in sync {list(move.isr)}" if stopped and few else None
 
 
-def _find_started_unassigned(move: kafka42.Move) -> str | None:
+def _find_started_unassigned(move: kafka_42.Move) -> str | None:
     strays = sorted(move.running - set(move.assigned))
     return f"started and not assigned: {strays}" if strays and move.task is not None else None
 
 
-Cutting = tuple[kafka42.Move, frozenset[int]]
+Cutting = tuple[kafka_42.Move, frozenset[int]]
 """The move, and who was taken out of the in-sync set in step 5."""
 
 
-def _find_next_cut(move: kafka42.Move, readings: Readings) -> frozenset[int]:
+def _find_next_cut(move: kafka_42.Move, readings: Readings) -> frozenset[int]:
     """Return who is taken out of the in-sync set next, for step 5."""
-    effect = kafka42.next_effect(move, readings)
-    if not isinstance(effect, kafka42.WriteLeader) or effect.step != 5:
+    effect = kafka_42.next_effect(move, readings)
+    if not isinstance(effect, kafka_42.WriteLeader) or effect.step != 5:
         return frozenset()
     return frozenset(move.isr) - frozenset(effect.isr)
 
@@ -203,7 +197,7 @@ def _cut_tale(readings: Mapping[str, str]) -> Tale:
 
 
 def _states_successors(
-    pair: tuple[kafka42.Move, Any, bool], readings: Readings
+    pair: tuple[kafka_42.Move, Any, bool], readings: Readings
 ) -> Iterator[tuple[Any, Any]]:
     """Follow the replica states in the controller's memory beside the move."""
     move, states, _ = pair
@@ -211,13 +205,13 @@ def _states_successors(
         refused: tuple[str, ...] = ()
         known = states
         if isinstance(action, Failover):
-            known = kafka42.start_replica_states(after)
+            known = kafka_42.start_replica_states(after)
         elif isinstance(action, Die):
-            known, _ = kafka42.move_replica_states(states, action, readings)
+            known, _ = kafka_42.move_replica_states(states, action, readings)
         elif isinstance(action, Controller):
-            effect = kafka42.next_effect(move, readings)
+            effect = kafka_42.next_effect(move, readings)
             assert effect is not None
-            known, refused = kafka42.move_replica_states(states, effect, readings)
+            known, refused = kafka_42.move_replica_states(states, effect, readings)
         yield action, (after, known, bool(refused))
 
 
@@ -225,7 +219,7 @@ def _replica_states_tale(
     readings: Mapping[str, str] | None = None, *, deaths: int = 0, failovers: int = 0
 ) -> Tale:
     tale = _move_tale((1,), (2,), "stray", readings, deaths=deaths, failovers=failovers)
-    start = (tale.start, kafka42.start_replica_states(tale.start), False)
+    start = (tale.start, kafka_42.start_replica_states(tale.start), False)
     chosen = override_readings(_KAFKA_42, readings or {})
     return replace(
         tale,
@@ -237,8 +231,8 @@ def _replica_states_tale(
 
 
 def _found_successors(
-    pair: tuple[kafka42.Move, bool], readings: Readings
-) -> Iterator[tuple[Any, tuple[kafka42.Move, bool]]]:
+    pair: tuple[kafka_42.Move, bool], readings: Readings
+) -> Iterator[tuple[Any, tuple[kafka_42.Move, bool]]]:
     """Note beside the move whether a new controller has found the target in sync."""
     move, found = pair
     for action, after in _move_successors(move, readings):
@@ -249,9 +243,9 @@ def _found_successors(
 def _given_up_tale(readings: Mapping[str, str]) -> Tale:
     tale = _move_tale((1, 2), (3, 4), "stray", readings, deaths=1, failovers=1)
 
-    def find_given_up(pair: tuple[kafka42.Move, bool]) -> str | None:
+    def find_given_up(pair: tuple[kafka_42.Move, bool]) -> str | None:
         move, found = pair
-        given_up = found and move.path is None and not kafka42.is_complete(move)
+        given_up = found and move.path is None and not kafka_42.is_complete(move)
         return f"given up with {list(move.isr)} in sync" if given_up else None
 
     return replace(
@@ -262,7 +256,7 @@ def _given_up_tale(readings: Mapping[str, str]) -> Tale:
     )
 
 
-def _find_unwaited(move: kafka42.Move) -> str | None:
+def _find_unwaited(move: kafka_42.Move) -> str | None:
     """Say so when no command waits for the path, and it is there."""
     return "nobody waits for the path" if move.path is not None and move.wanted is None else None
 
@@ -296,18 +290,18 @@ def find_stop_of_a_live_replica(profile: str) -> tuple[str, ...]:
 
 
 def _shipped_successors(
-    shipped: kip455.Shipped, calls: tuple[ReplicaList | None, ...]
+    shipped: kafka_zk.Shipped, calls: tuple[ReplicaList | None, ...]
 ) -> Iterator[tuple[Any, Any]]:
-    for action in kip455.enabled(shipped, calls):
+    for action in kafka_zk.enabled(shipped, calls):
         if isinstance(action, Return | Append):
             continue
-        outcome = kip455.step(shipped, action)
+        outcome = kafka_zk.step(shipped, action)
         assert isinstance(outcome, Accepted)  # calls that would be refused are not enabled
         yield action, replace(outcome.state, leader_epoch=0)
 
 
 def _say_shipped(action: Any) -> str:
-    if isinstance(action, kip455.Alter):
+    if isinstance(action, kafka_zk.Alter):
         target = action.target
         return "cancel" if target is None else f"alter p={spell_replicas(target)}"
     return _say(action)
@@ -325,45 +319,45 @@ def _shipped_tale(
     failovers: int = 0,
 ) -> Tale:
     brokers = tuple(sorted({*assigned, *target, *(r for call in calls for r in call or ())}))
-    healthy = kip455.make_shipped(assigned, frozenset(brokers))
-    asked: Any = kip455.WriteEntry(target) if entry else kip455.Alter(target)
-    begun = kip455.step(healthy, asked)
+    healthy = kafka_zk.make_shipped(assigned, frozenset(brokers))
+    asked: Any = kafka_zk.WriteEntry(target) if entry else kafka_zk.Alter(target)
+    begun = kafka_zk.step(healthy, asked)
     assert isinstance(begun, Accepted)
     return Tale(
         (
-            f"world kip-455 brokers={spell_replicas(brokers)}",
+            f"world kafka-zk brokers={spell_replicas(brokers)}",
             f"topic p={spell_replicas(assigned)}",
             f"{'znode' if entry else 'alter'} p={spell_replicas(target)}",
         ),
         begun.state,
         partial(_shipped_successors, calls=calls),
-        kip455.PROBLEMS[problem],
+        kafka_zk.PROBLEMS[problem],
         _say_shipped,
-        ((kip455.Alter, alters), (Die, deaths), (Failover, failovers)),
+        ((kafka_zk.Alter, alters), (Die, deaths), (Failover, failovers)),
         ("problems", "show"),
     )
 
 
 def _deletion_tale() -> Tale:
-    start = replace(deletion.make_topic((), frozenset({1})), is_asked=True)
+    start = replace(topics.make_topic((), frozenset({1})), is_asked=True)
 
-    def successors(topic: deletion.Topic) -> Iterator[tuple[Any, Any]]:
-        actions: list[Any] = [deletion.Ask(), Failover()]
-        actions += [Controller()] if deletion.next_effect(topic) is not None else []
+    def successors(topic: topics.Topic) -> Iterator[tuple[Any, Any]]:
+        actions: list[Any] = [topics.Ask(), Failover()]
+        actions += [Controller()] if topics.next_effect(topic) is not None else []
         started = (k for k, s in topic.states if s is ReplicaState.DELETION_STARTED)
-        actions += [deletion.Answer(key) for key in started]
+        actions += [topics.Answer(key) for key in started]
         for action in actions:
-            outcome = deletion.step(topic, action)
+            outcome = topics.step(topic, action)
             assert isinstance(outcome, Accepted)
             yield action, outcome.state
 
     return Tale(
-        ("world deletion partitions=none brokers=1", "delete"),
+        ("world topics partitions=none brokers=1", "delete"),
         start,
         successors,
-        deletion.find_orphan_config,
-        lambda a: {deletion.Ask: "delete", deletion.Answer: "answer"}.get(type(a)) or _say(a),
-        ((deletion.Ask, 1), (Failover, 1)),
+        topics.find_orphan_config,
+        lambda a: {topics.Ask: "delete", topics.Answer: "answer"}.get(type(a)) or _say(a),
+        ((topics.Ask, 1), (Failover, 1)),
         ("show",),
     )
 
@@ -409,7 +403,7 @@ def _change_tale(assigned: ReplicaList, targets: tuple[ReplicaList, ...]) -> Tal
     assert isinstance(online, Accepted)
     return Tale(
         (
-            f"world reassignment brokers={spell_replicas(brokers)}",
+            f"world kip-236 brokers={spell_replicas(brokers)}",
             f"topic assigned={spell_replicas(assigned)} online",
         ),
         (online.state, 0, False),
@@ -472,7 +466,7 @@ def _log_tale(
 ) -> Tale:
     chosen = override_readings(get_profile(profile), readings or {})
     return Tale(
-        (f"world replication brokers={brokers}",),
+        (f"world kafka-4485 brokers={brokers}",),
         replication.make_replication(brokers),
         partial(_log_successors, readings=chosen, records=records, elections=elections, calm=calm),
         problem,
@@ -489,63 +483,67 @@ _KEY: Final[PartitionKey] = ("t", 0)
 _OLD_ZNODE: Final = get_profile("kip-236-legacy")
 
 
-def _write_entry(target: ReplicaList) -> legacy.WriteLegacy:
-    return legacy.WriteLegacy((LegacyEntry(_KEY, target, None),))
+def _write_entry(target: ReplicaList) -> kip_236_legacy.WriteLegacy:
+    return kip_236_legacy.WriteLegacy((LegacyEntry(_KEY, target, None),))
 
 
 def _legacy_successors(
-    state: legacy.Legacy, others: Sequence[legacy.Action], readings: Readings
+    state: kip_236_legacy.Legacy, others: Sequence[kip_236_legacy.Action], readings: Readings
 ) -> Iterator[tuple[Any, Any]]:
-    actions: list[legacy.Action] = [*others, Failover()]
-    if legacy.next_effect(state, readings) is not None:
+    actions: list[kip_236_legacy.Action] = [*others, Failover()]
+    if kip_236_legacy.next_effect(state, readings) is not None:
         actions.append(Controller())
     inner = system.enabled(state.as_system(_KEY), readings)
-    actions += [legacy.On(_KEY, action) for action in inner if isinstance(action, Join)]
+    actions += [kip_236_legacy.On(_KEY, action) for action in inner if isinstance(action, Join)]
     for action in actions:
-        outcome = legacy.step(state, action, readings)
+        outcome = kip_236_legacy.step(state, action, readings)
         if isinstance(outcome, Accepted):
             yield action, outcome.state
 
 
 def _say_legacy(action: Any) -> str:
     match action:
-        case legacy.WriteLegacy(entries):
+        case kip_236_legacy.WriteLegacy(entries):
             return f'write entries="t-0:{spell_replicas(entries[0].target)}"'
-        case legacy.Ask(assignments):
+        case kip_236_legacy.Ask(assignments):
             return f'ask entries="t-0:{spell_replicas(assignments[0][1])}"'
-        case legacy.On(_, Join(replica)):
+        case kip_236_legacy.On(_, Join(replica)):
             return f"join partition=t-0 replica={replica}"
         case _:
             return _say(action)
 
 
 def _legacy_tale(
-    problem: Problem, others: Sequence[legacy.Action], *, failovers: int = 0, writes: int = 1
+    problem: Problem,
+    others: Sequence[kip_236_legacy.Action],
+    *,
+    failovers: int = 0,
+    writes: int = 1,
 ) -> Tale:
-    born = legacy.make_legacy({_KEY: (1,)}, frozenset({1, 2, 3}))
-    online = legacy.step(born, Controller(), _OLD_ZNODE)
+    born = kip_236_legacy.make_legacy({_KEY: (1,)}, frozenset({1, 2, 3}))
+    online = kip_236_legacy.step(born, Controller(), _OLD_ZNODE)
     assert isinstance(online, Accepted)
     return Tale(
-        ("world legacy brokers=1,2,3", "partition name=t-0 assigned=1"),
+        ("world kip-236-legacy brokers=1,2,3", "partition name=t-0 assigned=1"),
         online.state,
         partial(_legacy_successors, others=tuple(others), readings=_OLD_ZNODE),
         problem,
         _say_legacy,
-        ((legacy.WriteLegacy, writes), (legacy.Ask, 1), (Failover, failovers)),
+        ((kip_236_legacy.WriteLegacy, writes), (kip_236_legacy.Ask, 1), (Failover, failovers)),
         ("show",),
     )
 
 
-def _find_entry_to_clean_up(state: legacy.Legacy) -> str | None:
+def _find_entry_to_clean_up(state: kip_236_legacy.Legacy) -> str | None:
     """Say so when nobody but the controller's cleaning up would remove a refused entry."""
-    due = legacy.next_effect(state, _OLD_ZNODE)
+    due = kip_236_legacy.next_effect(state, _OLD_ZNODE)
     flight = state.get(_KEY).reassignment
-    refused = isinstance(due, legacy.RewriteZnode) and due.why == "nothing to wait for"
+    refused = isinstance(due, kip_236_legacy.RewriteZnode) and due.why == "nothing to wait for"
     other = flight is not None and not flight.legacy
     return "the entry is refused and still there" if refused and other else None
 
 
-def _find_refused_route(state: legacy.Legacy) -> str | None:
+def _find_refused_route(state: kip_236_legacy.Legacy) -> str | None:
     """Say so when a request to go back is refused for the route by which the move was begun."""
     partition = state.get(_KEY)
     if not partition.requests or partition.reassignment is None:
@@ -557,9 +555,9 @@ def _find_refused_route(state: legacy.Legacy) -> str | None:
     return f"refused by {decision.clause}: {decision.reason}"
 
 
-def _find_unseen(state: legacy.Legacy) -> str | None:
+def _find_unseen(state: kip_236_legacy.Legacy) -> str | None:
     """Say so when the controller waits and an entry was never looked at."""
-    if state.entries is None or legacy.next_effect(state, _OLD_ZNODE) is not None:
+    if state.entries is None or kip_236_legacy.next_effect(state, _OLD_ZNODE) is not None:
         return None
     seen = [(entry.key, entry.target) for entry in state.seen or ()]
     unseen = [list(e.target) for e in state.entries if (e.key, e.target) not in seen]
@@ -568,22 +566,22 @@ def _find_unseen(state: legacy.Legacy) -> str | None:
 
 # Healing ----------------------------------------------------------------------------------------
 
-_CONFIG: Final = healing.HealingConfig()
+_CONFIG: Final = kip_46.HealingConfig()
 _KIP_46: Final = get_profile("kip-46")
 
 
-def _healing_successors(cluster: healing.Cluster) -> Iterator[tuple[Any, Any]]:
-    for action in healing.enabled(cluster, _CONFIG, _KIP_46):
-        outcome = healing.step(cluster, action, _CONFIG, _KIP_46)
+def _healing_successors(cluster: kip_46.Cluster) -> Iterator[tuple[Any, Any]]:
+    for action in kip_46.enabled(cluster, _CONFIG, _KIP_46):
+        outcome = kip_46.step(cluster, action, _CONFIG, _KIP_46)
         assert isinstance(outcome, Accepted)  # only an operator's task can be refused
         yield action, outcome.state
 
 
 def _say_healing(action: Any) -> str:
     match action:
-        case healing.Tick(milliseconds):
+        case kip_46.Tick(milliseconds):
             return f"tick ms={milliseconds}"
-        case healing.Finish((topic, number)):
+        case kip_46.Finish((topic, number)):
             return f"finish partition={topic}-{number}"
         case _:
             return _say(action)
@@ -603,33 +601,33 @@ def _healing_tale(
     ids = range(1, brokers + 1)
     return Tale(
         (
-            f"world healing racks={spell_replicas(ids)}",
+            f"world kip-46 racks={spell_replicas(ids)}",
             *(f"partition name=t-{n} replicas={spell_replicas(r)}" for (_, n), r in keys.items()),
         ),
-        healing.make_cluster(dict.fromkeys(ids), keys),
+        kip_46.make_cluster(dict.fromkeys(ids), keys),
         _healing_successors,
         problem,
         _say_healing,
-        ((Die, deaths), (Return, returns), (Failover, failovers), (healing.Tick, ticks)),
+        ((Die, deaths), (Return, returns), (Failover, failovers), (kip_46.Tick, ticks)),
         ("show",),
     )
 
 
-def _find_stopped_queue(cluster: healing.Cluster) -> str | None:
+def _find_stopped_queue(cluster: kip_46.Cluster) -> str | None:
     """Say so when the broker that a running task copies to is dead and another task waits."""
-    running = healing.find_running(cluster)
-    if running is None or healing.next_effect(cluster, _CONFIG, _KIP_46) is not None:
+    running = kip_46.find_running(cluster)
+    if running is None or kip_46.next_effect(cluster, _CONFIG, _KIP_46) is not None:
         return None
-    hosted = ((healing.get_hosted(cluster, key), target) for key, target in running.assignments)
+    hosted = ((kip_46.get_hosted(cluster, key), target) for key, target in running.assignments)
     new = [r for h, target in hosted for r in target if h is not None and r not in h.assigned]
     dead = [replica for replica in new if replica not in cluster.live]
     return f"{dead[0]} is dead and a task waits behind it" if dead and cluster.tasks[1:] else None
 
 
-def _find_dead_in_task(cluster: healing.Cluster) -> str | None:
+def _find_dead_in_task(cluster: kip_46.Cluster) -> str | None:
     """Say so when the controller is about to make a task that names a dead broker."""
-    due = healing.next_effect(cluster, _CONFIG, _KIP_46)
-    for task in due.pending if isinstance(due, healing.Generate) else ():
+    due = kip_46.next_effect(cluster, _CONFIG, _KIP_46)
+    for task in due.pending if isinstance(due, kip_46.Generate) else ():
         for _, target in task:
             dead = [replica for replica in target if replica not in cluster.live]
             if dead:
@@ -637,16 +635,16 @@ def _find_dead_in_task(cluster: healing.Cluster) -> str | None:
     return None
 
 
-def _find_two_meanings(cluster: healing.Cluster) -> str | None:
+def _find_two_meanings(cluster: kip_46.Cluster) -> str | None:
     strict = override_readings(_KIP_46, {"heal.redundancy": "isr-full"})
     for task in cluster.tasks:
-        loose = healing.is_redundant(cluster, task, _KIP_46)
-        if loose != healing.is_redundant(cluster, task, strict):
+        loose = kip_46.is_redundant(cluster, task, _KIP_46)
+        if loose != kip_46.is_redundant(cluster, task, strict):
             return f"task {task.number} is cancelled under one meaning only"
     return None
 
 
-def _find_made_twice(cluster: healing.Cluster) -> str | None:
+def _find_made_twice(cluster: kip_46.Cluster) -> str | None:
     made = [task.assignments for task in cluster.tasks]
     return "the same task stands twice" if len(set(made)) < len(made) else None
 
@@ -728,17 +726,17 @@ TALES: Final[Mapping[str, Callable[[], Tale]]] = {
     "foreign-records": lambda: _log_tale(_MEMBERS, {**_LOGS, "follower.truncation": "leader-end"}),
     "stored-has-memory": lambda: _log_tale(_find_lagging_member),
     "refused-entry": lambda: _legacy_tale(
-        _find_entry_to_clean_up, (legacy.Ask(((_KEY, (2,)),)), _write_entry((3,)))
+        _find_entry_to_clean_up, (kip_236_legacy.Ask(((_KEY, (2,)),)), _write_entry((3,)))
     ),
     "other-route": lambda: _legacy_tale(
-        _find_refused_route, (legacy.Ask(((_KEY, (1,)),)), _write_entry((2,)))
+        _find_refused_route, (kip_236_legacy.Ask(((_KEY, (1,)),)), _write_entry((2,)))
     ),
     "rewrite-unseen": lambda: _legacy_tale(
         _find_unseen, (_write_entry((2,)), _write_entry((3,))), writes=2
     ),
     "live-removed": lambda: _healing_tale(
         ((1, 2),),
-        partial(healing.find_live_removed, config=_CONFIG, readings=_KIP_46),
+        partial(kip_46.find_live_removed, config=_CONFIG, readings=_KIP_46),
         deaths=2,
         returns=1,
     ),

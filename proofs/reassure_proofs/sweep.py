@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from reassure_model import deletion, healing, kip455, legacy, system
+from reassure_model import kafka_zk, kip_46, kip_236_legacy, topics
 from reassure_model.copies import Append
-from reassure_model.invariants import INVARIANTS, Invariant
+from reassure_model.kip_236 import system
+from reassure_model.kip_236.invariants import INVARIANTS, Invariant
+from reassure_model.kip_236.owed import next_write
+from reassure_model.kip_236.system import Controller, Die, Failover, Join, Return
 from reassure_model.outcome import Accepted
-from reassure_model.owed import next_write
-from reassure_model.system import Controller, Die, Failover, Join, Return
 from reassure_model.tables import ReplicaState
 from reassure_proofs.runner import Progress, make_tasks, run_tasks, summarise_records
 from reassure_proofs.statement import Theorem
@@ -207,60 +208,62 @@ _KEY: Final[PartitionKey] = ("t", 0)
 _LIMIT: Final = 60_000
 
 
-def _start_legacy() -> legacy.Legacy:
-    born = legacy.make_legacy({_KEY: (1,)}, frozenset({1, 2, 3}))
-    online = legacy.step(born, Controller(), get_profile("kip-236-legacy"))
+def _start_legacy() -> kip_236_legacy.Legacy:
+    born = kip_236_legacy.make_legacy({_KEY: (1,)}, frozenset({1, 2, 3}))
+    online = kip_236_legacy.step(born, Controller(), get_profile("kip-236-legacy"))
     assert isinstance(online, Accepted)
     return online.state
 
 
-def _write(target: ReplicaList) -> legacy.WriteLegacy:
-    return legacy.WriteLegacy((LegacyEntry(_KEY, target, None),))
+def _write(target: ReplicaList) -> kip_236_legacy.WriteLegacy:
+    return kip_236_legacy.WriteLegacy((LegacyEntry(_KEY, target, None),))
 
 
 _CLIENTS: Final = (
     _write((2,)),
     _write((3,)),
-    legacy.Ask(((_KEY, (2,)),)),
-    legacy.Ask(((_KEY, (1,)),)),
+    kip_236_legacy.Ask(((_KEY, (2,)),)),
+    kip_236_legacy.Ask(((_KEY, (1,)),)),
 )
 
 
 def _legacy_steps(readings: Readings) -> Successors:
-    def successors(state: legacy.Legacy) -> Iterator[tuple[Any, Any]]:
+    def successors(state: kip_236_legacy.Legacy) -> Iterator[tuple[Any, Any]]:
         actions: list[Any] = [*_CLIENTS, Failover(), Die(1)]
         actions += [Return(broker) for broker in sorted(state.known - state.live)]
-        if legacy.next_effect(state, readings) is not None:
+        if kip_236_legacy.next_effect(state, readings) is not None:
             actions.append(Controller())
         inner = system.enabled(state.as_system(_KEY), readings)
-        actions += [legacy.On(_KEY, each) for each in inner if isinstance(each, Join)]
+        actions += [kip_236_legacy.On(_KEY, each) for each in inner if isinstance(each, Join)]
         for action in actions:
             if isinstance(action, Die) and action.broker not in state.live:
                 continue
-            outcome = legacy.step(state, action, readings)
+            outcome = kip_236_legacy.step(state, action, readings)
             if isinstance(outcome, Accepted):
                 yield action, replace(outcome.state, controller_epoch=1)
 
     return successors
 
 
-def _find_rejected(state: legacy.Legacy, readings: Readings) -> str | None:
+def _find_rejected(state: kip_236_legacy.Legacy, readings: Readings) -> str | None:
     """Say so when the rules reject what the controller owes."""
-    if legacy.next_effect(state, readings) is None:
+    if kip_236_legacy.next_effect(state, readings) is None:
         return None
-    outcome = legacy.step(state, Controller(), readings)
+    outcome = kip_236_legacy.step(state, Controller(), readings)
     return None if isinstance(outcome, Accepted) else f"rejected by {outcome.clause}"
 
 
-def _find_broken(state: legacy.Legacy, invariant: Invariant, readings: Readings) -> str | None:
+def _find_broken(
+    state: kip_236_legacy.Legacy, invariant: Invariant, readings: Readings
+) -> str | None:
     partition = state.get(_KEY)
     rests = next_write(partition, state.as_system(_KEY).around, readings) is None
     return None if invariant.at_rest and not rests else invariant.find(partition)
 
 
-def _find_waiting_client(state: legacy.Legacy, readings: Readings) -> str | None:
+def _find_waiting_client(state: kip_236_legacy.Legacy, readings: Readings) -> str | None:
     """Say so when the controller waits while an entry has nothing in flight for it."""
-    if state.entries is None or legacy.next_effect(state, readings) is not None:
+    if state.entries is None or kip_236_legacy.next_effect(state, readings) is not None:
         return None
     flight = state.get(_KEY).reassignment
     if flight is not None:
@@ -277,15 +280,15 @@ def _legacy_problems(readings: Readings) -> Mapping[str, Callable[[Any], str | N
     return found
 
 
-_CONFIG: Final = healing.HealingConfig()
+_CONFIG: Final = kip_46.HealingConfig()
 
 
 def _healing_steps(readings: Readings) -> Successors:
-    tasks = tuple(healing.Submit(((_KEY, target),)) for target in ((2, 1), (1, 3)))
+    tasks = tuple(kip_46.Submit(((_KEY, target),)) for target in ((2, 1), (1, 3)))
 
-    def successors(cluster: healing.Cluster) -> Iterator[tuple[Any, Any]]:
-        for action in (*healing.enabled(cluster, _CONFIG, readings), *tasks):
-            outcome = healing.step(cluster, action, _CONFIG, readings)
+    def successors(cluster: kip_46.Cluster) -> Iterator[tuple[Any, Any]]:
+        for action in (*kip_46.enabled(cluster, _CONFIG, readings), *tasks):
+            outcome = kip_46.step(cluster, action, _CONFIG, readings)
             if isinstance(outcome, Accepted):
                 yield action, outcome.state
 
@@ -294,33 +297,33 @@ def _healing_steps(readings: Readings) -> Successors:
 
 def _healing_problems(readings: Readings) -> Mapping[str, Callable[[Any], str | None]]:
     return {
-        "heal.task.no-live-replica-removed": lambda cluster: healing.find_live_removed(
+        "heal.task.no-live-replica-removed": lambda cluster: kip_46.find_live_removed(
             cluster, _CONFIG, readings
         ),
-        "heal.task.one-at-a-time": healing.find_two_running,
-        "heal.target.no-duplicate": healing.find_duplicate,
-        "heal.generate.replaces-failed": healing.find_factor_changed,
+        "heal.task.one-at-a-time": kip_46.find_two_running,
+        "heal.target.no-duplicate": kip_46.find_duplicate,
+        "heal.generate.replaces-failed": kip_46.find_factor_changed,
     }
 
 
 def _deletion_steps(_: Readings) -> Successors:
-    def successors(topic: deletion.Topic) -> Iterator[tuple[Any, Any]]:
-        actions: list[Any] = [deletion.Ask(), deletion.Reassign(0), deletion.Grow((2,)), Failover()]
+    def successors(topic: topics.Topic) -> Iterator[tuple[Any, Any]]:
+        actions: list[Any] = [topics.Ask(), topics.Reassign(0), topics.Grow((2,)), Failover()]
         actions += [Die(b) for b in sorted(topic.live)]
         actions += [Return(b) for b in sorted({1, 2} - topic.live)]
-        actions += [deletion.Complete(p) for p in sorted(topic.reassigning)]
+        actions += [topics.Complete(p) for p in sorted(topic.reassigning)]
         started = (k for k, s in topic.states if s is ReplicaState.DELETION_STARTED)
-        actions += [deletion.Answer(key) for key in started]
-        actions += [Controller()] if deletion.next_effect(topic) is not None else []
+        actions += [topics.Answer(key) for key in started]
+        actions += [Controller()] if topics.next_effect(topic) is not None else []
         for action in actions:
-            outcome = deletion.step(topic, action)
+            outcome = topics.step(topic, action)
             if isinstance(outcome, Accepted):
                 yield action, outcome.state
 
     return successors
 
 
-def _find_deleted_while_moved(topic: deletion.Topic) -> str | None:
+def _find_deleted_while_moved(topic: topics.Topic) -> str | None:
     """Say so when a replica deletes its log, or the topic is gone, while a partition is moved."""
     if not topic.reassigning:
         return None
@@ -333,11 +336,11 @@ def _find_deleted_while_moved(topic: deletion.Topic) -> str | None:
 def _shipped_steps(_: Readings) -> Successors:
     calls: tuple[ReplicaList | None, ...] = (None, (3,))
 
-    def successors(shipped: kip455.Shipped) -> Iterator[tuple[Any, Any]]:
-        actions = [a for a in kip455.enabled(shipped, calls) if not isinstance(a, Append)]
-        entries = [kip455.WriteEntry(target, shipped.entry is None) for target in ((2,), (3,))]
-        for action in (*actions, *entries, kip455.AskDeletion()):
-            outcome = kip455.step(shipped, action)
+    def successors(shipped: kafka_zk.Shipped) -> Iterator[tuple[Any, Any]]:
+        actions = [a for a in kafka_zk.enabled(shipped, calls) if not isinstance(a, Append)]
+        entries = [kafka_zk.WriteEntry(target, shipped.entry is None) for target in ((2,), (3,))]
+        for action in (*actions, *entries, kafka_zk.AskDeletion()):
+            outcome = kafka_zk.step(shipped, action)
             if isinstance(outcome, Accepted):
                 yield action, replace(outcome.state, leader_epoch=0)
 
@@ -383,43 +386,49 @@ MEETINGS: Final[tuple[Meeting, ...]] = (
         _start_legacy,
         _legacy_steps,
         _legacy_problems,
-        ((legacy.WriteLegacy, 2), (legacy.Ask, 1), (Failover, 1), (Die, 0), (Return, 0)),
+        (
+            (kip_236_legacy.WriteLegacy, 2),
+            (kip_236_legacy.Ask, 1),
+            (Failover, 1),
+            (Die, 0),
+            (Return, 0),
+        ),
         {"legacy.entry.removed-when-done": ("legacy-3",)},
     ),
     Meeting(
         "healing with an operator's tasks",
         "kip-46",
         _HEALING_READINGS,
-        lambda: healing.make_cluster({1: None, 2: None, 3: None, 4: None}, {_KEY: (1, 2)}),
+        lambda: kip_46.make_cluster({1: None, 2: None, 3: None, 4: None}, {_KEY: (1, 2)}),
         _healing_steps,
         _healing_problems,
-        ((healing.Submit, 1), (Die, 2), (Return, 1), (Failover, 1), (healing.Tick, 1)),
+        ((kip_46.Submit, 1), (Die, 2), (Return, 1), (Failover, 1), (kip_46.Tick, 1)),
         {"heal.task.no-live-replica-removed": ("heal-1",)},
     ),
     Meeting(
         "deletion with reassignment",
         "kafka-zk",
         (),
-        lambda: deletion.make_topic(((1,),), frozenset({1, 2})),
+        lambda: topics.make_topic(((1,),), frozenset({1, 2})),
         _deletion_steps,
         lambda _: {
             "topic.delete.waits-for-reassignment": _find_deleted_while_moved,
-            "topic.delete.config-not-left": deletion.find_orphan_config,
+            "topic.delete.config-not-left": topics.find_orphan_config,
         },
-        ((deletion.Ask, 1), (deletion.Reassign, 1), (deletion.Grow, 1), (Die, 1), (Failover, 1)),
+        ((topics.Ask, 1), (topics.Reassign, 1), (topics.Grow, 1), (Die, 1), (Failover, 1)),
         {},
     ),
     Meeting(
         "shipped calls with the old znode and deletion",
         "kafka-zk",
         (),
-        lambda: kip455.make_shipped((1,), frozenset({1, 2, 3})),
+        lambda: kafka_zk.make_shipped((1,), frozenset({1, 2, 3})),
         _shipped_steps,
-        lambda _: {clause: kip455.PROBLEMS[name] for clause, name in _PROBLEM_OF.items()},
+        lambda _: {clause: kafka_zk.PROBLEMS[name] for clause, name in _PROBLEM_OF.items()},
         (
-            (kip455.Alter, 1),
-            (kip455.WriteEntry, 1),
-            (kip455.AskDeletion, 1),
+            (kafka_zk.Alter, 1),
+            (kafka_zk.WriteEntry, 1),
+            (kafka_zk.AskDeletion, 1),
             (Die, 1),
             (Return, 0),
             (Failover, 1),

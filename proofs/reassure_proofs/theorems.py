@@ -14,8 +14,8 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, Final
 
-from reassure_model.drop import compute_drop
-from reassure_model.insync import compute_high_watermark, compute_isr, compute_pseudo_isr
+from reassure_model.kafka_4485.insync import compute_high_watermark, compute_isr, compute_pseudo_isr
+from reassure_model.kip_236.drop import compute_drop
 from reassure_proofs.act_theorems import ACT_THEOREMS
 from reassure_proofs.contracts import (
     CONTRACT_THEOREMS,

@@ -734,7 +734,7 @@ _WATERMARK: Final = (
         "X=1: append and fetch at ms 1, no fetch at ms 2: true lag 0, estimated lag 2",
         "The first guarantee is false: the estimate grows with the time since the last fetch, even "
         "where there is nothing to fetch.",
-        "scenario replication/watermark-1",
+        "scenario kafka-4485/watermark-1",
     ),
     Finding(
         "watermark-2",
@@ -745,7 +745,7 @@ _WATERMARK: Final = (
         _KAFKA_4485,
         "X=2: appends of 2, 2, 0 records, 1, 1, 0 taken: true lag 2, estimated lag 3",
         "The first guarantee is false with a fetch in every millisecond as well.",
-        "scenario replication/watermark-2",
+        "scenario kafka-4485/watermark-2",
     ),
     Finding(
         "watermark-3",
@@ -756,7 +756,7 @@ _WATERMARK: Final = (
         _KAFKA_4485,
         "1 record and 1 fetch per ms, constant lag of 2 ms: estimated lag 10000 ms after 10 s",
         "Where the lag is larger than the gap between fetches the error has no bound.",
-        "scenario replication/watermark-3",
+        "scenario kafka-4485/watermark-3",
     ),
     Finding(
         "watermark-4",
@@ -768,7 +768,7 @@ _WATERMARK: Final = (
         "X=2, 1 record per ms, fetches at ms 1, 3, 5: twice in the pseudo-ISR, never in the ISR",
         "With a gap between fetches of more than half the limit a follower enters the pseudo-ISR "
         "again and again, and each time the high watermark waits for it.",
-        "scenario replication/watermark-4",
+        "scenario kafka-4485/watermark-4",
     ),
     Finding(
         "watermark-5",
@@ -779,7 +779,7 @@ _WATERMARK: Final = (
         _KAFKA_4485,
         "X=2, 1 record at each of three ms, fetches at ms 1 and 3",
         "The smallest case in which the high watermark stands still for a follower that keeps up.",
-        "scenario replication/watermark-5",
+        "scenario kafka-4485/watermark-5",
     ),
     Finding(
         "watermark-6",
@@ -791,7 +791,7 @@ _WATERMARK: Final = (
         "log end read at ms -1, clock at ms 0, an append in between",
         "Reading the clock first is sound. Reading the log end first counts a record as held that "
         "is not.",
-        "scenario replication/watermark-6",
+        "scenario kafka-4485/watermark-6",
     ),
     Finding(
         "watermark-7",
@@ -802,7 +802,7 @@ _WATERMARK: Final = (
         _KAFKA_4485,
         "a fetch at the log end in ms t, an append later in ms t",
         "A lag that is just above the limit is then estimated as just within.",
-        "scenario replication/watermark-7",
+        "scenario kafka-4485/watermark-7",
     ),
     Finding(
         "watermark-8",
@@ -813,7 +813,7 @@ _WATERMARK: Final = (
         _KAFKA_4485,
         "log ends 0, 2: a replica at 1 matches no time; an idle partition matches every time",
         "Ending where the leader ended X ms ago can be true of no X and of many.",
-        "scenario replication/watermark-8-no-match",
+        "scenario kafka-4485/watermark-8-no-match",
     ),
     Finding(
         "watermark-9",
@@ -825,7 +825,7 @@ _WATERMARK: Final = (
         "a new follower at 0, high watermark 10, log end 11",
         "Starting as caught up now stops the high watermark for an empty follower. Starting from a "
         "log end of 0 counts every first fetch as caught up.",
-        "scenario replication/watermark-9",
+        "scenario kafka-4485/watermark-9",
     ),
     Finding(
         "watermark-10",
@@ -836,7 +836,7 @@ _WATERMARK: Final = (
         _KAFKA_4485,
         "a member of the ISR at 1 with high watermark 1 is wiped and fetches from 0",
         "The fourth guarantee holds when lags are evaluated, not between evaluations.",
-        "scenario replication/watermark-10",
+        "scenario kafka-4485/watermark-10",
     ),
     Finding(
         "watermark-11",
@@ -848,7 +848,7 @@ _WATERMARK: Final = (
         "a follower falls silent, no request arrives",
         "Lags are evaluated at requests. Without a timer the second guarantee holds only up to the "
         "limit and the time between evaluations.",
-        "scenario replication/watermark-11",
+        "scenario kafka-4485/watermark-11",
     ),
     Finding(
         "watermark-12",
@@ -861,7 +861,7 @@ _WATERMARK: Final = (
         "The high watermark of a partition never decreases, says the text. It does when the leader "
         "changes, and records that consumers have read are lost. Four amendments mend it, and each "
         "of them is needed.",
-        "scenario replication/election-1",
+        "scenario kafka-4485/election-1",
     ),
     Finding(
         "watermark-13",
@@ -873,7 +873,7 @@ _WATERMARK: Final = (
         "two replicas wrote different records at one offset in different epochs",
         "Offsets alone do not tell whether two logs agree. What a follower shares with the new "
         "leader has to be kept, and nothing else.",
-        "scenario replication/election-5",
+        "scenario kafka-4485/election-5",
     ),
     Finding(
         "watermark-14",
@@ -885,7 +885,7 @@ _WATERMARK: Final = (
         "a member lags: by the definition it is out at once, as stored when the write succeeds",
         "Definition and implementation speak of different sets. The stored one has to refine the "
         "other.",
-        "scenario replication/stored-set-has-a-memory",
+        "scenario kafka-4485/stored-set-has-a-memory",
     ),
     Finding(
         "watermark-16",
@@ -897,7 +897,7 @@ _WATERMARK: Final = (
         "the second item of the implementation stands twice; one of them sets a lag to a time",
         "The mail shows an edit with both texts. By the older one a caught-up follower of an idle "
         "partition is always one fetch behind.",
-        "scenario replication/older-item-2-idle",
+        "scenario kafka-4485/older-item-2-idle",
     ),
 )
 
@@ -913,7 +913,7 @@ _ELECTION: Final = (
         "1, the leader dies before the write, the follower leads with end 0",
         "The high watermark is taken over those that are close, while the stored members remain "
         "electable.",
-        "scenario replication/election-1",
+        "scenario kafka-4485/election-1",
     ),
     Finding(
         "election-2",
@@ -924,7 +924,7 @@ _ELECTION: Final = (
         _KAFKA_4485,
         "append, fetch, the high watermark is shown as 1, its response is on the way, election: 0",
         "Nothing is lost, but consumers see the high watermark go back.",
-        "scenario replication/election-2",
+        "scenario kafka-4485/election-2",
     ),
     Finding(
         "election-3",
@@ -936,7 +936,7 @@ _ELECTION: Final = (
         "n=3: a replica with end 0 is let in where the new leader's high watermark is 0",
         "A new leader does not know how much was shown before it. Its own end at the election is "
         "the only safe mark.",
-        "scenario replication/election-3",
+        "scenario kafka-4485/election-3",
     ),
     Finding(
         "election-4",
@@ -948,7 +948,7 @@ _ELECTION: Final = (
         "n=3: a member of the ISR that has heard of an older mark cuts a committed record off",
         "A follower that cuts its log at its own, older high watermark drops committed records "
         "while it is in the in-sync set.",
-        "scenario replication/election-4",
+        "scenario kafka-4485/election-4",
     ),
     Finding(
         "election-5",
@@ -963,7 +963,7 @@ _ELECTION: Final = (
         "broker fails. A follower learns of the high watermark one fetch late, so that any new "
         "leader epoch makes it drop a record that consumers have seen, and it stays electable. "
         "This truncation alone, with or without the other three amendments, is to blame.",
-        "scenario replication/same-leader-elected-again",
+        "scenario kafka-4485/same-leader-elected-again",
     ),
 )
 
@@ -978,7 +978,7 @@ _LEGACY_ZNODE: Final = (
         "a request is in flight, /admin/reassign_partitions names the same partition",
         "The conflict makes the controller ignore the entry, and nothing says who removes it. Its "
         "client waits for ever.",
-        "scenario legacy/legacy-during-new-move",
+        "scenario kip-236-legacy/legacy-during-new-move",
     ),
     Finding(
         "legacy-2",
@@ -990,7 +990,7 @@ _LEGACY_ZNODE: Final = (
         "[1,2] -> [3,4] by the old znode, then a request for [1,2]: refused",
         "The routes must not mix. So the new protocol, which can cancel, cannot cancel what an old "
         "client has started.",
-        "scenario legacy/cancel-by-the-other-route",
+        "scenario kip-236-legacy/cancel-by-the-other-route",
     ),
     Finding(
         "legacy-3",
@@ -1003,7 +1003,7 @@ _LEGACY_ZNODE: Final = (
         "The protocol begins with the creation of the znode. A client that writes to one that is "
         "there is not noticed before the next creation or the next controller, though the text "
         "promises no more than a little latency.",
-        "scenario legacy/rewrite-is-ignored",
+        "scenario kip-236-legacy/rewrite-is-ignored",
     ),
     Finding(
         "legacy-4",
@@ -1017,7 +1017,7 @@ _LEGACY_ZNODE: Final = (
         "Among the interfaces the text warns that clients which use the old znode can break. "
         "Among the compatibilities it says that they go on working and see nothing but a slight "
         "increase in latency. For the client of the instance the warning is right.",
-        "scenario legacy/rewrite-is-ignored",
+        "scenario kip-236-legacy/rewrite-is-ignored",
     ),
 )
 
@@ -1031,7 +1031,7 @@ _HEALING: Final = (
         _KIP_46,
         "a task replaces a failed broker, which returns while another one dies",
         "The text looks at the number of replicas, not at which of them a task takes away.",
-        "scenario healing/stale-task-removes-a-live-replica",
+        "scenario kip-46/stale-task-removes-a-live-replica",
     ),
     Finding(
         "heal-2",
@@ -1042,7 +1042,7 @@ _HEALING: Final = (
         _KIP_46,
         "the broker that a task copies to dies, other tasks wait behind it",
         "Only waiting tasks are cancelled and one runs at a time, so all wait for that broker.",
-        "scenario healing/dead-target-stops-the-queue",
+        "scenario kip-46/dead-target-stops-the-queue",
     ),
     Finding(
         "heal-3",
@@ -1054,7 +1054,7 @@ _HEALING: Final = (
         "A=[1,2,3], 1 and 2 fail: the task for 1 keeps 2, the one for 2 keeps 1",
         "A task is made for one failed broker at a time. Its target names the other, which is "
         "dead, and is never reached.",
-        "scenario healing/two-brokers-away",
+        "scenario kip-46/two-brokers-away",
     ),
     Finding(
         "heal-4",
@@ -1076,7 +1076,7 @@ _HEALING: Final = (
         _KIP_46,
         "three assigned and alive, one of them still copying",
         "It decides whether a task is cancelled. It may count assigned, live or in-sync replicas.",
-        "scenario healing/cancelled-once-caught-up",
+        "scenario kip-46/cancelled-once-caught-up",
     ),
     Finding(
         "heal-6",
@@ -1087,7 +1087,7 @@ _HEALING: Final = (
         _KIP_46,
         "tasks are made, the controller dies before the record is removed",
         "Of the two options of the text the second schedules again and skips what is satisfied.",
-        "scenario healing/failover-between-tasks-and-record",
+        "scenario kip-46/failover-between-tasks-and-record",
     ),
     Finding(
         "heal-7",
@@ -1108,7 +1108,7 @@ _HEALING: Final = (
         "dead broker, so the queue grows by a task an interval. Made from the plan it ends, unless "
         "stale tasks are skipped: then those just skipped can be made again. A task for all who "
         "are due ends it where there are brokers enough.",
-        "scenario healing/queue-grows-while-two-are-away",
+        "scenario kip-46/queue-grows-while-two-are-away",
     ),
 )
 

@@ -12,7 +12,7 @@ from reassure_explorer.plain import explore_plain
 from reassure_explorer.reference import Limits, Reference, World, get_system
 from reassure_explorer.result import Verdict
 from reassure_explorer.scopes import SCOPES, UnknownScope
-from reassure_model import system
+from reassure_model.kip_236 import system
 from reassure_model.outcome import Accepted
 from reassure_spec.readings import UnknownReading, get_profile
 

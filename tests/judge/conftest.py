@@ -7,9 +7,9 @@ from itertools import count
 import pytest
 
 from reassure_judge.judge import Judge
-from reassure_model.owed import next_write
-from reassure_model.state import LeaderAndIsr
-from reassure_model.writes import (
+from reassure_model.kip_236.owed import next_write
+from reassure_model.kip_236.state import LeaderAndIsr
+from reassure_model.kip_236.writes import (
     CreateReassignment,
     CreateState,
     DeleteReassignment,

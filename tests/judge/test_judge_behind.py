@@ -10,11 +10,10 @@ import pytest
 from reassure_judge import tracker
 from reassure_judge.messages import describe
 from reassure_judge.standing import list_faults, look_past
-from reassure_model.invariants import GOALS
-from reassure_model.outcome import Accepted, Rejected
-from reassure_model.rules import accept_write
-from reassure_model.state import LeaderAndIsr, Partition, Reassignment
-from reassure_model.writes import (
+from reassure_model.kip_236.invariants import GOALS
+from reassure_model.kip_236.rules import accept_write
+from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment
+from reassure_model.kip_236.writes import (
     ChangeIsr,
     CreateReassignment,
     CreateState,
@@ -23,6 +22,7 @@ from reassure_model.writes import (
     WriteAssigned,
     WriteState,
 )
+from reassure_model.outcome import Accepted, Rejected
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Create

@@ -18,8 +18,8 @@ from reassure_judge.verdicts import (
     Violation,
     summarise,
 )
-from reassure_model.state import Reassignment, Surroundings
-from reassure_model.writes import CreateReassignment, DeleteRequest, WriteState
+from reassure_model.kip_236.state import Reassignment, Surroundings
+from reassure_model.kip_236.writes import CreateReassignment, DeleteRequest, WriteState
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Check, Create, Delete, SetData, committed, multi

@@ -16,12 +16,17 @@ from hypothesis import strategies as st
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import NOT_FOLLOWED, UNKNOWN, VIOLATED
-from reassure_model.outcome import Accepted
-from reassure_model.owed import find_drop, next_write
-from reassure_model.requests import NothingToDo, Refusal, decide_request
-from reassure_model.rules import accept_write, apply_failover, must_drop_wait
-from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Request, Surroundings
-from reassure_model.writes import (
+from reassure_model.kip_236.owed import find_drop, next_write
+from reassure_model.kip_236.requests import NothingToDo, Refusal, decide_request
+from reassure_model.kip_236.rules import accept_write, apply_failover, must_drop_wait
+from reassure_model.kip_236.state import (
+    LeaderAndIsr,
+    Partition,
+    Reassignment,
+    Request,
+    Surroundings,
+)
+from reassure_model.kip_236.writes import (
     ChangeIsr,
     CreateReassignment,
     CreateState,
@@ -32,6 +37,7 @@ from reassure_model.writes import (
     WriteAssigned,
     WriteState,
 )
+from reassure_model.outcome import Accepted
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import (

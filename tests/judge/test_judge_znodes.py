@@ -8,9 +8,9 @@ import pytest
 
 from reassure_judge.history import Router
 from reassure_judge.judge import Judge, Tracking
-from reassure_model.lives import LIVES
-from reassure_model.state import Reassignment
-from reassure_model.writes import (
+from reassure_model.kip_236.lives import LIVES
+from reassure_model.kip_236.state import Reassignment
+from reassure_model.kip_236.writes import (
     CreateReassignment,
     DeleteReassignment,
     DeleteRequest,

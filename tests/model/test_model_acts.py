@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from reassure_model.kip_236.owed import next_write
+from reassure_model.kip_236.rules import accept_write
+from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment, Surroundings
+from reassure_model.kip_236.writes import WriteState
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.owed import next_write
-from reassure_model.rules import accept_write
-from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Surroundings
-from reassure_model.writes import WriteState
 from reassure_spec.readings import Readings
 
 FOUR = frozenset({1, 2, 3, 4})

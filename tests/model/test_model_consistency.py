@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from reassure_model import legacy, requests
-from reassure_model import system as model
-from reassure_model.legacy import DeleteLegacy, Legacy, On, WriteLegacy, make_legacy
-from reassure_model.outcome import Rejected
-from reassure_model.state import Partition
-from reassure_model.system import (
+from reassure_model import kip_236_legacy
+from reassure_model.kip_236 import requests
+from reassure_model.kip_236 import system as model
+from reassure_model.kip_236.state import Partition
+from reassure_model.kip_236.system import (
     Controller,
     Die,
     Failover,
@@ -28,7 +27,9 @@ from reassure_model.system import (
     make_system,
     step,
 )
-from reassure_model.writes import DeleteReassignment, UpdateReassignment, Write
+from reassure_model.kip_236.writes import DeleteReassignment, UpdateReassignment, Write
+from reassure_model.kip_236_legacy import DeleteLegacy, Legacy, On, WriteLegacy, make_legacy
+from reassure_model.outcome import Rejected
 from reassure_spec.readings import PROFILES, READINGS, Readings, override_readings
 from reassure_spec.znodes import LegacyEntry
 
@@ -165,7 +166,7 @@ EVENTS = (Controller(), WriteLegacy(ENTRIES), DeleteLegacy(), Failover(), On(PAR
 def follow_legacy(state: Legacy, action: Any, readings: Readings) -> Any:
     """Return what becomes of the partition and the old znode, None where the action cannot be."""
     try:
-        outcome = legacy.step(state, action, readings)
+        outcome = kip_236_legacy.step(state, action, readings)
     except NotPossible:
         return None
     if isinstance(outcome, Rejected):
@@ -179,7 +180,7 @@ def follow_legacy(state: Legacy, action: Any, readings: Readings) -> Any:
 def judge_legacy(readings: Readings) -> str | None:
     """Look for a contradiction with the old znode in front."""
     state = make_legacy({PARTITION: (1, 2)}, frozenset({1, 2, 3}))
-    online = legacy.step(state, Controller(), readings)
+    online = kip_236_legacy.step(state, Controller(), readings)
     assert not isinstance(online, Rejected)
     asked = replace(online.state, entries=(LegacyEntry(PARTITION, (3,)),))
     look = partial(follow_legacy, readings=readings)
@@ -221,12 +222,12 @@ def test_controller_that_never_rests_is_seen(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_rejected_owed_write_is_seen_with_the_old_znode(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the rules keep every record, the one of a legacy reassignment that is over is seen."""
-    accept = legacy.accept_write
+    accept = kip_236_legacy.accept_write
 
     def refuse(partition: Partition, write: Write, *others: Any) -> Any:
         if isinstance(write, DeleteReassignment):
             return Rejected("complete.child-last", "it stays")
         return accept(partition, write, *others)
 
-    monkeypatch.setattr(legacy, "accept_write", refuse)
+    monkeypatch.setattr(kip_236_legacy, "accept_write", refuse)
     assert "it stays" in (judge_legacy(Readings()) or "")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from reassure_model.identity import Fate, Identity, compare_identity, follow_record
-from reassure_model.state import Partition, Reassignment
+from reassure_model.kip_236.identity import Fate, Identity, compare_identity, follow_record
+from reassure_model.kip_236.state import Partition, Reassignment
 
 IDLE = Partition((1, 2))
 FIRST = Partition((1, 2), reassignment=Reassignment((1, 3), 2))

@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
-from reassure_model.promises import PROMISES, Memory, Moment
-from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Surroundings
+from reassure_model.kip_236.promises import PROMISES, Memory, Moment
+from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment, Surroundings
 from reassure_spec.readings import get_profile
 
 PROFILES: Final = ("kip-236", "kip-236-amended")

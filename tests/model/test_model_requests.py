@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from reassure_model.requests import (
+from reassure_model.kip_236.requests import (
     Change,
     New,
     NothingToDo,
@@ -12,7 +12,7 @@ from reassure_model.requests import (
     decide_request,
     settle_conflicts,
 )
-from reassure_model.state import Partition, Reassignment, Request, Surroundings
+from reassure_model.kip_236.state import Partition, Reassignment, Request, Surroundings
 from reassure_spec.readings import Readings, get_profile, override_readings
 
 AROUND = Surroundings(frozenset({1, 2, 3}), frozenset({1, 2, 3, 4}))

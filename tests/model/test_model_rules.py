@@ -8,12 +8,17 @@ from dataclasses import dataclass, replace
 import pytest
 from _pytest.mark import ParameterSet
 
-from reassure_model import rules
 from reassure_model.controllers import Controllership, accept_election
-from reassure_model.outcome import Accepted, Rejected
-from reassure_model.rules import accept_write, apply_failover, is_change_unfinished
-from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Request, Surroundings
-from reassure_model.writes import (
+from reassure_model.kip_236 import rules
+from reassure_model.kip_236.rules import accept_write, apply_failover, is_change_unfinished
+from reassure_model.kip_236.state import (
+    LeaderAndIsr,
+    Partition,
+    Reassignment,
+    Request,
+    Surroundings,
+)
+from reassure_model.kip_236.writes import (
     ChangeIsr,
     CreateReassignment,
     CreateState,
@@ -24,6 +29,7 @@ from reassure_model.writes import (
     WriteAssigned,
     WriteState,
 )
+from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.readings import Readings, get_profile
 
 ALL = frozenset({1, 2, 3, 4})

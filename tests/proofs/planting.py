@@ -22,7 +22,7 @@ from reassure_proofs.symex import Limits
 from reassure_proofs.tasks import group_theorems, split_hypotheses
 from reassure_proofs.theorems import get_theorems
 
-LOADED_AGAIN = ("reassure_model.replication", "reassure_model.replication_invariants")
+LOADED_AGAIN = ("reassure_model.kafka_4485.replication", "reassure_model.kafka_4485.invariants")
 """Modules of which the proofs have a second copy (`reassure_proofs.logs`)."""
 
 
@@ -59,7 +59,7 @@ class _WithoutRefusals(ast.NodeTransformer):
 
 
 def _absolute(module: str) -> str:
-    return module if "." in module else f"reassure_model.{module}"
+    return module if module.startswith("reassure_") else f"reassure_model.{module}"
 
 
 def _text_of(module: ModuleType) -> str:

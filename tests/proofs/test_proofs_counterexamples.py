@@ -14,7 +14,7 @@ from reassure_conformance.scenarios.scenario import (
     run_scenario,
     scenarios_folder,
 )
-from reassure_model.state import Partition
+from reassure_model.kip_236.state import Partition
 from reassure_proofs import counterexamples
 from reassure_proofs.counterexamples import (
     AREA,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from reassure_model import replication_leader
-from reassure_model.replication_leader import Follower, estimate_lag, record_fetch
+from reassure_model.kafka_4485 import leader as replication_leader
+from reassure_model.kafka_4485.leader import Follower, estimate_lag, record_fetch
 from reassure_proofs import lag
 from reassure_proofs.prover import prove
 from reassure_proofs.theorems import get_theorems

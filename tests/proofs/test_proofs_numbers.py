@@ -14,22 +14,22 @@ from typing import Final
 import pytest
 
 MODULES: Final = (
-    "replication",
-    "acts",
-    "drop",
-    "insync",
-    "owed",
-    "requests",
-    "rules",
+    "kafka_4485.replication",
+    "kip_236.acts",
+    "kip_236.drop",
+    "kafka_4485.insync",
+    "kip_236.owed",
+    "kip_236.requests",
+    "kip_236.rules",
     "selectors",
-    "state",
-    "system",
-    "writes",
+    "kip_236.state",
+    "kip_236.system",
+    "kip_236.writes",
 )
 """What the theorems about steps, plans and replication run."""
 KNOWN: Final = {
-    "requests: find_refusal: r < 0": "a request that names a negative number is refused",
-    "rules: _choices: 0 < size": "how many come first, no broker",
+    "kip_236.requests: find_refusal: r < 0": "a request that names a negative number is refused",
+    "kip_236.rules: _choices: 0 < size": "how many come first, no broker",
 }
 """Comparisons with a plain number that are not about which broker it is, each with the reason."""
 

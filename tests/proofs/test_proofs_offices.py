@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reassure_model import deletion
+from reassure_model import topics
 from reassure_model.controllers import Controllership, accept_election
 from reassure_model.outcome import Accepted
 from reassure_model.tables import ReplicaState
@@ -90,7 +90,7 @@ def test_fault_in_the_machine_is_caught(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_fault_in_deletion_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A controller that begins on a dead broker is refuted."""
-    monkeypatch.setattr(deletion, "find_hindrance", lambda _: None)
+    monkeypatch.setattr(topics, "find_hindrance", lambda _: None)
     assert _verdict("deletion-keeps-dead-from-deleting") == "refuted"
 
 

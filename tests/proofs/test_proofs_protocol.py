@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from reassure_model.kip_236.rules import accept_write, apply_failover
+from reassure_model.kip_236.writes import UpdateReassignment, WriteAssigned, WriteState
 from reassure_model.outcome import Accepted
-from reassure_model.rules import accept_write, apply_failover
-from reassure_model.writes import UpdateReassignment, WriteAssigned, WriteState
 from reassure_proofs import protocol
 from reassure_proofs.protocol import (
     DROP_FOLLOWED,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from reassure_model import replication
+from reassure_model.kafka_4485 import replication
+from reassure_model.kafka_4485.replication import LEADER_ALONE, Action, Replication, Verb
 from reassure_model.outcome import Accepted
-from reassure_model.replication import LEADER_ALONE, Action, Replication, Verb
 from reassure_proofs import logs, replicas
 from reassure_proofs.logs import SeenLog, load
 from reassure_proofs.necessity import examine_hypotheses
@@ -23,7 +23,7 @@ from reassure_spec.readings import get_profile
 NAMES = [theorem.name for theorem in REPLICA_THEOREMS]
 PROVED = [theorem.name for theorem in REPLICA_THEOREMS if theorem.expected == "proved"]
 AMENDED = choose_readings("kafka-4485", replicas.AMENDMENTS)
-MODEL = "reassure_model.replication"
+MODEL = "reassure_model.kafka_4485.replication"
 
 
 def _prove(name: str, verb: Verb) -> Any:

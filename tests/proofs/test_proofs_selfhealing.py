@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from reassure_model.healing import RemoveTask, StartTask
+from reassure_model.kip_46 import RemoveTask, StartTask
 from reassure_proofs import selfhealing
 from reassure_proofs.necessity import examine_hypotheses
 from reassure_proofs.prover import prove

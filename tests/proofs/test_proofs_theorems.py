@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reassure_model.drop import compute_drop, compute_existing, compute_kept
+from reassure_model.kip_236.drop import compute_drop, compute_existing, compute_kept
 from reassure_proofs.explain import examine_page, render_section
 from reassure_proofs.necessity import NecessityResult
 from reassure_proofs.prover import prove

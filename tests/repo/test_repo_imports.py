@@ -30,8 +30,9 @@ def load_modules(code: str) -> set[str]:
 
 def test_model_needs_spec_and_standard_library_only() -> None:
     """Importing every module of the model loads nothing but the spec and the standard library."""
-    names = [path.stem for path in (ROOT / "model/reassure_model").glob("*.py")]
-    code = "\n".join(f"import reassure_model.{name}" for name in names if name != "__init__")
+    room = ROOT / "model"
+    names = [path.relative_to(room).with_suffix("") for path in room.rglob("*.py")]
+    code = "\n".join(f"import {'.'.join(name.parts)}" for name in names)
     before, after = load_modules(""), load_modules(code)
     foreign = {name for name in after - before if name not in sys.stdlib_module_names}
     assert foreign == {"reassure_model", "reassure_spec"}

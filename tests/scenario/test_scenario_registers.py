@@ -138,5 +138,5 @@ def test_value_that_changes_nothing_is_noticed() -> None:
     idle = replace(scenario, overrides={"heal.redundancy": "isr-full"})
     reading = next(each for each in READINGS if each.name == "heal.redundancy")
     assert find_turning(reading, "isr-full", [idle]) is None
-    turns = scenarios()["healing/cancelled-only-when-in-sync"]
+    turns = scenarios()["kip-46/cancelled-only-when-in-sync"]
     assert find_turning(reading, "isr-full", [idle, turns]) == "cancelled-only-when-in-sync"

@@ -27,14 +27,16 @@ from reassure_conformance.scenarios.scenario import (
     run_scenario,
     scenarios_folder,
 )
-from reassure_conformance.scenarios.worlds.kafka42 import Node, iterate_successors
-from reassure_conformance.scenarios.worlds.kip455 import iterate_successors as iterate_shipped
-from reassure_model import kafka42, kip455, replication, system
-from reassure_model.drop import compute_drop
-from reassure_model.invariants import INVARIANTS, Invariant
+from reassure_conformance.scenarios.worlds.kafka_42 import Node, iterate_successors
+from reassure_conformance.scenarios.worlds.kafka_zk import iterate_successors as iterate_shipped
+from reassure_model import kafka_42, kafka_zk
+from reassure_model.kafka_4485 import replication
+from reassure_model.kafka_4485.invariants import INVARIANTS as LOG_INVARIANTS
+from reassure_model.kip_236 import system
+from reassure_model.kip_236.drop import compute_drop
+from reassure_model.kip_236.invariants import INVARIANTS, Invariant
+from reassure_model.kip_236.owed import compute_plan, next_write
 from reassure_model.outcome import Accepted
-from reassure_model.owed import compute_plan, next_write
-from reassure_model.replication_invariants import INVARIANTS as LOG_INVARIANTS
 from reassure_spec.findings import FINDINGS, Finding
 from reassure_spec.readings import READINGS, Readings, get_profile, override_readings
 from reassure_spec.znodes import ReplicaList
@@ -299,13 +301,13 @@ def judge_move(depth: int) -> Iterator[Guarantee]:
         left = {name: written.as_dict()[name]}
         choices[f"kafka-42, all repairs but {name}"] = override_readings(repaired, left)
     checks: dict[str, Find[Node]] = {
-        _PROBLEMS[name]: partial(_find_problem, find) for name, find in kafka42.PROBLEMS.items()
+        _PROBLEMS[name]: partial(_find_problem, find) for name, find in kafka_42.PROBLEMS.items()
     }
     for under, readings in choices.items():
         successors = partial(iterate_successors, readings=readings)
         found: dict[str, tuple[str, tuple[object, ...]]] = {}
         for assigned, target in (((1,), (2,)), ((1, 2), (3, 4))):
-            move = kafka42.make_move(assigned, frozenset(assigned + target))
+            move = kafka_42.make_move(assigned, frozenset(assigned + target))
             move = replace(move, path=target, wanted=target)
             for node in (Node(move, 1, 1, 0), Node(move, 0, 1, 1)):
                 for name, story in find_stories(node, successors, checks, depth).items():
@@ -315,7 +317,7 @@ def judge_move(depth: int) -> Iterator[Guarantee]:
             yield Guarantee(clause_id, under, scope, _tell(found.get(clause_id)))
 
 
-def _find_problem(find: Callable[[kafka42.Move], str | None], node: Node) -> str | None:
+def _find_problem(find: Callable[[kafka_42.Move], str | None], node: Node) -> str | None:
     return find(node.move)
 
 
@@ -335,12 +337,12 @@ _CALLS: Final = ((None,), ((2, 4),))
 
 
 def _iterate_shipped(
-    node: tuple[kip455.Shipped, int, int, int], calls: tuple[ReplicaList | None, ...]
-) -> Iterator[tuple[kip455.Action, tuple[kip455.Shipped, int, int, int]]]:
+    node: tuple[kafka_zk.Shipped, int, int, int], calls: tuple[ReplicaList | None, ...]
+) -> Iterator[tuple[kafka_zk.Action, tuple[kafka_zk.Shipped, int, int, int]]]:
     """Yield what the calls, deaths and failovers that are left allow; nobody returns."""
     shipped, *left = node
     for action, after in iterate_shipped(shipped, calls):
-        kinds = (kip455.Alter, system.Die, system.Failover)
+        kinds = (kafka_zk.Alter, system.Die, system.Failover)
         rest = [n - isinstance(action, kind) for n, kind in zip(left, kinds, strict=True)]
         if min(rest) >= 0:
             yield action, (after, rest[0], rest[1], rest[2])
@@ -350,14 +352,14 @@ def judge_shipped(depth: int) -> Iterator[Guarantee]:
     """Yield what must never be under a shipped controller, with a second call and a fault."""
     scope = f"2 moves, a second call, 1 fault, {depth} steps"
 
-    def make(find: Find[kip455.Shipped]) -> Find[tuple[kip455.Shipped, int, int, int]]:
+    def make(find: Find[kafka_zk.Shipped]) -> Find[tuple[kafka_zk.Shipped, int, int, int]]:
         return lambda node: find(node[0])
 
-    checks = {name: make(kip455.PROBLEMS[problem]) for name, problem in _SHIPPED.items()}
+    checks = {name: make(kafka_zk.PROBLEMS[problem]) for name, problem in _SHIPPED.items()}
     found: dict[str, tuple[str, tuple[object, ...]]] = {}
     for assigned, target in (((1,), (2, 3)), ((1, 2), (3, 4))):
-        begun = kip455.step(
-            kip455.make_shipped(assigned, frozenset({1, 2, 3, 4})), kip455.Alter(target)
+        begun = kafka_zk.step(
+            kafka_zk.make_shipped(assigned, frozenset({1, 2, 3, 4})), kafka_zk.Alter(target)
         )
         assert isinstance(begun, Accepted)
         for calls, faults in product(_CALLS, ((1, 0), (0, 1))):

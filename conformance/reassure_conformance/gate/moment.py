@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from reassure_conformance.adapter import CAPABILITIES
 from reassure_conformance.gate import steps as s
-from reassure_model.state import Partition
+from reassure_model.kip_236.state import Partition
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, PartitionKey, ReplicaList
 

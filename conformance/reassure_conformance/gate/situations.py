@@ -20,7 +20,7 @@ from reassure_conformance.gate import approaches as by
 from reassure_conformance.gate import steps as s
 from reassure_judge.judge import ClusterView
 from reassure_judge.messages import Told
-from reassure_model.state import Partition
+from reassure_model.kip_236.state import Partition
 from reassure_spec.znodes import CONTROLLER, CONTROLLER_EPOCH, NO_LEADER, PartitionKey
 from reassure_zookeeper.transactions import Check, Create, Error, Transaction
 

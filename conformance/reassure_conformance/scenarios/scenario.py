@@ -3,7 +3,7 @@
     # What this shows and why, in a line or two; names its source or finding.
     # clauses: drop.keep-top, drop.slice.inclusive
     # profile: kip-236     readings: drop.slice=exclusive
-    world reassignment brokers=1,2,3
+    world kip-236 brokers=1,2,3
     ----
     ok
 

@@ -21,9 +21,9 @@ from reassure_conformance.scenarios.scenario import (
     run_scenario,
 )
 from reassure_conformance.scenarios.worlds import format_replicas
-from reassure_conformance.scenarios.worlds.kip455 import format_assignment
-from reassure_conformance.scenarios.worlds.legacy import format_entries
-from reassure_conformance.scenarios.worlds.reassignment import ONLY, format_partition
+from reassure_conformance.scenarios.worlds.kafka_zk import format_assignment
+from reassure_conformance.scenarios.worlds.kip_236 import ONLY, format_partition
+from reassure_conformance.scenarios.worlds.kip_236_legacy import format_entries
 from reassure_explorer.healing_scope import Healing
 from reassure_explorer.kafka42_scope import Moves
 from reassure_explorer.kip455_scope import Shipments
@@ -32,8 +32,8 @@ from reassure_explorer.logs import Logs
 from reassure_explorer.reference import Reference, get_system
 from reassure_explorer.result import Story, StoryStep, Violation
 from reassure_explorer.scopes import Source, get_scope
-from reassure_model.replication import LEADER_ALONE, Verb
-from reassure_model.state import Partition
+from reassure_model.kafka_4485.replication import LEADER_ALONE, Verb
+from reassure_model.kip_236.state import Partition
 from reassure_spec.readings import PROFILES, Readings, get_profile
 from reassure_spec.znodes import NO_LEADER
 
@@ -90,7 +90,7 @@ def _open_reference(source: Reference) -> tuple[str, ...]:
     minimum = "" if least == 1 else f" min.insync.replicas={least}"
     online = " online" if world.online else ""
     return (
-        f"world reassignment brokers={_join(range(1, world.brokers + 1))}{minimum}",
+        f"world kip-236 brokers={_join(range(1, world.brokers + 1))}{minimum}",
         *(
             f"topic assigned={_join(assigned)}{online}{_name_partition(source, at)}"
             for at, assigned in enumerate(world.assigned)
@@ -130,7 +130,7 @@ def _describe_reference(source: Reference, state: Any) -> Iterator[str]:
 def _open_logs(source: Logs) -> tuple[str, ...]:
     members = source.world.members
     isr = "" if members is None else f" isr={_join(sorted(members))}"
-    return (f"world replication brokers={source.world.brokers}{isr}",)
+    return (f"world kafka-4485 brokers={source.world.brokers}{isr}",)
 
 
 def _say_log(_: Logs, step: StoryStep) -> str:
@@ -176,7 +176,7 @@ def _describe_move(_: Moves, state: Any) -> Iterator[str]:
 def _open_shipped(source: Shipments) -> tuple[str, ...]:
     world = source.world
     return (
-        f"world kip-455 brokers={_join(world.members)}",
+        f"world kafka-zk brokers={_join(world.members)}",
         f"topic {ONLY}={_join(world.assigned)}",
     )
 
@@ -203,7 +203,7 @@ def _describe_shipped(source: Shipments, state: Any) -> Iterator[str]:
 def _open_healing(source: Healing) -> tuple[str, ...]:
     brokers = range(1, source.world.brokers + 1)
     return (
-        f"world healing racks={','.join(f'{b}:rack-{b}' for b in brokers)}",
+        f"world kip-46 racks={','.join(f'{b}:rack-{b}' for b in brokers)}",
         *(
             f"partition name=t-{number} replicas={_join(replicas)}"
             for number, replicas in enumerate(source.world.partitions)
@@ -232,7 +232,7 @@ def _describe_healing(source: Healing, state: Any) -> Iterator[str]:
 def _open_old_znode(source: OldZnode) -> tuple[str, ...]:
     world = source.world
     return (
-        f"world legacy brokers={_join(range(1, world.brokers + 1))}",
+        f"world kip-236-legacy brokers={_join(range(1, world.brokers + 1))}",
         *(
             f"partition name=t-{number} assigned={_join(assigned)}"
             for number, assigned in enumerate(world.assigned)

@@ -51,7 +51,7 @@ class LiveWorld:
 
 LIVE_WORLDS: Final[Mapping[str, LiveWorld]] = MappingProxyType(
     {
-        "reassignment": LiveWorld(
+        "kip-236": LiveWorld(
             lambda make, *rules: LiveReassignmentWorld(make(), *rules), reassignment.find_reason
         ),
         "tables": LiveWorld(LiveTablesWorld, tables.find_reason),

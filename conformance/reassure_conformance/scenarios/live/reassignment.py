@@ -19,17 +19,17 @@ from reassure_conformance.scenarios.worlds import (
     parse_number,
     parse_replicas,
 )
-from reassure_conformance.scenarios.worlds.reassignment import (
+from reassure_conformance.scenarios.worlds.kip_236 import (
     EVIDENCE,
     ONLY,
     WRITES_MAX,
     ReassignmentWorld,
     format_write,
 )
-from reassure_model.rules import apply_failover
-from reassure_model.state import LeaderAndIsr, Partition
-from reassure_model.system import Action, Die, Failover, Join, Leave, Return, System
-from reassure_model.writes import ChangeIsr, CreateState, Write, WriteState
+from reassure_model.kip_236.rules import apply_failover
+from reassure_model.kip_236.state import LeaderAndIsr, Partition
+from reassure_model.kip_236.system import Action, Die, Failover, Join, Leave, Return, System
+from reassure_model.kip_236.writes import ChangeIsr, CreateState, Write, WriteState
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey
 

@@ -23,11 +23,17 @@ from reassure_judge.history import (
 from reassure_judge.judge import Tracking
 from reassure_judge.tracker import find_write
 from reassure_judge.verdicts import Violation
-from reassure_model.identity import Identity
-from reassure_model.owed import next_write
-from reassure_model.rules import apply_failover
-from reassure_model.state import LeaderAndIsr, Partition, Reassignment, Request, Surroundings
-from reassure_model.writes import (
+from reassure_model.kip_236.identity import Identity
+from reassure_model.kip_236.owed import next_write
+from reassure_model.kip_236.rules import apply_failover
+from reassure_model.kip_236.state import (
+    LeaderAndIsr,
+    Partition,
+    Reassignment,
+    Request,
+    Surroundings,
+)
+from reassure_model.kip_236.writes import (
     ChangeIsr,
     CreateReassignment,
     CreateState,

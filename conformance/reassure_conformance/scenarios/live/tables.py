@@ -17,9 +17,9 @@ from reassure_conformance.scenarios.worlds import (
     parse_replicas,
 )
 from reassure_conformance.scenarios.worlds.tables import TablesWorld
-from reassure_model.rules import is_change_unfinished
-from reassure_model.state import LeaderAndIsr, Partition, Reassignment
-from reassure_model.writes import WriteAssigned, WriteState
+from reassure_model.kip_236.rules import is_change_unfinished
+from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment
+from reassure_model.kip_236.writes import WriteAssigned, WriteState
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, PartitionKey, ReplicaList
 

@@ -15,10 +15,10 @@ from reassure_conformance.scenarios.worlds import (
     format_replicas,
     parse_number,
 )
-from reassure_conformance.scenarios.worlds.reassignment import format_flight
+from reassure_conformance.scenarios.worlds.kip_236 import format_flight
 from reassure_conformance.scenarios.worlds.znodes import ZnodesWorld, format_refusal
 from reassure_judge.history import BadRequestSeen, RequestSubmitted
-from reassure_model.state import Partition
+from reassure_model.kip_236.state import Partition
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import (
     REASSIGNMENT_REQUESTS,

@@ -1,9 +1,8 @@
 """Worlds: what the commands of a scenario act upon.
 
-A world is a class in the module of this package that is called like it (`replication` in
-`replication.py`, `kafka-42` in `kafka_42.py` or `kafka42.py`). It is made afresh for each scenario
-and answers each command with a few lines of text. What every world needs for that (reading
-arguments, refusing what it does not know) is here.
+A world is a class in the module of this package that is called like it (`kip-46` in
+`kip_46.py`). It is made afresh for each scenario and answers each command with a few lines of text.
+What every world needs for that (reading arguments, refusing what it does not know) is here.
 """
 
 import importlib
@@ -44,8 +43,8 @@ class World(Protocol):
 
 
 def list_worlds() -> tuple[str, ...]:
-    """Return the names of the modules that hold worlds, in order."""
-    return tuple(sorted(module.name for module in iter_modules(__path__)))
+    """Return the names of the worlds, in order."""
+    return tuple(sorted(module.name.replace("_", "-") for module in iter_modules(__path__)))
 
 
 def get_world(name: str) -> type[World]:
@@ -53,11 +52,9 @@ def get_world(name: str) -> type[World]:
 
     Raises ScenarioError when no module is called like it or the module has no such class.
     """
-    for module_name in (name.replace("-", "_"), name.replace("-", "")):
-        origin = f"{__name__}.{module_name}"
-        if module_name.isidentifier() and importlib.util.find_spec(origin) is not None:
-            break
-    else:
+    module_name = name.replace("-", "_")
+    origin = f"{__name__}.{module_name}"
+    if not module_name.isidentifier() or importlib.util.find_spec(origin) is None:
         raise ScenarioError(f"there is no world {name!r}; there are: {', '.join(list_worlds())}")
     module = importlib.import_module(origin)
     for entry in vars(module).values():

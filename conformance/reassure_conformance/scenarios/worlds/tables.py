@@ -19,9 +19,10 @@ from reassure_conformance.scenarios.worlds import (
     parse_replicas,
 )
 from reassure_model.controllers import Controllership, accept_election, find_broken_authority
-from reassure_model.drop import compute_drop, compute_existing, compute_kept
+from reassure_model.kip_236.drop import compute_drop, compute_existing, compute_kept
+from reassure_model.kip_236.requests import New, NothingToDo, Refusal, decide_request
+from reassure_model.kip_236.state import Partition, Reassignment, Request, Surroundings
 from reassure_model.outcome import Rejected
-from reassure_model.requests import New, NothingToDo, Refusal, decide_request
 from reassure_model.selectors import (
     Elected,
     select_new,
@@ -29,7 +30,6 @@ from reassure_model.selectors import (
     select_preferred,
     select_reassigned,
 )
-from reassure_model.state import Partition, Reassignment, Request, Surroundings
 from reassure_model.tables import (
     DROP_PATH,
     PARTITION_TABLES,

@@ -1,0 +1,335 @@
+"""The first reassignment: its steps, its failure cases, and which repairs it needs."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from reassure_conformance.scenarios.worlds.kafka_42 import Node, find_problem, iterate_successors
+from reassure_model.copies import Append
+from reassure_model.kafka_42 import (
+    PROBLEMS,
+    Command,
+    Effect,
+    Interrupt,
+    Listen,
+    Move,
+    Observe,
+    StopReplica,
+    WriteLeader,
+    apply_effect,
+    find_refusal,
+    is_at_rest,
+    is_complete,
+    make_move,
+    move_replica_states,
+    next_effect,
+    start_replica_states,
+    step,
+)
+from reassure_model.kip_236.system import Controller, Die, Failover, Join, NotPossible, Return
+from reassure_model.outcome import Accepted, Rejected
+from reassure_model.search import SearchLimit, find_shortest
+from reassure_model.selectors import select_controlled_shutdown
+from reassure_model.tables import PartitionState, ReplicaState, move_partition
+from reassure_spec.readings import Readings, get_profile, override_readings
+
+WRITTEN: Final = get_profile("kafka-42")
+REPAIRS: Final = {
+    "move.expand-first": "yes",
+    "move.cut-isr": "yes",
+    "move.recheck-before-stop": "yes",
+    "election.unclean": "no",
+}
+REPAIRED: Final = override_readings(WRITTEN, REPAIRS)
+MOVES: Final = (((1,), (2,)), ((1, 2), (2, 3)), ((1, 2), (3, 4)), ((1,), (1, 2)))
+FAULTS: Final = ({"deaths": 1, "failovers": 1}, {"interrupts": 1, "failovers": 1})
+
+
+def begin(assigned: tuple[int, ...], target: tuple[int, ...]) -> Move:
+    """Return a healthy partition on brokers 1 to 4 at most, with a command for the target."""
+    move = make_move(assigned, frozenset(assigned) | frozenset(target))
+    outcome = step(move, Command(target), WRITTEN)
+    assert isinstance(outcome, Accepted)
+    return outcome.state
+
+
+def take(move: Move, *actions: object, readings: object = WRITTEN) -> Move:
+    """Take actions that must be accepted."""
+    for action in actions:
+        outcome = step(move, action, readings)  # type: ignore[arg-type]
+        assert isinstance(outcome, Accepted)
+        move = outcome.state
+    return move
+
+
+def run(move: Move, readings: object = WRITTEN) -> tuple[Move, list[Effect]]:
+    """Let the controller act until it waits."""
+    effects: list[Effect] = []
+    while (effect := next_effect(move, readings)) is not None:  # type: ignore[arg-type]
+        move = apply_effect(move, effect)
+        effects.append(effect)
+        assert len(effects) < 50
+    return move, effects
+
+
+@pytest.mark.parametrize(
+    ("assigned", "target", "problem", "faults", "length"),
+    [
+        ((1,), (2,), "deleted-in-sync", {}, 6),
+        ((1, 2), (2, 3), "empty-leader", {"deaths": 1}, 8),
+        ((1, 2), (3, 4), "stopped-leader", {"deaths": 1}, 10),
+        ((1,), (2,), "empty-leader", {"deaths": 1}, 8),
+        ((1,), (2,), "outside-assigned", {}, 3),
+        ((1, 2), (3, 4), "emptied-assignment", {"deaths": 1, "failovers": 1}, 13),
+        ((1, 2), (3, 4), "stray", {"interrupts": 1, "failovers": 1}, 4),
+        ((1,), (2,), "emptied-assignment", {"interrupts": 1, "failovers": 1}, 8),
+    ],
+)
+def test_problem_as_written_is_reachable(
+    assigned: tuple[int, ...],
+    target: tuple[int, ...],
+    problem: str,
+    faults: dict[str, int],
+    length: int,
+) -> None:
+    """Each problem is reachable as written, and the shortest story to it is this long."""
+    story = find_problem(Node(begin(assigned, target), **faults), WRITTEN, PROBLEMS[problem])
+    assert story is not None
+    assert len(story) == length
+
+
+@pytest.mark.parametrize("faults", FAULTS)
+@pytest.mark.parametrize(("assigned", "target"), MOVES)
+def test_problems_repaired_are_unreachable(
+    assigned: tuple[int, ...], target: tuple[int, ...], faults: dict[str, int]
+) -> None:
+    """With all four repairs no problem is reachable with one fault of each of two kinds."""
+
+    def find_any(move: Move) -> str | None:
+        return next((why for find in PROBLEMS.values() if (why := find(move))), None)
+
+    assert find_problem(Node(begin(assigned, target), **faults), REPAIRED, find_any) is None
+
+
+@pytest.mark.parametrize("left_out", REPAIRS)
+def test_problem_without_one_repair_is_reachable(left_out: str) -> None:
+    """Each of the four repairs is needed: without it some problem is reachable."""
+    others = {name: value for name, value in REPAIRS.items() if name != left_out}
+    readings = override_readings(WRITTEN, others)
+    found = [
+        name
+        for name, find in PROBLEMS.items()
+        for faults in FAULTS
+        if find_problem(Node(begin((1,), (2,)), **faults), readings, find) is not None
+    ]
+    assert found
+
+
+@pytest.mark.parametrize("readings", [WRITTEN, REPAIRED], ids=["written", "repaired"])
+@pytest.mark.parametrize(("assigned", "target"), MOVES)
+def test_move_without_faults_completes(
+    assigned: tuple[int, ...], target: tuple[int, ...], readings: object
+) -> None:
+    """Goal: every move completes with nobody dying, so the problems are not ruled out by rest."""
+    story = find_shortest(
+        Node(begin(assigned, target)),
+        lambda node: iterate_successors(node, readings),  # type: ignore[arg-type]
+        lambda node: is_at_rest(node.move) and is_complete(node.move),
+    )
+    assert story is not None
+
+
+@pytest.mark.parametrize("readings", [WRITTEN, REPAIRED], ids=["written", "repaired"])
+@pytest.mark.parametrize(("assigned", "target"), MOVES)
+def test_move_cut_anywhere_completes(
+    assigned: tuple[int, ...], target: tuple[int, ...], readings: object
+) -> None:
+    """A controller that fails after any effect is followed by one that ends in the same place."""
+    joins = [Join(replica) for replica in target if replica not in assigned]
+    waiting, _ = run(begin(assigned, target), readings)
+    synced = take(waiting, *joins, readings=readings)
+    end, effects = run(synced, readings)
+    for cut in range(len(effects) + 1):
+        move = synced
+        for effect in effects[:cut]:
+            move = apply_effect(move, effect)
+        after, _ = run(take(move, Failover(), readings=readings), readings)
+        assert (after.assigned, after.leader, after.isr) == (end.assigned, end.leader, end.isr), cut
+        assert after.path is None
+
+
+def cut_and_kill(
+    assigned: tuple[int, ...], target: tuple[int, ...], readings: Readings
+) -> Iterator[Move]:
+    """Yield where a move ends that was cut behind each effect once the target was in sync.
+
+    With each cut one replica of the target dies, and the next controller acts until it waits.
+    """
+    waiting, _ = run(begin(assigned, target), readings)
+    joins = [Join(replica) for replica in target if replica not in assigned]
+    synced = take(waiting, *joins, readings=readings)
+    _, effects = run(synced, readings)
+    for cut in range(len(effects) + 1):
+        move = synced
+        for effect in effects[:cut]:
+            move = apply_effect(move, effect)
+        for dead in target:
+            end, _ = run(take(move, Die(dead), Failover(), readings=readings), readings)
+            yield end
+
+
+PAIRS: Final = [move for move in MOVES if len(move[1]) > 1]
+
+
+@pytest.mark.clause("move.failover.re-elects")
+@pytest.mark.parametrize(("assigned", "target"), PAIRS)
+def test_death_at_a_failover_gives_nothing_up(
+    assigned: tuple[int, ...], target: tuple[int, ...]
+) -> None:
+    """Whoever of a target in sync dies at a failover, the move ends, led by a live one of it."""
+    ends = list(cut_and_kill(assigned, target, WRITTEN))
+    for end in ends:
+        assert (end.assigned, end.path) == (target, None)
+        assert end.leader in target
+        assert end.leader in end.live
+        assert end.leader in end.holding
+    assert len(ends) >= 8
+
+
+@pytest.mark.parametrize(("assigned", "target"), PAIRS)
+def test_death_at_a_failover_refuses_by_the_condition(
+    assigned: tuple[int, ...], target: tuple[int, ...]
+) -> None:
+    """Read by the listener's condition the same deaths give up every move that has not ended."""
+    refusing = override_readings(WRITTEN, {"move.dead-at-failover": "refuse"})
+    given_up = [end for end in cut_and_kill(assigned, target, refusing) if end.assigned != target]
+    assert len(given_up) >= 4
+    assert all(end.path is None for end in given_up)
+
+
+def test_refusals_in_order() -> None:
+    """The listener refuses what is missing, the same, or dead, and takes everything else."""
+    move = make_move((1, 2), frozenset({1, 2, 3}))
+    assert find_refusal(move, (2, 3), WRITTEN) is None
+    for target, moved, clause in (
+        ((1, 2), move, "move.listener.refuse-same"),
+        ((2, 4), move, "move.listener.refuse-dead"),
+        ((1,), make_move((), frozenset({1})), "move.listener.refuse-missing"),
+    ):
+        refusal = find_refusal(moved, target, WRITTEN)
+        assert refusal is not None
+        assert refusal.clause == clause
+
+
+def test_literal_listener_refuses_every_partition() -> None:
+    """By the letter of the text the partitions that exist are refused, the others taken."""
+    literal = override_readings(WRITTEN, {"move.refuses-partition": "existing"})
+    assert find_refusal(make_move((1,), frozenset({1, 2})), (2,), literal) is not None
+    assert find_refusal(make_move((), frozenset({1, 2})), (2,), literal) is None
+
+
+def test_command_while_another_waits_is_rejected() -> None:
+    """A second command fails while the path of the first is there."""
+    outcome = step(begin((1,), (2,)), Command((1, 2)), WRITTEN)
+    assert isinstance(outcome, Rejected)
+    assert outcome.clause == "move.tool.one-at-a-time"
+
+
+def test_command_compares_in_order() -> None:
+    """A target that is assigned in another order is no success."""
+    move = take(make_move((2, 1), frozenset({1, 2})), Command((1, 2)))
+    assert not is_complete(move)
+
+
+def test_interrupted_command_removes_the_path_only_when_incomplete() -> None:
+    """An interrupted command leaves a completed reassignment's path to the controller."""
+    early = take(begin((1,), (2,)), Interrupt())
+    assert early.path is None
+    late = Move((2,), 2, (2,), *(frozenset({2}),) * 3, path=(2,), wanted=(2,))
+    assert take(late, Interrupt()).path == (2,)
+
+
+def test_failover_with_live_leader_elects_nobody() -> None:
+    """The next controller keeps a leader that is in the target and alive."""
+    waiting, _ = run(begin((1, 2), (2, 3)))
+    move = take(waiting, Join(3), Controller(), Controller())
+    assert move.leader == 2
+    after, _ = run(take(move, Failover()))
+    assert after.leader_epoch == move.leader_epoch
+
+
+def test_impossible_actions_are_refused() -> None:
+    """An action that has nothing to act upon is not possible rather than ignored."""
+    move = make_move((1,), frozenset({1, 2}))
+    for action in (Join(2), Observe(), Interrupt(), Controller(), Die(3), Return(1)):
+        with pytest.raises(NotPossible):
+            step(move, action, WRITTEN)
+    dead = take(move, Die(1))
+    with pytest.raises(NotPossible):
+        step(dead, Append(), WRITTEN)
+
+
+def test_replica_states_of_a_plan_are_legal() -> None:
+    """Without a failover every transition of a move is one of the table."""
+    move = begin((1, 2), (2, 3))
+    states = start_replica_states(move)
+    waiting, before = run(move)
+    _, after = run(take(waiting, Join(3)))
+    for effect in before + after:
+        states, refused = move_replica_states(states, effect, WRITTEN)
+        assert refused == ()
+    assert dict(states) == {2: ReplicaState.ONLINE, 3: ReplicaState.ONLINE}
+
+
+def test_replica_states_after_failover_are_illegal() -> None:
+    """A new controller does not know a started replica, and the table has no way online for it."""
+    waiting, _ = run(begin((1, 2), (2, 3)))
+    move = take(waiting, Join(3), Failover())
+    states = start_replica_states(move)
+    _, effects = run(move)
+    refused = [why for effect in effects for why in move_replica_states(states, effect, WRITTEN)[1]]
+    assert refused == ["replica 3: NON_EXISTENT is no valid previous state of ONLINE"]
+
+
+def test_replica_stopped_on_a_dead_broker_is_illegal() -> None:
+    """Offline again from offline is not in the four-state table."""
+    states, _ = move_replica_states(((1, ReplicaState.ONLINE),), Die(1), WRITTEN)
+    states, refused = move_replica_states(states, StopReplica(1), WRITTEN)
+    assert len(refused) == 1
+    assert states == ()
+
+
+def test_online_partition_may_become_online_again() -> None:
+    """A leader moves by a transition from online to online."""
+    online = PartitionState.ONLINE
+    assert isinstance(move_partition(online, online, "kafka-42"), Accepted)
+
+
+def test_controlled_shutdown_elects_nobody_who_stops() -> None:
+    """A broker that shuts down neither takes over nor stays in sync."""
+    everybody = frozenset({1, 2, 3})
+    elected = select_controlled_shutdown((1, 2, 3), (1, 2, 3), everybody, frozenset({1, 2}))
+    assert elected is not None
+    assert (elected.leader, elected.isr) == (3, (3,))
+    assert select_controlled_shutdown((1, 2), (1,), everybody, frozenset({1})) is None
+
+
+def test_search_beyond_its_limit_fails() -> None:
+    """A search that would look at too many states says so instead of finding nothing."""
+    with pytest.raises(SearchLimit):
+        find_shortest(0, lambda n: [("next", n + 1)], lambda n: False, limit=100)
+    assert find_shortest(0, lambda n: [("next", min(n + 1, 9))], lambda n: n == 10) is None
+    assert find_shortest(0, lambda n: [("next", n + 1)], lambda n: n == 2) == ("next", "next")
+
+
+@pytest.mark.parametrize("dead", [1, 2])
+@pytest.mark.parametrize("target", [(2, 1), (2,), (1,)])
+def test_only_who_took_office_since_finds_the_path(target: tuple[int, ...], dead: int) -> None:
+    """A command is news to the controller in office, which sees to deaths first; not to the next.
+
+    The next one finds the path with the target in sync, and begins with that.
+    """
+    move = take(make_move((1, 2), frozenset({1, 2})), Die(dead), Command(target))
+    assert isinstance(next_effect(move, WRITTEN), WriteLeader)
+    assert next_effect(take(move, Failover()), WRITTEN) == Listen(target)

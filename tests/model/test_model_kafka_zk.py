@@ -1,0 +1,221 @@
+"""What shipped controllers did: the three lists, the plans, the epochs, and what goes wrong."""
+
+from itertools import permutations, product
+
+import pytest
+
+from reassure_conformance.scenarios.worlds.kafka_zk import iterate_successors
+from reassure_model.kafka_zk import (
+    GOALS,
+    PROBLEMS,
+    Action,
+    Alter,
+    Assignment,
+    RemoveEntry,
+    Shipped,
+    WriteEntry,
+    find_bad_lists,
+    is_at_rest,
+    make_shipped,
+    next_effect,
+    reassign_to,
+    step,
+)
+from reassure_model.kip_236.system import Controller, Die, Failover, Join, NotPossible, Return
+from reassure_model.outcome import Accepted, Rejected
+from reassure_model.search import find_story
+from reassure_spec.znodes import ReplicaList
+
+BROKERS = frozenset({1, 2, 3, 4})
+LISTS = [c for n in (1, 2, 3) for c in permutations((1, 2, 3, 4), n)]
+
+
+def take(shipped: Shipped, *actions: Action) -> Shipped:
+    """Take actions that must be accepted."""
+    for action in actions:
+        outcome = step(shipped, action)
+        assert isinstance(outcome, Accepted)
+        shipped = outcome.state
+    return shipped
+
+
+def run(shipped: Shipped) -> Shipped:
+    """Let the controller act until it waits."""
+    while next_effect(shipped) is not None:
+        shipped = take(shipped, Controller())
+    return shipped
+
+
+def move(assigned: ReplicaList, target: ReplicaList, *, dead: int = 0) -> Shipped:
+    """Begin a move by the old znode and let the controller act until it waits."""
+    return run(take(make_shipped(assigned, BROKERS - {dead}), WriteEntry(target)))
+
+
+@pytest.mark.clause("shipped.assignment.target-first", "shipped.assignment.original-derivable")
+def test_lists_keep_target_and_original() -> None:
+    """For each start and two targets in a row: lists agree, target first, original derivable."""
+    for start, first, second in product(LISTS[4:9], LISTS, LISTS):
+        last = reassign_to(reassign_to(Assignment(start), first), second)
+        assert set(last.original) == set(start)
+        assert last.target == second
+        assert last.replicas[: len(second)] == second
+        assert set(last.replicas) == set(start) | set(second)
+        assert reassign_to(last, second) == last
+        assert set(reassign_to(last, last.original).replicas) == set(start)
+
+
+def test_original_order_is_lost() -> None:
+    """A cancel of [1,2,3] to [3,4,2] ends at [3,2,1]."""
+    changed = reassign_to(Assignment((1, 2, 3)), (3, 4, 2))
+    assert changed == Assignment((3, 4, 2, 1), (4,), (1,))
+    assert reassign_to(changed, changed.original) == Assignment((3, 2, 1))
+
+
+@pytest.mark.parametrize(
+    ("assigned", "target", "epochs"),
+    [
+        ((1,), (2,), 3),
+        ((1, 2), (2, 1), 1),
+        ((1, 2, 3), (1, 2), 2),
+        ((1, 2), (3, 4), 4),
+        ((1, 2), (1, 2, 3), 2),
+    ],
+)
+def test_epochs_of_a_move(assigned: ReplicaList, target: ReplicaList, epochs: int) -> None:
+    """One to start, one for the leader, one for each in-sync replica that goes."""
+    shipped = move(assigned, target)
+    shipped = run(take(shipped, *(Join(r) for r in target if r not in assigned)))
+    assert is_at_rest(shipped)
+    assert (shipped.assigned, shipped.leader_epoch, shipped.entry) == (target, epochs, None)
+
+
+@pytest.mark.clause("shipped.target-start.again")
+def test_target_that_starts_late_costs_an_epoch() -> None:
+    """With its target down a move stands at one epoch; it ends at four, not three."""
+    shipped = move((1,), (2,), dead=2)
+    assert (shipped.assigned, shipped.leader_epoch, shipped.entry) == ((2, 1), 1, (2,))
+    shipped = run(take(shipped, Return(2)))
+    shipped = run(take(shipped, Join(2)))
+    assert (shipped.assigned, shipped.leader_epoch, shipped.entry) == ((2,), 4, None)
+
+
+@pytest.mark.clause("shipped.change.recorded-first", "shipped.complete.assignment-after-stop")
+@pytest.mark.clause("shipped.complete.entry-last", "shipped.failover.entry-first")
+@pytest.mark.parametrize("cut", range(14))
+def test_crash_between_any_two_effects_changes_nothing_but_epochs(cut: int) -> None:
+    """Whatever effect is the last one of a controller, the next ends where it would have ended."""
+    shipped = take(make_shipped((1, 2), BROKERS), WriteEntry((2, 3)))
+    done = 0
+    for _ in range(2):
+        while next_effect(shipped) is not None:
+            shipped = take(shipped, *([Failover()] if done == cut else []), Controller())
+            done += 1
+        if 3 not in shipped.isr and 3 in shipped.running:
+            shipped = take(shipped, Join(3))
+    assert (shipped.assigned, shipped.leader, shipped.isr) == ((2, 3), 2, (2, 3))
+    assert shipped.entry is None
+    assert shipped.running == shipped.holding == {2, 3}
+
+
+@pytest.mark.clause("shipped.entry.matching-target", "shipped.entry.supplants")
+@pytest.mark.clause("shipped.call.supplants-entry", "shipped.entry.created-only")
+def test_last_target_counts_and_takes_its_entry() -> None:
+    """The znode overrides a call, a call removes the entry, and a rewrite is left alone."""
+    called = run(take(make_shipped((1,), BROKERS), Alter((2,))))
+    assert run(take(called, WriteEntry((3,)))).assignment.target == (3,)
+    named = move((1,), (2,))
+    altered = take(named, Alter((3,)))
+    assert altered.plan[0] == RemoveEntry(None, "a call counts")
+    assert run(altered).entry is None
+    rewritten = run(take(named, WriteEntry((4,), created=False), Join(2)))
+    assert (rewritten.assigned, rewritten.entry) == ((2,), (4,))
+
+
+@pytest.mark.clause("shipped.call.validated", "shipped.call.nothing-to-cancel")
+@pytest.mark.parametrize("target", [(), (1, 1), (1, -1), (1, 4), None])
+def test_bad_call_is_refused(target: ReplicaList | None) -> None:
+    """Empty, doubled, negative, dead, and a cancel of nothing: refused, with nothing changed."""
+    outcome = step(make_shipped((1, 2), frozenset({1, 2, 3})), Alter(target))
+    assert isinstance(outcome, Rejected)
+    nothing = "shipped.call.nothing-to-cancel"
+    assert outcome.clause == (nothing if target is None else "shipped.call.validated")
+
+
+def test_controller_at_an_event_takes_no_call() -> None:
+    """Between two effects of a plan a call has to wait."""
+    shipped = take(make_shipped((1,), BROKERS), Alter((2,)), Controller())
+    with pytest.raises(NotPossible):
+        step(shipped, Alter((3,)))
+
+
+@pytest.mark.clause("shipped.entry.unknown-removed", "shipped.delete.blocks-reassignment")
+def test_entry_that_names_nothing_is_removed() -> None:
+    """An entry for no partition goes, and nothing else happens."""
+    nothing = Shipped((), -1, (), BROKERS, frozenset(), frozenset())
+    assert run(take(nothing, WriteEntry((1,)))) == nothing
+
+
+STORIES = [
+    ("deleted-in-sync", (1,), (2, 3), (None,), {Die: 1}, 13),
+    ("emptied-assignment", (1,), (2, 3), (None,), {Die: 1}, 19),
+    ("outside-assigned", (1, 2), (3, 4), (None,), {Failover: 1}, 9),
+    ("stray", (1,), (2,), (None,), {Failover: 1}, 7),
+    ("leaderless", (1, 2), (3, 4), ((2, 4),), {Die: 1}, 15),
+]
+
+
+def search(
+    problem: str,
+    assigned: ReplicaList,
+    target: ReplicaList,
+    calls: tuple[ReplicaList | None, ...],
+    faults: dict[type, int],
+) -> tuple[object, ...] | None:
+    """Return a shortest story to a problem, with one call and these faults after the first."""
+    start = take(make_shipped(assigned, BROKERS), Alter(target))
+    return find_story(
+        start,
+        lambda s: iterate_successors(s, calls),
+        lambda s: PROBLEMS[problem](s) is not None,
+        {Alter: 1, Die: 0, Failover: 0, **faults},
+    )
+
+
+@pytest.mark.parametrize(("problem", "assigned", "target", "calls", "faults", "length"), STORIES)
+def test_problem_is_reachable(
+    problem: str,
+    assigned: ReplicaList,
+    target: ReplicaList,
+    calls: tuple[ReplicaList | None, ...],
+    faults: dict[type, int],
+    length: int,
+) -> None:
+    """Each problem is reachable, and the shortest story to it is this long."""
+    story = search(problem, assigned, target, calls, faults)
+    assert story is not None
+    assert len(story) == length
+
+
+@pytest.mark.clause("shipped.leader.holds-committed", "shipped.isr.last-kept")
+@pytest.mark.parametrize("problem", ["empty-leader", "bad-lists"])
+def test_what_holds_is_not_reachable(problem: str) -> None:
+    """With a death, a failover and a change no leader lacks records and no lists contradict."""
+    assert search(problem, (1, 2), (2, 3), (None, (1, 4)), {Die: 1, Failover: 1}) is None
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_goal_is_reachable(goal: str) -> None:
+    """What the problems are about does happen."""
+    start = take(make_shipped((1, 2), BROKERS), Alter((3, 4)))
+    budget = {Alter: 1, Die: 1, Failover: 0}
+    calls: tuple[ReplicaList | None, ...] = ((2, 4),)
+    assert find_story(start, lambda s: iterate_successors(s, calls), GOALS[goal], budget)
+
+
+def test_contradicting_lists_are_noticed() -> None:
+    """A replica twice, an added one that is not assigned, one both added and removed."""
+    healthy = make_shipped((1, 2), BROKERS)
+    for lists in (((1, 1), (), ()), ((1,), (2,), ()), ((1, 2), (2,), (2,))):
+        broken = Shipped(lists[0], 1, (1,), BROKERS, *(healthy.running,) * 2, 0, *lists[1:])
+        assert find_bad_lists(broken) is not None
+    assert find_bad_lists(healthy) is None

@@ -1,0 +1,139 @@
+"""Deletion and growth of topics."""
+
+import pytest
+
+from reassure_model.kip_236.system import Controller, Die, Failover, NotPossible, Return
+from reassure_model.outcome import Accepted, Rejected
+from reassure_model.tables import ReplicaState
+from reassure_model.topics import (
+    Action,
+    Answer,
+    Ask,
+    Complete,
+    Grow,
+    Reassign,
+    RemoveAsked,
+    RemoveConfig,
+    RemoveTopic,
+    Topic,
+    find_hindrance,
+    find_orphan_config,
+    make_topic,
+    next_effect,
+    step,
+)
+
+BROKERS = frozenset({1, 2, 3})
+
+
+def take(topic: Topic, *actions: Action) -> Topic:
+    """Take actions that must be accepted."""
+    for action in actions:
+        outcome = step(topic, action)
+        assert isinstance(outcome, Accepted)
+        topic = outcome.state
+    return topic
+
+
+def run(topic: Topic) -> Topic:
+    """Let the controller act, and every replica answer, until nothing happens any more."""
+    while True:
+        answers = [Answer(k) for k, s in topic.states if s is ReplicaState.DELETION_STARTED]
+        if next_effect(topic) is not None:
+            topic = take(topic, Controller())
+        elif answers:
+            topic = take(topic, *answers)
+        else:
+            return topic
+
+
+@pytest.mark.clause("topic.delete.all-successful-first", "topic.delete.asked-last")
+def test_deletion_ends_with_what_the_client_wrote() -> None:
+    """Replicas first, then topic, configuration and request, in this order."""
+    topic = take(make_topic(((1, 2),), BROKERS), Ask())
+    effects = []
+    while (effect := next_effect(topic)) is not None or topic.partitions:
+        if effect is None:
+            started = [k for k, s in topic.states if s is ReplicaState.DELETION_STARTED]
+            topic = take(topic, Answer(started[0]))
+            continue
+        effects.append(effect)
+        topic = take(topic, Controller())
+    assert effects[-3:] == [RemoveTopic(), RemoveConfig(), RemoveAsked("deleted")]
+    assert not topic.is_asked
+    assert find_orphan_config(topic) is None
+
+
+@pytest.mark.clause("topic.delete.failover-begins-again", "topic.delete.unknown-removed")
+@pytest.mark.parametrize("cut", range(9))
+def test_failover_never_stops_a_deletion(cut: int) -> None:
+    """After a crash behind any effect the topic goes, and its configuration with it."""
+    topic = take(make_topic(((1, 2),), BROKERS), Ask())
+    for _ in range(cut):
+        started = [k for k, s in topic.states if s is ReplicaState.DELETION_STARTED]
+        if next_effect(topic) is None and started:
+            topic = take(topic, Answer(started[0]))
+        elif next_effect(topic) is not None:
+            topic = take(topic, Controller())
+    topic = run(take(topic, Failover()))
+    assert (topic.partitions, topic.is_asked, topic.has_config) == ((), False, False)
+
+
+@pytest.mark.clause("topic.delete.config-not-left", "topic.delete.unknown-removed")
+@pytest.mark.parametrize(("failover", "left"), [(False, True), (True, False)])
+def test_configuration_alone_is_left_unless_found_at_failover(failover: bool, left: bool) -> None:
+    """Only who takes office looks further than the topic's znode (finding zk-8)."""
+    topic = take(make_topic((), BROKERS), Ask())
+    topic = run(take(topic, Failover()) if failover else topic)
+    assert (topic.is_asked, topic.has_config) == (False, left)
+    assert (find_orphan_config(topic) is not None) == left
+
+
+@pytest.mark.clause("topic.delete.waits-for-reassignment", "topic.delete.waits-for-brokers")
+@pytest.mark.clause("shipped.delete.blocks-reassignment")
+def test_deletion_waits_and_blocks() -> None:
+    """It waits for a move and for a broker that is down; no further move begins."""
+    topic = take(make_topic(((1, 2), (2, 3)), BROKERS), Reassign(0), Ask(), Die(3))
+    assert next_effect(topic) is None
+    assert isinstance(step(topic, Reassign(1)), Rejected)
+    assert find_hindrance(topic) == "partition 0 is being reassigned"
+    topic = take(topic, Complete(0))
+    assert find_hindrance(topic) == "broker 3 is down"
+    assert run(take(topic, Return(3))).partitions == ()
+
+
+@pytest.mark.clause("topic.delete.failed-retried-later")
+def test_failed_replica_waits_for_others() -> None:
+    """One that is back is deleted again only after the other has answered."""
+    topic = take(make_topic(((1, 2),), BROKERS), Ask(), *[Controller()] * 4)
+    topic = take(topic, Die(2))
+    assert dict(topic.states)[0, 2] is ReplicaState.DELETION_INELIGIBLE
+    assert next_effect(topic) is None
+    topic = take(topic, Answer((0, 1)))
+    assert next_effect(topic) is None
+    assert run(take(topic, Return(2))).partitions == ()
+
+
+@pytest.mark.clause("topic.delete.disabled")
+def test_deletion_that_is_switched_off_changes_nothing() -> None:
+    """The request goes, the topic stays as it is."""
+    healthy = make_topic(((1,),), BROKERS)
+    topic = Topic(healthy.partitions, BROKERS, healthy.states, may_delete=False)
+    assert run(take(topic, Ask())) == topic
+
+
+@pytest.mark.clause("topic.growth.refused-while-reassigning", "topic.growth.refused-while-deleting")
+def test_growth_is_refused_while_busy() -> None:
+    """A topic grows at rest, not while a partition moves nor while it is to be deleted."""
+    topic = make_topic(((1, 2),), BROKERS)
+    assert take(topic, Grow((3,))).partitions == ((1, 2), (3,))
+    for action in (Reassign(0), Ask()):
+        assert isinstance(step(take(topic, action), Grow((3,))), Rejected)
+
+
+def test_actions_on_nothing_are_not_possible() -> None:
+    """A replica that deletes nothing does not answer, and nothing owed is nothing done."""
+    topic = make_topic(((1,),), BROKERS)
+    for action in (Answer((0, 1)), Controller(), Complete(0), Die(9)):
+        with pytest.raises(NotPossible):
+            step(topic, action)
