@@ -53,7 +53,7 @@ format: env ## put the code into the house style
 
 docs: env ## write the generated parts of docs/ anew
 	$(BIN)/python docs/generate.py
-	$(BIN)/python -m reassure_explorer.tables docs/explorer.md
+	$(BIN)/python -m reassure_explorer.scopes.tables docs/explorer.md
 
 lock: ## write requirements.lock anew from pyproject.toml (needs the network)
 	$(PYTHON) -m venv build/lock

@@ -25,12 +25,12 @@ from pathlib import Path
 
 from explorer_growth import Point, draw_growth
 
-from reassure_explorer.derived import Engine, explore_derived
-from reassure_explorer.explore import get_model
-from reassure_explorer.interface import Model
-from reassure_explorer.plain import explore_plain
-from reassure_explorer.reference import Limits, Reference, World
-from reassure_explorer.result import Budget, ExploreResult
+from reassure_explorer.engine.derived import Engine, explore_derived
+from reassure_explorer.engine.interface import Model
+from reassure_explorer.engine.plain import explore_plain
+from reassure_explorer.engine.result import Budget, ExploreResult
+from reassure_explorer.scopes.catalogue import get_model
+from reassure_explorer.scopes.kip_236 import Limits, Reference, World
 from reassure_spec.readings import get_profile
 
 PROMELA = Path(__file__).with_name("explorer_logs.pml")

@@ -8,9 +8,8 @@ minutes and 24 GiB. Exit code 1 where a number differs from the one that is kept
 
 import sys
 
-from reassure_explorer.counts import COUNTS
-from reassure_explorer.explore import explore
-from reassure_explorer.scopes import SCOPES
+from reassure_explorer.scopes.catalogue import SCOPES, explore_scope
+from reassure_explorer.scopes.counts import COUNTS
 
 LARGE = ("large",)
 
@@ -22,7 +21,7 @@ def main() -> int:
     different = 0
     for name in names:
         for profile in dict.fromkeys((SCOPES[name].profile, "kip-236-amended")):
-            result = explore(name, profile=profile, keep_going=True).result
+            result = explore_scope(name, profile=profile, keep_going=True).result
             counts = (result.distinct, result.generated, result.depth)
             kept = COUNTS.get((name, profile))
             seconds = f"{result.seconds:.1f} s and {result.seconds_compiling:.1f} s to load"

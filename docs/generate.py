@@ -17,7 +17,7 @@ from reassure_conformance.scenarios.scenario import Scenario, find_scenarios, re
 from reassure_conformance.scenarios.worlds.kafka_42 import format_effect as format_move_effect
 from reassure_conformance.scenarios.worlds.kafka_zk import format_effect as format_shipped_effect
 from reassure_conformance.scenarios.worlds.kip_236 import format_write
-from reassure_explorer.scopes import SCOPES
+from reassure_explorer.scopes.catalogue import SCOPES
 from reassure_model import kafka_42, kafka_zk
 from reassure_model.kip_236 import system
 from reassure_model.kip_236.owed import next_write

@@ -1,6 +1,5 @@
 """Every reachable state of a finite model: counted, checked, and told as the shortest story.
 
-`interface` says what a model is. `plain` walks it as it stands; `derived` walks the same model many
-times faster with an engine that it makes from it. `reference` and `scopes` give the reference model
-that shape, `explore` is the front door.
+`engine` takes anybody's model and knows nothing of Kafka. `scopes` has the reference models of
+`reassure_model` within small worlds, and what comes out there.
 """

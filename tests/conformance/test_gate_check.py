@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reassure_conformance.answers.checking import CheckResult, Proofs, explore_scope
+from reassure_conformance.answers.checking import CheckResult, Proofs, explore_gate_scope
 
 
 def result(*, run: str = "holds", proofs: str = "holds", exploration: str = "holds") -> CheckResult:
@@ -26,7 +26,7 @@ def test_gate_is_no_better_than_its_worst_part(part: str, verdict: str) -> None:
 @pytest.mark.parametrize("profile", ["kip-236", "kip-236-amended"])
 def test_gate_explores_every_state_and_reaches_every_goal(profile: str) -> None:
     """The scope of the gate holds under both profiles of the bundled controller."""
-    found = explore_scope(profile)
+    found = explore_gate_scope(profile)
     assert (found["verdict"], found["unfinished"]) == ("holds", None)
     assert found["counts"]["goals_reached"] == found["counts"]["goals"] > 0
     assert found["counts"]["invariants"] > 0

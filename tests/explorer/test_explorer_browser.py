@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reassure_explorer.explore import explore, get_model
-from reassure_explorer.stepper import make_page
+from reassure_explorer.engine.stepper import make_page
+from reassure_explorer.scopes.catalogue import explore_scope, get_model
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
@@ -89,7 +89,7 @@ def test_address_leads_to_the_state(browser: str, tmp_path: Path) -> None:
 
 def test_story_is_told_to_its_end(browser: str, tmp_path: Path) -> None:
     """The button tells the story step by step, until the page says what is broken."""
-    (violation,) = explore("logs", profile="kafka-4485").result.violations
+    (violation,) = explore_scope("logs", profile="kafka-4485").result.violations
     _, model = get_model("logs", "kafka-4485")
     script = 'const tell = document.getElementById("tell"); while (!tell.hidden) tell.click();'
     document = open_page(browser, make_page(model, violation.story, 50), tmp_path, script)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from reassure_explorer.checkpoint import ForeignCheckpoint
-from reassure_explorer.explore import explore
-from reassure_explorer.result import Budget, Verdict
+from reassure_explorer.engine.checkpoint import ForeignCheckpoint
+from reassure_explorer.engine.result import Budget, Verdict
+from reassure_explorer.scopes.catalogue import explore_scope
 
 
 @pytest.mark.parametrize(
@@ -17,15 +17,15 @@ def test_resumed_exploration_answers_as_one_in_memory(
 ) -> None:
     """Stopped twice and resumed, on disk, every count and story length is the same."""
     for most in (1000, 5000):
-        part = explore(
+        part = explore_scope(
             scope, profile=profile, keep_going=True, budget=Budget(states=most), directory=tmp_path
         )
         assert part.result.unfinished is not None
     last = Budget(states=20_000)
-    resumed = explore(
+    resumed = explore_scope(
         scope, profile=profile, keep_going=True, budget=last, directory=tmp_path
     ).result
-    whole = explore(scope, profile=profile, keep_going=True, budget=last).result
+    whole = explore_scope(scope, profile=profile, keep_going=True, budget=last).result
     assert (resumed.levels, resumed.generated) == (whole.levels, whole.generated)
     assert (resumed.actions, resumed.notes) == (whole.actions, whole.notes)
     assert resumed.goals == whole.goals
@@ -36,29 +36,29 @@ def test_resumed_exploration_answers_as_one_in_memory(
 
 def test_finished_exploration_is_read_back(tmp_path: Path) -> None:
     """Asked again, a finished exploration has the same answer."""
-    first = explore("small", directory=tmp_path)
-    again = explore("small", directory=tmp_path)
+    first = explore_scope("small", directory=tmp_path)
+    again = explore_scope("small", directory=tmp_path)
     assert again.counts == first.counts
     assert again.verdict is Verdict.HOLDS
 
 
 def test_other_exploration_is_refused(tmp_path: Path) -> None:
     """A directory of other readings is refused, and so is one that is damaged."""
-    explore("small", directory=tmp_path, budget=Budget(states=100))
+    explore_scope("small", directory=tmp_path, budget=Budget(states=100))
     with pytest.raises(ForeignCheckpoint, match="another model, scope or choice of readings"):
-        explore("small", profile="kip-236-amended", directory=tmp_path)
+        explore_scope("small", profile="kip-236-amended", directory=tmp_path)
     (tmp_path / "level-0001").unlink()
     with pytest.raises(ForeignCheckpoint, match="level-0001 cannot be read"):
-        explore("small", directory=tmp_path)
+        explore_scope("small", directory=tmp_path)
     (tmp_path / "progress.json").write_text("{", encoding="utf-8")
     with pytest.raises(ForeignCheckpoint, match="start afresh"):
-        explore("small", directory=tmp_path)
+        explore_scope("small", directory=tmp_path)
 
 
 def test_other_rules_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """States kept under rules whose code has changed since are not gone on from."""
-    explore("small", directory=tmp_path, budget=Budget(states=100))
+    explore_scope("small", directory=tmp_path, budget=Budget(states=100))
 
     monkeypatch.setattr("reassure_model.kip_236.owed.find_drop", lambda *_: ())
     with pytest.raises(ForeignCheckpoint, match="before its code or data changed"):
-        explore("small", directory=tmp_path)
+        explore_scope("small", directory=tmp_path)

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reassure_explorer import kernels, runs
-from reassure_explorer.derived import Engine, EngineError, explore_derived
-from reassure_explorer.diagrams import NotDeterministic
-from reassure_explorer.explore import get_model
-from reassure_explorer.interface import (
+from reassure_explorer.engine import kernels, runs
+from reassure_explorer.engine.derived import Engine, EngineError, explore_derived
+from reassure_explorer.engine.diagrams import NotDeterministic
+from reassure_explorer.engine.interface import (
     Action,
     Choice,
     Domain,
@@ -29,10 +28,11 @@ from reassure_explorer.interface import (
     SequenceOf,
     SetOf,
 )
-from reassure_explorer.origins import NotTraceable
-from reassure_explorer.packing import Layout
-from reassure_explorer.plain import explore_plain
-from reassure_explorer.result import Budget, ExploreResult, Verdict
+from reassure_explorer.engine.origins import NotTraceable
+from reassure_explorer.engine.packing import Layout
+from reassure_explorer.engine.plain import explore_plain
+from reassure_explorer.engine.result import Budget, ExploreResult, Verdict
+from reassure_explorer.scopes.catalogue import get_model
 
 
 def summarise(result: ExploreResult) -> dict[str, Any]:
@@ -199,16 +199,16 @@ def test_two_threads_answer_as_one() -> None:
 
 def test_parts_expanded_by_threads_find_the_same_states(monkeypatch: pytest.MonkeyPatch) -> None:
     """A level cut into small parts for four threads gives the same counts."""
-    monkeypatch.setattr("reassure_explorer.derived.PARALLEL_FROM", 8)
-    monkeypatch.setattr("reassure_explorer.derived.STATES_PER_PATH", 0)
+    monkeypatch.setattr("reassure_explorer.engine.derived.PARALLEL_FROM", 8)
+    monkeypatch.setattr("reassure_explorer.engine.derived.STATES_PER_PATH", 0)
     model = make_counter(60)
     assert summarise(explore_derived(model, threads=4)) == summarise(explore_derived(model))
 
 
 def test_threads_that_learn_at_the_same_time_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads that learn paths while others walk the diagrams find what one thread finds."""
-    monkeypatch.setattr("reassure_explorer.derived.PARALLEL_FROM", 16)
-    monkeypatch.setattr("reassure_explorer.derived.STATES_PER_PATH", 0)
+    monkeypatch.setattr("reassure_explorer.engine.derived.PARALLEL_FROM", 16)
+    monkeypatch.setattr("reassure_explorer.engine.derived.STATES_PER_PATH", 0)
     for scope in ("small", "logs"):
         _, model = get_model(scope, "kip-236-amended")
         expected = summarise(explore_derived(model))
@@ -411,9 +411,9 @@ def _lose_long(run: runs.Run, known: runs.Run) -> runs.Run:
 @pytest.mark.parametrize(
     ("place", "fault"),
     [
-        ("reassure_explorer.kernels.unique_word", _lose_one),
-        ("reassure_explorer.runs.subtract", _keep_all),
-        ("reassure_explorer.runs.subtract", _lose_long),
+        ("reassure_explorer.engine.kernels.unique_word", _lose_one),
+        ("reassure_explorer.engine.runs.subtract", _keep_all),
+        ("reassure_explorer.engine.runs.subtract", _lose_long),
     ],
 )
 def test_planted_fault_of_the_runs_is_noticed(
@@ -430,7 +430,7 @@ def test_planted_fault_of_the_runs_is_noticed(
 
 def test_planted_fault_of_the_diagrams_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A leaf that writes the wrong bits contradicts the plain model and is an engine error."""
-    from reassure_explorer.diagrams import Diagrams
+    from reassure_explorer.engine.diagrams import Diagrams
 
     def wrong(self: Diagrams, leaf: int, words: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(word ^ 1 for word in right(self, leaf, words))

@@ -8,14 +8,21 @@ import pytest
 from reassure_conformance.answers.exploring import render_outcomes, run_on_controller
 from reassure_conformance.scenarios.scenario import compare, parse_scenario, run_scenario
 from reassure_conformance.scenarios.telling import NotTheSame, get_text, tell
-from reassure_explorer.counts import COUNTS
-from reassure_explorer.derived import explore_derived
-from reassure_explorer.explore import get_model
-from reassure_explorer.plain import explore_plain
-from reassure_explorer.result import Verdict, Violation
-from reassure_explorer.scopes import SCOPES
-from reassure_explorer.sweep import INSTANCES, LIVENESS, OTHERS, Instance, derive, narrow, sweep
-from reassure_explorer.tables import put_tables
+from reassure_explorer.engine.derived import explore_derived
+from reassure_explorer.engine.plain import explore_plain
+from reassure_explorer.engine.result import Verdict, Violation
+from reassure_explorer.scopes.catalogue import SCOPES, get_model
+from reassure_explorer.scopes.counts import COUNTS
+from reassure_explorer.scopes.sweep import (
+    INSTANCES,
+    LIVENESS,
+    OTHERS,
+    Instance,
+    derive,
+    narrow,
+    sweep,
+)
+from reassure_explorer.scopes.tables import put_tables
 from reassure_spec.findings import FINDINGS
 from reassure_spec.readings import get_profile
 

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import pytest
 
-from reassure_explorer.derived import EngineError, explore_derived
-from reassure_explorer.diagrams import Diagrams, NotDeterministic
-from reassure_explorer.interface import (
+from reassure_explorer.engine.derived import EngineError, explore_derived
+from reassure_explorer.engine.diagrams import Diagrams, NotDeterministic
+from reassure_explorer.engine.interface import (
     Action,
     Choice,
     Domain,
@@ -29,9 +29,9 @@ from reassure_explorer.interface import (
     SequenceOf,
     SetOf,
 )
-from reassure_explorer.origins import NotTraceable
-from reassure_explorer.plain import explore_plain
-from reassure_explorer.result import Budget, ExploreResult, Verdict
+from reassure_explorer.engine.origins import NotTraceable
+from reassure_explorer.engine.plain import explore_plain
+from reassure_explorer.engine.result import Budget, ExploreResult, Verdict
 
 MODELS: Final = 5000
 BUDGET: Final = Budget(states=120)
@@ -315,6 +315,8 @@ def test_random_models_notice_a_planted_fault(monkeypatch: pytest.MonkeyPatch) -
         return right(self, root, type(path)(path.reads[1:], path.writes, path.notes))
 
     monkeypatch.setattr(Diagrams, "learn", forget)
-    monkeypatch.setattr("reassure_explorer.derived.Engine._hold_against_plain", lambda *_: None)
+    monkeypatch.setattr(
+        "reassure_explorer.engine.derived.Engine._hold_against_plain", lambda *_: None
+    )
     _, different = compare(range(100))
     assert different

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from reassure_explorer.checkpoint import ForeignCheckpoint
-from reassure_explorer.derived import EngineError, explore_derived
-from reassure_explorer.diagrams import Diagrams
-from reassure_explorer.domains import Int as IntDomain
-from reassure_explorer.domains import LazySet
-from reassure_explorer.domains import SetOf as SetDomain
-from reassure_explorer.interface import (
+from reassure_explorer.engine.checkpoint import ForeignCheckpoint
+from reassure_explorer.engine.derived import EngineError, explore_derived
+from reassure_explorer.engine.diagrams import Diagrams
+from reassure_explorer.engine.domains import Int as IntDomain
+from reassure_explorer.engine.domains import LazySet
+from reassure_explorer.engine.domains import SetOf as SetDomain
+from reassure_explorer.engine.interface import (
     Action,
     Choice,
     Domain,
@@ -31,10 +31,10 @@ from reassure_explorer.interface import (
     SequenceOf,
     SetOf,
 )
-from reassure_explorer.origins import NotTraceable, take_stock
-from reassure_explorer.packing import Layout
-from reassure_explorer.plain import explore_plain
-from reassure_explorer.result import Budget, ExploreResult, Verdict
+from reassure_explorer.engine.origins import NotTraceable, take_stock
+from reassure_explorer.engine.packing import Layout
+from reassure_explorer.engine.plain import explore_plain
+from reassure_explorer.engine.result import Budget, ExploreResult, Verdict
 
 
 class Number(enum.IntEnum):
@@ -250,8 +250,8 @@ def up_without_limit(state: Any, _: Any) -> Any:
 
 def test_states_of_many_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """A state of more words than a byte can count is explored as by the plain engine."""
-    monkeypatch.setattr("reassure_explorer.derived.BUFFER_STATES", 1)
-    monkeypatch.setattr("reassure_explorer.derived.CHUNK", 64)
+    monkeypatch.setattr("reassure_explorer.engine.derived.BUFFER_STATES", 1)
+    monkeypatch.setattr("reassure_explorer.engine.derived.CHUNK", 64)
     fields: dict[str, Domain] = {f"f{n}": Int(0, 2**63) for n in range(257)}
     fields = {"x": Int(0, 9), **fields, "last": Int(0, 9)}
 
@@ -275,7 +275,7 @@ def test_states_of_many_words(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_more_words_than_there_is_room_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A state that is too wide is refused with its size and advice."""
-    monkeypatch.setattr("reassure_explorer.packing.MOST_WORDS", 2)
+    monkeypatch.setattr("reassure_explorer.engine.packing.MOST_WORDS", 2)
     fields: dict[str, Domain] = {f"f{n}": Int(0, 2**60) for n in range(3)}
     with pytest.raises(ModelError, match=r"3 words of 64 bits.*plain engine"):
         Layout(Model("wide", fields, (dict.fromkeys(fields, 0),), ()))
@@ -363,8 +363,8 @@ def test_checkpoint_of_other_code_is_refused(tmp_path: Path) -> None:
 
 _STOCK = """
 import enum
-from reassure_explorer.interface import Action, Choice, Invariant, Model, SetOf
-from reassure_explorer.origins import take_stock
+from reassure_explorer.engine.interface import Action, Choice, Invariant, Model, SetOf
+from reassure_explorer.engine.origins import take_stock
 Color = enum.Enum("Color", "RED GREEN")
 NAMES = frozenset("abcdefgh")
 RULES = {name: {name, "x"} for name in NAMES}

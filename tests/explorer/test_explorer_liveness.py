@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from reassure_explorer.explore import explore
-from reassure_explorer.interface import Action, Choice, Flag, Int, Model, ModelError
-from reassure_explorer.liveness import check_liveness
-from reassure_explorer.result import Verdict
+from reassure_explorer.engine.interface import Action, Choice, Flag, Int, Model, ModelError
+from reassure_explorer.engine.liveness import check_liveness
+from reassure_explorer.engine.result import Verdict
+from reassure_explorer.scopes.catalogue import explore_scope
 
 
 def make_traffic(*actions: Action) -> Model:
@@ -84,7 +84,7 @@ def test_model_that_claims_nothing_is_refused() -> None:
 @pytest.mark.parametrize("profile", ["kip-236", "kip-236-amended"])
 def test_reassignments_settle_under_failovers_without_end(profile: str) -> None:
     """Every reassignment completes or waits for a dead target, however often controllers fail."""
-    exploration = explore("restless", profile=profile, liveness=True)
+    exploration = explore_scope("restless", profile=profile, liveness=True)
     assert exploration.verdict is Verdict.HOLDS
     assert exploration.liveness is not None and exploration.liveness.unsettled > 0
 
@@ -94,7 +94,7 @@ RESTART = {"drop.reevaluated-on-failover": "yes"}
 
 def test_drop_at_every_restart_is_a_livelock() -> None:
     """A drop that each failover evaluates anew throws away what was copied, for ever."""
-    exploration = explore("restless", profile="kip-236", readings=RESTART, liveness=True)
+    exploration = explore_scope("restless", profile="kip-236", readings=RESTART, liveness=True)
     assert exploration.liveness is not None and exploration.liveness.lasso is not None
     lasso = exploration.liveness.lasso
     actions = [step.action for step in lasso.cycle]
@@ -109,7 +109,9 @@ def test_drop_at_every_restart_is_a_livelock() -> None:
 
 def test_drop_that_spares_the_target_is_no_livelock() -> None:
     """Where the replicas of the target are spared, restarts that drop anew do no lasting harm."""
-    exploration = explore("restless", profile="kip-236-amended", readings=RESTART, liveness=True)
+    exploration = explore_scope(
+        "restless", profile="kip-236-amended", readings=RESTART, liveness=True
+    )
     assert exploration.verdict is Verdict.HOLDS
 
 
@@ -118,17 +120,17 @@ def test_cut_replica_that_joins_again_is_a_livelock() -> None:
 
     It is cut again, and so for ever: nothing says, as of KIP-236, that who was cut stays out.
     """
-    mended = explore("moves", profile="kip-236-amended", liveness=True)
+    mended = explore_scope("moves", profile="kip-236-amended", liveness=True)
     assert mended.result.verdict is Verdict.HOLDS
     assert mended.liveness is not None and mended.liveness.lasso is not None
     cycle = mended.liveness.lasso.cycle
     assert [step.action for step in cycle] == ["join", "controller"]
-    written = explore("moves", profile="kafka-42", liveness=True).liveness
+    written = explore_scope("moves", profile="kafka-42", liveness=True).liveness
     assert written is not None and written.verdict is Verdict.HOLDS
 
 
 def test_both_routes_settle() -> None:
     """Whatever comes by the old znode and by the new route is settled in the end."""
-    exploration = explore("old-znode", profile="kip-236-legacy", liveness=True)
+    exploration = explore_scope("old-znode", profile="kip-236-legacy", liveness=True)
     assert exploration.verdict is Verdict.HOLDS
     assert exploration.liveness is not None and exploration.liveness.unsettled > 0

@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reassure_explorer.interface import Action, Int, Model, SetOf
-from reassure_explorer.packing import Layout
-from reassure_explorer.tracing import order_fields
+from reassure_explorer.engine.interface import Action, Int, Model, SetOf
+from reassure_explorer.engine.packing import Layout
+from reassure_explorer.engine.tracing import order_fields
 
 FIELDS = {
     "rare": Int(0, 1000),

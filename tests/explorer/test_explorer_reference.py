@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from reassure_explorer.counts import COUNTS
-from reassure_explorer.explore import Exploration, UnknownEngine, explore
-from reassure_explorer.plain import explore_plain
-from reassure_explorer.reference import Limits, Reference, World, get_system
-from reassure_explorer.result import Verdict
-from reassure_explorer.scopes import SCOPES, UnknownScope
+from reassure_conformance.answers.exploring import make_document
+from reassure_explorer.engine.explore import Exploration, UnknownEngine
+from reassure_explorer.engine.plain import explore_plain
+from reassure_explorer.engine.result import Verdict
+from reassure_explorer.scopes.catalogue import SCOPES, UnknownScope, explore_scope
+from reassure_explorer.scopes.counts import COUNTS
+from reassure_explorer.scopes.kip_236 import Limits, Reference, World, get_system
 from reassure_model.kip_236 import system
 from reassure_model.outcome import Accepted
 from reassure_spec.readings import UnknownReading, get_profile
@@ -111,7 +112,7 @@ def _get_summary(exploration: Exploration) -> dict[str, Any]:
 def test_engines_agree_on_the_reference_model(scope: str, profile: str) -> None:
     """Plain and derived engine agree on every count of a scope, clauses included."""
     summaries = [
-        _get_summary(explore(scope, engine=engine, profile=profile, keep_going=True))
+        _get_summary(explore_scope(scope, engine=engine, profile=profile, keep_going=True))
         for engine in ("plain", "derived")
     ]
     assert summaries[0] == summaries[1]
@@ -120,7 +121,7 @@ def test_engines_agree_on_the_reference_model(scope: str, profile: str) -> None:
 def test_exclusive_slice_contradicts_its_own_note() -> None:
     """Read as exclusive, the slice asks to leave fewer in sync than the minimum, in 8 steps."""
     readings = {"drop.slice": "exclusive"}
-    (violation,) = explore("min-two", readings=readings).result.violations
+    (violation,) = explore_scope("min-two", readings=readings).result.violations
     assert violation.invariant == "model.owed-is-allowed"
     assert violation.reason.startswith(
         "drop.carried-out asks for what drop.isr-at-least-min forbids"
@@ -130,7 +131,7 @@ def test_exclusive_slice_contradicts_its_own_note() -> None:
 
 def test_logs_as_written_lose_records_in_the_fewest_steps() -> None:
     """As written a record shown to consumers is lost across an election; the stories are short."""
-    result = explore("logs", profile="kafka-4485", keep_going=True).result
+    result = explore_scope("logs", profile="kafka-4485", keep_going=True).result
     assert {v.invariant: len(v.story.steps) for v in result.violations} == {
         "isr.stored.holds-committed": 3,
         "hw.consumer.monotone": 4,
@@ -140,7 +141,7 @@ def test_logs_as_written_lose_records_in_the_fewest_steps() -> None:
 
 def test_logs_as_amended_lose_nothing() -> None:
     """With the four amendments nothing that consumers were shown is lost, within the scope."""
-    assert explore("logs", profile="kip-236-amended").result.verdict is Verdict.HOLDS
+    assert explore_scope("logs", profile="kip-236-amended").result.verdict is Verdict.HOLDS
 
 
 QUICK = (
@@ -157,7 +158,7 @@ QUICK = (
 @pytest.mark.parametrize(("scope", "profile"), QUICK)
 def test_scope_has_the_counts_written_down(scope: str, profile: str) -> None:
     """A standard scope holds and has exactly the counts that are written down."""
-    exploration = explore(scope, profile=profile)
+    exploration = explore_scope(scope, profile=profile)
     counts = exploration.counts
     assert (counts["distinct"], counts["generated"], counts["depth"]) == COUNTS[scope, profile]
     assert exploration.result.verdict is Verdict.HOLDS
@@ -168,14 +169,14 @@ def test_scope_has_the_counts_written_down(scope: str, profile: str) -> None:
 )
 def test_broken_scope_has_the_counts_written_down(scope: str, profile: str) -> None:
     """A scope that is broken as written has its counts when it is explored to its end."""
-    result = explore(scope, profile=profile, keep_going=True).result
+    result = explore_scope(scope, profile=profile, keep_going=True).result
     assert (result.distinct, result.generated, result.depth) == COUNTS[scope, profile]
     assert result.verdict is Verdict.VIOLATED
 
 
 def test_document_has_the_common_head_and_counts() -> None:
     """The JSON document begins as every verb's does and has the counts by their stable names."""
-    document = explore("small").as_json_dict()
+    document = make_document(explore_scope("small")).as_dict()
     head = ["verb", "version", "verdict", "exit_code", "seconds", "seed", "profile", "readings"]
     assert list(document)[:9] == [*head, "counts"]
     assert list(document["counts"]) == [
@@ -191,16 +192,16 @@ def test_document_has_the_common_head_and_counts() -> None:
 def test_unknown_names_are_refused_with_those_there_are() -> None:
     """A scope, reading or engine that does not exist is refused; the message lists the others."""
     with pytest.raises(UnknownScope, match="small"):
-        explore("smal")
+        explore_scope("smal")
     with pytest.raises(UnknownReading, match="drop"):
-        explore("small", readings={"drop.nothing": "yes"})
+        explore_scope("small", readings={"drop.nothing": "yes"})
     with pytest.raises(UnknownEngine, match="derived"):
-        explore("small", engine="fast")
+        explore_scope("small", engine="fast")
 
 
 def test_every_scope_can_be_made_under_every_profile() -> None:
     """Every standard scope is a sound model and fits few words a state."""
-    from reassure_explorer.packing import Layout
+    from reassure_explorer.engine.packing import Layout
 
     for scope in SCOPES.values():
         assert Layout(scope.make_model(get_profile(scope.profile))).words <= 3

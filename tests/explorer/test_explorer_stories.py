@@ -12,15 +12,15 @@ import pytest
 from click.testing import CliRunner
 
 from reassure_conformance.cli import cli
-from reassure_explorer.derived import explore_derived
-from reassure_explorer.explore import explore, get_model
-from reassure_explorer.graph import draw_graph
-from reassure_explorer.interface import Action, Int, Invariant, Model, ModelError
-from reassure_explorer.minimise import count_faults, minimise_faults
-from reassure_explorer.result import Budget, Story, Verdict
-from reassure_explorer.simulate import NO_PROOF, simulate
-from reassure_explorer.stepper import make_page
-from reassure_explorer.story import draw_story, make_itf, tell_story
+from reassure_explorer.engine.derived import explore_derived
+from reassure_explorer.engine.graph import draw_graph
+from reassure_explorer.engine.interface import Action, Int, Invariant, Model, ModelError
+from reassure_explorer.engine.minimise import count_faults, minimise_faults
+from reassure_explorer.engine.result import Budget, Story, Verdict
+from reassure_explorer.engine.simulate import NO_PROOF, simulate
+from reassure_explorer.engine.stepper import make_page
+from reassure_explorer.engine.story import draw_story, make_itf, tell_story
+from reassure_explorer.scopes.catalogue import explore_scope, get_model
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "explorer.md"
 
@@ -28,7 +28,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "explorer.md"
 @pytest.fixture(scope="module")
 def story() -> Story:
     """The shortest story in which logs as written lose a record."""
-    result = explore("logs", profile="kafka-4485", keep_going=True).result
+    result = explore_scope("logs", profile="kafka-4485", keep_going=True).result
     return next(v.story for v in result.violations if v.invariant == "log.committed-kept")
 
 
@@ -149,9 +149,9 @@ def test_fewer_faults_are_preferred_to_fewer_steps() -> None:
 
 def test_loss_of_records_needs_no_lag() -> None:
     """The shortest story of a loss has a lag in it; without any fault it takes six steps."""
-    (shortest,) = explore("logs", profile="kafka-4485").result.violations
+    (shortest,) = explore_scope("logs", profile="kafka-4485").result.violations
     assert [step.action for step in shortest.story.steps] == ["lag", "append", "advance"]
-    exploration = explore("logs", profile="kafka-4485", minimise=True)
+    exploration = explore_scope("logs", profile="kafka-4485", minimise=True)
     (violation,) = exploration.result.violations
     assert violation.invariant == shortest.invariant
     assert not {"lag", "remove"} & {step.action for step in violation.story.steps}
@@ -216,7 +216,7 @@ def test_options_that_make_no_sense_are_refused(options: list[str], words: str) 
 
 def test_fair_runs_keep_the_budget() -> None:
     """A budget in states holds for liveness as well, and leaves the verdict unknown."""
-    exploration = explore("restless", liveness=True, budget=Budget(states=100))
+    exploration = explore_scope("restless", liveness=True, budget=Budget(states=100))
     assert exploration.liveness is not None
     assert exploration.liveness.verdict is Verdict.UNKNOWN
     assert "fair runs: unknown, the budget of 100 states" in exploration.render()

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reassure_explorer import kernels
-from reassure_explorer.checkpoint import ForeignCheckpoint
-from reassure_explorer.derived import Engine, explore_derived
-from reassure_explorer.explore import explore, get_model
-from reassure_explorer.interface import (
+from reassure_explorer.engine import kernels
+from reassure_explorer.engine.checkpoint import ForeignCheckpoint
+from reassure_explorer.engine.derived import Engine, explore_derived
+from reassure_explorer.engine.interface import (
     Action,
     Choice,
     Flag,
@@ -30,9 +29,10 @@ from reassure_explorer.interface import (
     Symmetry,
     rename_whole,
 )
-from reassure_explorer.plain import explore_plain
-from reassure_explorer.result import Budget, ExploreResult, Story
-from reassure_explorer.symmetry import NotSymmetric, make_group
+from reassure_explorer.engine.plain import explore_plain
+from reassure_explorer.engine.result import Budget, ExploreResult, Story
+from reassure_explorer.engine.symmetry import NotSymmetric, make_group
+from reassure_explorer.scopes.catalogue import explore_scope, get_model
 
 BOTH = pytest.mark.parametrize("run", [explore_plain, explore_derived])
 
@@ -400,8 +400,10 @@ def test_model_without_symmetry_is_refused() -> None:
 def test_directories_with_and_without_symmetry_are_told_apart(tmp_path: Path) -> None:
     """A stopped exploration goes on with symmetry, and not without."""
     part = Budget(states=1000)
-    explore("logs", profile="kafka-4485", symmetry=True, budget=part, directory=tmp_path)
-    rest = explore("logs", profile="kafka-4485", symmetry=True, keep_going=True, directory=tmp_path)
+    explore_scope("logs", profile="kafka-4485", symmetry=True, budget=part, directory=tmp_path)
+    rest = explore_scope(
+        "logs", profile="kafka-4485", symmetry=True, keep_going=True, directory=tmp_path
+    )
     assert rest.result.distinct == 4284
     with pytest.raises(ForeignCheckpoint):
-        explore("logs", profile="kafka-4485", directory=tmp_path)
+        explore_scope("logs", profile="kafka-4485", directory=tmp_path)

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from reassure_explorer import runs
-from reassure_explorer.derived import explore_derived
-from reassure_explorer.explore import get_model
-from reassure_explorer.interface import Action, Int, Model, RangeError
-from reassure_explorer.result import ExploreResult
+from reassure_explorer.engine import runs
+from reassure_explorer.engine.derived import explore_derived
+from reassure_explorer.engine.interface import Action, Int, Model, RangeError
+from reassure_explorer.engine.result import ExploreResult
+from reassure_explorer.scopes.catalogue import get_model
 
 
 def summarise(result: ExploreResult) -> dict[str, Any]:
@@ -30,8 +30,8 @@ def test_threads_answer_as_one_does(
     monkeypatch: pytest.MonkeyPatch, states_per_path: int, symmetry: bool
 ) -> None:
     """Levels split between threads or not, the states are the same."""
-    monkeypatch.setattr("reassure_explorer.derived.PARALLEL_FROM", 16)
-    monkeypatch.setattr("reassure_explorer.derived.STATES_PER_PATH", states_per_path)
+    monkeypatch.setattr("reassure_explorer.engine.derived.PARALLEL_FROM", 16)
+    monkeypatch.setattr("reassure_explorer.engine.derived.STATES_PER_PATH", states_per_path)
     _, model = get_model("logs", "kafka-4485")
     one = explore_derived(model, keep_going=True, symmetry=symmetry)
     two = explore_derived(model, keep_going=True, threads=2, symmetry=symmetry)
@@ -51,8 +51,8 @@ def make_grid(limit: int) -> Model:
 
 def test_error_in_a_thread_is_raised_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """A value out of range that a thread comes upon is told as ever."""
-    monkeypatch.setattr("reassure_explorer.derived.PARALLEL_FROM", 2)
-    monkeypatch.setattr("reassure_explorer.derived.STATES_PER_PATH", 0)
+    monkeypatch.setattr("reassure_explorer.engine.derived.PARALLEL_FROM", 2)
+    monkeypatch.setattr("reassure_explorer.engine.derived.STATES_PER_PATH", 0)
     with pytest.raises(RangeError, match=r"field [abc]: 4 is not a whole number from 0 to 3"):
         explore_derived(make_grid(3), threads=2)
 

@@ -10,8 +10,7 @@ import pytest
 
 from reassure_conformance.cli import run_command
 from reassure_controller.plan import Rules
-from reassure_explorer.explore import get_model
-from reassure_explorer.scopes import SCOPES
+from reassure_explorer.scopes.catalogue import SCOPES, get_model
 from reassure_judge.judge import JUDGED_PROFILES, Judge
 from reassure_spec.readings import (
     PROFILES,

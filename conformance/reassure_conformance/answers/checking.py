@@ -92,12 +92,13 @@ class ProofThread(threading.Thread):
         self.proofs.seconds = time.monotonic() - start
 
 
-def explore_scope(profile: str) -> dict[str, Any]:
+def explore_gate_scope(profile: str) -> dict[str, Any]:
     """Explore the gate's scope; answer the verb's document, and what it says in words as `text`."""
-    from reassure_explorer.explore import explore
+    from reassure_conformance.answers.exploring import make_document
+    from reassure_explorer.scopes.catalogue import explore_scope
 
-    exploration = explore(SCOPE, profile=profile)
-    return {**exploration.as_json_dict(), "text": exploration.render()}
+    exploration = explore_scope(SCOPE, profile)
+    return {**make_document(exploration).as_dict(), "text": exploration.render()}
 
 
 @dataclass(slots=True)
@@ -107,7 +108,7 @@ class CheckResult:
     run: Result
     proofs: Proofs
     exploration: Mapping[str, Any]
-    """What `explore_scope` answered."""
+    """What `explore_gate_scope` answered."""
     seconds: float
 
     def verdict(self) -> str:
@@ -181,7 +182,7 @@ def check(
     thread = ProofThread(replication_factor)
     thread.start()
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as beside:
-        exploring = beside.submit(explore_scope, settings.profile)
+        exploring = beside.submit(explore_gate_scope, settings.profile)
         result = run(settings, directory, progress)
         progress("exploration", 0, 0)
         exploration = exploring.result()

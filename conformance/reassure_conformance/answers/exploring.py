@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 from reassure_conformance.report.document import Document, write_text
 from reassure_conformance.scenarios.scenario import SUFFIX, Scenario
 from reassure_conformance.scenarios.telling import get_text, tell
-from reassure_explorer.counts import COUNTS
-from reassure_explorer.explore import Exploration, describe_violation, explore
-from reassure_explorer.result import Budget, Violation
-from reassure_explorer.scopes import SCOPES, get_scope
-from reassure_explorer.story import draw_story, make_itf, tell_story
+from reassure_explorer.engine.explore import Exploration, describe_violation, explore
+from reassure_explorer.engine.result import Budget, Violation
+from reassure_explorer.engine.story import make_itf, tell_story
+from reassure_explorer.scopes.catalogue import SCOPES, get_model, get_scope
+from reassure_explorer.scopes.counts import COUNTS
+from reassure_explorer.scopes.pictures import draw_scope_story
 from reassure_spec.readings import Readings
 
 if TYPE_CHECKING:
@@ -98,11 +99,12 @@ def run_explore(options: Mapping[str, Any], progress: Progress) -> Exploration:
         progress(words, 0, 0)
 
     budget = Budget(options["states"], options["seconds"], options["memory_mib"])
+    readings, model = get_model(options["scope"], options["profile"], options["readings"])
     return explore(
-        options["scope"],
+        model,
         engine=options["engine"],
         profile=options["profile"],
-        readings=options["readings"],
+        readings=readings.as_dict(),
         budget=budget,
         keep_going=options["keep_going"],
         minimise=options["minimise_faults"],
@@ -116,8 +118,7 @@ def run_explore(options: Mapping[str, Any], progress: Progress) -> Exploration:
 
 def run_walks(options: Mapping[str, Any], seed: int) -> tuple[Document, str]:
     """Take random walks through a scope; answer the document and the result in words."""
-    from reassure_explorer.explore import get_model
-    from reassure_explorer.simulate import simulate
+    from reassure_explorer.engine.simulate import simulate
 
     readings, model = get_model(options["scope"], options["profile"], options["readings"])
     result = simulate(model, seed, walks=options["walks"], seconds=options["seconds"])
@@ -154,9 +155,8 @@ def write_pictures(options: Mapping[str, Any], exploration: Exploration) -> None
 
     Raises ModelError for a graph that is too large to draw.
     """
-    from reassure_explorer.explore import get_model
-    from reassure_explorer.graph import draw_graph
-    from reassure_explorer.stepper import make_page
+    from reassure_explorer.engine.graph import draw_graph
+    from reassure_explorer.engine.stepper import make_page
 
     _, model = get_model(options["scope"], options["profile"], options["readings"])
     if options["page"] is not None:
@@ -170,7 +170,7 @@ def write_pictures(options: Mapping[str, Any], exploration: Exploration) -> None
 
 def run_sweep(options: Mapping[str, Any]) -> Listed:
     """Settle every reading otherwise, one at a time; answer what that changes."""
-    from reassure_explorer.sweep import sweep
+    from reassure_explorer.scopes.sweep import sweep
 
     rows = [
         [
@@ -193,7 +193,8 @@ def make_scenarios(exploration: Exploration) -> dict[str, Scenario]:
 
 
 def _tell(exploration: Exploration, violation: Violation) -> Scenario:
-    scope, profile, readings = exploration.scope, exploration.profile, exploration.readings
+    scope, profile = exploration.scope, exploration.profile or choose_profile(exploration.scope)
+    readings, _ = get_model(scope, profile, exploration.readings)
     return tell(scope, profile, readings, violation)
 
 
@@ -267,7 +268,7 @@ def make_document(
         result.seconds + result.seconds_compiling,
         exploration.counts,
         profile=exploration.profile,
-        readings=exploration.readings.as_dict(),
+        readings=exploration.readings,
         body=body,
     )
 
@@ -285,7 +286,7 @@ def write_stories(exploration: Exploration, directory: Path) -> None:
         texts = {
             ".txt": f"{title}\n{tell_story(violation.story)}\n",
             ".itf.json": make_itf(violation.story, exploration.scope) + "\n",
-            ".svg": draw_story(violation.story, title),
+            ".svg": draw_scope_story(violation.story, title),
         }
         for suffix, text in texts.items():
             write_text(directory / f"{violation.invariant}{suffix}", text)

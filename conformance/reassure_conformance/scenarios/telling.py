@@ -24,14 +24,14 @@ from reassure_conformance.scenarios.worlds import format_replicas
 from reassure_conformance.scenarios.worlds.kafka_zk import format_assignment
 from reassure_conformance.scenarios.worlds.kip_236 import ONLY, format_partition
 from reassure_conformance.scenarios.worlds.kip_236_legacy import format_entries
-from reassure_explorer.healing_scope import Healing
-from reassure_explorer.kafka42_scope import Moves
-from reassure_explorer.kip455_scope import Shipments
-from reassure_explorer.legacy_scope import OldZnode
-from reassure_explorer.logs import Logs
-from reassure_explorer.reference import Reference, get_system
-from reassure_explorer.result import Story, StoryStep, Violation
-from reassure_explorer.scopes import Source, get_scope
+from reassure_explorer.engine.result import Story, StoryStep, Violation
+from reassure_explorer.scopes.catalogue import Source, get_scope
+from reassure_explorer.scopes.kafka_42 import Moves
+from reassure_explorer.scopes.kafka_4485 import Logs
+from reassure_explorer.scopes.kafka_zk import Shipments
+from reassure_explorer.scopes.kip_46 import Healing
+from reassure_explorer.scopes.kip_236 import Reference, get_system
+from reassure_explorer.scopes.kip_236_legacy import OldZnode
 from reassure_model.kafka_4485.replication import LEADER_ALONE, Verb
 from reassure_model.kip_236.state import Partition
 from reassure_spec.readings import PROFILES, Readings, get_profile

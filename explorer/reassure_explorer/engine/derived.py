@@ -1,0 +1,758 @@
+"""The derived engine: the same answers as the plain one, many times faster, from the same model.
+
+Nothing of the model is written twice. An action is run in Python, on a state that notes what is
+read, only for a combination of values that has not been met before; the path it took goes into a
+decision diagram (`diagrams`). A compiled kernel walks the diagrams for all other states. States are
+packed words in sorted runs (`runs`); each level is the successors of the level before, less what
+was seen. Predecessors are not kept: a story is found backwards, by expanding the level before again
+until a state turns up that leads where the story goes on. Every story is then told forwards by the
+plain model, which must agree.
+
+What is checked while it runs: paths must not contradict each other (`NotDeterministic`), each path
+that is learned must come to what the plain function comes to in the same state, and some paths in
+other states with the same values where they read; a state of every level is expanded plainly.
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from reassure_explorer.engine import kernels
+from reassure_explorer.engine.checkpoint import Checkpoint, Saved, compute_key
+from reassure_explorer.engine.diagrams import (
+    I64,
+    LEAF,
+    MISSING,
+    NO,
+    YES,
+    Arrays,
+    Diagrams,
+    NotDeterministic,
+)
+from reassure_explorer.engine.interface import Model, ModelError
+from reassure_explorer.engine.orbits import Comparison, make_tables
+from reassure_explorer.engine.origins import NotTraceable, read_code, take_stock
+from reassure_explorer.engine.packing import EngineError, Layout, Words
+from reassure_explorer.engine.result import Budget, ExploreResult, Story, StoryStep, Violation
+from reassure_explorer.engine.runs import (
+    Heap,
+    Run,
+    StoredLevel,
+    Team,
+    Visited,
+    as_rows,
+    make_run,
+    merge_all,
+    sort_unique,
+    store_level,
+)
+from reassure_explorer.engine.symmetry import (
+    make_group,
+    undo_permutations,
+)
+from reassure_explorer.engine.tracing import (
+    Trace,
+    order_fields,
+    trace_action,
+    trace_check,
+    watch_errors,
+)
+from reassure_explorer.engine.values import FieldValues
+
+BUFFER_STATES: Final = 1 << 18
+CHUNK: Final = 1024
+CHUNK_LEARNING: Final = 64
+"""States expanded at a time: few while there is much to learn, as paths learned come too late for
+the rest of them."""
+CHECKED_PER_LEVEL: Final = 1
+PROBED: Final = 512
+"""For so many paths, and then for one in so many, the plain function has to come to the same in
+another state, reachable or not, that differs in what the path did not read."""
+PROBED_LATER: Final = 32
+COMPARED_PER_LEVEL: Final = 1024
+"""States of a level that are held against the group where there is symmetry."""
+PARALLEL_FROM: Final = 4096
+"""A level with fewer states is not worth splitting between threads."""
+STATES_PER_PATH: Final = 400
+"""A level is split only if it has so many states for each path learned in the level before: Python
+learns in one thread at a time, and the others would wait for it."""
+COUNT_VALUES_TO: Final = 5_000_000
+Outcome = tuple[Any, tuple[str, ...]]
+"""What comes of a function in a state: the packed state after an action, None where it is not
+possible, or the truth of a check; and the notes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where an exploration stands after a level."""
+
+    depth: int
+    distinct: int
+    generated: int
+    frontier: int
+    seconds: float
+
+
+def explore_derived(
+    model: Model,
+    *,
+    keep_going: bool = False,
+    budget: Budget | None = None,
+    threads: int = 1,
+    directory: Path | None = None,
+    label: str = "",
+    progress: Callable[[Progress], None] | None = None,
+    symmetry: bool = False,
+) -> ExploreResult:
+    """Visit every reachable state, or with `symmetry` one of each orbit.
+
+    With `directory` visited states are kept on disk, and an exploration that was stopped there goes
+    on, unless the model changed; `label` tells apart what code and data do not.
+
+    Raises RangeError when a value leaves its range, NotDeterministic for a model that depends on
+    more than its fields, NotSymmetric for one that tells apart what it declares to be alike,
+    EngineError when the engine contradicts the plain model.
+    """
+    engine = Engine(model, threads, directory, label, symmetry)
+    return engine.run(keep_going=keep_going, budget=budget or Budget(), progress=progress)
+
+
+def warm_kernels(words: int) -> float:
+    """Compile the kernels, or load them from the cache; answer the seconds that took."""
+    started = time.perf_counter()
+    run = make_run(words, 1)
+    run[...] = 1
+    merge_all([run.copy(), run.copy()], words)
+    visited = Visited()
+    visited.add(sort_unique(run.copy()))
+    visited.subtract_from([run.copy()], words)
+    kernels.find_place(as_rows(run), as_rows(run)[0])
+    store_level(run).restore()
+    return time.perf_counter() - started
+
+
+class Engine:
+    """Diagrams and states of one exploration. `run` may be called once."""
+
+    def __init__(
+        self,
+        model: Model,
+        threads: int = 1,
+        directory: Path | None = None,
+        label: str = "",
+        symmetry: bool = False,
+    ) -> None:
+        self.model, self.threads = model, threads
+        self.layout = Layout(model, order_fields(model))
+        self.group = make_group(model) if symmetry else None
+        self.tables = make_tables(self.group, self.layout)
+        self.instances = model.instances
+        self._stock = take_stock(model)
+        reading = read_code(self._stock)
+        if reading.refusals:
+            raise NotTraceable(f"model {model.name}: {'; '.join(reading.refusals)}")
+        self._swallows = reading.swallows
+        self._chance = Random(len(self.instances))
+        self.checkpoint: Checkpoint | None = None
+        if directory is not None:
+            label = f"{label} {self.layout.order} {symmetry}"
+            key = compute_key(model, f"{label} {self._stock.compute_digest()}")
+            self.checkpoint = Checkpoint(directory, key, self.layout.words)
+        self.checks: tuple[Callable[[Any], bool], ...] = (
+            *(_broken(invariant.find) for invariant in model.invariants),
+            *(goal.reached for goal in model.goals),
+        )
+        names = [action.describe(parameter) for action, parameter in self.instances]
+        names += [f"check {c.name}" for c in model.checks]
+        self.diagrams = Diagrams(self.layout, names, len(self.instances))
+        self.levels: list[StoredLevel] = []
+        self.visited = Visited()
+        if self.checkpoint is not None:
+            self.visited.allocate = self.checkpoint.allocate
+        # States written lately, to leave repetitions out before sorting. What is here was written
+        # once and is never lost, so that leaving it out is exact; an initial state fills it.
+        first = np.array(self.layout.pack(model.initial_states[0]), dtype=np.uint64)
+        self.recent: Run = np.tile(first, (1 << kernels.RECENT_BITS, 1))
+        if self.layout.words == 1:
+            self.recent = self.recent.reshape(-1)
+        self.generated = 0
+        self._learned = 0
+        """Paths learned before the level that is being expanded."""
+        self._resumed = 0
+        """Levels that were there when an exploration went on."""
+        self._actions_before: Counter[str] = Counter()
+        self._notes_before: Counter[str] = Counter()
+        self._pool: ThreadPoolExecutor | None = None
+        self._plain: tuple[Words, Any] = ((), None)
+        """The packed state that was unpacked last."""
+        self.seconds_learning = 0.0
+        """Wall time of the model's own functions and of making paths of them."""
+        self._witnesses: list[Words] = []
+        """States from which paths were learned since symmetry was last checked."""
+        self.hits: npt.NDArray[np.int64] = np.zeros(256, dtype=np.int64)
+        self.unfinished: str | None = None
+        self._lock = threading.Lock()
+        self._found: dict[int, tuple[int, Words]] = {}
+        self._peak_bytes = 0
+
+    def _warm_kernels(self) -> float:
+        """Compile the kernels that walk diagrams, or load them; answer the seconds all took."""
+        started = time.perf_counter()
+        warm_kernels(self.layout.words)
+        d, words = self.diagrams, self.layout.words
+        nothing, misses = make_run(words, 0), np.empty((0, 2), dtype=np.int64)
+        rows, none = nothing.reshape(0, words), np.empty(0, dtype=np.int64)
+        kernels.expand(
+            nothing, 0, 1, d.roots, d.children, d.clear, d.put,
+            self.recent, nothing, misses, self.hits,
+        )  # fmt: skip
+        kernels.judge(nothing, 0, 0, none, d.roots, d.children, none, misses)
+        if self.group is not None:
+            kernels.represent(rows, self.tables)
+            kernels.permute(rows, self.tables, 0)
+            kernels.find_leaves(rows, d.roots, d.children)
+        return time.perf_counter() - started
+
+    # Learning --------------------------------------------------------------------------------
+
+    def _trace(self, root: int, words: Words) -> Trace:
+        if root < len(self.instances):
+            return trace_action(self.layout, *self.instances[root], words)
+        return trace_check(self.layout, self.checks[root - len(self.instances)], words)
+
+    def find_leaf(self, root: int, words: Words) -> int:
+        """Return the leaf that a state comes to, asking the plain function where it is not known.
+
+        Raises NotDeterministic.
+        """
+        leaf = self.diagrams.walk(root, words)
+        if leaf != MISSING:
+            return leaf
+        if self.group is not None:
+            self._witnesses.append(words)
+        path = self._trace_or_fail(root, words)
+        leaf = self.diagrams.learn(root, path)
+        self._hold_against_plain(root, words, leaf)
+        if self._swallows:
+            self._compare_errors(root, words)
+        if self.diagrams.paths <= PROBED or self.diagrams.paths % PROBED_LATER == 0:
+            read = self.diagrams.list_cells(root, words)
+            other = self.layout.draw_unread(words, read, self._chance)
+            self._hold_against_plain(root, other, leaf)
+        return leaf
+
+    def _compare_errors(self, root: int, words: Words) -> None:
+        """Run both once more, and look at the errors. Raises NotTraceable where they differ."""
+        with watch_errors() as ours:
+            self._trace(root, words)
+        with watch_errors() as plain:
+            self._ask_plain(root, words)
+        if ours != plain:
+            raise NotTraceable(
+                f"model {self.model.name}: {self.diagrams.names[root]} in {self._unpack(words)} "
+                f"caught {ours or 'nothing'} when it was traced, and {plain or 'nothing'} when it "
+                "was not: something takes a real tuple or set only. Copy the field first: "
+                "`tuple(state.field)`, `frozenset(state.field)`"
+            )
+
+    def _trace_or_fail(self, root: int, words: Words) -> Trace:
+        """Return the path of a state. Where the plain function fails as well its failure counts."""
+        try:
+            return self._trace(root, words)
+        except Exception as problem:
+            self._ask_plain(root, words)
+            told = self._describe_difference(root, words, repr(problem), "nothing wrong")
+            raise EngineError(told) from problem
+
+    def _unpack(self, words: Words) -> Any:
+        """Return the plain state; most are asked for several times in a row."""
+        if words != self._plain[0]:
+            self._plain = words, self.layout.unpack(words)
+        return self._plain[1]
+
+    def _ask_plain(self, root: int, words: Words) -> Outcome:
+        """Return what the plain function comes to.
+
+        Raises whatever it raises, and EngineError for a value that is another once it was packed.
+        """
+        state = self._unpack(words)
+        if root >= len(self.instances):
+            return bool(self.checks[root - len(self.instances)](state)), ()
+        after, notes = self.model.ask(state, *self.instances[root])
+        if after is None:
+            return None, ()
+        whence = partial(self.diagrams.names.__getitem__, root)
+        return self.layout.repack(words, state, after, whence), notes
+
+    def _read_leaf(self, root: int, words: Words, leaf: int) -> Outcome:
+        """Return what a leaf says of a state, as `_ask_plain` does."""
+        if root >= len(self.instances):
+            return leaf == LEAF - YES, ()
+        if leaf == LEAF - NO:
+            return None, ()
+        return self.diagrams.apply(leaf, words), self.diagrams.leaves[LEAF - leaf][1]
+
+    def _hold_against_plain(self, root: int, words: Words, leaf: int) -> None:
+        """Run the plain function on a state as well. Raises EngineError where it differs."""
+        ours = self._read_leaf(root, words, leaf)
+        try:
+            expected = self._ask_plain(root, words)
+        except EngineError:
+            raise
+        except Exception as problem:
+            told = self._describe_difference(root, words, self._tell_outcome(ours), repr(problem))
+            raise EngineError(told) from problem
+        if ours != expected:
+            outcomes = self._tell_outcome(ours), self._tell_outcome(expected)
+            raise EngineError(self._describe_difference(root, words, *outcomes))
+
+    def _tell_outcome(self, outcome: Outcome) -> str:
+        what, notes = outcome
+        if isinstance(what, bool):
+            return str(what)
+        after = "not possible" if what is None else str(self.layout.unpack(what))
+        return f"{after}, noting {', '.join(notes)}" if notes else after
+
+    def _describe_difference(self, root: int, words: Words, ours: str, plain: str) -> str:
+        return (
+            f"model {self.model.name}: {self.diagrams.names[root]} in {self._unpack(words)}: plain "
+            f"says {plain}, derived says {ours}. Either the function depends on more than what it "
+            "is given (a global, the order of a set, the identity of a value), or it uses a field "
+            "in a way that a traced state answers differently from a plain one"
+        )
+
+    # Expanding -------------------------------------------------------------------------------
+
+    def expand(self, states: Run, *, alone: bool = True) -> list[Run]:
+        """Return the successors of states as runs, repetitions between runs included.
+
+        `alone` says that no other thread expands states at the same time.
+        """
+        words = self.layout.words
+        count = len(self.instances)
+        out = make_run(words, max(BUFFER_STATES, 4 * CHUNK * count))
+        misses = np.empty((CHUNK * count, 2), dtype=np.int64)
+        chunk = CHUNK_LEARNING
+        d = self._get_arrays(alone=alone)
+        hits = np.zeros(len(d.clear), dtype=np.int64)
+        runs = Heap()
+        # Two threads that wrote to one table could each see half of a state of several words.
+        recent = self.recent if alone else self.recent.copy()
+        start = filled = taken = 0
+        while start < len(states):
+            if d.paths != self.diagrams.paths or alone:
+                d = self._get_arrays(alone=alone)
+            if len(hits) < len(d.clear):
+                hits = np.concatenate([hits, np.zeros(len(d.clear) - len(hits), dtype=np.int64)])
+            start, written, steps, missed = kernels.expand(
+                states, start, chunk, d.roots[:count], d.children, d.clear, d.put,
+                recent, out[filled:], misses[: chunk * count], hits,
+            )  # fmt: skip
+            chunk = CHUNK_LEARNING if missed else min(2 * chunk, CHUNK)
+            filled += written
+            taken += steps
+            if missed:
+                extra = self._resolve(as_rows(states), misses[:missed], hits)
+                taken += len(extra)
+                if len(extra):
+                    out[filled : filled + len(extra)] = extra if words > 1 else extra[:, 0]
+                    filled += len(extra)
+            if filled + 2 * CHUNK * count > len(out) or start == len(states):
+                kernels.represent(as_rows(out[:filled]), self.tables)
+                runs.add(sort_unique(out[:filled]))
+                filled = 0
+                if self._is_too_late():
+                    break
+        with self._lock:
+            self.generated += taken
+            self._add_hits(hits)
+        return runs.runs
+
+    def _get_arrays(self, *, alone: bool) -> Arrays | Diagrams:
+        if alone:
+            return self.diagrams
+        with self._lock:
+            return self.diagrams.freeze()
+
+    def _add_hits(self, hits: npt.NDArray[np.int64]) -> None:
+        if len(hits) > len(self.hits):
+            more = np.zeros(len(hits) - len(self.hits), dtype=np.int64)
+            self.hits = np.concatenate([self.hits, more])
+        self.hits[: len(hits)] += hits
+
+    def _resolve(
+        self, rows: Run, misses: npt.NDArray[np.int64], hits: npt.NDArray[np.int64]
+    ) -> Run:
+        """Return the successors of states whose paths the kernel did not know."""
+        made: list[Words] = []
+        begun = time.perf_counter()
+        asked = [(root, tuple(rows[i].tolist())) for i, root in misses.tolist()]
+        with self._lock:
+            for root, words in asked:
+                leaf = self.find_leaf(root, words)
+                if leaf == LEAF - NO:
+                    continue
+                made.append(self.diagrams.apply(leaf, words))
+                if LEAF - leaf < len(hits):
+                    hits[LEAF - leaf] += 1
+                else:
+                    late = np.zeros(LEAF - leaf + 1, dtype=np.int64)
+                    late[-1] = 1
+                    self._add_hits(late)
+            self.seconds_learning += time.perf_counter() - begun
+        return np.array(made, dtype=np.uint64).reshape(len(made), self.layout.words)
+
+    def _is_too_late(self) -> bool:
+        seconds = self._budget.seconds
+        if seconds is not None and time.perf_counter() - self._started > seconds:
+            self.unfinished = f"the budget of {seconds} s is used up"
+            return True
+        return False
+
+    def _next_level(self, frontier: Run) -> Run:
+        """Return the states one step away that were never seen before."""
+        learned, self._learned = self.diagrams.paths - self._learned, self.diagrams.paths
+        team = self.visited.team = self._find_team(len(frontier))
+        if team.parts > 1 and len(frontier) >= STATES_PER_PATH * learned:
+            parts = np.array_split(frontier, team.parts)
+            made = team.run([partial(self.expand, part, alone=False) for part in parts])
+            runs = [run for some in made for run in some]
+        else:
+            runs = self.expand(frontier)
+        pending = sum(run.nbytes for run in runs)
+        self._peak_bytes = max(self._peak_bytes, self.bytes + pending)
+        return self.visited.subtract_from(runs, self.layout.words)
+
+    def _find_team(self, states: int) -> Team:
+        """Return who works on a level of so many states: threads where it is worth it."""
+        if self.threads == 1 or states < PARALLEL_FROM:
+            return Team()
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.threads)
+        return Team(self._pool, self.threads)
+
+    def _close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+        self._pool, self.visited.team = None, Team()
+
+    @property
+    def bytes(self) -> int:
+        """Memory in use for states."""
+        kept = (level.data for level in self.levels if not isinstance(level.data, np.memmap))
+        return self.visited.bytes + sum(data.nbytes for data in kept)
+
+    # Checking --------------------------------------------------------------------------------
+
+    def _judge(self, level: Run) -> None:
+        """Look for broken invariants and reached goals among the states of a new level."""
+        first = len(self.instances)
+        pending = self._list_pending()
+        if not pending:
+            return
+        checks = np.array([first + c for c in pending], dtype=np.int64)
+        team = self.visited.team
+        ends = [len(level) * part // team.parts for part in range(team.parts + 1)]
+        alone = team.parts == 1
+        jobs = [partial(self._judge_part, level, checks, a, b, alone) for a, b in pairwise(ends)]
+        parts = team.run(jobs)
+        for number, c in enumerate(pending):
+            found = [int(part[number]) for part in parts if part[number] >= 0]
+            if found:
+                self._found[c] = (len(self.levels) - 1, tuple(as_rows(level)[min(found)].tolist()))
+
+    def _judge_part(self, level: Run, checks: I64, start: int, end: int, alone: bool) -> I64:
+        """Return the first of some states in which each check is true, -1 where it is in none."""
+        rows, d = as_rows(level), self._get_arrays(alone=alone)
+        found = np.full(len(checks), -1, dtype=np.int64)
+        misses = np.empty((CHUNK * len(checks), 2), dtype=np.int64)
+        chunk = CHUNK_LEARNING
+        while start < end:
+            stop = min(start + chunk, end)
+            missed = kernels.judge(level, start, stop, checks, d.roots, d.children, found, misses)
+            start, chunk = stop, CHUNK_LEARNING if missed else min(2 * chunk, CHUNK)
+            if missed:
+                self._judge_misses(rows, checks, misses[:missed], found)
+                d = self._get_arrays(alone=alone)
+        return found
+
+    def _judge_misses(self, rows: Run, checks: I64, misses: I64, found: I64) -> None:
+        with self._lock:
+            for i, c in misses.tolist():
+                leaf = self.find_leaf(int(checks[c]), tuple(rows[i].tolist()))
+                if leaf == LEAF - YES and (found[c] < 0 or i < found[c]):
+                    found[c] = i
+
+    def _check_against_plain(self, level: Run) -> None:
+        """Hold a few states that are expanded against the plain functions. Raises EngineError."""
+        first = len(self.instances)
+        roots = [*range(first), *(first + c for c in self._list_pending())]
+        rows = as_rows(level)
+        step = max(1, len(rows) // CHECKED_PER_LEVEL)
+        for row in rows[::step][:CHECKED_PER_LEVEL]:
+            words = tuple(row.tolist())
+            for root in roots:
+                self._hold_against_plain(root, words, self.find_leaf(root, words))
+
+    def _list_pending(self) -> list[int]:
+        """Return the checks that were true of no state so far."""
+        return [c for c in range(len(self.checks)) if c not in self._found]
+
+    def _check_symmetric(self, level: Run) -> None:
+        """Hold states of a level, and those that new paths were learned from, against the group.
+
+        Raises NotSymmetric.
+        """
+        if self.group is None or len(self.group.permutations) == 1:
+            return
+        rows = as_rows(level)
+        some = rows[:: -(-len(rows) // COMPARED_PER_LEVEL)]
+        fresh = np.array(self._witnesses, dtype=np.uint64).reshape(-1, self.layout.words)
+        Comparison(self, self.group).compare(np.concatenate([some, fresh]))
+        self._witnesses.clear()
+
+    # Telling ---------------------------------------------------------------------------------
+
+    def tell(self, depth: int, words: Words) -> Story:
+        """Return a shortest story to a state of that depth, as the plain model tells it.
+
+        Raises EngineError where the plain model does not come to the same states.
+        """
+        way: list[tuple[int, Words]] = []
+        d, count = self.diagrams, len(self.instances)
+        for before in range(depth - 1, -1, -1):
+            level = self.levels[before].restore()
+            if before < self._resumed - 1:
+                self._learn_level(level)
+            rows = as_rows(level)
+            i, root = kernels.find_source(
+                rows,
+                np.array(words, dtype=np.uint64),
+                d.roots[:count],
+                d.children,
+                d.clear,
+                d.put,
+                self.tables,
+            )
+            if i < 0:
+                raise EngineError(f"nothing of depth {before} leads to {self.layout.unpack(words)}")
+            way.append((int(root), words))
+            words = tuple(rows[i].tolist())
+        if self.group is not None:
+            orbits = [words, *(after for _, after in way[::-1])]
+            return undo_permutations(self.group, [self.layout.unpack(orbit) for orbit in orbits])
+        return self._retell(words, way[::-1])
+
+    def _learn_level(self, level: Run) -> None:
+        """Learn the paths of a level that was expanded before the exploration was stopped."""
+        generated, hits = self.generated, self.hits.copy()
+        self.expand(level)
+        self.generated, self.hits = generated, hits
+
+    def _retell(self, first: Words, way: list[tuple[int, Words]]) -> Story:
+        initial, before = self.layout.unpack(first), first
+        steps: list[StoryStep] = []
+        for root, words in way:
+            action, parameter = self.instances[root]
+            after, notes = self._ask_plain(root, before)
+            if after != words:
+                outcomes = self._tell_outcome((words, notes)), self._tell_outcome((after, notes))
+                raise EngineError(self._describe_difference(root, before, *outcomes))
+            before, state = words, self.layout.unpack(words)
+            steps.append(StoryStep(action.name, parameter, action.describe(parameter), state))
+        return Story(initial, tuple(steps))
+
+    # The whole -------------------------------------------------------------------------------
+
+    def run(
+        self,
+        *,
+        keep_going: bool,
+        budget: Budget,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> ExploreResult:
+        """Explore level by level and report."""
+        try:
+            return self._run(keep_going, budget, progress)
+        except (EngineError, NotDeterministic):
+            self._check_unchanged()
+            raise
+        finally:
+            self._close()
+
+    def _check_unchanged(self) -> None:
+        """Raise NotTraceable where the model's functions changed what they look at."""
+        changed = self._stock.find_difference(take_stock(self.model))
+        if changed is not None:
+            raise NotTraceable(
+                f"model {self.model.name}: {changed}, is not what it was before the model ran. An "
+                "action depends on nothing but its state and parameter, and changes nothing else: "
+                "keep it in a field"
+            )
+
+    def _run(
+        self, keep_going: bool, budget: Budget, progress: Callable[[Progress], None] | None
+    ) -> ExploreResult:
+        compiling = self._warm_kernels()
+        self._started, self._budget = time.perf_counter(), budget
+        frontier = self._resume()
+        if frontier is None:
+            frontier = self._make_first()
+            self._enter(frontier)
+        while True:
+            distinct = sum(level.size for level in self.levels)
+            if progress is not None:
+                seconds = time.perf_counter() - self._started
+                depth = len(self.levels) - 1
+                progress(Progress(depth, distinct, self.generated, len(frontier), seconds))
+            if self._is_broken() and not keep_going:
+                self.unfinished = "stopped at the first level with a violation"
+            self.unfinished = self.unfinished or self._find_limit(distinct)
+            if self.unfinished is not None:
+                break
+            self._check_against_plain(frontier)
+            frontier = self._next_level(frontier)
+            if self.unfinished is not None or len(frontier) == 0:
+                break
+            self._enter(frontier)
+        self._check_unchanged()
+        return self._report(distinct, compiling)
+
+    def _make_first(self) -> Run:
+        packed = [self.layout.pack(state) for state in self.model.initial_states]
+        first = np.array(packed, dtype=np.uint64).reshape(len(packed), self.layout.words)
+        kernels.represent(first, self.tables)
+        return sort_unique(first.reshape(-1) if self.layout.words == 1 else first)
+
+    def _enter(self, frontier: Run) -> None:
+        """Take in a new level, look at its states, and save it where there is a directory."""
+        level = store_level(frontier)
+        if self.checkpoint is not None:
+            level = self.checkpoint.keep_level(len(self.levels), level)
+        self.visited.add(frontier)
+        self.levels.append(level)
+        self._judge(frontier)
+        self._check_symmetric(frontier)
+        if self.checkpoint is not None:
+            self.checkpoint.save(self._make_saved(self.checkpoint.key))
+
+    def _make_saved(self, key: str) -> Saved:
+        actions, notes = self._count()
+        return Saved(
+            key,
+            self.generated,
+            [level.size for level in self.levels],
+            [level.squeezed for level in self.levels],
+            [(c, depth, list(words)) for c, (depth, words) in self._found.items()],
+            dict(actions),
+            dict(notes),
+        )
+
+    def _resume(self) -> Run | None:
+        """Return the last complete level of an exploration that was stopped, None for a new one."""
+        loaded = None if self.checkpoint is None else self.checkpoint.load()
+        if loaded is None:
+            return None
+        saved, levels = loaded
+        self.generated, self.levels = saved.generated, list(levels)
+        self._resumed = len(self.levels)
+        # The diagrams begin empty again, so the first level has all to learn: as if much was.
+        self._learned = -saved.generated
+        self._found = {c: (depth, tuple(words)) for c, depth, words in saved.found}
+        self._actions_before.update(saved.actions)
+        self._notes_before.update(saved.notes)
+        for level in levels:
+            self.visited.add(level.restore())
+        return levels[-1].restore()
+
+    def _count(self) -> tuple[Counter[str], Counter[str]]:
+        """Return the steps taken by action, and by what was noted of them."""
+        actions = Counter({action.name: 0 for action in self.model.actions})
+        actions.update(self._actions_before)
+        notes = Counter(self._notes_before)
+        for leaf, times in enumerate(self.hits.tolist()):
+            if times:
+                root, noted = self.diagrams.leaves[leaf]
+                actions[self.instances[root][0].name] += times
+                for note in noted:
+                    notes[note] += times
+        return actions, notes
+
+    def _is_broken(self) -> bool:
+        return any(c < len(self.model.invariants) for c in self._found)
+
+    def _find_limit(self, distinct: int) -> str | None:
+        budget = self._budget
+        if budget.states is not None and distinct >= budget.states:
+            return f"the budget of {budget.states} states is used up"
+        if budget.mebibytes is not None and self._peak_bytes >= budget.mebibytes << 20:
+            return f"the budget of {budget.mebibytes} MiB is used up"
+        self._is_too_late()
+        return self.unfinished
+
+    def _count_values(self, distinct: int) -> dict[str, int] | None:
+        """Return the number of values of each field; None where there are very many states.
+
+        None as well where one state stands for its orbit: its values are not all there are.
+        """
+        if distinct > COUNT_VALUES_TO or self.group is not None:
+            return None
+        values = FieldValues(self.layout)
+        for level in self.levels:
+            values.add(level.restore())
+        return values.count()
+
+    def _report(self, distinct: int, compiling: float) -> ExploreResult:
+        invariants, goals = self.model.invariants, self.model.goals
+        violations: list[Violation] = []
+        for c, (depth, words) in sorted(self._found.items(), key=lambda item: item[1][0]):
+            if c < len(invariants):
+                story = self.tell(depth, words)
+                reason = invariants[c].find(story.last)
+                if reason is None:
+                    raise EngineError(f"plain {invariants[c].name} holds in {story.last}")
+                violations.append(Violation(invariants[c].name, reason, story))
+        reached = {g.name: self._found.get(len(invariants) + n) for n, g in enumerate(goals)}
+        actions, notes = self._count()
+        return ExploreResult(
+            model=self.model.name,
+            engine="derived",
+            distinct=distinct,
+            generated=self.generated,
+            levels=tuple(level.size for level in self.levels),
+            violations=tuple(violations),
+            goals={name: None if at is None else at[0] for name, at in reached.items()},
+            invariants=tuple(invariant.name for invariant in invariants),
+            actions=dict(actions),
+            notes=dict(notes),
+            unfinished=self.unfinished,
+            seconds=time.perf_counter() - self._started,
+            seconds_compiling=compiling,
+            plain_runs=self.diagrams.paths,
+            bytes_per_state=max(self.bytes, self._peak_bytes) / distinct,
+            details={
+                "words": self.layout.words,
+                "bits": self.layout.bits,
+                "values": self._count_values(distinct),
+                "seconds_learning": round(self.seconds_learning, 3),
+                **({} if self.group is None else {"symmetry": self.group.as_json_dict()}),
+            },
+        )
+
+
+def _broken(find: Callable[[Any], str | None]) -> Callable[[Any], bool]:
+    return lambda state: find(state) is not None
+
+
+__all__ = ["Engine", "EngineError", "ModelError", "Progress", "explore_derived", "warm_kernels"]

@@ -1,0 +1,182 @@
+"""Decision diagrams that are learned path by path, in arrays that a compiled kernel can walk.
+
+One diagram (root) for each action instance and each check. A node asks for one cell and has a child
+for each value of it. A child is a node, `MISSING` where no path has gone yet, or a leaf, which is
+`LEAF - n`. A node is one number that says all a kernel needs: the place of its first child, and the
+word, shift and width of its cell; so one look in memory leads from a node to the next. Leaf `NO`
+says that an action is not possible or a check false, leaf `YES` that a check is true; every other
+leaf says which bits of the state to clear and which to set.
+
+A path can only be learned if it agrees with the paths before it: where two runs read the same
+values they must next read the same cell and end the same way. A model for which that is not so is
+not a deterministic function of what it reads, and is refused.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from reassure_explorer.engine.interface import ModelError
+from reassure_explorer.engine.packing import Layout, Words
+from reassure_explorer.engine.tracing import Trace
+
+MISSING: Final = -1
+LEAF: Final = -2
+NO: Final = 0
+YES: Final = 1
+_FIRST: Final = 32
+"""The bit of a node's number where the place of its first child begins."""
+_PLACE: Final = (1 << _FIRST) - 1
+
+U64 = npt.NDArray[np.uint64]
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+
+
+class NotDeterministic(ModelError):
+    """A function of the model whose answer depends on more than the fields it reads."""
+
+
+def _grow(array: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
+    if size <= len(array):
+        return array
+    grown = np.full((max(size, 2 * len(array)), *array.shape[1:]), fill, dtype=array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    """The diagrams at one instant, as a kernel takes them; later learning does not change them."""
+
+    paths: int
+    """Paths learned so far."""
+    roots: I64
+    children: I64
+    clear: U64
+    put: U64
+
+
+class Diagrams:
+    """The diagrams of a model's action instances and checks.
+
+    `names` describes each root, for messages; the first `actions` roots are action instances, the
+    others checks.
+    """
+
+    def __init__(self, layout: Layout, names: Sequence[str], actions: int) -> None:
+        self.layout, self.names, self.actions = layout, tuple(names), actions
+        self.roots: I64 = np.full(len(self.names), MISSING, dtype=np.int64)
+        self.children: I64 = np.full(8192, MISSING, dtype=np.int64)
+        """Nodes, as first child << 32 | word << 16 | shift << 8 | width of the cell, and leaves."""
+        self.clear: U64 = np.zeros((256, layout.words), dtype=np.uint64)
+        self.put: U64 = np.zeros((256, layout.words), dtype=np.uint64)
+        self.leaves: list[tuple[int, tuple[str, ...]]] = [(-1, ()), (-1, ())]
+        """For each leaf: the root it belongs to and the notes of the step."""
+        self._written: list[tuple[Words, Words]] = [((), ()), ((), ())]
+        """For each leaf the bits to clear and to set, as Python has them."""
+        self.paths = 0
+        self._places = [cell.word << 16 | cell.shift << 8 | cell.width for cell in layout.cells]
+        """The lower half of a node's number, by the cell that it asks for."""
+        self._used = 0
+        self._known_leaves: dict[tuple[int, tuple[str, ...], tuple[int, ...]], int] = {}
+
+    def freeze(self) -> Arrays:
+        """Return the diagrams as they are now.
+
+        Roots and children are changed in place when a path is learned, so they are copied: a kernel
+        in another thread would come to nodes and leaves that its other arrays do not have. These
+        only ever grow, and what is there stays.
+        """
+        children = self.children[: self._used].copy()
+        return Arrays(self.paths, self.roots.copy(), children, self.clear, self.put)
+
+    def walk(self, root: int, words: Words) -> int:
+        """Return the leaf (`LEAF - n`) that a state comes to, or MISSING."""
+        at, children = self.roots.item(root), self.children
+        while at >= 0:
+            value = words[at >> 16 & 65535] >> (at >> 8 & 255) & (1 << (at & 255)) - 1
+            at = children.item((at >> _FIRST) + value)
+        return at
+
+    def list_cells(self, root: int, words: Words) -> set[int]:
+        """Return the cells that are asked for on the way of a state."""
+        cells: set[int] = set()
+        at = self.roots.item(root)
+        while at >= 0:
+            cell = self._places.index(at & _PLACE)
+            cells.add(cell)
+            at = self.children.item((at >> _FIRST) + self.layout.read_cell(words, cell))
+        return cells
+
+    def learn(self, root: int, path: Trace) -> int:
+        """Add a path and return its leaf. Raises NotDeterministic where it contradicts another."""
+        self.paths += 1
+        slot, places, children = -1, self._places, self.children
+        at = self.roots.item(root)
+        for cell, value in path.reads:
+            if at == MISSING:
+                at = self._add_node(cell)
+                self._link(root, slot, at)
+                children = self.children
+            if at < 0 or at & _PLACE != places[cell]:
+                raise self._contradiction(root, path)
+            slot = (at >> _FIRST) + value
+            at = children.item(slot)
+        leaf = self._find_leaf(root, path)
+        if at == MISSING:
+            self._link(root, slot, leaf)
+        elif at != leaf:
+            raise self._contradiction(root, path)
+        return leaf
+
+    def _contradiction(self, root: int, path: Trace) -> NotDeterministic:
+        return NotDeterministic(
+            f"model {self.layout.model.name}: {self.names[root]} read the same values twice and "
+            f"then did not do the same (cells {[cell for cell, _ in path.reads]}): it depends on "
+            "more than the fields of the state. Look for globals, random numbers, clocks, or a "
+            "value that is kept between calls"
+        )
+
+    def _link(self, root: int, slot: int, child: int) -> None:
+        if slot < 0:
+            self.roots[root] = child
+        else:
+            self.children[slot] = child
+
+    def _add_node(self, cell: int) -> int:
+        place = self._places[cell]
+        first, self._used = self._used, self._used + (1 << (place & 255))
+        self.children = _grow(self.children, self._used, MISSING)
+        return first << _FIRST | place
+
+    def _find_leaf(self, root: int, path: Trace) -> int:
+        if path.writes is None:
+            return LEAF - NO
+        if root >= self.actions:
+            return LEAF - YES
+        clear, put = [0] * self.layout.words, [0] * self.layout.words
+        for number, value in path.writes.items():
+            cell = self.layout.cells[number]
+            clear[cell.word] |= (1 << cell.width) - 1 << cell.shift
+            put[cell.word] |= value << cell.shift
+        key = (root, path.notes, (*clear, *put))
+        known = self._known_leaves.get(key)
+        if known is None:
+            known = len(self.leaves)
+            self._known_leaves[key] = known
+            self.clear = _grow(self.clear, known + 1, 0)
+            self.put = _grow(self.put, known + 1, 0)
+            self.clear[known] = np.array(clear, dtype=np.uint64)
+            self.put[known] = np.array(put, dtype=np.uint64)
+            self.leaves.append((root, path.notes))
+            self._written.append((tuple(clear), tuple(put)))
+        return LEAF - known
+
+    def apply(self, leaf: int, words: Words) -> Words:
+        """Return the packed state after the step that ends in this leaf (`LEAF - n`)."""
+        clear, put = self._written[LEAF - leaf]
+        return tuple([word & ~c | p for word, c, p in zip(words, clear, put, strict=True)])

@@ -1,0 +1,237 @@
+"""The front door: explore a model and say what was found, in words or as data."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from reassure_explorer.engine.interface import Model
+from reassure_explorer.engine.plain import explore_plain
+from reassure_explorer.engine.result import Budget, ExploreResult, Story, Verdict, Violation
+from reassure_explorer.engine.story import tell_story
+
+if TYPE_CHECKING:
+    from reassure_explorer.engine.liveness import LivenessResult
+
+ENGINES: Final = ("derived", "plain")
+
+
+class UnknownEngine(ValueError):
+    """An engine name that there is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """A model explored."""
+
+    scope: str
+    """The name of the model."""
+    result: ExploreResult
+    liveness: "LivenessResult | None" = None
+    """None where it was not asked for."""
+    profile: str | None = None
+    """The version of the rules that the model was made under, where it was made under one."""
+    readings: Mapping[str, str] = field(default_factory=dict)
+    """How those rules were read, by name."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worse of the two verdicts, on the states and on the fair runs."""
+        verdicts = [self.result.verdict]
+        verdicts += [self.liveness.verdict] if self.liveness is not None else []
+        order = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.VACUOUS, Verdict.HOLDS)
+        return min(verdicts, key=order.index)
+
+    @property
+    def exit_code(self) -> int:
+        """0 holds, 1 violated, 2 unknown (a budget ended), 3 vacuous (a goal never reached)."""
+        return self.verdict.exit_code
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counts with the names that all reports use."""
+        result = self.result
+        return {
+            "distinct": result.distinct,
+            "generated": result.generated,
+            "depth": result.depth,
+            "invariants": len(result.invariants),
+            "goals_reached": sum(depth is not None for depth in result.goals.values()),
+            "goals": len(result.goals),
+        }
+
+    def make_body(self) -> dict[str, Any]:
+        """Return what is the verb's own in the document."""
+        result = self.result
+        return {
+            "scope": self.scope,
+            "engine": result.engine,
+            "unfinished": result.unfinished,
+            "violations": [describe_violation(violation) for violation in result.violations],
+            "goals": dict(result.goals),
+            "coverage": {"actions": dict(result.actions), "clauses": dict(result.notes)},
+            "levels": list(result.levels),
+            "seconds_compiling": round(result.seconds_compiling, 3),
+            "plain_runs": result.plain_runs,
+            "bytes_per_state": round(result.bytes_per_state, 1),
+            **result.details,
+            "liveness": None if self.liveness is None else _describe_liveness(self.liveness),
+        }
+
+    def render(self) -> str:
+        """Return the report in words."""
+        result, counts = self.result, self.counts
+        steps = f"{counts['generated']:,} steps, depth {counts['depth']}"
+        times = f"{result.seconds:.1f} s and {result.seconds_compiling:.1f} s to load the engine"
+        rules = "" if self.profile is None else f" ({self.profile})"
+        goals = f"{counts['goals_reached']} of {counts['goals']} goals reached"
+        lines = [
+            f"explore {self.scope}{rules}: {self.verdict.value}",
+            f"  {counts['distinct']:,} states, {steps}, {times} ({result.engine})",
+            f"  {counts['invariants']} invariants, {goals}, {len(result.notes)} clauses exercised",
+        ]
+        if "symmetry" in result.details:
+            lines.append(f"  {_describe_symmetry(result.details['symmetry'])}")
+        if result.unfinished is not None:
+            lines.append(f"  not complete: {result.unfinished}; no more than this was looked at")
+        else:
+            missed = (goal for goal, depth in result.goals.items() if depth is None)
+            lines += [f"  never reached: {goal}" for goal in missed]
+        for violation in result.violations:
+            lines += [f"\n{violation.invariant} is broken: {violation.reason}"]
+            lines += [tell_story(violation.story)]
+        if self.liveness is not None:
+            lines.append(render_liveness(self.liveness))
+        return "\n".join(lines)
+
+
+def _describe_symmetry(symmetry: Mapping[str, Any]) -> str:
+    """Say how many permutations were used, and what may change places."""
+    parts = [
+        f"{kind}s {' and '.join(map(str, part))}"
+        for kind, parts in symmetry.items()
+        if kind != "permutations"
+        for part in parts
+        if len(part) > 1
+    ]
+    if not parts:
+        return "symmetry: none; within this scope no two brokers or partitions play the same part"
+    alike = ", ".join(parts)
+    return f"symmetry: {symmetry['permutations']} permutations; {alike} play the same part"
+
+
+def render_liveness(result: "LivenessResult") -> str:
+    """Return in words whether what is begun is settled in the end."""
+    if result.unfinished is not None:
+        return f"  fair runs: {result.verdict.value}, {result.unfinished}"
+    if result.lasso is None:
+        return f"  fair runs: {result.verdict.value}, {result.unsettled:,} states are unsettled"
+    cycle = Story(result.lasso.stem.last, result.lasso.cycle)
+    return "\n".join(
+        [
+            "\nA fair run is never settled. It begins:",
+            tell_story(result.lasso.stem),
+            "and then does this for ever:" if cycle.steps else "and then stays as it is.",
+            *([tell_story(cycle)] if cycle.steps else []),
+        ]
+    )
+
+
+def explore(
+    model: Model,
+    *,
+    engine: str = "derived",
+    profile: str | None = None,
+    readings: Mapping[str, str] | None = None,
+    budget: Budget | None = None,
+    keep_going: bool = False,
+    minimise: bool = False,
+    liveness: bool = False,
+    threads: int = 1,
+    directory: Path | None = None,
+    progress: Callable[[Any], None] | None = None,
+    symmetry: bool = False,
+) -> Exploration:
+    """Explore a model.
+
+    `profile` and `readings` say under which rules it was made; they are reported, and tell
+    explorations in a directory apart. With `minimise` stories use as few
+    faults as will do, even where that makes them longer. With `liveness` fair runs are
+    looked at as well, for which the whole graph must fit into memory. With `directory` the derived
+    engine keeps states on disk and goes on where an exploration stopped there. `progress` is called
+    after each level by the derived engine. With `symmetry` one state stands for all that differ
+    only in which of the things that are alike is which; `liveness` looks at every state all the
+    same.
+
+    Raises UnknownEngine, ForeignCheckpoint, NotSymmetric.
+    """
+    rules = dict(readings or {})
+    if engine == "plain":
+        result = explore_plain(model, keep_going=keep_going, budget=budget, symmetry=symmetry)
+    elif engine == "derived":
+        from reassure_explorer.engine.derived import explore_derived
+
+        result = explore_derived(
+            model,
+            keep_going=keep_going,
+            budget=budget,
+            threads=threads,
+            directory=directory,
+            label=str(rules),
+            progress=progress,
+            symmetry=symmetry,
+        )
+    else:
+        raise UnknownEngine(f"there is no engine {engine!r}; the engines are: {', '.join(ENGINES)}")
+    if minimise and result.violations:
+        from reassure_explorer.engine.minimise import minimise_faults
+
+        fewer = tuple(minimise_faults(model, violation) for violation in result.violations)
+        result = replace(result, violations=fewer)
+    live = None
+    if liveness:
+        from reassure_explorer.engine.liveness import MOST_STATES, check_liveness
+
+        most = None if budget is None else budget.states
+        live = check_liveness(model, states=MOST_STATES if most is None else most)
+    return Exploration(model.name, result, live, profile, rules)
+
+
+def _describe_liveness(result: "LivenessResult") -> dict[str, Any]:
+    lasso = result.lasso
+    return {
+        "verdict": result.verdict.value,
+        "unsettled": result.unsettled,
+        "stem": None if lasso is None else describe_story(lasso.stem),
+        "cycle": None if lasso is None else [step.words for step in lasso.cycle],
+    }
+
+
+def describe_violation(violation: Violation) -> dict[str, Any]:
+    """Return a violation as data: the clause, the reason and the story."""
+    return {
+        "clause": violation.invariant,
+        "reason": violation.reason,
+        "steps": len(violation.story.steps),
+        "story": describe_story(violation.story),
+    }
+
+
+def describe_story(story: Story) -> list[dict[str, Any]]:
+    """Return a story as data: one record for the start and for each step."""
+    records = [{"action": None, "state": _describe_state(story.initial)}]
+    return records + [
+        {"action": step.words, "state": _describe_state(step.state)} for step in story.steps
+    ]
+
+
+def _describe_state(state: Any) -> dict[str, Any]:
+    return {name: _make_plain(getattr(state, name)) for name in state._fields}
+
+
+def _make_plain(value: Any) -> Any:
+    if isinstance(value, frozenset):
+        return sorted(value)
+    if isinstance(value, tuple):
+        return [_make_plain(entry) for entry in value]
+    return value if value is None or isinstance(value, int | str) else str(value)

@@ -1,0 +1,153 @@
+"""Compiled kernels over the whole state graph: links, ways from the start, components."""
+
+import numpy as np
+
+from reassure_explorer.engine.kernels import Array, compare_rows, compiled, walk
+
+
+@compiled
+def link(states: Array, roots: Array, children: Array, clear: Array, put: Array) -> Array:
+    """Return the successor of each state (row) by each root, as a row number, -1 where none.
+
+    `states` are sorted rows. -2 stands for a path that was never learned, -3 for a successor that
+    is not among the states.
+    """
+    targets = np.full((len(states), len(roots)), -1, dtype=np.int32)
+    target = np.empty((1, states.shape[1]), dtype=np.uint64)
+    for i in range(len(states)):
+        for root in range(len(roots)):
+            at = walk(states, i, roots[root], children)
+            if at == -2:
+                continue
+            if at == -1:
+                targets[i, root] = -2
+                continue
+            for k in range(states.shape[1]):
+                target[0, k] = (states[i, k] & ~clear[-2 - at, k]) | put[-2 - at, k]
+            low = 0
+            high = len(states)
+            while low < high:
+                middle = (low + high) >> 1
+                if compare_rows(states, middle, target, 0) < 0:
+                    low = middle + 1
+                else:
+                    high = middle
+            found = low < len(states) and compare_rows(states, low, target, 0) == 0
+            targets[i, root] = low if found else -3
+    return targets
+
+
+@compiled
+def mark(states: Array, root: int, children: Array) -> Array:
+    """Return for each state (row) whether a check is true: 0, 1, or 2 where it is not learned."""
+    marks = np.zeros(len(states), dtype=np.uint8)
+    for i in range(len(states)):
+        at = walk(states, i, np.int64(root), children)
+        marks[i] = 2 if at == -1 else np.uint8(at == -3)
+    return marks
+
+
+@compiled
+def find_ways(targets: Array, starts: Array, allowed: Array) -> tuple[Array, Array, Array]:
+    """Search breadth first from some rows through allowed ones.
+
+    Answers for each row the row before it, the root that leads from there, and the number of steps,
+    which is -1 for rows that are not reached.
+    """
+    before = np.full(len(targets), -1, dtype=np.int32)
+    steps = np.full(len(targets), -1, dtype=np.int32)
+    by = np.full(len(targets), -1, dtype=np.int32)
+    queue = np.empty(len(targets), dtype=np.int32)
+    filled = 0
+    for start in starts:
+        steps[start] = 0
+        queue[filled] = start
+        filled += 1
+    at = 0
+    while at < filled:
+        i = queue[at]
+        at += 1
+        for root in range(targets.shape[1]):
+            j = targets[i, root]
+            if j >= 0 and allowed[j] and steps[j] < 0:
+                before[j] = i
+                steps[j] = steps[i] + 1
+                by[j] = root
+                queue[filled] = j
+                filled += 1
+    return before, by, steps
+
+
+@compiled
+def find_components(targets: Array, allowed: Array) -> Array:
+    """Return the number of the strongly connected component of each allowed row, -1 for others.
+
+    Components are numbered so that successors have lower numbers (Tarjan's order).
+    """
+    count = len(targets)
+    component = np.full(count, -1, dtype=np.int32)
+    order = np.full(count, -1, dtype=np.int32)
+    low = np.zeros(count, dtype=np.int32)
+    edge = np.zeros(count, dtype=np.int32)
+    open_rows = np.empty(count, dtype=np.int32)
+    path = np.empty(count, dtype=np.int32)
+    opened = 0
+    numbered = 0
+    made = 0
+    for first in range(count):
+        if not allowed[first] or order[first] >= 0:
+            continue
+        path[0] = first
+        length = 1
+        order[first] = low[first] = numbered
+        numbered += 1
+        open_rows[opened] = first
+        opened += 1
+        while length > 0:
+            i = path[length - 1]
+            if edge[i] < targets.shape[1]:
+                j = targets[i, edge[i]]
+                edge[i] += 1
+                if j < 0 or not allowed[j]:
+                    continue
+                if order[j] < 0:
+                    order[j] = low[j] = numbered
+                    numbered += 1
+                    open_rows[opened] = j
+                    opened += 1
+                    path[length] = j
+                    length += 1
+                elif component[j] < 0:
+                    low[i] = min(low[i], order[j])
+                continue
+            length -= 1
+            if length > 0:
+                low[path[length - 1]] = min(low[path[length - 1]], low[i])
+            if low[i] == order[i]:
+                while True:
+                    opened -= 1
+                    j = open_rows[opened]
+                    component[j] = made
+                    if j == i:
+                        break
+                made += 1
+    return component
+
+
+@compiled
+def judge_components(targets: Array, component: Array, fair: Array, count: int) -> Array:
+    """Return for each component and fair root whether the component does the root justice.
+
+    It does where the root is not possible in one of its states, or leads from one of them to
+    another one or to itself.
+    """
+    just = np.zeros((count, len(fair)), dtype=np.bool_)
+    for i in range(len(targets)):
+        c = component[i]
+        if c < 0:
+            continue
+        for f in range(len(fair)):
+            j = targets[i, fair[f]]
+            if j < 0 or component[j] == c:
+                just[c, f] = True
+    return just

@@ -1,0 +1,313 @@
+"""What a model is: fields with finite ranges, initial states, actions, invariants and goals.
+
+A model is ordinary Python. Its state is read by field name and is never changed; an action returns
+a new one by `state.replace(field=value)`, or None where it is not possible:
+
+    def join(state: State, replica: int) -> State | None:
+        if replica in state.isr or replica not in state.live:
+            return None
+        return state.replace(isr=state.isr | {replica})
+
+    Action("join", join, parameters=(1, 2, 3))
+
+An action may depend on nothing but the state and its parameter. It looks at fields through the
+state it is given, as late and as little as it can: the engine that is derived from the model learns
+one case for every different combination of what an action read. Take one action for each broker in
+place of a loop over brokers, and ask `broker in state.live` in place of copying the set.
+
+Sets answer as frozensets do, sequences as tuples do. `copy a field whole` and `compare by id order`
+are allowed, and cost more or rule out symmetry.
+
+A model may say that some things are alike (`Symmetry`): states that differ only in which of them is
+which are then explored once.
+"""
+
+import keyword
+from collections import namedtuple
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property, partial
+from typing import Any, Protocol
+
+from reassure_explorer.engine.domains import (
+    Choice,
+    Domain,
+    Flag,
+    Int,
+    Option,
+    OutOfRange,
+    SequenceOf,
+    SetOf,
+)
+
+__all__ = [
+    "Action",
+    "Choice",
+    "Domain",
+    "Flag",
+    "Goal",
+    "Int",
+    "Invariant",
+    "Model",
+    "ModelError",
+    "Noted",
+    "Option",
+    "RangeError",
+    "Rename",
+    "SequenceOf",
+    "SetOf",
+    "State",
+    "Symmetry",
+    "rename_whole",
+]
+
+
+class ModelError(ValueError):
+    """A model that cannot be explored, with the reason."""
+
+
+class RangeError(ModelError):
+    """An initial state or an action gave a field a value outside its declared range."""
+
+
+class State(Protocol):
+    """A state as actions, invariants and goals see it: a value for every field, by name."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the value of a field."""
+
+    def replace(self, **changes: Any) -> "State":
+        """Return this state with some fields changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A new state, and words about the step that are counted for coverage (clause ids).
+
+    Without a state, as for None, the action cannot happen.
+    """
+
+    state: State
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something that can happen, once for each parameter."""
+
+    name: str
+    step: Callable[[Any, Any], Any]
+    """From state and parameter to the next state, a Noted one, or None where it cannot happen."""
+    parameters: tuple[Any, ...] = (None,)
+    fair: bool = False
+    """Whether it is bound to happen where it stays possible for ever (weak fairness)."""
+    why: Callable[[Any, Any], str] | None = None
+    """From state and parameter to the reason why it is not possible; for people."""
+    words: Callable[[Any], str] | None = None
+    """The action with this parameter, in words; otherwise its name and the parameter."""
+
+    def __post_init__(self) -> None:
+        # A generator would be empty for whoever comes second.
+        object.__setattr__(self, "parameters", tuple(self.parameters))
+
+    def describe(self, parameter: Any) -> str:
+        """Return the action with its parameter, as stories print it."""
+        if self.words is not None:
+            return self.words(parameter)
+        return self.name if parameter is None else f"{self.name} {_in_words(parameter)}"
+
+
+def _in_words(parameter: Any) -> str:
+    return "-".join(map(str, parameter)) if isinstance(parameter, tuple) else str(parameter)
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """What must be true of every state, named by its clause."""
+
+    name: str
+    find: Callable[[Any], str | None]
+    """Answers why it is broken, None where it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A kind of state that must be reachable, or the invariants hold of too little."""
+
+    name: str
+    reached: Callable[[Any], bool]
+
+
+Rename = Callable[[Any], Any]
+"""From a member of a symmetry to the one that takes its place; anything else stays what it is."""
+
+
+def rename_whole(rename: Rename, value: Any) -> Any:
+    """Rename a value that is a member itself, or none at all."""
+    return rename(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Symmetry:
+    """Things of one kind that may change places: brokers, partitions.
+
+    What is said here is checked while exploring (`symmetry.NotSymmetric`), never trusted.
+    """
+
+    name: str
+    """The kind of thing, in the singular."""
+    members: tuple[Hashable, ...]
+    values: Mapping[str, Callable[[Rename, Any], Any]] = field(default_factory=dict)
+    """For each field that holds members how to rename a value: of a set one member of it, of a
+    sequence one entry, otherwise the value. Fields not named here hold no members."""
+    families: tuple[tuple[str, ...], ...] = ()
+    """Fields that change places with the members: one for each member, in the members' order."""
+    parameters: Mapping[str, Callable[[Rename, Any], Any]] = field(default_factory=dict)
+    """For each action whose parameter holds members how to rename it."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A finite transition system.
+
+    Raises ModelError where it makes no sense: no initial state, names that occur twice, a field
+    name that is no Python name. Raises RangeError for an initial value out of range.
+    """
+
+    name: str
+    fields: Mapping[str, Domain]
+    initial: tuple[Mapping[str, Any], ...]
+    actions: tuple[Action, ...]
+    invariants: tuple[Invariant, ...] = ()
+    goals: tuple[Goal, ...] = ()
+    settled: Callable[[Any], bool] | None = None
+    """What fair runs come to again and again (liveness); None where nothing is claimed."""
+    faults: tuple[str, ...] = ()
+    """Fields that count down how many faults of a kind may still happen."""
+    symmetries: tuple[Symmetry, ...] = ()
+    """What may change places; looked at only where symmetry is asked for."""
+
+    def __post_init__(self) -> None:
+        for name in ("initial", "actions", "invariants", "goals", "faults", "symmetries"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        bad = [f for f in self.fields if not f.isidentifier() or keyword.iskeyword(f)]
+        bad += [f for f in self.fields if f.startswith("_") or f == "replace"]
+        if bad:
+            raise ModelError(
+                f"model {self.name}: {bad[0]!r} cannot name a field; take a plain word"
+            )
+        for names in ([a.name for a in self.actions], [c.name for c in self.checks]):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise ModelError(f"model {self.name}: {twice[0]!r} is the name of two things")
+        for symmetry in self.symmetries:
+            self._check_symmetry(symmetry)
+        if not self.initial_states:
+            raise ModelError(f"model {self.name} has no initial state; give at least one")
+
+    def _check_symmetry(self, symmetry: Symmetry) -> None:
+        named = {*symmetry.values, *(name for family in symmetry.families for name in family)}
+        strangers = sorted(named - set(self.fields))
+        strangers += sorted(set(symmetry.parameters) - {action.name for action in self.actions})
+        if strangers:
+            raise ModelError(
+                f"model {self.name}: the symmetry of {symmetry.name}s names {strangers[0]!r}, "
+                "which is neither a field nor an action"
+            )
+        for family in symmetry.families:
+            domains = [self.fields[name] for name in family]
+            if len(family) != len(symmetry.members) or any(d != domains[0] for d in domains):
+                raise ModelError(
+                    f"model {self.name}: {', '.join(family)} cannot change places with the "
+                    f"{symmetry.name}s; give one field for each, all with the same range"
+                )
+
+    @property
+    def checks(self) -> tuple[Invariant | Goal, ...]:
+        """The invariants, then the goals."""
+        return (*self.invariants, *self.goals)
+
+    @cached_property
+    def state_type(self) -> Any:
+        """The type of plain states: a named tuple with `replace`."""
+        return _make_state_type(tuple(self.fields))
+
+    @cached_property
+    def initial_states(self) -> tuple[Any, ...]:
+        """The initial states as plain states in plain form, without repetitions."""
+        made: list[Any] = []
+        for values in self.initial:
+            if set(values) != set(self.fields):
+                odd = sorted(set(values) ^ set(self.fields))
+                raise ModelError(f"model {self.name}: initial states lack or invent fields: {odd}")
+            made.append(self.normalise(self.state_type(**values), lambda: "an initial state"))
+        return tuple(dict.fromkeys(made))
+
+    @property
+    def instances(self) -> tuple[tuple[Action, Any], ...]:
+        """Every action with each of its parameters, in order."""
+        return tuple((action, p) for action in self.actions for p in action.parameters)
+
+    def normalise(self, state: Any, whence: Callable[[], str], before: Any = None) -> Any:
+        """Return a plain state with every value in plain form.
+
+        `before` is a state in that form: values taken over from it need no second look. `whence`
+        says in words where the state comes from. Raises RangeError, naming field, value and state,
+        where a value is out of range.
+        """
+        values = []
+        for at, (name, domain) in enumerate(self.fields.items()):
+            value = state[at]
+            if before is None or value is not before[at]:
+                try:
+                    value = domain.normalise(value)
+                except OutOfRange as problem:
+                    raise make_range_error(self.name, name, problem, whence(), state) from None
+            values.append(value)
+        return self.state_type._make(values)
+
+    def check_answer(self, after: Any, action: Action) -> Any:
+        """Return what an action answered where it is a state of this model. Raises ModelError."""
+        if not isinstance(after, self.state_type):
+            raise ModelError(
+                f"model {self.name}: action {action.name} answered {after!r}; it must answer "
+                "None, or a state made with `replace` from the state it was given"
+            )
+        return after
+
+    def ask(self, state: Any, action: Action, parameter: Any) -> tuple[Any, tuple[str, ...]]:
+        """Return what an action answers, its values as they are, and its notes.
+
+        None where it cannot happen. Raises ModelError for a strange answer.
+        """
+        after, notes = action.step(state, parameter), ()
+        if isinstance(after, Noted):
+            after, notes = after.state, tuple(after.notes)
+        return (None, ()) if after is None else (self.check_answer(after, action), notes)
+
+    def take(self, state: Any, action: Action, parameter: Any) -> tuple[Any, tuple[str, ...]]:
+        """Return the plain state after an action, None where it cannot happen, and its notes.
+
+        Raises RangeError, and ModelError for a strange answer.
+        """
+        after, notes = self.ask(state, action, parameter)
+        if after is not None:
+            after = self.normalise(after, partial(action.describe, parameter), state)
+        return after, notes
+
+
+@cache
+def _make_state_type(names: tuple[str, ...]) -> Any:
+    """Return one type for all models with these fields: they take each other's states."""
+    base: Any = namedtuple("State", names)  # type: ignore[misc]
+    return type("State", (base,), {"__slots__": (), "replace": base._replace})
+
+
+def make_range_error(
+    model: str, name: str, problem: OutOfRange, whence: str, state: Any
+) -> RangeError:
+    """Return the error that names field, value, action and state."""
+    return RangeError(
+        f"model {model}: field {name}: {problem}; in {whence}: {state}. "
+        "Widen the field's range, or forbid the action there"
+    )

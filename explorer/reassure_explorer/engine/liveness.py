@@ -1,0 +1,160 @@
+"""Liveness: that what is begun is settled in the end, where those who heal are treated fairly.
+
+A run is *fair* when every fair action (one for each of its parameters) that stays possible for ever
+is taken again and again. A model is *live* when every fair run comes to a settled state again and
+again. It is not live exactly where unsettled states form a strongly connected component, a single
+state that may stay as it is included, in which each fair action is either impossible somewhere or
+taken within it. The counterexample is a lasso: a shortest way into the component and a cycle in it
+that does justice to every fair action.
+
+The whole graph is kept in memory, a few hundred bytes a state: scopes of some millions of states.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from reassure_explorer.engine import graph_kernels
+from reassure_explorer.engine.derived import Engine
+from reassure_explorer.engine.diagrams import LEAF, YES
+from reassure_explorer.engine.graph import I32, StateGraph
+from reassure_explorer.engine.interface import Goal, Model, ModelError
+from reassure_explorer.engine.result import Budget, Story, StoryStep, Verdict
+
+SETTLED: Final = "settled"
+MOST_STATES: Final = 3_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Lasso:
+    """A fair run that is never settled again: the stem once, the cycle for ever."""
+
+    stem: Story
+    cycle: tuple[StoryStep, ...]
+    """Leads from the end of the stem back to it; empty where the model just stays there."""
+
+
+@dataclass(frozen=True, slots=True)
+class LivenessResult:
+    """Whether a model is live."""
+
+    model: str
+    distinct: int
+    unsettled: int
+    """States that are not settled."""
+    lasso: Lasso | None
+    unfinished: str | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Violated, unknown, or holds; vacuous where every state is settled."""
+        if self.lasso is not None:
+            return Verdict.VIOLATED
+        if self.unfinished is not None:
+            return Verdict.UNKNOWN
+        return Verdict.HOLDS if self.unsettled else Verdict.VACUOUS
+
+
+def check_liveness(model: Model, *, states: int = MOST_STATES) -> LivenessResult:
+    """Check that every fair run of the model is settled again and again.
+
+    More than `states` distinct states end in verdict unknown. Raises ModelError for a model that
+    does not say what is settled.
+    """
+    if model.settled is None:
+        raise ModelError(f"model {model.name} does not say what is settled; give it `settled`")
+    watched = replace(model, goals=(Goal(SETTLED, model.settled),), invariants=())
+    engine = Engine(watched)
+    result = engine.run(keep_going=True, budget=Budget(states=states))
+    if result.unfinished is not None:
+        return LivenessResult(model.name, result.distinct, 0, None, result.unfinished)
+    return _Graph(engine).check(result.distinct)
+
+
+class _Graph(StateGraph):
+    """The state graph, and which of its states and components are as they should be."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        fair = [n for n, (action, _) in enumerate(engine.instances) if action.fair]
+        self.fair: I32 = np.array(fair, dtype=np.int32)
+
+    def _find_unsettled(self) -> npt.NDArray[np.bool_]:
+        d, root = self.engine.diagrams, self.count
+        marks = graph_kernels.mark(self.rows, d.roots[root], d.children)
+        for i in np.flatnonzero(marks == 2).tolist():
+            leaf = self.engine.find_leaf(root, tuple(self.rows[i].tolist()))
+            marks[i] = leaf == LEAF - YES
+        unsettled: npt.NDArray[np.bool_] = marks == 0
+        return unsettled
+
+    def check(self, distinct: int) -> LivenessResult:
+        unsettled = self._find_unsettled()
+        component = graph_kernels.find_components(self.targets, unsettled)
+        made = int(component.max(initial=-1)) + 1
+        just = graph_kernels.judge_components(self.targets, component, self.fair, made)
+        bad = np.flatnonzero(just.all(axis=1))
+        lasso = None if len(bad) == 0 else self._make_lasso(component, bad)
+        return LivenessResult(self.model.name, distinct, int(unsettled.sum()), lasso)
+
+    def _make_lasso(self, component: I32, bad: npt.NDArray[Any]) -> Lasso:
+        ways = _Ways(self.targets, self.starts, np.ones(len(self.rows), dtype=np.bool_))
+        entry = ways.find_nearest(np.isin(component, bad))
+        start, stem = ways.walk_to(entry)
+        initial = self.unpack(start)
+        steps, state = self._retell(stem, initial)
+        cycle, _ = self._retell(self._find_cycle(entry, component == component[entry]), state)
+        return Lasso(Story(initial, steps), cycle)
+
+    def _find_cycle(self, entry: int, inside: npt.NDArray[np.bool_]) -> list[int]:
+        """Return roots that lead from a row back to it and do justice to every fair action."""
+        roots: list[int] = []
+        rows = [entry]
+        for root in self.fair.tolist():
+            if root in roots or any(self.targets[i, root] < 0 for i in rows):
+                continue
+            ways = _Ways(self.targets, np.array(rows[-1:], dtype=np.int32), inside)
+            there = self.targets[:, root]
+            impossible, takes = inside & (there < 0), inside & (there >= 0) & inside[there]
+            near = ways.find_nearest(impossible | takes)
+            way = ways.walk_to(near)[1] + ([root] if takes[near] else [])
+            roots, rows = roots + way, rows + self._find_rows(rows[-1], way)
+        ways = _Ways(self.targets, np.array(rows[-1:], dtype=np.int32), inside)
+        return roots + ways.walk_to(entry)[1]
+
+    def _find_rows(self, row: int, roots: list[int]) -> list[int]:
+        rows = []
+        for root in roots:
+            row = int(self.targets[row, root])
+            rows.append(row)
+        return rows
+
+    def _retell(self, roots: list[int], state: Any) -> tuple[tuple[StoryStep, ...], Any]:
+        steps: list[StoryStep] = []
+        for root in roots:
+            action, parameter = self.engine.instances[root]
+            state, _ = self.engine.model.take(state, action, parameter)
+            steps.append(StoryStep(action.name, parameter, action.describe(parameter), state))
+        return tuple(steps), state
+
+
+class _Ways:
+    """The shortest ways from some rows to all others."""
+
+    def __init__(self, targets: I32, starts: I32, allowed: npt.NDArray[np.bool_]) -> None:
+        self.before, self.by, self.steps = graph_kernels.find_ways(targets, starts, allowed)
+
+    def find_nearest(self, wanted: npt.NDArray[np.bool_]) -> int:
+        """Return the wanted row that is fewest steps away."""
+        far = np.iinfo(np.int32).max
+        return int(np.argmin(np.where(wanted & (self.steps >= 0), self.steps, far)))
+
+    def walk_to(self, row: int) -> tuple[int, list[int]]:
+        """Return the row where a shortest way begins, and its roots."""
+        roots: list[int] = []
+        while self.steps[row] > 0:
+            roots.append(int(self.by[row]))
+            row = int(self.before[row])
+        return row, roots[::-1]

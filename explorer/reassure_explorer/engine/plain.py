@@ -1,0 +1,140 @@
+"""The plain engine: breadth-first search over the model's own functions, made to be read.
+
+It is slow and is the reference for every other engine. Levels are explored completely, one after
+the other; invariants and goals are looked at in each new state. Where `keep_going` is off it stops
+after the first level in which an invariant is broken.
+
+With `symmetry` it goes on from one state of each orbit only (`symmetry`), and holds the rules
+against each of these states: they must treat alike what was declared to be alike.
+"""
+
+import time
+from collections import Counter
+from typing import Any
+
+from reassure_explorer.engine.interface import Invariant, Model
+from reassure_explorer.engine.result import Budget, ExploreResult, Story, StoryStep, Violation
+from reassure_explorer.engine.symmetry import check_symmetric, make_group, undo_permutations
+
+Parent = tuple[Any, int] | None
+"""The state before and the number of the action instance; None for an initial state."""
+
+
+def explore_plain(
+    model: Model,
+    *,
+    keep_going: bool = False,
+    budget: Budget | None = None,
+    symmetry: bool = False,
+) -> ExploreResult:
+    """Visit every reachable state, or with `symmetry` one of each orbit.
+
+    Raises RangeError when a value leaves its range, NotSymmetric for a model that tells apart what
+    it declares to be alike.
+    """
+    return _Search(model, keep_going, budget or Budget(), symmetry).run()
+
+
+class _Search:
+    def __init__(self, model: Model, keep_going: bool, budget: Budget, symmetry: bool) -> None:
+        self.model, self.keep_going, self.budget = model, keep_going, budget
+        self.group = make_group(model) if symmetry else None
+        self.parents: dict[Any, Parent] = dict.fromkeys(map(self._represent, model.initial_states))
+        self.levels: list[int] = []
+        self.violations: dict[str, Violation] = {}
+        self.goals: dict[str, int | None] = {goal.name: None for goal in model.goals}
+        self.actions: Counter[str] = Counter({action.name: 0 for action in model.actions})
+        self.notes: Counter[str] = Counter()
+        self.unfinished: str | None = None
+        self.started = time.perf_counter()
+
+    def run(self) -> ExploreResult:
+        frontier = list(self.parents)
+        while frontier:
+            self.levels.append(len(frontier))
+            self._judge(frontier)
+            if self.violations and not self.keep_going:
+                self.unfinished = "stopped at the first level with a violation"
+                break
+            self.unfinished = self._find_limit()
+            if self.unfinished is not None:
+                break
+            frontier = self._expand(frontier)
+        return self._report()
+
+    def _represent(self, state: Any) -> Any:
+        return state if self.group is None else self.group.represent(state)
+
+    def _expand(self, frontier: list[Any]) -> list[Any]:
+        reached: list[Any] = []
+        for state in frontier:
+            for number, (action, parameter) in enumerate(self.model.instances):
+                after, notes = self.model.take(state, action, parameter)
+                if after is None:
+                    continue
+                self.notes.update(notes)
+                self.actions[action.name] += 1
+                after = self._represent(after)
+                if after not in self.parents:
+                    self.parents[after] = (state, number)
+                    reached.append(after)
+        return reached
+
+    def _judge(self, level: list[Any]) -> None:
+        if self.group is not None:
+            for state in level:
+                check_symmetric(self.group, state)
+        depth = len(self.levels) - 1
+        for goal in self.model.goals:
+            if self.goals[goal.name] is None and any(map(goal.reached, level)):
+                self.goals[goal.name] = depth
+        for invariant in self.model.invariants:
+            if invariant.name not in self.violations:
+                self._look_for(invariant, level)
+
+    def _look_for(self, invariant: Invariant, level: list[Any]) -> None:
+        for state in level:
+            reason = invariant.find(state)
+            if reason is not None:
+                story = self._tell(state)
+                reason = invariant.find(story.last) or reason
+                self.violations[invariant.name] = Violation(invariant.name, reason, story)
+                return
+
+    def _tell(self, state: Any) -> Story:
+        if self.group is not None:
+            orbits = [state]
+            while (parent := self.parents[orbits[-1]]) is not None:
+                orbits.append(parent[0])
+            return undo_permutations(self.group, orbits[::-1])
+        steps: list[StoryStep] = []
+        while (parent := self.parents[state]) is not None:
+            action, parameter = self.model.instances[parent[1]]
+            steps.append(StoryStep(action.name, parameter, action.describe(parameter), state))
+            state = parent[0]
+        return Story(state, tuple(reversed(steps)))
+
+    def _find_limit(self) -> str | None:
+        budget = self.budget
+        if budget.states is not None and len(self.parents) >= budget.states:
+            return f"the budget of {budget.states} states is used up"
+        if budget.seconds is not None and time.perf_counter() - self.started >= budget.seconds:
+            return f"the budget of {budget.seconds} s is used up"
+        return None
+
+    def _report(self) -> ExploreResult:
+        return ExploreResult(
+            model=self.model.name,
+            engine="plain",
+            distinct=len(self.parents),
+            generated=sum(self.actions.values()),
+            levels=tuple(self.levels),
+            violations=tuple(self.violations.values()),
+            goals=self.goals,
+            invariants=tuple(invariant.name for invariant in self.model.invariants),
+            actions=dict(self.actions),
+            notes=dict(self.notes),
+            unfinished=self.unfinished,
+            details={} if self.group is None else {"symmetry": self.group.as_json_dict()},
+            seconds=time.perf_counter() - self.started,
+        )

@@ -1,0 +1,150 @@
+"""Stories: how a way through a model is shown to people and to other tools.
+
+As text (what each step changed), as a trace in the ITF format that other explorers read and write,
+and as a space-time diagram in SVG, one line for whoever takes part and time running down.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from html import escape
+from types import MappingProxyType
+from typing import Any, Final
+
+from reassure_explorer.engine.result import Story, StoryStep
+
+_ROW: Final = 34
+_COLUMN: Final = 110
+_COLOUR: Final = "#393"
+
+
+def find_changes(before: Any, after: Any) -> dict[str, tuple[Any, Any]]:
+    """Return the fields that differ, with the value before and after."""
+    return {
+        name: (getattr(before, name), getattr(after, name))
+        for name in before._fields
+        if getattr(before, name) != getattr(after, name)
+    }
+
+
+def format_value(value: Any) -> str:
+    """Return a value as stories show it.
+
+    >>> format_value(frozenset({2, 1})), format_value((1, 2)), format_value(None)
+    ('{1 2}', '[1 2]', '-')
+    """
+    if value is None:
+        return "-"
+    if isinstance(value, frozenset):
+        return "{" + " ".join(format_value(member) for member in sorted(value)) + "}"
+    if isinstance(value, tuple):
+        return "[" + " ".join(format_value(entry) for entry in value) + "]"
+    if is_dataclass(value):
+        parts = (format_value(getattr(value, part.name)) for part in fields(value))
+        return f"{type(value).__name__}({' '.join(parts)})"
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def tell_story(story: Story) -> str:
+    """Return the story as lines: the start, then each step and what it changed."""
+    width = max((len(step.words) for step in story.steps), default=0)
+    start = ", ".join(
+        f"{n} {format_value(getattr(story.initial, n))}" for n in story.initial._fields
+    )
+    lines = [f"  start: {start}"]
+    before = story.initial
+    for number, step in enumerate(story.steps, 1):
+        changes = find_changes(before, step.state)
+        words = ", ".join(
+            f"{name} {format_value(old)} -> {format_value(new)}"
+            for name, (old, new) in changes.items()
+        )
+        lines.append(f"  {number:>3}. {step.words:<{width}}  {words or 'nothing changes'}")
+        before = step.state
+    return "\n".join(lines)
+
+
+def _as_itf(value: Any) -> Any:
+    if isinstance(value, frozenset):
+        return {"#set": [_as_itf(member) for member in sorted(value)]}
+    if isinstance(value, tuple):
+        return [_as_itf(entry) for entry in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return {"#bigint": str(value)}
+    if value is None:
+        return "none"
+    return value if isinstance(value, bool | str) else str(value)
+
+
+def make_itf(story: Story, source: str = "") -> str:
+    """Return the story as an ITF trace: JSON with a state for the start and for each step.
+
+    Numbers are `#bigint`, sets `#set`, sequences lists; an absent value is the string "none". The
+    variable `action` says what led to the state.
+    """
+    names = list(story.initial._fields)
+    states = [(None, story.initial), *((step.words, step.state) for step in story.steps)]
+    document = {
+        "#meta": {"format": "ITF", "source": source},
+        "vars": [*names, "action"],
+        "states": [
+            {
+                "#meta": {"index": number},
+                **{name: _as_itf(getattr(state, name)) for name in names},
+                "action": words or "start",
+            }
+            for number, (words, state) in enumerate(states)
+        ],
+    }
+    return json.dumps(document, indent=2)
+
+
+def _name_action(step: StoryStep) -> str:
+    return step.action
+
+
+def draw_story(
+    story: Story,
+    title: str = "",
+    actor: Callable[[StoryStep], str] = _name_action,
+    colours: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """Return the story as a space-time diagram: an SVG picture with a line for each actor.
+
+    `actor` says who acts in a step, otherwise each action has its line; `colours` are those of
+    actions that are to stand out.
+    """
+    actors = sorted({actor(step) for step in story.steps})
+    places = {name: 60 + _COLUMN * number for number, name in enumerate(actors)}
+    text_at = 60 + _COLUMN * len(actors)
+    height = 70 + _ROW * len(story.steps)
+    parts = [
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{text_at + 620}" height="{height}" '
+            'font-family="sans-serif" font-size="12">'
+        ),
+        f"<title>{escape(title)}</title>",
+        '<rect width="100%" height="100%" fill="white"/>',
+    ]
+    for name, x in places.items():
+        parts.append(f'<text x="{x}" y="24" text-anchor="middle">{escape(name)}</text>')
+        parts.append(f'<line x1="{x}" y1="32" x2="{x}" y2="{height - 12}" stroke="#999"/>')
+    before, last = story.initial, (0, 0)
+    for number, step in enumerate(story.steps):
+        x, y = places[actor(step)], 52 + _ROW * number
+        if number:
+            parts.append(f'<path d="M{last[0]} {last[1]}L{x} {y}" stroke="#cdd" fill="none"/>')
+        parts.append(
+            f'<circle cx="{x}" cy="{y}" r="5" fill="{colours.get(step.action, _COLOUR)}"/>'
+        )
+        parts.append(
+            f'<text x="{text_at}" y="{y + 4}">{_describe_step(number, before, step)}</text>'
+        )
+        before, last = step.state, (x, y)
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _describe_step(number: int, before: Any, step: StoryStep) -> str:
+    changes: Mapping[str, tuple[Any, Any]] = find_changes(before, step.state)
+    shown = [f"{name}: {format_value(new)}" for name, (_, new) in changes.items()]
+    return escape(f"{number + 1}. {step.words}   {', '.join(shown)}")

@@ -1,0 +1,32 @@
+"""Stories of the scopes as pictures: a line for the client, the controller and each broker."""
+
+from types import MappingProxyType
+from typing import Final
+
+from reassure_explorer.engine.result import Story, StoryStep
+from reassure_explorer.engine.story import draw_story
+from reassure_model.kafka_4485.replication import Verb
+
+_OF_BROKERS: Final = ("die", "return", *(verb.value for verb in Verb))
+"""Actions whose parameter is the broker that acts."""
+_COLOURS: Final = MappingProxyType(
+    {"die": "#c33", "leave": "#c83", "failover": "#93c", "controller": "#36c"}
+)
+
+
+def name_actor(step: StoryStep) -> str:
+    """Return who acts in a step."""
+    match step.action:
+        case "submit" | "command" | "interrupt" | "observe" | "alter" | "write" | "delete" | "ask":
+            return "client"
+        case "controller" | "failover":
+            return "controller"
+        case "join" | "leave":
+            who = step.parameter[1] if isinstance(step.parameter, tuple) else step.parameter
+            return f"broker {who}"
+    return f"broker {step.parameter}" if step.action in _OF_BROKERS else step.action
+
+
+def draw_scope_story(story: Story, title: str = "") -> str:
+    """Return a story of a scope as a space-time diagram in SVG."""
+    return draw_story(story, title, name_actor, _COLOURS)
