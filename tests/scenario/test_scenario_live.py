@@ -13,7 +13,7 @@ from reassure_conformance.adapter.bundled import find_unsupported
 from reassure_conformance.cli import run_command
 from reassure_conformance.gate.expected import EXPECTED
 from reassure_conformance.scenarios.live import LiveServer, find_reason_to_skip, run_live
-from reassure_conformance.scenarios.live.driver import LIVE_WORLDS, WITHOUT_COUNTERPART
+from reassure_conformance.scenarios.live.live_server import LIVE_WORLDS, WITHOUT_COUNTERPART
 from reassure_conformance.scenarios.scenario import (
     Scenario,
     find_scenarios,

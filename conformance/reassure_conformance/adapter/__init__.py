@@ -183,7 +183,7 @@ def calling(call: str) -> Iterator[None]:
 
 def _bury(call: str, error: BaseException) -> AdapterDied:
     frames = traceback.extract_tb(error.__traceback__)
-    while len(frames) > 1 and Path(frames[0].filename) in _CALLERS:
+    while len(frames) > 1 and _is_ours(Path(frames[0].filename)):
         del frames[0]
     said = "".join(traceback.format_exception_only(error)).strip()
     where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
@@ -200,11 +200,13 @@ def expect(kind: type[Value], answer: object) -> Value:
     return answer
 
 
-_CALLERS: Final = tuple(
-    Path(__file__).parent / name
-    for name in ("adapter.py", "harness.py", "live/stage.py", "run.py", "replay.py")
-)
-"""Files whose lines say nothing about an implementation."""
+def _is_ours(file: Path) -> bool:
+    """Whether the lines of a file say nothing about an implementation."""
+    return file.is_relative_to(_ROOM) and file != _BUNDLED
+
+
+_ROOM: Final = Path(__file__).parents[1]
+_BUNDLED: Final = Path(__file__).with_name("bundled.py")
 
 
 def open_adapter(

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any, Final
 
-from kazoo.client import KazooClient
-
-from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S
 from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
+from reassure_conformance.scenarios.live.live_server import LiveServer
+from reassure_conformance.scenarios.live.stage import Stage
+from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment
 from reassure_proofs.necessity import SHAPE, NecessityResult, examine_hypotheses
 from reassure_proofs.replays import (
     End,
@@ -30,35 +31,14 @@ from reassure_proofs.sweep import render as render_sweep
 from reassure_proofs.sweep import sweep
 from reassure_proofs.sweep import to_json as sweep_to_json
 from reassure_proofs.theorems import get_theorems
-from reassure_spec.znodes import (
-    PERSISTENT_ROOTS,
-    REASSIGNMENT_REQUESTS,
-    REASSIGNMENTS,
-    REQUEST_PREFIX,
-    ReassignmentZnode,
-    RequestZnode,
-    StateZnode,
-    decode_reassignment,
-    decode_state,
-    decode_topic,
-    encode_config,
-    encode_reassignment,
-    encode_request,
-    encode_state,
-    encode_topic,
-    reassignment_path,
-    state_path,
-    topic_config_path,
-    topic_path,
-)
-from reassure_zookeeper.server import Server
+from reassure_spec.readings import get_profile
+from reassure_spec.znodes import PartitionKey
 
 COLUMNS: Final = ("theorem", "clause", "profile", "bound", "hypotheses", "verdict", "expected")
 WIDTH: Final = 100
 A_LEMMA: Final = "a lemma"
 _SHAPES_SHOWN: Final = 4
-TOPIC: Final = "orders"
-SETTLE_S: Final = 10.0
+KEY: Final[PartitionKey] = ("orders", 0)
 SAME: Final = "shows the same"
 NOT_POSSIBLE: Final = "not possible"
 FACTOR: Final = 2
@@ -204,83 +184,30 @@ class ReplayRow:
         }
 
 
-class LiveReplayer:
-    """A ZooKeeper in which states are written and controllers take office. A context manager.
+def replay_live(live: LiveServer, planting: Planting) -> End:
+    """Return where the real controller comes to rest. Raises NotShown where it does not."""
+    partition = Partition(
+        planting.assigned,
+        LeaderAndIsr(planting.leader, 0, 0, planting.isr),
+        Reassignment(planting.target, planting.top),
+    )
+    with live.open_stage(planting.profile, {}, get_profile(planting.profile)) as stage:
+        stage.begin(planting.brokers, ())
+        stage.create_partition(KEY, partition, planting.minimum, given=True)
+        stage.fail_over()
+        _settle(stage)
+        if planting.requested:
+            stage.submit({KEY: planting.requested}, legacy=False)
+            _settle(stage)
+        found, _ = stage.read_partition(KEY)
+    assert found.assigned is not None and found.state is not None
+    target = None if found.reassignment is None else found.reassignment.target
+    return End(found.assigned, found.state.leader, found.state.isr, target)
 
-    `faults` are planted in the controllers, to see that a difference is told.
-    """
 
-    def __init__(self, faults: tuple[str, ...] = ()) -> None:
-        """Start the server. Raises ServerError, JavaError, JarsError where that is not possible."""
-        self._faults: Final = faults
-        self._server = Server.start()
-        self._client = KazooClient(hosts=self._server.hosts, timeout=30.0)
-        self._client.start(timeout=15)
-        self._adapters: dict[str, Bundled] = {}
-        self._count = 0
-
-    def __enter__(self) -> "LiveReplayer":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for adapter in self._adapters.values():
-            adapter.close()
-        self._client.stop()
-        self._client.close()
-        self._server.stop()
-
-    def run(self, planting: Planting) -> End:
-        """Return where the real controller comes to rest. Raises NotShown where it does not."""
-        self._count += 1
-        chroot = f"/replay-{self._count:03d}"
-        self._plant(chroot, planting)
-        adapter = self._adapters.get(planting.profile)
-        if adapter is None:
-            adapter = Bundled(profile=planting.profile, faults=self._faults)
-            self._adapters[planting.profile] = adapter
-        adapter.start(self._server.hosts, chroot, planting.brokers)
-        try:
-            self._settle(adapter)
-            if planting.requested:
-                asked = encode_request(RequestZnode({(TOPIC, 0): planting.requested}, False))
-                path = f"{chroot}{REASSIGNMENT_REQUESTS}/{REQUEST_PREFIX}"
-                self._client.create(path, asked, sequence=True)
-                self._settle(adapter)
-            return self._read(chroot)
-        finally:
-            adapter.stop()
-
-    def _settle(self, adapter: Bundled) -> None:
-        if not adapter.settle(SETTLE_S):
-            raise NotShown(f"the controller does not come to rest in {SETTLE_S:g} s")
-
-    def _plant(self, chroot: str, planting: Planting) -> None:
-        minimum = {"min.insync.replicas": str(planting.minimum)}
-        state = StateZnode(planting.leader, 0, 0, planting.isr)
-        flight = ReassignmentZnode(planting.top, planting.target, False)
-        contents = {
-            topic_path(TOPIC): encode_topic({0: planting.assigned}),
-            topic_config_path(TOPIC): encode_config(minimum),
-            state_path(TOPIC, 0): encode_state(state),
-            reassignment_path(TOPIC, 0): encode_reassignment(flight),
-        }
-        for root in PERSISTENT_ROOTS:
-            self._client.ensure_path(f"{chroot}{root}")
-        for path, content in contents.items():
-            self._client.create(f"{chroot}{path}", content, makepath=True)
-
-    def _read(self, chroot: str) -> End:
-        def get(path: str) -> bytes:
-            data: bytes = self._client.get(f"{chroot}{path}")[0]
-            return data
-
-        assigned = decode_topic(topic_path(TOPIC), get(topic_path(TOPIC)))[0]
-        state = decode_state(state_path(TOPIC, 0), get(state_path(TOPIC, 0)))
-        path = reassignment_path(TOPIC, 0)
-        target = None
-        if self._client.exists(f"{chroot}{REASSIGNMENTS}/{TOPIC}/0") is not None:
-            target = decode_reassignment(path, get(path)).target
-        return End(assigned, state.leader, state.isr, target)
+def _settle(stage: Stage) -> None:
+    if not stage.work(None)[1]:
+        raise NotShown(f"the controller does not come to rest in {SETTLE_TIMEOUT_S:g} s")
 
 
 def replay_counterexamples(
@@ -291,14 +218,14 @@ def replay_counterexamples(
     """Return one row for each counterexample to a hypothesis that is needed.
 
     The server is started only where a counterexample can be shown; errors are those of
-    `LiveReplayer`.
+    `LiveServer.start`.
     """
     needed = [item for item in found if item.hypothesis != SHAPE and item.counterexample]
     replays = [prepare(item.theorem, item.hypothesis, item.counterexample or {}) for item in needed]
     if not any(replay.planting for replay in replays):
         return [ReplayRow(replay, SAME, NOT_POSSIBLE) for replay in replays]
     rows = []
-    with LiveReplayer(faults) as live:
+    with LiveServer.start(faults) as live:
         for item, replay in zip(needed, replays, strict=True):
             rows.append(ReplayRow(replay, SAME, _compare(live, item, replay)))
             if progress is not None:
@@ -306,11 +233,11 @@ def replay_counterexamples(
     return rows
 
 
-def _compare(live: LiveReplayer, item: NecessityResult, replay: Replay) -> str:
+def _compare(live: LiveServer, item: NecessityResult, replay: Replay) -> str:
     if replay.planting is None:
         return NOT_POSSIBLE
     try:
-        end = live.run(replay.planting)
+        end = replay_live(live, replay.planting)
     except NotShown as reason:
         return str(reason)
     if end != replay.expected:
@@ -332,7 +259,7 @@ def replay_document(
 
     Without names that is every theorem about the drop rule and the controller's plan; those of
     others cannot be shown on a controller, and are looked at where they are named. Raises
-    UnknownTheoremError, and what `LiveReplayer` raises.
+    UnknownTheoremError, and what `LiveServer` raises.
     """
     start = time.monotonic()
     chosen = list(names) or [item.name for item in get_theorems() if can_be_shown(item)]

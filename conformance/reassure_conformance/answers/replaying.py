@@ -13,9 +13,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from reassure_conformance.adapter import AdapterDied, open_adapter
+from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.evidence import BadRun, judge_again, read_json
-from reassure_conformance.gate.harness import Example, Harness, ServerGone
+from reassure_conformance.gate.harness import Example, Harness
 from reassure_conformance.gate.shortening import breaks
 from reassure_conformance.gate.story import SUFFIX, Story, read_story
 from reassure_conformance.report.display import show_zxid

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, VACUOUS, VIOLATED, Document
-from reassure_conformance.scenarios.live.driver import LiveOutcome, LiveServer
+from reassure_conformance.scenarios.live.live_server import LiveOutcome, LiveServer
 from reassure_conformance.scenarios.scenario import (
     SUFFIX,
     Scenario,

@@ -22,10 +22,11 @@ from hypothesis.errors import Flaky, FlakyFailure, StopTest
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from reassure_conformance.adapter import AdapterDied
+from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import Draw
 from reassure_conformance.gate.guide import next_step
-from reassure_conformance.gate.harness import Example, Harness, ServerGone
+from reassure_conformance.gate.harness import Example, Harness
 from reassure_conformance.gate.moment import why_not
 from reassure_conformance.gate.situations import SITUATIONS, Situation
 from reassure_conformance.gate.story import Story
@@ -248,9 +249,9 @@ def generate(
     both are asked once a batch. Raises AdapterDied and ServerGone.
     """
     number = 0
-    begin, begin_steps = harness.examples, harness.steps
+    begin, begin_steps = harness.driver.made, harness.steps
     # Hypothesis makes more examples than it is asked for, so what was really made is counted.
-    while (left := budget.examples - (harness.examples - begin)) > 0 or (
+    while (left := budget.examples - (harness.driver.made - begin)) > 0 or (
         harness.steps - begin_steps < budget.steps_min
     ):
         if _is_over(harness, budget):

@@ -13,17 +13,11 @@ none acts and brings brokers back, and then nothing may be left undone.
 Where the time goes is counted in `clock`, by section.
 """
 
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-
-from kazoo.client import KazooClient
-from kazoo.exceptions import ConnectionLoss, KazooException, NodeExistsError, SessionExpiredError
-from kazoo.handlers.threading import KazooTimeoutError
 
 from reassure_conformance.adapter import (
     ISR,
@@ -38,6 +32,7 @@ from reassure_conformance.adapter import (
     check_description,
     expect,
 )
+from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S, Driver
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.moment import Moment, why_not
 from reassure_conformance.gate.situations import (
@@ -59,9 +54,6 @@ from reassure_spec.znodes import (
     DEFAULT_BROKER_CONFIG,
     MAX_ZNODE_BYTES,
     MIN_ISR,
-    PERSISTENT_ROOTS,
-    REASSIGNMENT_REQUESTS,
-    REQUEST_PREFIX,
     PartitionKey,
     ReplicaList,
     RequestZnode,
@@ -75,14 +67,8 @@ from reassure_spec.znodes import (
     topic_path,
 )
 from reassure_zookeeper.transactions import Transaction
-from reassure_zookeeper.txnlog import LogFollower
 
-SETTLE_TIMEOUT_S: Final = 10.0
 SKIPPED: Final = "skipped"
-
-
-class ServerGone(RuntimeError):
-    """ZooKeeper does not answer: nothing can be said about the implementation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,15 +130,12 @@ class Harness:
         log_dir: Path,
         adapter: Adapter,
         *,
-        settle_timeout_s: float = SETTLE_TIMEOUT_S,
         chroot_prefix: str = "/example",
         alive: Callable[[], None] = lambda: None,
         strict: bool = False,
     ) -> None:
-        self.clock: Counter[str] = Counter()
-        self.hosts = hosts
         self.adapter = adapter
-        with self._calling("describe"):
+        with calling("describe"):
             self.description = expect(Description, adapter.describe())
         check_description(adapter, self.description)
         self.readings = choose_readings(
@@ -163,7 +146,6 @@ class Harness:
         """What became of the adapter when it was closed, None where it went well."""
         self.current: Example | None = None
         """The example that was begun last."""
-        self.examples = 0
         self.steps = 0
         self.results: Counter[str] = Counter()
         self.reached: Counter[str] = Counter()
@@ -173,17 +155,9 @@ class Harness:
         self.not_followed: list[Violation] = []
         """Advice that was not followed, which counts against no verdict."""
         self._strict = strict
-        self._settle_timeout_s = settle_timeout_s
-        self._prefix = chroot_prefix
         self._alive = alive
-        self._follower = LogFollower(log_dir)
-        self._follower.read_new()
-        self._client = KazooClient(hosts=hosts, timeout=30.0)
-        try:
-            self._client.start(timeout=15)
-        except KazooTimeoutError as error:
-            raise ServerGone(f"ZooKeeper at {hosts} does not answer: {error}") from error
         self._seen_violations = 0
+        self.driver = Driver(hosts, log_dir, chroot_prefix)
 
     def __enter__(self) -> "Harness":
         return self
@@ -197,38 +171,20 @@ class Harness:
         An adapter that dies now is kept in `died`, as it must not hide what came before.
         """
         try:
-            with self._calling("close"):
+            with self.driver.calling("close"):
                 self.adapter.close()
         except AdapterDied as error:
             self.died = error
-        self._client.stop()
-        self._client.close()
-
-    @contextmanager
-    def _section(self, name: str) -> Iterator[None]:
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.clock[name] += time.perf_counter() - start  # type: ignore[assignment]
-
-    @contextmanager
-    def _calling(self, verb: str) -> Iterator[None]:
-        """Count the adapter's time, and tell its exceptions from everybody else's."""
-        with self._section("controller"), calling(verb):
-            yield
+        self.driver.close()
 
     # -- an example, from begin to end
 
     def begin(self, brokers: ReplicaList, name: str = "example") -> Example:
         """Make a fresh chroot with the persistent paths, start brokers and a controller, settle."""
-        self.examples += 1
-        chroot = f"{self._prefix}-{self.examples:05d}"
-        with self._section("zookeeper"):
-            self._write(lambda: self._make_cluster(chroot))
+        chroot = self.driver.make_cluster()
         self.current = None
-        with self._calling("start"):
-            self.adapter.start(self.hosts, chroot, brokers)
+        with self.driver.calling("start"):
+            self.adapter.start(self.driver.hosts, chroot, brokers)
         now = Moment(
             brokers=brokers,
             view=self.judge.view(chroot),
@@ -239,12 +195,6 @@ class Harness:
         example = self.current = Example(Story(name, (), brokers), chroot, now)
         self._settle_and_judge(example)
         return example
-
-    def _make_cluster(self, chroot: str) -> None:
-        transaction = self._client.transaction()
-        for path in list_cluster_paths(chroot):
-            transaction.create(path, b"")
-        transaction.commit()
 
     def perform(self, example: Example, step: s.Step) -> Done:
         """Carry out a step, settle, and judge what happened; skip it where it is not possible."""
@@ -269,17 +219,17 @@ class Harness:
         """Undo every fault that still lasts, settle, and judge that nothing is left undone."""
         now = example.now
         if now.held or now.sleeper or now.losing:
-            with self._calling("resume"):
+            with self.driver.calling("resume"):
                 expect(Reply, self.adapter.resume())
             now.held = now.sleeper = now.losing = False
         if not now.acting:
-            with self._calling("elect"):
+            with self.driver.calling("elect"):
                 expect(Reply, self.adapter.elect())
             now.acting = True
         self._settle_and_judge(example)
         down = [broker for broker in now.brokers if broker not in now.up]
         for broker in down:
-            with self._calling("start_broker"):
+            with self.driver.calling("start_broker"):
                 expect(Reply, self.adapter.start_broker(broker))
             now.up.add(broker)
         if down:
@@ -308,7 +258,7 @@ class Harness:
         for key, broker in leaving.items():
             self._ask(example, broker, key, joins=False)
         for key, broker in strangers.items():
-            with self._calling("change_isr"):
+            with self.driver.calling("change_isr"):
                 self.adapter.change_isr(broker, *key, joins=True)
         for key, broker in leaving.items():
             if example.now.is_to_stay(broker, key) and not example.violations:
@@ -316,7 +266,7 @@ class Harness:
         self._settle_and_judge(example)
 
     def _ask(self, example: Example, broker: int, key: PartitionKey, *, joins: bool = True) -> None:
-        with self._calling("change_isr"):
+        with self.driver.calling("change_isr"):
             reply = expect(Reply, self.adapter.change_isr(broker, *key, joins=joins))
         if reply is Reply.OK:
             self.judge.exercised["message.leader-able"] += 1
@@ -331,9 +281,9 @@ class Harness:
 
     def end(self, example: Example) -> None:
         """Stop the example's brokers and controllers and forget its chroot."""
-        with self._section("judge"):
+        with self.driver.section("judge"):
             self.reached.update(count_situations(example.history))
-        with self._calling("stop"):
+        with self.driver.calling("stop"):
             self.adapter.stop()
         self.judge.forget(example.chroot)
 
@@ -355,9 +305,8 @@ class Harness:
 
     def _carry_out(self, example: Example, step: s.Step) -> Reply:
         if type(step) not in s.NEEDS:
-            with self._section("zookeeper"):
-                return self._client_step(example, step)
-        with self._calling(s.format_step(step)):
+            return self._client_step(example, step)
+        with self.driver.calling(s.format_step(step)):
             reply = self._adapter_step(example.now, step)
             expect(Reply, reply)
         if reply is not Reply.REFUSED:
@@ -396,103 +345,72 @@ class Harness:
                 raise AssertionError(step)
 
     def _client_step(self, example: Example, step: s.Step) -> Reply:
+        driver = self.driver
         match step:
             case s.CreateTopic():
-                return self._write(lambda: self._create_topic(example.chroot, step))
+                return driver.write(lambda: self._create_topic(example.chroot, step))
             case s.Request(targets, legacy):
                 request = RequestZnode(dict(targets), legacy)
-                return self._submit(example.chroot, [encode_request(request)])
+                return driver.submit(example.chroot, [encode_request(request)])
             case s.Burst(requests):
                 contents = [encode_request(RequestZnode(dict(r.targets))) for r in requests]
-                return self._submit(example.chroot, contents)
+                return driver.submit(example.chroot, contents)
             case s.Change(key, target):
-                return self._submit(example.chroot, [encode_request(RequestZnode({key: target}))])
+                return driver.submit(example.chroot, [encode_request(RequestZnode({key: target}))])
             case s.Cancel(key):
                 target = example.now.original_of(key)
-                return self._submit(example.chroot, [encode_request(RequestZnode({key: target}))])
+                return driver.submit(example.chroot, [encode_request(RequestZnode({key: target}))])
             case s.Withdraw():
                 path = example.chroot + request_path(example.now.view.requests[-1])
-                return self._write(lambda: self._client.delete(path))
+                return driver.write(lambda: driver.client.delete(path))
             case s.Rewrite(targets):
                 path = example.chroot + request_path(example.now.view.requests[-1])
                 content = encode_request(RequestZnode(dict(targets)))
-                return self._write(lambda: self._client.set(path, content))
+                return driver.write(lambda: driver.client.set(path, content))
             case s.Grow():
-                return self._write(lambda: self._grow_topic(example.chroot, step))
+                return driver.write(lambda: self._grow_topic(example.chroot, step))
             case s.SetMinIsr(topic, least):
                 path = topic_config_path(topic) if topic else DEFAULT_BROKER_CONFIG
                 content = encode_config({MIN_ISR: str(least)})
-                return self._write(lambda: self._put(example.chroot + path, content))
+                return driver.write(lambda: driver.put(example.chroot, {path: content}))
             case s.RawRequest(kind):
-                return self._submit(example.chroot, [_raw_content(kind)])
+                return driver.submit(example.chroot, [_raw_content(kind)])
             case s.Foreign(kind):
                 path, content = s.FOREIGN_KINDS[kind]
                 example.now.planted.add(kind)
-                return self._write(
-                    lambda: self._client.create(example.chroot + path, content, makepath=True)
+                return driver.write(
+                    lambda: driver.client.create(example.chroot + path, content, makepath=True)
                 )
             case _:
                 raise AssertionError(step)
 
-    def _put(self, path: str, content: bytes) -> None:
-        if self._client.exists(path) is None:
-            self._client.create(path, content)
-        else:
-            self._client.set(path, content)
-
     def _create_topic(self, chroot: str, step: s.CreateTopic) -> None:
         # The configuration goes first and in the same multi: no controller may see the topic
         # without the minimum that its creator asked for.
-        multi = self._client.transaction()
+        multi = self.driver.client.transaction()
         if step.min_isr != 1:
             config = encode_config({MIN_ISR: str(step.min_isr)})
             multi.create(chroot + topic_config_path(step.topic), config)
         # An id of 22 characters, as Kafka's are: whoever writes the znode has to keep it.
         content = encode_topic(dict(enumerate(step.assignments)), f"{step.topic:-<22.22}")
         multi.create(chroot + topic_path(step.topic), content)
-        for result in multi.commit():
-            if isinstance(result, KazooException):
-                raise result
+        self.driver.commit(multi)
 
     def _grow_topic(self, chroot: str, step: s.Grow) -> None:
-        path = chroot + topic_path(step.topic)
-        content, stat = self._client.get(path)
+        path, client = chroot + topic_path(step.topic), self.driver.client
+        content, stat = client.get(path)
         first = max(decode_topic(path, content)) + 1
         for number, assigned in enumerate(step.assignments, start=first):
             content = replace_assigned(content, number, assigned)
-        self._client.set(path, content, stat.version)
-
-    def _submit(self, chroot: str, contents: list[bytes]) -> Reply:
-        path = f"{chroot}{REASSIGNMENT_REQUESTS}/{REQUEST_PREFIX}"
-
-        def make() -> None:
-            pending = [self._client.create_async(path, c, sequence=True) for c in contents]
-            for result in pending:
-                result.get(timeout=self._settle_timeout_s)
-
-        return self._write(make)
-
-    def _write(self, write: Callable[[], object]) -> Reply:
-        """Make a client's write; an answer that never came is UNKNOWN, a refusal REFUSED."""
-        try:
-            write()
-        except NodeExistsError:
-            return Reply.REFUSED
-        except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
-            if not self._client.connected:
-                raise ServerGone(f"ZooKeeper at {self.hosts} is gone: {error!r}") from error
-            return Reply.UNKNOWN
-        except KazooException:
-            return Reply.REFUSED
-        return Reply.OK
+        client.set(path, content, stat.version)
 
     def _settle_and_judge(self, example: Example) -> None:
         self._alive()
         now = example.now
         quiescent = False
         if now.acting or now.sleeper:
-            with self._calling("settle"):
-                quiescent = expect(bool, self.adapter.settle(self._settle_timeout_s))
+            with self.driver.calling("settle"):
+                quiescent = expect(bool, self.adapter.settle(SETTLE_TIMEOUT_S))
         if quiescent:
             now.acting = True
         elif now.acting and not now.held and not now.sleeper:
@@ -501,10 +419,10 @@ class Harness:
         self.read_log(example)
         received: tuple[Told, ...] = ()
         if isinstance(self.adapter, KeepsMessages) and MESSAGES in now.capabilities:
-            with self._calling("take_messages"):
+            with self.driver.calling("take_messages"):
                 received = tuple(expect(Told, one) for one in self.adapter.take_messages())
             self._hear(example, received)
-        with self._section("judge"):
+        with self.driver.section("judge"):
             if quiescent:
                 example.history.append(Rested())
                 self.judge.quiesce(example.chroot)
@@ -543,10 +461,9 @@ class Harness:
 
     def read_log(self, example: Example) -> None:
         """Feed the judge what the log shows since the last look; keep it with the example."""
-        with self._section("log"):
-            fresh = self._follower.read_new()
+        fresh = self.driver.read_log()
         example.transactions += fresh
-        with self._section("judge"):
+        with self.driver.section("judge"):
             before = self.judge.view(example.chroot)
             for transaction in fresh:
                 self.judge.feed(transaction)
@@ -566,15 +483,6 @@ class Harness:
     def _add(self, example: Example, violation: Violation) -> None:
         counts = self._strict or violation.binds()
         (example.violations if counts else self.not_followed).append(violation)
-
-
-def list_cluster_paths(chroot: str) -> tuple[str, ...]:
-    """Return the paths that a cluster in this chroot begins with, parents first."""
-    paths = dict.fromkeys((chroot,))
-    for root in PERSISTENT_ROOTS:
-        parts = root.split("/")[1:]
-        paths |= {"/".join((chroot, *parts[:n])): None for n in range(1, len(parts) + 1)}
-    return tuple(paths)
 
 
 def _note_effect(now: Moment, step: s.Step) -> None:

@@ -32,8 +32,9 @@ from reassure_conformance.adapter import (
     AdapterDied,
     open_adapter,
 )
+from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.harness import Example, Harness, ServerGone
+from reassure_conformance.gate.harness import Example, Harness
 from reassure_conformance.gate.shortening import carried_out, minimise
 from reassure_conformance.gate.situations import (
     SITUATIONS,
@@ -432,10 +433,10 @@ class Runner:
             shrink_s=settings.shrink_s,
             deadline=start + settings.seconds_max,
         )
-        begin = h.examples
+        begin = h.driver.made
 
         def tick() -> None:
-            self._progress("examples", h.examples - begin, settings.examples)
+            self._progress("examples", h.driver.made - begin, settings.examples)
 
         clauses = clauses_of_profile(h.description.profile)
 
@@ -506,7 +507,7 @@ class Runner:
             settled=True,
             strict=self._settings.strict,
         )
-        result.examples = h.examples
+        result.examples = h.driver.made
         result.steps = h.steps
         result.refused = h.results["refused"]
         result.skipped = h.results["skipped"]
@@ -516,7 +517,7 @@ class Runner:
             write_text(path, format_story(story))
         result.transactions = h.judge.transactions
         result.seconds = seconds
-        clock = {name: float(value) for name, value in sorted(h.clock.items())}
+        clock = {name: float(value) for name, value in sorted(h.driver.clock.items())}
         clock["generation"] = max(0.0, seconds - sum(clock.values()))
         result.clock = clock
 

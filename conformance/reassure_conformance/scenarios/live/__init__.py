@@ -28,7 +28,7 @@ is not shown, epochs are shown less those raises, and `outcome.raises` counts th
 shown one after another; in which order a controller turns to them is its own business.
 """
 
-from reassure_conformance.scenarios.live.driver import (
+from reassure_conformance.scenarios.live.live_server import (
     LiveOutcome,
     LiveServer,
     find_reason_to_skip,

@@ -8,14 +8,12 @@ import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from kazoo.client import KazooClient, TransactionRequest
-from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.protocol.states import ZnodeStat
 
-from reassure_conformance.adapter import Adapter, Reply, calling
-from reassure_conformance.gate.harness import ServerGone, list_cluster_paths
+from reassure_conformance.adapter import Adapter, Reply
+from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S, Driver, ServerGone
 from reassure_judge.history import (
     Observation,
     Router,
@@ -47,9 +45,6 @@ from reassure_model.kip_236.writes import (
 from reassure_spec import znodes
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey, ReplicaList, StateZnode
-from reassure_zookeeper.txnlog import LogFollower
-
-SETTLE_TIMEOUT_S: Final = 10.0
 
 Answer = TypeVar("Answer")
 
@@ -105,14 +100,11 @@ class Stage:
 
     def __init__(
         self,
-        client: KazooClient,
-        hosts: str,
-        follower: LogFollower,
+        driver: Driver,
         adapter: LiveAdapter,
-        chroot: str,
         readings: Readings,
     ) -> None:
-        self.chroot = chroot
+        self.chroot = ""
         self.transactions = 0
         """How many the log shows of this cluster."""
         self.forged = False
@@ -122,9 +114,7 @@ class Stage:
         self.raises: Counter[str] = Counter()
         """How often a leader epoch was raised though nobody owed that, by partition."""
         self._readings = readings
-        self._client = client
-        self._hosts = hosts
-        self._follower = follower
+        self._driver = driver
         self._adapter = adapter
         self._router = Router()
         self._tracking = Tracking(readings)
@@ -133,21 +123,22 @@ class Stage:
 
     def begin(self, brokers: ReplicaList, known: Iterable[int]) -> None:
         """Make the persistent paths, register the brokers and elect a controller, which waits."""
-        transaction = self._client.transaction()
-        for path in list_cluster_paths(self.chroot):
-            transaction.create(path, b"")
-        for broker in known:
-            path = self.chroot + znodes.broker_config_path(broker)
-            transaction.create(path, znodes.encode_config({}))
-        self._commit(transaction)
-        self._follower.read_new()
-        self.call(lambda adapter: adapter.start(self._hosts, self.chroot, brokers))
-        for broker in known:
-            path = self.chroot + znodes.broker_config_path(broker)
-            self._give([(path, znodes.encode_config({}))])
+        configs = [
+            (znodes.broker_config_path(broker), znodes.encode_config({})) for broker in known
+        ]
+        self.chroot = self._driver.make_cluster(configs)
+        self._driver.read_log()
+        self.call(lambda adapter: adapter.start(self._driver.hosts, self.chroot, brokers))
+        self._give((self.chroot + path, content) for path, content in configs)
         self.read()
         # Who is alive when the story begins is known to everybody: nothing is in doubt.
         self._router.settle(self.chroot)
+
+    def __enter__(self) -> "Stage":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
     def end(self) -> None:
         """Stop brokers and controllers; the chroot is left behind, as nobody looks there again."""
@@ -155,17 +146,8 @@ class Stage:
 
     def call(self, do: Callable[[LiveAdapter], Answer]) -> Answer:
         """Have the adapter do something. Raises AdapterDied when it raises."""
-        with calling(self.chroot):
+        with self._driver.calling(self.chroot):
             return do(self._adapter)
-
-    def _commit(self, transaction: TransactionRequest) -> None:
-        try:
-            results = transaction.commit()
-        except KazooException as error:
-            raise ServerGone(f"ZooKeeper does not answer: {error!r}") from error
-        refused = [result for result in results if isinstance(result, Exception)]
-        if refused:
-            raise RuntimeError(f"a client's write in {self.chroot} was refused: {refused[0]!r}")
 
     # -- what clients do
 
@@ -212,17 +194,10 @@ class Stage:
     def put(self, nodes: Iterable[tuple[str, bytes]], *, given: bool) -> None:
         """Write znodes in one transaction, making those that are not there."""
         self.read()
-        transaction = self._client.transaction()
         nodes = tuple(nodes)
-        there = self._fetch(path for path, _ in nodes)
-        for (path, content), found in zip(nodes, there, strict=True):
-            if found is None:
-                transaction.create(self.chroot + path, content)
-            else:
-                transaction.set_data(self.chroot + path, content)
-        self._commit(transaction)
+        self._driver.put(self.chroot, dict(nodes))
         if given:
-            self._follower.read_new()
+            self._driver.read_log()
             self._give((self.chroot + path, content) for path, content in nodes)
         else:
             self.read()
@@ -239,11 +214,8 @@ class Stage:
 
     def create_request(self, content: bytes) -> None:
         """Make a request with this content."""
-        path = f"{self.chroot}{znodes.REASSIGNMENT_REQUESTS}/{znodes.REQUEST_PREFIX}"
-        try:
-            self._client.create(path, content, sequence=True)
-        except KazooException as error:
-            raise ServerGone(f"ZooKeeper does not answer: {error!r}") from error
+        if self._driver.submit(self.chroot, [content]) is not Reply.OK:
+            raise ServerGone(f"ZooKeeper did not take a request in {self.chroot}")
         self.read()
 
     def forge(self, key: PartitionKey, write: Write) -> Violation | None:
@@ -272,14 +244,14 @@ class Stage:
             return None
         self._router, self._tracking, self._epochs = kept
         self._put_back(before)
-        self._follower.read_new()
+        self._driver.read_log()
         return broken[0]
 
     def _write_fenced(self, key: PartitionKey, write: Write, paths: Sequence[str]) -> None:
         """Make the write in a transaction that checks the controller epoch."""
-        transaction = self._client.transaction()
+        transaction = self._driver.client.transaction()
         epoch = self.chroot + znodes.CONTROLLER_EPOCH
-        transaction.check(epoch, self._client.exists(epoch).version)
+        transaction.check(epoch, self._driver.client.exists(epoch).version)
         for path in paths[:-1]:
             if self._read(path) is None:
                 transaction.create(self.chroot + path, b"")
@@ -290,7 +262,7 @@ class Stage:
             transaction.create(place, content)
         else:
             transaction.set_data(place, content)
-        self._commit(transaction)
+        self._driver.commit(transaction)
 
     def _encode(self, key: PartitionKey, write: Write) -> bytes | None:
         """Return the content that a write leaves, None where it deletes."""
@@ -308,7 +280,7 @@ class Stage:
                 return None
 
     def _put_back(self, before: Iterable[tuple[str, bytes | None]]) -> None:
-        transaction = self._client.transaction()
+        transaction = self._driver.client.transaction()
         changed = [(path, old, self._read(path)) for path, old in before]
         for path, old, new in changed:
             if old is not None and new is None:
@@ -318,7 +290,7 @@ class Stage:
         for path, old, new in reversed(changed):
             if old is None and new is not None:
                 transaction.delete(self.chroot + path)
-        self._commit(transaction)
+        self._driver.commit(transaction)
 
     # -- what the implementation does
 
@@ -373,7 +345,7 @@ class Stage:
         """
         done: list[Done] = []
         winner = self._router.get_cluster(self.chroot).terms.winner
-        for transaction in self._follower.read_new():
+        for transaction in self._driver.read_log():
             if by_controller and winner is not None:
                 transaction = replace(transaction, session_id=winner)
             seen = [one for one in self._router.feed(transaction) if one.chroot == self.chroot]
@@ -441,27 +413,19 @@ class Stage:
         return self._router.get_cluster(self.chroot).get_surroundings(topic)
 
     def _fetch(self, paths: Iterable[str]) -> list[tuple[bytes, ZnodeStat] | None]:
-        """Return content and stat of these znodes, None for each that is not there."""
-        found: list[tuple[bytes, ZnodeStat] | None] = []
-        for pending in [self._client.get_async(self.chroot + path) for path in paths]:
-            try:
-                found.append(pending.get())
-            except NoNodeError:
-                found.append(None)
-        return found
+        return self._driver.fetch(self.chroot, paths)
 
     def _read(self, path: str) -> bytes | None:
-        found = self._fetch([path])[0]
-        return None if found is None else found[0]
+        return self._driver.read(self.chroot, path)
 
     def exists(self, path: str) -> bool:
         """Whether there is a znode with this path."""
-        return self._client.exists(self.chroot + path) is not None
+        return self._driver.client.exists(self.chroot + path) is not None
 
     def read_brokers(self) -> tuple[frozenset[int], frozenset[int]]:
         """Return the registered brokers, and these with those that have a configuration."""
         paths = (znodes.BROKER_IDS, znodes.BROKER_CONFIGS)
-        pending = [self._client.get_children_async(self.chroot + path) for path in paths]
+        pending = [self._driver.client.get_children_async(self.chroot + path) for path in paths]
         live, configured = (frozenset(map(int, names.get())) for names in pending)
         return live, live | configured
 
@@ -469,7 +433,7 @@ class Stage:
         """Return what the znodes hold of a partition, and the zxids of its record."""
         root = znodes.REASSIGNMENT_REQUESTS
         paths = (znodes.topic_path(key[0]), znodes.state_path(*key), znodes.reassignment_path(*key))
-        names = self._client.get_children_async(self.chroot + root)
+        names = self._driver.client.get_children_async(self.chroot + root)
         topic, state, record = self._fetch(paths)
         queue = [f"{root}/{name}" for name in sorted(names.get())]
         assigned = None if topic is None else znodes.decode_topic(paths[0], topic[0]).get(key[1])

@@ -7,11 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Self
 
-from kazoo.client import KazooClient
-from kazoo.handlers.threading import KazooTimeoutError
-
 from reassure_conformance.adapter.bundled import Bundled, find_unsupported
-from reassure_conformance.gate.harness import ServerGone
+from reassure_conformance.adapter.driver import Driver
 from reassure_conformance.scenarios.live import reassignment, tables, znodes
 from reassure_conformance.scenarios.live.reassignment import LiveReassignmentWorld
 from reassure_conformance.scenarios.live.stage import LiveAdapter, NotLive, Stage
@@ -22,7 +19,6 @@ from reassure_conformance.scenarios.worlds import Arguments
 from reassure_judge.verdicts import Violation
 from reassure_spec.readings import Readings
 from reassure_zookeeper.server import Server
-from reassure_zookeeper.txnlog import LogFollower
 
 WITHOUT_COUNTERPART: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -113,18 +109,10 @@ class LiveServer:
         self, server: Server, faults: tuple[str, ...] = (), *, chroot_prefix: str = "/live"
     ) -> None:
         """Use a server that somebody else ends. Raises ServerGone; see `start`."""
-        self._server = server
         self._faults = faults
-        self._prefix = chroot_prefix
-        self._told = 0
         self._adapters: dict[tuple[str, tuple[tuple[str, str], ...]], LiveAdapter] = {}
         self._owned: Server | None = None
-        self._follower = LogFollower(server.log_dir)
-        self._client = KazooClient(hosts=server.hosts, timeout=30.0)
-        try:
-            self._client.start(timeout=15)
-        except KazooTimeoutError as error:
-            raise ServerGone(f"ZooKeeper at {server.hosts} does not answer: {error}") from error
+        self._driver = Driver(server.hosts, server.log_dir, chroot_prefix)
 
     @classmethod
     def start(cls, faults: tuple[str, ...] = ()) -> Self:
@@ -149,18 +137,16 @@ class LiveServer:
         for adapter in self._adapters.values():
             with contextlib.suppress(Exception):  # an adapter that died has said so before
                 adapter.close()
-        self._client.stop()
-        self._client.close()
+        self._driver.close()
         if self._owned is not None:
             self._owned.stop()
 
-    def _get_adapter(self, scenario: Scenario) -> LiveAdapter:
-        key = (scenario.profile, tuple(sorted(scenario.overrides.items())))
+    def open_stage(self, profile: str, overrides: Mapping[str, str], readings: Readings) -> Stage:
+        """Return a stage on which the bundled controller acts; `overrides` lead to `readings`."""
+        key = (profile, tuple(sorted(overrides.items())))
         if key not in self._adapters:
-            self._adapters[key] = Bundled(
-                profile=scenario.profile, readings=scenario.overrides, faults=self._faults
-            )
-        return self._adapters[key]
+            self._adapters[key] = Bundled(profile=profile, readings=overrides, faults=self._faults)
+        return Stage(self._driver, self._adapters[key], readings)
 
     def tell(self, scenario: Scenario) -> LiveOutcome:
         """Tell a scenario to the controller; skip it, with the reason, where that cannot be.
@@ -200,24 +186,13 @@ class LiveServer:
         def make_stage() -> Stage:
             for stage in stages[-1:]:
                 stage.end()
-            stages.append(self._make_stage(scenario))
+            stages.append(self.open_stage(scenario.profile, scenario.overrides, scenario.readings))
             return stages[-1]
 
         arguments = dict(scenario.blocks[0].arguments)
         arguments.pop(scenario.world, None)
         world = LIVE_WORLDS[scenario.world]
         return world.make(make_stage, scenario.profile, scenario.readings, arguments)
-
-    def _make_stage(self, scenario: Scenario) -> Stage:
-        self._told += 1
-        return Stage(
-            self._client,
-            self._server.hosts,
-            self._follower,
-            self._get_adapter(scenario),
-            f"{self._prefix}-{self._told:05d}",
-            scenario.readings,
-        )
 
 
 def run_live(
