@@ -12,7 +12,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, TypeVar
 
-from reassure_conformance.answers.places import collect_sources, format_checks
+from reassure_conformance.answers.places import (
+    collect_sources,
+    describe_finding,
+    find_shown,
+    format_checks,
+)
 from reassure_conformance.scenarios.scenario import Scenario, find_scenarios, read_scenario
 from reassure_conformance.scenarios.worlds.kafka_42 import format_effect as format_move_effect
 from reassure_conformance.scenarios.worlds.kafka_zk import format_effect as format_shipped_effect
@@ -88,21 +93,14 @@ def render_findings() -> str:
     """Return the register of findings, by area."""
     lines: list[str] = []
     area = ""
+    shown = find_shown()
     for finding in FINDINGS:
         if finding.id.partition("-")[0] != area:
             area = finding.id.partition("-")[0]
             lines += [f"## {area}", ""]
-        facts = {
-            "Document": finding.document,
-            "Smallest instance": finding.instance,
-            "Clauses": ", ".join(f"`{name}`" for name in finding.clauses),
-            "Readings": ", ".join(f"`{name}`" for name in finding.readings),
-            "Profiles": ", ".join(finding.profiles),
-            "Shown by": finding.shown_by or f"nothing that runs: {finding.words_only}",
-            "Observed": finding.observed,
-        }
         lines += [f"### {finding.id}: {finding.title}", "", finding.statement, ""]
-        lines += [f"- {name}: {value}" for name, value in facts.items() if value]
+        facts = describe_finding(finding, shown.get(finding.id, ()))
+        lines += [f"- {name}: {value}" for name, value in facts.items()]
         lines += [""]
     lines += ["## Taken back", ""]
     lines += [f"- {each.id}, {each.title}: {each.reason}" for each in WITHDRAWN]
@@ -327,12 +325,13 @@ def _reading_table(system: System) -> Iterator[str]:
 
 
 def _finding_table(system: System) -> Iterator[str]:
+    shown = find_shown()
     rows = [
         (
             _link(finding.id, "findings.md", f"{finding.id}: {finding.title}"),
             finding.title,
             finding.instance,
-            f"`{finding.shown_by}`" if finding.shown_by else finding.words_only,
+            ", ".join(shown.get(finding.id, ())) or finding.words_only,
         )
         for finding in FINDINGS
         if system.has_finding(finding.id)

@@ -1,10 +1,9 @@
 """The findings: where a document contradicts itself, is silent or loses data.
 
 A finding is about a document, not about a program. Each names the smallest instance that shows it,
-the clauses it concerns and the reading that settles it, if there is one. `shown_by` says what in
-this repository reproduces it: a scenario (`scenario AREA/NAME`) or a theorem (`theorem NAME`).
-Where nothing can, because the finding is about words alone, `words_only` says why. The head of a
-scenario names the findings that it shows.
+the clauses it concerns and the reading that settles it, if there is one. Here stands what it says;
+what shows it (a theorem that is refuted, an exploration, a scenario) names its id. Where nothing
+can, because the finding is about words alone, `words_only` says why.
 
 Ids are never reused. `WITHDRAWN` says of every number that is missing why it was taken back.
 
@@ -54,8 +53,6 @@ class Finding:
     """The smallest instance."""
     statement: str
     """What the finding says, in full."""
-    shown_by: str = ""
-    """What reproduces it here, "" where it is about words alone."""
     observed: str = ""
     """What was seen of it on a real cluster, with the version, "" where nobody has looked."""
     words_only: str = ""
@@ -88,7 +85,6 @@ _DROP: Final = (
         "A=[1] I=[1] L=1 top=1 m=1: drop {1}; A=[1,2] I=[1,2] L=1 top=2 m=2: one in sync is left",
         "Read as excluding element top, the slice drops the leader of a single replica and takes "
         "the in-sync set below the minimum. The text's two notes say that neither can happen.",
-        "theorem drop-exclusive-leader-kept",
     ),
     Finding(
         "drop-2",
@@ -102,7 +98,6 @@ _DROP: Final = (
         "element top one replica of the assignment goes at every new request, a copy that is in "
         "sync where all are. With it nothing goes while the leader is in sync and the in-sync set "
         "is assigned (drop-19 is about where they are not).",
-        "scenario drop/slice-drops-a-healthy-replica-initially",
     ),
     Finding(
         "drop-3",
@@ -114,7 +109,6 @@ _DROP: Final = (
         "A=[1,2] I=[1,2] top=2 T=[1,3]; A becomes [1,2,3]: drop {3}, and so for ever",
         "The text does not say whether the assigned replicas are taken before or after the target "
         "joins them. Taken after, every target replica that still copies is dropped.",
-        "scenario drop/after-the-expansion",
     ),
     Finding(
         "drop-4",
@@ -127,7 +121,6 @@ _DROP: Final = (
         "The rule looks at the leader and the in-sync set, not at what is asked for. A finished "
         "copy that the new target wants is deleted and made again. A failover before the drop "
         "forgets it, and then the reassignment completes with that copy.",
-        "theorem drop-target-in-sync-kept",
     ),
     Finding(
         "drop-5",
@@ -139,7 +132,6 @@ _DROP: Final = (
         "[1,2] -> [1,3], 3 joins, the controller restarts the reassignment: 3 is deleted",
         "With more than top replicas assigned each evaluation drops some. If a failover or a "
         "repeated request counts as a change, the state repeats exactly and nothing completes.",
-        "scenario drop/every-evaluation-drops",
     ),
     Finding(
         "drop-6",
@@ -151,7 +143,6 @@ _DROP: Final = (
         "[1,2] -> [1,3]; 2 leaves the in-sync set and 3 joins; cancel to [1,2]: drop {2}, keep {3}",
         "The rule does not know which replicas are original. While the in-sync set does not shrink "
         "and nobody is elected, an original in-sync replica is safe; otherwise it is not.",
-        "scenario drop/cancel-deletes-an-original-replica",
     ),
     Finding(
         "drop-7",
@@ -163,7 +154,6 @@ _DROP: Final = (
         "[1,2] -> [1,3]; 3 joins and is elected; cancel to [1,2]: 3 leads on",
         "The stated motive is to be rid of intermediate replicas that become the leader, but the "
         "first note keeps whoever leads.",
-        "scenario drop/an-intermediate-leader-stays",
     ),
     Finding(
         "drop-8",
@@ -175,7 +165,6 @@ _DROP: Final = (
         "[1] -> [1,2,3,4]; 2 and 3 join; any change: the in-sync set goes from [1,2,3] to [1]",
         "Top is the length of the old assignment. Where the target is longer, a change falls back "
         "to the old number of copies, which the notes allow when m=1.",
-        "scenario drop/redundancy-collapses",
     ),
     Finding(
         "drop-10",
@@ -187,7 +176,6 @@ _DROP: Final = (
         "A=[1,2] m=2 T=[1]: once complete one replica is in sync and nobody can write",
         "Only the original length is compared with min.insync.replicas, though it is the target "
         "that is left in the end.",
-        "scenario requests/small-target",
     ),
     Finding(
         "drop-11",
@@ -199,7 +187,6 @@ _DROP: Final = (
         "A=[1,2] I=[2] L=-1 top=1: drop {1,2}",
         "The notes hold because the leader is in sync and ranked first. Where nobody leads, the "
         "number that says so takes the leader's place in the ranking.",
-        "theorem drop-offline-in-sync-copy-kept",
     ),
     Finding(
         "drop-12",
@@ -212,7 +199,6 @@ _DROP: Final = (
         "Computed from what is assigned at each change, top is never smaller than the assignment, "
         "nothing is ever dropped and replicas pile up. Stored once, they are bounded by top and "
         "the length of the target.",
-        "scenario drop/top-computed-again",
     ),
     Finding(
         "drop-13",
@@ -225,7 +211,6 @@ _DROP: Final = (
         "controller does not remember the old replicas",
         "The later draft takes a field over from another proposal, puts off who fills it in, and "
         "keeps the sentence that it makes untrue.",
-        "scenario drop/the-controller-forgets-the-original",
     ),
     Finding(
         "drop-15",
@@ -237,7 +222,6 @@ _DROP: Final = (
         "A=[1,2,3] L=1 top=2: I=[1,3,2] keeps 3, I=[1,2,3] keeps 2",
         "The in-sync set is stored in no particular order, and the rule ranks by it. Any choice "
         "inside a rank has to be accepted.",
-        "scenario drop/order-of-the-in-sync-set",
     ),
     Finding(
         "drop-16",
@@ -251,7 +235,6 @@ _DROP: Final = (
         "The rule is evaluated when the reassignment changes, which the next controller does not "
         "see. It can tell from the record where the target is not assigned yet or more replicas "
         "are than any drop leaves; otherwise they stay until completion.",
-        "scenario drop/failover-loses-the-drop",
     ),
     Finding(
         "drop-17",
@@ -264,7 +247,6 @@ _DROP: Final = (
         "The first draft ranks the replicas out of sync by their lag, the later one does not. It "
         "matters exactly where fewer than top replicas are in sync and more than top are assigned, "
         "and neither draft looks at the target.",
-        "scenario drop/lag-against-origin",
     ),
     Finding(
         "drop-18",
@@ -280,7 +262,6 @@ _DROP: Final = (
         "it anew. Where the leader is the same it comes to the same replicas. After an election "
         "the ranking is another: a replica that the drop kept, here the original and in sync, "
         "goes. Nothing that is promised breaks, but the copy is lost.",
-        "scenario failover/one-more-dropped-after-an-election",
     ),
     Finding(
         "drop-19",
@@ -297,7 +278,6 @@ _DROP: Final = (
         "copy. So the rules here evaluate at changes only, which is the same wherever the rule is "
         "sound; read as evaluated after the expansion they do so at a first request as well, since "
         "it drops something there.",
-        "scenario drop/initially-without-a-leader",
     ),
     Finding(
         "drop-20",
@@ -310,7 +290,6 @@ _DROP: Final = (
         "The length of the original assignment must reach min.insync.replicas. Where the minimum "
         "was raised, or a topic was made with too few replicas, nobody can write, and the "
         "reassignment that would add the missing replica is ignored with a warning.",
-        "scenario requests/growth-to-the-minimum-refused",
     ),
 )
 
@@ -326,7 +305,6 @@ _HYPOTHESES: Final = (
         "Silent in the text. Without it the leader takes a place among the kept that no in-sync "
         "replica has. A leader that is not even assigned takes one as well: A=[1] I=[] L=2 top=1 "
         "drops {1}, and nothing is left.",
-        "scenario drop/leader-out-of-sync",
     ),
     Finding(
         "hypothesis-2",
@@ -338,7 +316,6 @@ _HYPOTHESES: Final = (
         "A=[1,2,3] I=[1,5,2] L=1 top=2: drop {2,3}, one assigned replica is left in sync",
         "Silent in the text. An in-sync replica that is not assigned takes a place among the kept, "
         "and the first reassignment (KAFKA-42) makes such replicas.",
-        "scenario drop/the-in-sync-set-must-be-assigned",
     ),
     Finding(
         "hypothesis-3",
@@ -349,7 +326,6 @@ _HYPOTHESES: Final = (
         _KIP_236,
         "I=[1,1] m=2: two entries, one copy",
         "Silent in the text. The minimum counts entries.",
-        "scenario drop/in-sync-twice",
     ),
     Finding(
         "hypothesis-4",
@@ -360,7 +336,6 @@ _HYPOTHESES: Final = (
         _BOTH,
         "I=[1,2,3] top=2, the minimum is raised from 2 to 3 after the check: two are left in sync",
         "Silent in the text, which compares once. A topic's minimum can be raised at any time.",
-        "scenario drop/the-minimum-raised-later",
     ),
     Finding(
         "hypothesis-5",
@@ -371,7 +346,6 @@ _HYPOTHESES: Final = (
         _BOTH,
         "drop {3} is computed from I=[1,2,3]; 2 leaves meanwhile: one is left in sync, m=2",
         "Silent in the text. The write has to be conditional on the version that was read.",
-        "scenario drop/the-set-changed-in-between",
     ),
 )
 
@@ -387,7 +361,6 @@ _PROTOCOL: Final = (
         "the next one computes top=3",
         "The text starts the reassignment, then records it, then removes the request. Started "
         "first, it changes what top is computed from. The record has to come first.",
-        "scenario requests/effects-before-the-record",
     ),
     Finding(
         "protocol-2",
@@ -399,7 +372,6 @@ _PROTOCOL: Final = (
         "the example has no braces and no version, and its legacy flag is only mentioned",
         "No content that could be written is shown. The formats here are those of the prototype "
         "that was published with the proposal.",
-        "scenario requests/content-that-is-a-fragment",
     ),
     Finding(
         "protocol-3",
@@ -411,7 +383,6 @@ _PROTOCOL: Final = (
         "a request for the target in flight, found at failover: is it removed, is top kept?",
         "The list for failover says which reassignments go on. That requests are to be removed, "
         "records written and top kept has to be inferred.",
-        "scenario requests/same-target-found-at-failover",
     ),
     Finding(
         "protocol-4",
@@ -423,7 +394,6 @@ _PROTOCOL: Final = (
         "a request for two partitions, one of them unknown",
         "Conflicting requests are ignored, says the text; it does not say whether that means the "
         "whole request or the partition. Partitions are taken one by one.",
-        "scenario requests/conflict-of-one-partition",
     ),
     Finding(
         "protocol-5",
@@ -435,7 +405,6 @@ _PROTOCOL: Final = (
         "request_7 asks for [2,3] and request_8 for [2,4]: carried out in the order of the list "
         "that ZooKeeper gives, either can win",
         "The text relies on the sequence numbers without saying that they are to be sorted.",
-        "scenario requests/out-of-order",
     ),
     Finding(
         "protocol-7",
@@ -447,7 +416,6 @@ _PROTOCOL: Final = (
         "[1,2] -> [1,3], then [1,3] again",
         "The text does not say whether it counts as a change, and with it whether something is "
         "dropped. Asking again changes nothing here.",
-        "scenario requests/the-same-target-again",
     ),
     Finding(
         "protocol-9",
@@ -460,7 +428,6 @@ _PROTOCOL: Final = (
         "Replicas leave the in-sync set before they leave the assignment. The text does not say "
         "that a stopped replica stays out in between; by the definition of the in-sync set it may "
         "join as soon as it has caught up.",
-        "scenario reassignment/stopped-replica-stays-out",
     ),
 )
 
@@ -475,7 +442,6 @@ _MOVE: Final = (
         "[1] -> [2]: after step 5 I=[1,2] and 1 is stopped",
         "Step 5 stops the old replicas without taking them out of the in-sync set, so that they "
         "can still be elected.",
-        "scenario kafka-42/stopped-replica-stays-in-sync",
     ),
     Finding(
         "move-2",
@@ -487,7 +453,6 @@ _MOVE: Final = (
         "[1,2] -> [2,3], 2 leads: it dies after step 5, and 1 is elected without its records",
         "In the window of move-1 the selector takes a replica whose records are deleted, while a "
         "live one has them.",
-        "scenario kafka-42/stopped-replica-is-elected",
     ),
     Finding(
         "move-3",
@@ -499,7 +464,6 @@ _MOVE: Final = (
         "[1,2] -> [3,4]: 3 is elected and dies, 1 is elected, step 5 stops 1",
         "Step 5 looks neither at the leader nor at the in-sync set again, even where the stopped "
         "are taken out of it.",
-        "scenario kafka-42/leader-is-stopped",
     ),
     Finding(
         "move-4",
@@ -512,7 +476,6 @@ _MOVE: Final = (
         "leads empty",
         "The last resort is any live assigned replica, and the assignment still names those that "
         "were stopped. Where they stay in the in-sync set nobody needs a last resort (move-2).",
-        "scenario kafka-42/any-assigned-replica-leads",
     ),
     Finding(
         "move-5",
@@ -524,7 +487,6 @@ _MOVE: Final = (
         "[1] -> [2] after step 4: 2 leads and A=[1]",
         "The assignment is written only at the end. The drop rule of KIP-236 needs the in-sync set "
         "within the assignment (hypothesis-2).",
-        "scenario kafka-42/leader-outside-assignment",
     ),
     Finding(
         "move-6",
@@ -536,7 +498,6 @@ _MOVE: Final = (
         "[1,2] -> [3,4]: step 5, 3 dies, failover: the path is removed, A=[1,2] are stopped",
         "After a failover the listener's third condition also meets reassignments that have begun. "
         "What was done is neither finished nor taken back.",
-        "scenario kafka-42/failover-gives-up-half-way",
     ),
     Finding(
         "move-7",
@@ -547,7 +508,6 @@ _MOVE: Final = (
         _KAFKA_42,
         "[1,2] -> [3,4]: step 2, 3 dies, failover: 4 goes on copying, and is assigned nowhere",
         "Nothing stops what was started.",
-        "scenario kafka-42/cancelled-replica-runs-on",
     ),
     Finding(
         "move-8",
@@ -559,7 +519,6 @@ _MOVE: Final = (
         "[1] -> [2]: step 5, the command is killed and removes the path, failover: A=[1], empty",
         "The command may take the path away while the controller is between stop and assignment. "
         "Without the failover it reports failure of what then completes.",
-        "scenario kafka-42/kill-command-then-failover",
     ),
     Finding(
         "move-10",
@@ -572,7 +531,6 @@ _MOVE: Final = (
         "Who of the target has died since step 3 is not missed when the old replicas are taken out "
         "of the in-sync set and stopped, and no minimum is looked at. Where they stay in the set "
         "it only looks larger (move-1).",
-        "scenario kafka-42/one-in-sync-after-stop",
     ),
     Finding(
         "move-11",
@@ -583,7 +541,6 @@ _MOVE: Final = (
         _KAFKA_42,
         "unless the partition existed before: taken to the letter nothing ever starts",
         "Its own fourth test case refuses partitions that do not exist.",
-        "scenario kafka-42/literal-listener-starts-nothing",
     ),
     Finding(
         "move-12",
@@ -594,7 +551,6 @@ _MOVE: Final = (
         _KAFKA_42,
         "a replica is gone only from offline, and offline only when its broker is down",
         "Step 5 stops replicas of brokers that are up. The states of the text have no way for it.",
-        "scenario tables/replica-stop-of-a-live-one-of-four-states",
     ),
     Finding(
         "move-13",
@@ -606,7 +562,6 @@ _MOVE: Final = (
         "[1,2] -> [2,1]",
         "A request for the same replicas is refused. Compared as sets, the preferred leader can "
         "never be changed.",
-        "scenario kafka-42/reorder-as-set",
     ),
     Finding(
         "move-14",
@@ -618,7 +573,6 @@ _MOVE: Final = (
         "[1] -> [2]: 2 is started while A=[1]; a leader that counts assigned replicas only never "
         "lets it in",
         "The later code writes the union first (KAFKA-1097).",
-        "scenario kafka-42/leader-outside-assignment",
     ),
     Finding(
         "move-15",
@@ -630,7 +584,6 @@ _MOVE: Final = (
         "a replica that was stopped and whose broker dies afterwards",
         "The valid previous states of an offline replica are new and online. So the death of a "
         "broker after a failed attempt is illegal. Later tables allow it.",
-        "scenario tables/replica-offline-twice-of-four-states",
     ),
     Finding(
         "move-16",
@@ -641,7 +594,6 @@ _MOVE: Final = (
         _KAFKA_42,
         "section 6 announces two states and lists four",
         "A slip of the text that leaves open which states are meant to be new.",
-        "scenario tables/replica-machine-of-four-states",
     ),
     Finding(
         "move-18",
@@ -653,7 +605,6 @@ _MOVE: Final = (
         "A=[1,2] T=[2,3]: 3 is started and joins, failover; in step 3 it is non-existent",
         "A new controller knows the assigned replicas only. A replica of the target that was "
         "started before it took office has no state there, from which none leads online.",
-        "scenario kafka-42/replica-states-after-failover",
     ),
     Finding(
         "move-19",
@@ -667,7 +618,6 @@ _MOVE: Final = (
         "and may join as soon as it has caught up; then it is cut again, and the state is the one "
         "before. The move never ends though nothing fails, and looking again before the stop does "
         "not help.",
-        "scenario kafka-42/cut-replica-joins-again",
     ),
     Finding(
         "move-20",
@@ -681,7 +631,6 @@ _MOVE: Final = (
         "has died. The listener starts no reassignment with a dead replica in the target, and by "
         "the first case a new controller starts from scratch. The failure case is the more "
         "particular of the two and is followed.",
-        "scenario kafka-42/failover-after-election-leader-dead-refused",
     ),
     Finding(
         "move-21",
@@ -694,7 +643,6 @@ _MOVE: Final = (
         "The shutdown hook of the first section looks whether the reassignment is complete and "
         "logs that. Failure case 2b has the killed command delete the admin path, so that it can "
         "be retried. Without that no further command can start.",
-        "scenario kafka-42/interrupt-that-only-logs",
     ),
     Finding(
         "move-22",
@@ -707,7 +655,6 @@ _MOVE: Final = (
         "A replica is online once it is started and part of the assigned replicas, and only then "
         "may it lead. The target is assigned in step 6 and leads from step 4 on. To the letter a "
         "new replica is told to lead, which its own state forbids.",
-        "scenario kafka-42/online-once-assigned",
     ),
     Finding(
         "move-23",
@@ -719,7 +666,6 @@ _MOVE: Final = (
         "[1] -> [2]: 2 is started and joins the in-sync set, 1 dies before step 3",
         "In its state a new replica gets become-follower requests only. The selector for "
         "partitions without a leader takes whoever is alive and in sync, and asks for no state.",
-        "scenario kafka-42/new-replica-is-elected",
     ),
 )
 
@@ -734,7 +680,6 @@ _WATERMARK: Final = (
         "X=1: append and fetch at ms 1, no fetch at ms 2: true lag 0, estimated lag 2",
         "The first guarantee is false: the estimate grows with the time since the last fetch, even "
         "where there is nothing to fetch.",
-        "scenario kafka-4485/watermark-1",
     ),
     Finding(
         "watermark-2",
@@ -745,7 +690,6 @@ _WATERMARK: Final = (
         _KAFKA_4485,
         "X=2: appends of 2, 2, 0 records, 1, 1, 0 taken: true lag 2, estimated lag 3",
         "The first guarantee is false with a fetch in every millisecond as well.",
-        "scenario kafka-4485/watermark-2",
     ),
     Finding(
         "watermark-3",
@@ -756,7 +700,6 @@ _WATERMARK: Final = (
         _KAFKA_4485,
         "1 record and 1 fetch per ms, constant lag of 2 ms: estimated lag 10000 ms after 10 s",
         "Where the lag is larger than the gap between fetches the error has no bound.",
-        "scenario kafka-4485/watermark-3",
     ),
     Finding(
         "watermark-4",
@@ -768,7 +711,6 @@ _WATERMARK: Final = (
         "X=2, 1 record per ms, fetches at ms 1, 3, 5: twice in the pseudo-ISR, never in the ISR",
         "With a gap between fetches of more than half the limit a follower enters the pseudo-ISR "
         "again and again, and each time the high watermark waits for it.",
-        "scenario kafka-4485/watermark-4",
     ),
     Finding(
         "watermark-5",
@@ -779,7 +721,6 @@ _WATERMARK: Final = (
         _KAFKA_4485,
         "X=2, 1 record at each of three ms, fetches at ms 1 and 3",
         "The smallest case in which the high watermark stands still for a follower that keeps up.",
-        "scenario kafka-4485/watermark-5",
     ),
     Finding(
         "watermark-6",
@@ -791,7 +732,6 @@ _WATERMARK: Final = (
         "log end read at ms -1, clock at ms 0, an append in between",
         "Reading the clock first is sound. Reading the log end first counts a record as held that "
         "is not.",
-        "scenario kafka-4485/watermark-6",
     ),
     Finding(
         "watermark-7",
@@ -802,7 +742,6 @@ _WATERMARK: Final = (
         _KAFKA_4485,
         "a fetch at the log end in ms t, an append later in ms t",
         "A lag that is just above the limit is then estimated as just within.",
-        "scenario kafka-4485/watermark-7",
     ),
     Finding(
         "watermark-8",
@@ -813,7 +752,6 @@ _WATERMARK: Final = (
         _KAFKA_4485,
         "log ends 0, 2: a replica at 1 matches no time; an idle partition matches every time",
         "Ending where the leader ended X ms ago can be true of no X and of many.",
-        "scenario kafka-4485/watermark-8-no-match",
     ),
     Finding(
         "watermark-9",
@@ -825,7 +763,6 @@ _WATERMARK: Final = (
         "a new follower at 0, high watermark 10, log end 11",
         "Starting as caught up now stops the high watermark for an empty follower. Starting from a "
         "log end of 0 counts every first fetch as caught up.",
-        "scenario kafka-4485/watermark-9",
     ),
     Finding(
         "watermark-10",
@@ -836,7 +773,6 @@ _WATERMARK: Final = (
         _KAFKA_4485,
         "a member of the ISR at 1 with high watermark 1 is wiped and fetches from 0",
         "The fourth guarantee holds when lags are evaluated, not between evaluations.",
-        "scenario kafka-4485/watermark-10",
     ),
     Finding(
         "watermark-11",
@@ -848,7 +784,6 @@ _WATERMARK: Final = (
         "a follower falls silent, no request arrives",
         "Lags are evaluated at requests. Without a timer the second guarantee holds only up to the "
         "limit and the time between evaluations.",
-        "scenario kafka-4485/watermark-11",
     ),
     Finding(
         "watermark-12",
@@ -861,7 +796,6 @@ _WATERMARK: Final = (
         "The high watermark of a partition never decreases, says the text. It does when the leader "
         "changes, and records that consumers have read are lost. Four amendments mend it, and each "
         "of them is needed.",
-        "scenario kafka-4485/election-1",
     ),
     Finding(
         "watermark-13",
@@ -873,7 +807,6 @@ _WATERMARK: Final = (
         "two replicas wrote different records at one offset in different epochs",
         "Offsets alone do not tell whether two logs agree. What a follower shares with the new "
         "leader has to be kept, and nothing else.",
-        "scenario kafka-4485/election-5",
     ),
     Finding(
         "watermark-14",
@@ -885,7 +818,6 @@ _WATERMARK: Final = (
         "a member lags: by the definition it is out at once, as stored when the write succeeds",
         "Definition and implementation speak of different sets. The stored one has to refine the "
         "other.",
-        "scenario kafka-4485/stored-set-has-a-memory",
     ),
     Finding(
         "watermark-16",
@@ -897,7 +829,6 @@ _WATERMARK: Final = (
         "the second item of the implementation stands twice; one of them sets a lag to a time",
         "The mail shows an edit with both texts. By the older one a caught-up follower of an idle "
         "partition is always one fetch behind.",
-        "scenario kafka-4485/older-item-2-idle",
     ),
 )
 
@@ -913,7 +844,6 @@ _ELECTION: Final = (
         "1, the leader dies before the write, the follower leads with end 0",
         "The high watermark is taken over those that are close, while the stored members remain "
         "electable.",
-        "scenario kafka-4485/election-1",
     ),
     Finding(
         "election-2",
@@ -924,7 +854,6 @@ _ELECTION: Final = (
         _KAFKA_4485,
         "append, fetch, the high watermark is shown as 1, its response is on the way, election: 0",
         "Nothing is lost, but consumers see the high watermark go back.",
-        "scenario kafka-4485/election-2",
     ),
     Finding(
         "election-3",
@@ -936,7 +865,6 @@ _ELECTION: Final = (
         "n=3: a replica with end 0 is let in where the new leader's high watermark is 0",
         "A new leader does not know how much was shown before it. Its own end at the election is "
         "the only safe mark.",
-        "scenario kafka-4485/election-3",
     ),
     Finding(
         "election-4",
@@ -948,7 +876,6 @@ _ELECTION: Final = (
         "n=3: a member of the ISR that has heard of an older mark cuts a committed record off",
         "A follower that cuts its log at its own, older high watermark drops committed records "
         "while it is in the in-sync set.",
-        "scenario kafka-4485/election-4",
     ),
     Finding(
         "election-5",
@@ -963,7 +890,6 @@ _ELECTION: Final = (
         "broker fails. A follower learns of the high watermark one fetch late, so that any new "
         "leader epoch makes it drop a record that consumers have seen, and it stays electable. "
         "This truncation alone, with or without the other three amendments, is to blame.",
-        "scenario kafka-4485/same-leader-elected-again",
     ),
 )
 
@@ -978,7 +904,6 @@ _LEGACY_ZNODE: Final = (
         "a request is in flight, /admin/reassign_partitions names the same partition",
         "The conflict makes the controller ignore the entry, and nothing says who removes it. Its "
         "client waits for ever.",
-        "scenario kip-236-legacy/legacy-during-new-move",
     ),
     Finding(
         "legacy-2",
@@ -990,7 +915,6 @@ _LEGACY_ZNODE: Final = (
         "[1,2] -> [3,4] by the old znode, then a request for [1,2]: refused",
         "The routes must not mix. So the new protocol, which can cancel, cannot cancel what an old "
         "client has started.",
-        "scenario kip-236-legacy/cancel-by-the-other-route",
     ),
     Finding(
         "legacy-3",
@@ -1003,7 +927,6 @@ _LEGACY_ZNODE: Final = (
         "The protocol begins with the creation of the znode. A client that writes to one that is "
         "there is not noticed before the next creation or the next controller, though the text "
         "promises no more than a little latency.",
-        "scenario kip-236-legacy/rewrite-is-ignored",
     ),
     Finding(
         "legacy-4",
@@ -1017,7 +940,6 @@ _LEGACY_ZNODE: Final = (
         "Among the interfaces the text warns that clients which use the old znode can break. "
         "Among the compatibilities it says that they go on working and see nothing but a slight "
         "increase in latency. For the client of the instance the warning is right.",
-        "scenario kip-236-legacy/rewrite-is-ignored",
     ),
 )
 
@@ -1031,7 +953,6 @@ _HEALING: Final = (
         _KIP_46,
         "a task replaces a failed broker, which returns while another one dies",
         "The text looks at the number of replicas, not at which of them a task takes away.",
-        "scenario kip-46/stale-task-removes-a-live-replica",
     ),
     Finding(
         "heal-2",
@@ -1042,7 +963,6 @@ _HEALING: Final = (
         _KIP_46,
         "the broker that a task copies to dies, other tasks wait behind it",
         "Only waiting tasks are cancelled and one runs at a time, so all wait for that broker.",
-        "scenario kip-46/dead-target-stops-the-queue",
     ),
     Finding(
         "heal-3",
@@ -1054,7 +974,6 @@ _HEALING: Final = (
         "A=[1,2,3], 1 and 2 fail: the task for 1 keeps 2, the one for 2 keeps 1",
         "A task is made for one failed broker at a time. Its target names the other, which is "
         "dead, and is never reached.",
-        "scenario kip-46/two-brokers-away",
     ),
     Finding(
         "heal-4",
@@ -1076,7 +995,6 @@ _HEALING: Final = (
         _KIP_46,
         "three assigned and alive, one of them still copying",
         "It decides whether a task is cancelled. It may count assigned, live or in-sync replicas.",
-        "scenario kip-46/cancelled-once-caught-up",
     ),
     Finding(
         "heal-6",
@@ -1087,7 +1005,6 @@ _HEALING: Final = (
         _KIP_46,
         "tasks are made, the controller dies before the record is removed",
         "Of the two options of the text the second schedules again and skips what is satisfied.",
-        "scenario kip-46/failover-between-tasks-and-record",
     ),
     Finding(
         "heal-7",
@@ -1108,7 +1025,6 @@ _HEALING: Final = (
         "dead broker, so the queue grows by a task an interval. Made from the plan it ends, unless "
         "stale tasks are skipped: then those just skipped can be made again. A task for all who "
         "are due ends it where there are brokers enough.",
-        "scenario kip-46/queue-grows-while-two-are-away",
     ),
 )
 
@@ -1128,7 +1044,6 @@ _SHIPPED: Final = (
         "[1] -> [2,3], 2 joins, 1 dies and 2 leads; cancel to [1]: 2 is stopped and deleted",
         "A cancel does not ask for an original replica that is alive and in sync. The last in- "
         "sync replica stays in the in-sync set and its log is deleted (KAFKA-14424).",
-        "scenario kafka-zk/cancel-deletes-the-last-copy",
         observed="Apache Kafka 3.9.1, [1] -> [2,4] with 4 held back: after the cancel the topic's "
         "znode says [1], the state has leader -1 and in-sync set [2], and the log of 2 is deleted. "
         "Broker 1 came back with every record; nobody led 15 s later.",
@@ -1143,7 +1058,6 @@ _SHIPPED: Final = (
         "[1,2] -> [3,4], 3 joins; cancel, crash between U1 and U3: 3 in sync, not assigned",
         "The lists that name the replicas to be stopped are overwritten before they are "
         "stopped. The next controller does not know of them.",
-        "scenario kafka-zk/cancelled-replica-stays-in-sync",
     ),
     Finding(
         "zk-3",
@@ -1154,7 +1068,6 @@ _SHIPPED: Final = (
         _KAFKA_ZK,
         "[1] -> [2]; cancel, crash between U1 and U3: 2 runs",
         "As zk-2, with a replica that is not in sync yet.",
-        "scenario kafka-zk/cancelled-replica-runs-on",
     ),
     Finding(
         "zk-4",
@@ -1171,7 +1084,6 @@ _SHIPPED: Final = (
         "An entry is removed only where it equals the target reached, and a znode that is there "
         "is not read again. An entry with a replica twice, or one that a client changed "
         "meanwhile, waits for a failover; the former stays even then.",
-        "scenario kafka-zk/entry-with-a-replica-twice",
         observed="Apache Kafka 3.9.1, [2] -> [3,3]: the topic's znode says [3] and nothing is in "
         "flight; the entry was still there 15 s later and after another controller was elected.",
     ),
@@ -1186,7 +1098,6 @@ _SHIPPED: Final = (
         "What the old znode names is not validated, and every member of an empty list is in "
         "sync, so that by the plan every copy is deleted. A call with an empty list is refused. "
         "The shipped controller does not get so far: it records the target and then fails on it.",
-        "scenario kafka-zk/empty-entry-deletes-everything",
         observed="Apache Kafka 3.9.1, three brokers: the topic's znode names [1,2] as being "
         "removed and nothing as being added, the entry is removed, no log is deleted and the "
         "leader leads on; the controller has failed on the head of an empty list. With the next "
@@ -1205,7 +1116,6 @@ _SHIPPED: Final = (
         "Elections are held in step B3, for dead leaders, for preferred ones and by a new "
         "controller. A leader that is stopped in step U3 is none of them, and without a leader the "
         "target never gets in sync.",
-        "scenario kafka-zk/change-leaves-nobody-leading",
         observed="Apache Kafka 3.9.1, five brokers, 4 held back by a stop signal: after the call "
         "the state has leader -1, in-sync set [2] and leader epoch 4, as in the scenario, and the "
         "log of 3 is deleted. So it stayed for 27 s, the last 12 of them with 4 running again. "
@@ -1221,7 +1131,6 @@ _SHIPPED: Final = (
         "[1,2,3] -> [3,4,2], cancel: [3,2,1]",
         "The lists put the target first. Which replicas were original follows from them, their "
         "order and so the preferred leader do not.",
-        "scenario kafka-zk/cancel-loses-the-order",
         observed="Apache Kafka 3.9.1, [1,2,3] -> [3,4,2] with 4 held back: after the cancel the "
         "topic's znode says [3,2,1].",
     ),
@@ -1238,7 +1147,6 @@ _SHIPPED: Final = (
         "the next topic of that name takes over a configuration that was to be gone. A controller "
         "that finds the request as it takes office ends the deletion instead, so that a crash "
         "between the topic's znode and its configuration leaves nothing.",
-        "scenario topics/deletion-of-a-configuration-alone",
         observed="Apache Kafka 3.9.1: the request was removed, the configuration stayed, and a "
         "topic created afterwards had it. A deletion removes the topic's znode, its configuration "
         "and the request in three transactions; with the first made by hand and nobody in office, "
@@ -1258,7 +1166,6 @@ _SHIPPED: Final = (
         "[1] -> [3], 3 joins, 1 dies and 3 leads; change to [2]: 3 is stopped and deleted",
         "As zk-1, with no cancel: whatever asks for another target, a call or the old znode, "
         "stops the added replicas that it does not name, the only one in sync among them.",
-        "scenario counterexamples/story-change-keeps-last-copy",
         observed="Apache Kafka 3.9.1, [1] -> [3,4] with 4 held back, changed to [2]: the state has "
         "leader -1 and in-sync set [3], which is not assigned, and the log of 3 is deleted. Broker "
         "1, assigned still, came back; nobody led 15 s later.",
@@ -1280,7 +1187,6 @@ _SHIPPED: Final = (
         "the others are stopped; one that names it among others has it elected by the next "
         "controller. Either needs one death; the records that the original would have come back "
         "with are lost.",
-        "scenario kafka-zk/deleted-replica-is-elected",
     ),
 )
 

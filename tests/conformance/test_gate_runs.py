@@ -278,10 +278,15 @@ def test_spec_verbs_print_one_document(verb: str, capsys: pytest.CaptureFixture[
     assert len(document[verb]) in document["counts"].values()
 
 
-def test_explain_shows_clause_and_run(failed_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`explain` tells a clause from its id, and a violation from the directory of its run."""
+def test_explain_shows_what_it_is_asked_for(
+    failed_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`explain` tells a clause and a finding from its id, a violation from its run's directory."""
     _, clause, _ = _call(capsys, "explain", "drop.leader-kept")
     assert "A drop MUST keep the leader." in clause
+    _, finding, _ = _call(capsys, "explain", "drop-4")
+    assert "A change drops in-sync replicas of its own target" in finding
+    assert "theorem drop-target-in-sync-kept, theorem" in finding
     _, run, _ = _call(capsys, "explain", failed_run)
     assert "VIOLATED complete.isr-before-assigned" in run
     assert "reassure replay" in run

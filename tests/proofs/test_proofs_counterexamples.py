@@ -15,21 +15,16 @@ from reassure_conformance.scenarios.scenario import (
     scenarios_folder,
 )
 from reassure_model.kip_236.state import Partition
-from reassure_proofs import counterexamples
 from reassure_proofs.counterexamples import (
     AREA,
-    TEXT_ONLY,
-    find_underived,
     render_scenario,
     restore_arguments,
     tell,
-    theorems_of,
 )
 from reassure_proofs.runner import TheoremResult, prove_all
 from reassure_proofs.statement import Theorem
 from reassure_proofs.stories import TALES, find_tale
 from reassure_proofs.theorems import THEOREMS
-from reassure_spec.findings import FINDINGS
 
 TOLD = [theorem for theorem in THEOREMS if theorem.scenario]
 EACH = pytest.mark.parametrize("theorem", TOLD, ids=lambda theorem: theorem.name)
@@ -40,20 +35,6 @@ def refuted() -> dict[str, TheoremResult]:
     """Every refutation that a scenario tells, derived in this process."""
     found = prove_all([theorem.name for theorem in TOLD], 3, processes=1)
     return {result.theorem.name: result for result in found}
-
-
-def test_every_finding_is_derived_or_concerns_words() -> None:
-    """A finding has a refuted theorem, or a reason why there is nothing to run."""
-    assert find_underived() == ()
-    assert set(TEXT_ONLY) < {finding.id for finding in FINDINGS}
-    assert [each for each in TEXT_ONLY if theorems_of(each)] == []
-
-
-def test_finding_without_theorem_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a theorem is taken away, its finding is told to be a mere claim."""
-    left = tuple(theorem for theorem in THEOREMS if theorem.finding != "drop-7")
-    monkeypatch.setattr(counterexamples, "THEOREMS", left)
-    assert find_underived() == ("drop-7",)
 
 
 def _path(theorem: Theorem) -> Path:

@@ -24,7 +24,7 @@ from reassure_proofs.theorems import (
     get_theorems,
 )
 from reassure_spec.clauses import load_clauses
-from reassure_spec.findings import FINDINGS, get_finding
+from reassure_spec.findings import get_finding
 from reassure_spec.readings import Readings
 
 Rule = Callable[..., tuple[int, ...]]
@@ -107,19 +107,6 @@ def test_expected_refutation_names_its_finding() -> None:
         assert bool(theorem.finding) == (theorem.expected == "refuted"), theorem.name
         if theorem.finding:
             assert get_finding(theorem.finding).clauses, theorem.name
-
-
-def test_finding_that_names_a_theorem_is_derived_by_it() -> None:
-    """Where the register says that a theorem shows a finding, that theorem does."""
-    shown = {
-        finding.shown_by.removeprefix("theorem "): finding.id
-        for finding in FINDINGS
-        if finding.shown_by.startswith("theorem ")
-    }
-    assert shown
-    for name, finding in shown.items():
-        (theorem,) = get_theorems([name])
-        assert theorem.finding == finding
 
 
 def test_exclusive_slice_of_two_replicas_has_the_known_instance() -> None:

@@ -7,15 +7,17 @@ from functools import cache
 
 import pytest
 
+from reassure_conformance.answers.places import find_shown
 from reassure_conformance.scenarios.scenario import (
     Scenario,
     ScenarioError,
     find_scenarios,
+    parse_scenario,
     read_scenario,
     run_scenario,
 )
 from reassure_spec.clauses import Clause, load_clauses
-from reassure_spec.findings import FINDINGS, Finding, get_finding
+from reassure_spec.findings import FINDINGS, Finding
 from reassure_spec.readings import READINGS, Reading, override_readings
 
 
@@ -26,53 +28,37 @@ def scenarios() -> dict[str, Scenario]:
     return {f"{scenario.area}/{scenario.name}": scenario for scenario in told}
 
 
-def names(scenario: Scenario, finding_id: str) -> bool:
-    """Whether the head of a scenario names a finding."""
-    text = " ".join(scenario.why)
-    return re.search(rf"(?<![\w-]){re.escape(finding_id)}(?!\d)", text) is not None
-
-
 # Findings ---------------------------------------------------------------------------------------
 
-
-def describe_gap(finding: Finding, told: dict[str, Scenario]) -> str:
-    """Say what a finding lacks to be shown, "" where it lacks nothing."""
-    kind, _, name = finding.shown_by.partition(" ")
-    if finding.words_only:
-        return "said to be about words and shown all the same" if kind else ""
-    if kind == "scenario":
-        if name not in told:
-            return f"no scenario {name}"
-        return "" if names(told[name], finding.id) else f"{name} does not name it"
-    if kind != "theorem":
-        return "neither shown nor about words alone"
-    named = any(names(scenario, finding.id) for scenario in told.values())
-    return "" if named else "no scenario names it"
+EACH_FINDING = pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.id)
 
 
-@pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.id)
-def test_finding_is_told(finding: Finding) -> None:
-    """A finding has a scenario that names it, or is about words alone and says so."""
-    assert describe_gap(finding, scenarios()) == ""
+@EACH_FINDING
+def test_finding_is_shown(finding: Finding) -> None:
+    """A scenario, a theorem or an exploration shows a finding, or it is about words alone."""
+    assert bool(find_shown().get(finding.id)) != bool(finding.words_only)
 
 
-@pytest.mark.parametrize(
-    ("changes", "gap"),
-    [
-        ({"shown_by": ""}, "neither shown nor about words alone"),
-        ({"shown_by": "test tests/x.py::test_y"}, "neither shown nor about words alone"),
-        ({"shown_by": "scenario drop/nothing"}, "no scenario drop/nothing"),
-        ({"shown_by": "scenario drop/top-of-zero"}, "drop/top-of-zero does not name it"),
-        ({"shown_by": "theorem x", "id": "drop-99"}, "no scenario names it"),
-        ({"words_only": "mere words"}, "said to be about words and shown all the same"),
-    ],
-)
-def test_finding_that_is_not_told_is_noticed(changes: dict[str, str], gap: str) -> None:
-    """Each way for a finding to be a mere claim is seen."""
-    finding = get_finding("drop-2")
-    assert describe_gap(finding, scenarios()) == ""
-    broken = replace(finding, **changes)  # type: ignore[arg-type]
-    assert describe_gap(broken, scenarios()) == gap
+def test_what_shows_a_finding_names_one() -> None:
+    """Whatever says that it shows a finding names one of the register."""
+    assert set(find_shown()) <= {finding.id for finding in FINDINGS}
+    (path,) = (each for each in find_scenarios() if each.stem == "the-target-is-protected")
+    text = path.read_text(encoding="utf-8")
+    for wrong in ("drop-99", "drop-9"):
+        with pytest.raises(ScenarioError, match=f"{wrong}"):
+            parse_scenario(f"# findings: {wrong}\n{text}", str(path))
+
+
+@EACH_FINDING
+def test_instance_under_a_reading_says_so(finding: Finding) -> None:
+    """A reading that an instance needs is one of its finding, and set where that is shown."""
+    needed = dict(re.findall(r"([a-z-]+\.[a-z-]+)=([a-z-]+)", finding.instance))
+    assert set(needed) <= set(finding.readings)
+    values = {reading.name: reading.values for reading in READINGS}
+    assert all(value in values[name] for name, value in needed.items())
+    for scenario in scenarios().values():
+        if finding.id in scenario.findings:
+            assert scenario.readings.as_dict().items() >= needed.items()
 
 
 # Clauses ----------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """The register of findings."""
 
 import re
-from importlib.resources import files
 
 import pytest
 
@@ -59,49 +58,6 @@ def test_withdrawn_finding_says_why() -> None:
     """Asking for a finding that was taken back tells the reason."""
     with pytest.raises(UnknownFinding, match="taken back: Step 3"):
         get_finding("protocol-8")
-
-
-@EACH
-def test_instance_under_a_reading_says_so(finding: Finding) -> None:
-    """A reading that an instance needs is one of its finding, and set where that is shown."""
-    needed = dict(re.findall(r"([a-z-]+\.[a-z-]+)=([a-z-]+)", finding.instance))
-    values = {reading.name: reading.values for reading in READINGS}
-    for name, value in needed.items():
-        assert value in values[name]
-        assert name in finding.readings
-    kind, _, name = finding.shown_by.partition(" ")
-    if needed and kind == "scenario":
-        path = files("reassure_spec") / "scenarios" / f"{name}.txt"
-        head = path.read_text(encoding="utf-8")
-        assert [each for each in needed.items() if "=".join(each) not in head] == []
-
-
-def find_missing(shown_by: str) -> str:
-    """Return what is wrong with a reference, "" where nothing is."""
-    kind, _, name = shown_by.partition(" ")
-    if kind == "theorem":
-        from reassure_proofs.theorems import get_theorems
-
-        return "" if name in {theorem.name for theorem in get_theorems(None)} else "no theorem"
-    if kind == "scenario":
-        entry = files("reassure_spec") / "scenarios" / f"{name}.txt"
-        return "" if entry.is_file() else "no scenario"
-    return "neither theorem nor scenario"
-
-
-@EACH
-def test_what_shows_finding_exists(finding: Finding) -> None:
-    """What a finding claims to be reproduced by is there."""
-    if finding.shown_by:
-        assert find_missing(finding.shown_by) == ""
-
-
-def test_dangling_reference_noticed() -> None:
-    """References to nothing are told apart by their kind."""
-    assert find_missing("theorem nothing") == "no theorem"
-    assert find_missing("scenario drop/nothing") == "no scenario"
-    assert find_missing("test tests/spec/nothing.py::test_it") == "neither theorem nor scenario"
-    assert find_missing("hope") == "neither theorem nor scenario"
 
 
 def test_findings_are_looked_up_by_id_and_clause() -> None:

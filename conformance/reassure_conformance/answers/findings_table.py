@@ -12,13 +12,13 @@ runs as written, under the readings it names.
 """
 
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from itertools import permutations, product
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from reassure_conformance.answers.places import list_findings
+from reassure_conformance.answers.places import find_shown
 from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, VIOLATED, Document
 from reassure_conformance.scenarios.scenario import (
@@ -37,7 +37,7 @@ from reassure_model.kip_236.drop import compute_drop
 from reassure_model.kip_236.invariants import INVARIANTS, Invariant
 from reassure_model.kip_236.owed import compute_plan, next_write
 from reassure_model.outcome import Accepted
-from reassure_spec.findings import FINDINGS, Finding
+from reassure_spec.findings import FINDINGS
 from reassure_spec.readings import READINGS, Readings, get_profile, override_readings
 from reassure_spec.znodes import ReplicaList
 
@@ -432,37 +432,46 @@ def compute_guarantees() -> tuple[Guarantee, ...]:
     return (*judge_drop(), *judge_protocol(12), *judge_move(16), *judge_shipped(20), *judge_logs(8))
 
 
-def check_finding(finding: Finding) -> str:
-    """Say how a finding is shown: `shown` or `differs` by a scenario that was run, else by what.
+def check_finding(shown: Sequence[str]) -> str:
+    """Say what becomes of a finding that these show (`places.find_shown`).
 
-    `words` where it is about words alone.
+    `shown` where every scenario among them runs as written, `differs` where one does not; where
+    there is none, what else shows it, `words` where nothing does.
     """
-    kind, _, name = finding.shown_by.partition(" ")
-    if kind != "scenario":
-        return kind or "words"
-    scenario = read_scenario(scenarios_folder() / f"{name}.txt")
-    return "differs" if compare(scenario, run_scenario(scenario)) else "shown"
+    kinds = [each.partition(" ") for each in shown]
+    names = [name for kind, _, name in kinds if kind == "scenario"]
+    if not names:
+        return kinds[0][0] if kinds else "words"
+    told = [read_scenario(scenarios_folder() / f"{name}.txt") for name in names]
+    return "differs" if any(compare(each, run_scenario(each)) for each in told) else "shown"
 
 
 def findings_document() -> Document:
     """Return the guarantees and the register of findings. Raises ScenarioError."""
     start = time.perf_counter()
     guarantees = compute_guarantees()
-    columns, rows = list_findings()
-    status = {finding.id: check_finding(finding) for finding in FINDINGS}
-    records = [dict(zip(columns, row, strict=True)) for row in rows]
+    records = []
+    for finding in FINDINGS:
+        shown = find_shown().get(finding.id, ())
+        record = {name: _flat(value) for name, value in asdict(finding).items()}
+        records.append({**record, "shown_by": ", ".join(shown), "status": check_finding(shown)})
+    status = [record["status"] for record in records]
     counts = {
         "findings": len(records),
-        "shown": sum(1 for how in status.values() if how == "shown"),
+        "shown": status.count("shown"),
         "guarantees": len(guarantees),
         "violated": sum(1 for each in guarantees if each.counterexample),
     }
     body = {
         "guarantees": [dict(zip(COLUMNS, each.as_row(), strict=True)) for each in guarantees],
-        "findings": [{**record, "status": status[record["id"]]} for record in records],
+        "findings": records,
     }
-    verdict = VIOLATED if "differs" in status.values() else HOLDS
+    verdict = VIOLATED if "differs" in status else HOLDS
     return Document("spec findings", verdict, time.perf_counter() - start, counts, body=body)
+
+
+def _flat(value: Any) -> Any:
+    return ", ".join(value) if isinstance(value, tuple) else value
 
 
 def render_findings(document: Document, form: str) -> str:

@@ -8,6 +8,7 @@ faults and, where the folder of the tests is at hand, the tests. Nothing loads a
 import importlib
 import pkgutil
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from reassure_conformance.gate.expected import EXPECTED
 from reassure_conformance.scenarios.scenario import find_scenarios as find_files
 from reassure_conformance.scenarios.scenario import read_scenario
 from reassure_spec.clauses import get_places, load_clauses
+from reassure_spec.findings import Finding
 from reassure_spec.matrix import Places
 from reassure_spec.matrix import make_matrix as make_rows
 
@@ -165,20 +167,37 @@ def format_checks(places: Mapping[str, Sequence[str]]) -> str:
     return "; ".join(parts) or "none"
 
 
-def list_findings() -> tuple[list[str], list[list[Any]]]:
-    """Return the columns and rows of the register of findings; no rows where there is none yet."""
-    try:
-        module = importlib.import_module("reassure_spec.findings")
-    except ModuleNotFoundError:
-        return ["id", "finding", "instance", "source"], []
-    from dataclasses import astuple, fields
-
-    findings = tuple(module.FINDINGS)
-    if not findings:
-        return ["id", "finding", "instance", "source"], []
-    columns = [field.name for field in fields(findings[0])]
-    return columns, [[_flat(value) for value in astuple(finding)] for finding in findings]
+# Findings ---------------------------------------------------------------------------------------
 
 
-def _flat(value: Any) -> Any:
-    return ", ".join(map(str, value)) if isinstance(value, tuple | list) else value
+@cache
+def find_shown() -> Mapping[str, Sequence[str]]:
+    """Return what shows each finding, by its id: scenarios, refuted theorems, explorations.
+
+    Each of them names the findings that it shows; nothing is said twice.
+    """
+    from reassure_explorer.scopes.sweep import INSTANCES
+    from reassure_proofs.theorems import THEOREMS
+
+    pairs = [
+        (finding, f"scenario {scenario.area}/{scenario.name}")
+        for scenario in map(read_scenario, find_files())
+        for finding in scenario.findings
+    ]
+    pairs += [(each.finding, f"theorem {each.name}") for each in THEOREMS if each.finding]
+    pairs += [(each.finding, f"exploration of {each.scope}") for each in INSTANCES]
+    return _group(pairs)
+
+
+def describe_finding(finding: Finding, shown: Sequence[str]) -> Mapping[str, str]:
+    """Return what there is to say of a finding beside its statement, by title; `shown` shows it."""
+    facts = {
+        "Document": finding.document,
+        "Smallest instance": finding.instance,
+        "Clauses": ", ".join(f"`{name}`" for name in finding.clauses),
+        "Readings": ", ".join(f"`{name}`" for name in finding.readings),
+        "Profiles": ", ".join(finding.profiles),
+        "Shown by": ", ".join(shown) or f"nothing that runs: {finding.words_only}",
+        "Observed": finding.observed,
+    }
+    return {title: text for title, text in facts.items() if text}

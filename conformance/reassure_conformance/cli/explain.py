@@ -1,4 +1,4 @@
-"""The verb `explain`: a clause, or what went wrong in a run."""
+"""The verb `explain`: a clause, a finding, or what went wrong in a run."""
 
 from pathlib import Path
 
@@ -9,16 +9,24 @@ from reassure_conformance.report.document import HOLDS, Document
 
 
 @click.command()
-@click.argument("what", metavar="CLAUSE|RUN")
+@click.argument("what", metavar="CLAUSE|FINDING|RUN")
 @format_option
 def explain(what: str, form: str) -> int:
-    """Explain a clause, or what went wrong in a run."""
-    from reassure_conformance.answers.places import find_places
+    """Explain a clause, a finding, or what went wrong in a run."""
+    from reassure_conformance.answers.places import describe_finding, find_places, find_shown
     from reassure_conformance.report import display
     from reassure_spec.clauses import load_clauses
+    from reassure_spec.findings import FINDINGS
+
+    findings = {finding.id: finding for finding in FINDINGS}
 
     if what in load_clauses():
         lines = list(display.describe_clause(what, find_places(what)))
+    elif what in findings:
+        finding = findings[what]
+        facts = describe_finding(finding, find_shown().get(what, ()))
+        lines = [f"{what}  {finding.title}", f"  {finding.statement}", ""]
+        lines += [f"  {title}: {text}" for title, text in facts.items()]
     elif (Path(what) / "report.json").exists():
         from reassure_conformance.gate.evidence import read_json
 
@@ -28,7 +36,8 @@ def explain(what: str, form: str) -> int:
         lines = lines or [f"{what}: {report['verdict']}, nothing was violated"]
     else:
         raise click.UsageError(
-            f"{what!r} is neither a clause (`reassure spec list`) nor the directory of a run"
+            f"{what!r} is neither a clause (`reassure spec list`), nor a finding "
+            "(`reassure spec findings`), nor the directory of a run"
         )
     lines = display.fence(lines, form)
     document = Document("explain", HOLDS, None, {"lines": len(lines)}, body={"text": lines})

@@ -3,6 +3,7 @@
     # What this shows and why, in a line or two; names its source or finding.
     # clauses: drop.keep-top, drop.slice.inclusive
     # profile: kip-236     readings: drop.slice=exclusive
+    # findings: drop-2
     world kip-236 brokers=1,2,3
     ----
     ok
@@ -33,6 +34,7 @@ import reassure_spec
 from reassure_conformance.report.document import write_text
 from reassure_conformance.scenarios.worlds import Arguments, ScenarioError, World, get_world
 from reassure_spec.clauses import load_clauses
+from reassure_spec.findings import UnknownFinding, get_finding
 from reassure_spec.readings import Readings, UnknownReading, get_profile, override_readings
 
 __all__ = [
@@ -52,7 +54,7 @@ __all__ = [
 
 SUFFIX: Final = ".txt"
 RULE: Final = "----"
-_FIELD: Final = re.compile(r"\b(clauses|profile|readings):")
+_FIELD: Final = re.compile(r"\b(clauses|profile|readings|findings):")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,8 @@ class Scenario:
     overrides: Mapping[str, str]
     """Readings that the head names, by dotted name; all others are the profile's."""
     readings: Readings
+    findings: tuple[str, ...]
+    """The findings (`reassure_spec.findings`) that it shows."""
     world: str
     blocks: tuple[Block, ...]
     """The first makes the world."""
@@ -118,6 +122,11 @@ def _settle(head: _Head) -> tuple[str, dict[str, str], Readings]:
     unknown = [name for name in head.values["clauses"] if name not in load_clauses()]
     if unknown:
         raise ScenarioError(f"no clause {unknown[0]!r}; `reassure spec list` lists them")
+    for name in head.values.get("findings", ()):
+        try:
+            get_finding(name)
+        except UnknownFinding as error:
+            raise ScenarioError(error.args[0]) from None
     if len(head.values["profile"]) != 1:
         raise ScenarioError(f"one profile expected, found {head.values['profile']}")
     overrides = {}
@@ -205,6 +214,7 @@ def parse_scenario(text: str, origin: str) -> Scenario:
         profile=profile,
         overrides=overrides,
         readings=readings,
+        findings=tuple(head.values.get("findings", ())),
         world=world,
         blocks=blocks,
         lines=lines,

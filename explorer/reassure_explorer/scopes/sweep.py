@@ -2,7 +2,6 @@
 
 `INSTANCES` says for each finding (`reassure_spec.findings`) in which scope, profile and readings
 it comes out, which invariant it breaks there and in how many steps; `derive` finds the story anew.
-`OTHERS` says of the remaining findings why no story of these scopes shows them.
 
 `sweep` goes the other way: it settles every reading of a scope otherwise, one at a time, and says
 what is broken then and is not broken otherwise.
@@ -10,7 +9,6 @@ what is broken then and is not broken otherwise.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Final
 
 from reassure_explorer.engine.derived import explore_derived
@@ -145,31 +143,6 @@ INSTANCES: Final = (
     Instance("zk-10", "shipped-medium", "shipped.leader.holds-committed", 20),
 )
 """Every finding that a story of the scopes shows, with the length of the shortest."""
-
-_TEXT: Final = "about the text, not about steps"
-_RULE: Final = "about one evaluation of the rule: no step of the model leads to its premise"
-_CLOCK: Final = "about milliseconds; the scopes have no clock"
-_KEPT: Final = "the model's controller does not do it; a scenario shows the reading"
-_TABLE: Final = "about a table of states; the scopes do not follow the states of replicas"
-
-OTHERS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        **dict.fromkeys(("drop-13", "protocol-2", "protocol-3", "heal-4"), _TEXT),
-        **dict.fromkeys(("move-11", "move-16", "watermark-16", "legacy-4"), _TEXT),
-        **dict.fromkeys(("drop-11", "drop-15", "drop-17", "drop-19"), _RULE),
-        **dict.fromkeys(("hypothesis-1", "hypothesis-2", "hypothesis-3"), _RULE),
-        **dict.fromkeys(("hypothesis-4", "hypothesis-5"), _KEPT),
-        **dict.fromkeys(("protocol-4", "protocol-5", "protocol-9", "move-13", "drop-20"), _KEPT),
-        **dict.fromkeys(("move-12", "move-15", "move-18", "move-22", "move-23"), _TABLE),
-        **dict.fromkeys(("move-20", "move-21"), _KEPT),
-        **dict.fromkeys((f"watermark-{n}" for n in range(1, 12)), _CLOCK),
-        "watermark-14": "the stored set is the model's rule, so that it is no violation",
-        "heal-7": "the scope cuts a queue off that grows without end; no invariant says so",
-        "zk-7": "the order of a list is no invariant",
-        "zk-8": "no scope deletes topics",
-    }
-)
-"""Why the other findings have no story here."""
 
 
 def narrow(model: Model, invariant: str) -> Model:

@@ -14,8 +14,7 @@ from typing import Final
 
 from reassure_explorer.scopes.catalogue import SCOPES
 from reassure_explorer.scopes.counts import COUNTS
-from reassure_explorer.scopes.sweep import INSTANCES, OTHERS, Instance
-from reassure_spec.findings import FINDINGS
+from reassure_explorer.scopes.sweep import INSTANCES, Instance
 
 AMENDED: Final = "kip-236-amended"
 
@@ -52,8 +51,7 @@ def _format_rules(instance: Instance) -> str:
 
 
 def render_findings() -> str:
-    """Return the table of findings with the length of the shortest story, then the others."""
-    shown = {finding.id: finding.shown_by for finding in FINDINGS}
+    """Return the table of findings with the length of the shortest story."""
     rows = (
         [
             instance.finding,
@@ -61,16 +59,11 @@ def render_findings() -> str:
             _format_rules(instance),
             f"`{instance.invariant}`",
             str(instance.steps),
-            shown[instance.finding],
         ]
         for instance in INSTANCES
     )
-    columns = ["finding", "scope", "profile and readings", "breaks", "steps", "shown as well by"]
-    reasons: dict[str, list[str]] = {}
-    for finding, reason in OTHERS.items():
-        reasons.setdefault(reason, []).append(finding)
-    without = [f"- {', '.join(names)}: {reason}" for reason, names in reasons.items()]
-    return "\n".join([_table(columns, rows), "", "No story here shows the others:", "", *without])
+    columns = ["finding", "scope", "profile and readings", "breaks", "steps"]
+    return _table(columns, rows)
 
 
 TABLES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
