@@ -4,7 +4,8 @@
     python -m reassure_controller broker --zookeeper 127.0.0.1:2181/cluster --id 1
 
 A process logs to stderr, prints one line (`ready …`) when it has started, and ends on SIGTERM or
-SIGINT by closing its session. Exit codes: 0 ended as asked, 64 usage, 69 ZooKeeper unavailable.
+SIGINT by closing its session. Exit codes: 0 ended as asked, 64 usage, 69 ZooKeeper unavailable,
+78 a reading that it does not carry out.
 """
 
 import argparse
@@ -17,15 +18,13 @@ from collections.abc import Sequence
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 
-from reassure_controller.broker import Broker, IdTaken
+from reassure_controller.broker import Broker
 from reassure_controller.controller import Controller
-from reassure_controller.faults import FAULTS, UnknownFault
+from reassure_controller.faults import FAULTS
 from reassure_controller.session import Indefinite, connect, stop
 from reassure_controller.transport import TcpTransport, TransportServer
-from reassure_spec.readings import UnknownReading
-from reassure_spec.rooms import RefusedReading, choose_readings
-
-EXIT_USAGE, EXIT_UNAVAILABLE = 64, 69
+from reassure_spec.errors import BadUsage, ReassureError, Unavailable
+from reassure_spec.rooms import choose_readings
 
 log = logging.getLogger("reassure_controller")
 
@@ -106,7 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = _parser().parse_args(argv)
     except SystemExit as ended:
-        return 0 if ended.code in (0, None) else EXIT_USAGE
+        return 0 if ended.code in (0, None) else BadUsage.exit_code
     logging.basicConfig(
         level=arguments.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -126,16 +125,17 @@ def _run(arguments: argparse.Namespace, until: threading.Event) -> int:
         client = connect(arguments.zookeeper, timeout_s=arguments.session_timeout)
     except KazooTimeoutError:
         log.critical("no ZooKeeper at %s; start one or correct --zookeeper", arguments.zookeeper)
-        return EXIT_UNAVAILABLE
+        return Unavailable.exit_code
     try:
         if arguments.role == "controller":
             run_controller(client, arguments, until)
         else:
             run_broker(client, arguments.id, until)
-    except (UnknownFault, UnknownReading, RefusedReading, IdTaken) as error:
-        log.critical("%s", error)
+    except ReassureError as error:
+        ours = error.exit_code == ReassureError.exit_code
+        log.critical("%s", error, exc_info=ours)
         stop(client)
-        return EXIT_USAGE
+        return error.exit_code
     return 0
 
 

@@ -27,6 +27,7 @@ from reassure_controller.session import (
     stop,
 )
 from reassure_controller.transport import LocalTransport
+from reassure_spec.errors import BadUsage
 from reassure_spec.znodes import (
     BadZnode,
     PartitionKey,
@@ -47,7 +48,7 @@ IsrOutcome = Literal["ok", "refused", "unknown"]
 """Answer to a change of the in-sync set; `unknown`: the write may or may not have been made."""
 
 
-class IdTaken(RuntimeError):
+class IdTaken(BadUsage):
     """Another live session is registered with the broker's id."""
 
 

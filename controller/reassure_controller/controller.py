@@ -73,6 +73,7 @@ from reassure_controller.session import (
     stop,
 )
 from reassure_controller.transport import Transport
+from reassure_spec.errors import ReassureError
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import (
     BROKER_IDS,
@@ -102,7 +103,7 @@ class NotQuiet(TimeoutError):
     """There was still something to do when the time for `drain` was up."""
 
 
-class StuckError(RuntimeError):
+class StuckError(ReassureError):
     """A piece of work was planned again and again without getting anywhere."""
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from reassure_spec.errors import BadUsage
+
 FAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "drop-slice-exclusive": "The drop rule keeps one replica fewer than top.",
@@ -135,7 +137,7 @@ FAULTS: Final[Mapping[str, str]] = MappingProxyType(
 """Every fault by name, with one sentence that says what goes wrong."""
 
 
-class UnknownFault(ValueError):
+class UnknownFault(BadUsage):
     """A fault name that `FAULTS` does not have."""
 
 

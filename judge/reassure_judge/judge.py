@@ -14,6 +14,7 @@ from reassure_judge.history import Observation, Router, TransactionLike
 from reassure_judge.tracker import ClusterTracker, PartitionTracker
 from reassure_judge.verdicts import ClauseVerdict, Tally, Violation, summarise
 from reassure_model.kip_236.state import Partition
+from reassure_spec.errors import BadConfiguration
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import refuse_readings
 from reassure_spec.znodes import PartitionKey
@@ -22,7 +23,7 @@ JUDGED_PROFILES: Final = ("kip-236", "kip-236-amended")
 """The profiles that the judge has rules for."""
 
 
-class NoRules(ValueError):
+class NoRules(BadConfiguration):
     """A profile that the judge has no rules for, so that a verdict would mean nothing."""
 
 

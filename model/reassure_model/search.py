@@ -7,11 +7,13 @@ States must be hashable and compare by value. Only as much of the world is looke
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
+from reassure_spec.errors import ReassureError
+
 S = TypeVar("S", bound=Hashable)
 A = TypeVar("A")
 
 
-class SearchLimit(RuntimeError):
+class SearchLimit(ReassureError):
     """More states are reachable than the search may look at."""
 
 

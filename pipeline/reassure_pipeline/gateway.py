@@ -23,6 +23,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
+from reassure_spec.errors import ReassureError, Unavailable
 from reassure_zookeeper.java import SPARK_NEEDS, find_java
 
 Given = ParamSpec("Given")
@@ -66,7 +67,7 @@ rootLogger.appenderRef.err.ref = err
 """
 
 
-class SparkUnavailable(Exception):
+class SparkUnavailable(Unavailable):
     """Spark is not installed or does not come up."""
 
 
@@ -105,7 +106,7 @@ def open_spark(master: str) -> Iterator[Any]:
                         context.stop()
 
 
-class WorkerFailed(RuntimeError):
+class WorkerFailed(ReassureError):
     """An error on a worker, on its way to whoever asked; its text holds the error itself."""
 
 

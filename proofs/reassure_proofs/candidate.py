@@ -42,6 +42,7 @@ from reassure_proofs.symex import Limits, TimeIsUp
 from reassure_proofs.tables import RuleSet
 from reassure_proofs.tasks import group_theorems, split_hypotheses
 from reassure_proofs.theorems import DROP_AMENDED, evaluate_with, get_theorems
+from reassure_spec.errors import BadUsage
 
 Candidate = Callable[..., Any]
 
@@ -54,7 +55,7 @@ _AGAIN_SECONDS: Final = 0.2
 """Code that catches what ends it is ended again after so long."""
 
 
-class CandidateError(ValueError):
+class CandidateError(BadUsage):
     """A candidate that cannot be found, or whose parameters say nothing of what it is."""
 
 

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reassure_spec.errors import Unavailable
+
 SOLVER: Final = "cvc5"
 
 
-class NoSecondSolverError(RuntimeError):
+class NoSecondSolverError(Unavailable):
     """The other solver is not installed."""
 
 

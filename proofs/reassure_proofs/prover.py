@@ -53,9 +53,10 @@ from reassure_proofs.symex import (
     disjunction,
     negation,
 )
+from reassure_spec.errors import ReassureError
 
 
-class ProofFaultError(RuntimeError):
+class ProofFaultError(ReassureError):
     """The proof machinery contradicts itself; no verdict it gave can be trusted."""
 
 

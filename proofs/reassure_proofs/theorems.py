@@ -55,6 +55,7 @@ from reassure_proofs.statement import (
 )
 from reassure_proofs.step_theorems import STEP_THEOREMS
 from reassure_proofs.story_theorems import STORY_THEOREMS
+from reassure_spec.errors import BadUsage
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER
 
@@ -874,7 +875,7 @@ THEOREMS: Final[tuple[Theorem, ...]] = (
 """Every theorem, in the order of reports."""
 
 
-class UnknownTheoremError(ValueError):
+class UnknownTheoremError(BadUsage):
     """A theorem name that the register does not have."""
 
 

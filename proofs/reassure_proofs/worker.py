@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from reassure_proofs.tasks import Task, run_task
+from reassure_spec.errors import ReassureError
 
 _LOOK_SECONDS: Final = 0.5
 """How often a worker looks whether it is still waited for."""
 
 
-class WorkerFailedError(RuntimeError):
+class WorkerFailedError(ReassureError):
     """A worker broke down, or reported that the proof machinery contradicts itself."""
 
 

@@ -24,6 +24,8 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Final, TypeVar
 
+from reassure_spec.errors import ReassureError
+
 LEVELS: Final = ("MUST", "SHOULD", "MAY", "UNTESTABLE")
 """How binding a clause is. UNTESTABLE: nothing that ZooKeeper records can show it either way."""
 ADVICE: Final = frozenset({"SHOULD", "MAY"})
@@ -35,7 +37,7 @@ _FIELD: Final = re.compile(r"^(Level|Source|Profiles|Why|Unseen|Untold): (.+)$")
 Function = TypeVar("Function", bound=Callable[..., object] | type)
 
 
-class BadClause(ValueError):
+class BadClause(ReassureError):
     """A clause file that does not keep the format, or an id that no clause has."""
 
 

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reassure_spec.clauses import load_clauses
+from reassure_spec.errors import BadData
 
 HASH_LENGTH: Final = 12
 """Hexadecimal digits of the hash that are kept."""
@@ -48,7 +49,7 @@ _SENTENCE_END: Final = re.compile(r"(?<!\bi\.e)(?<!\be\.g)(?<!\bie)(?<!\betc)[.!
 _ODD_SPACES: Final = str.maketrans("\xa0\u200b\ufeff", "   ")
 
 
-class BadCoverage(ValueError):
+class BadCoverage(BadData):
     """A map that does not keep its format, or documents that are not where they should be."""
 
 

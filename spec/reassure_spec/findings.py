@@ -18,6 +18,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import Final
 
+from reassure_spec.errors import ReassureError
+
 KAFKA_42: Final = "KAFKA-42"
 KAFKA_4485: Final = "KAFKA-4485"
 KIP_236: Final = "KIP-236"
@@ -70,7 +72,7 @@ class Withdrawn:
     """Why it does not hold."""
 
 
-class UnknownFinding(KeyError):
+class UnknownFinding(ReassureError):
     """An id that no finding has."""
 
 

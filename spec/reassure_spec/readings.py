@@ -13,6 +13,8 @@ from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Final
 
+from reassure_spec.errors import BadUsage
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -364,7 +366,7 @@ PROFILES: Final[Mapping[str, Readings]] = MappingProxyType(
 """The profiles by name. A profile is nothing but its readings and the clauses that list it."""
 
 
-class UnknownReading(ValueError):
+class UnknownReading(BadUsage):
     """A reading or profile name, or the value of a reading, that the register does not have."""
 
 

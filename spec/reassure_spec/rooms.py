@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+from reassure_spec.errors import BadConfiguration
 from reassure_spec.readings import (
     PROFILES,
     READINGS,
@@ -23,7 +24,7 @@ from reassure_spec.readings import (
 _VALUES: Final = {reading.name: reading.values for reading in READINGS}
 
 
-class RefusedReading(ValueError):
+class RefusedReading(BadConfiguration):
     """A value of a reading that a room does not carry out."""
 
 

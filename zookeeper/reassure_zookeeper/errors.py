@@ -8,32 +8,30 @@ from __future__ import annotations
 
 from pathlib import Path
 
-
-class ZooKeeperError(Exception):
-    """Any expected failure of this package."""
+from reassure_spec.errors import BadData, Unavailable
 
 
-class JavaError(ZooKeeperError):
+class JavaError(Unavailable):
     """No usable Java, or the one that was asked for cannot be used."""
 
 
-class JarsError(ZooKeeperError):
+class JarsError(Unavailable):
     """The jars that make up a ZooKeeper server are not where they should be."""
 
 
-class ServerError(ZooKeeperError):
+class ServerError(Unavailable):
     """An embedded server cannot start, restart or answer."""
 
 
-class FaultError(ZooKeeperError):
+class FaultError(Unavailable):
     """A fault could not be brought about, so nothing may be concluded from it."""
 
 
-class LogsMissing(ZooKeeperError):
+class LogsMissing(BadData):
     """A path that should lead to transaction logs leads to none."""
 
 
-class DamagedFile(ZooKeeperError):
+class DamagedFile(BadData):
     """A file of ZooKeeper's is damaged at a place where damage is not normal.
 
     `file` is its path, `offset` the byte where the damaged piece begins, `reason` what is wrong.
@@ -66,5 +64,5 @@ class DamagedSnapshot(DamagedFile):
     what = "snapshot"
 
 
-class ReplayError(ZooKeeperError):
+class ReplayError(BadData):
     """A transaction does not fit the tree it is replayed into."""

@@ -23,6 +23,7 @@ from urllib.parse import parse_qsl
 
 from reassure_conformance.report.supervise import note_call
 from reassure_judge.messages import Told
+from reassure_spec.errors import BadConfiguration, Unavailable
 from reassure_spec.readings import UnknownReading, get_profile, override_readings
 
 Value = TypeVar("Value")
@@ -148,11 +149,11 @@ class KeepsMessages(Protocol):
         """Return what brokers have received since the last call, in order."""
 
 
-class BadConnectable(ValueError):
+class BadConnectable(BadConfiguration):
     """A connectable that names no adapter."""
 
 
-class AdapterDied(Exception):
+class AdapterDied(Unavailable):
     """An adapter raised, or answered what it may not: its own class of result, no violation.
 
     It is no RuntimeError: of one that comes of a StopIteration `contextlib` lets only that through.

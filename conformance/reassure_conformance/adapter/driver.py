@@ -27,6 +27,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import ZnodeStat
 
 from reassure_conformance.adapter import Reply, calling
+from reassure_spec.errors import Unavailable
 from reassure_spec.znodes import PERSISTENT_ROOTS, REASSIGNMENT_REQUESTS, REQUEST_PREFIX
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import LogFollower
@@ -34,7 +35,7 @@ from reassure_zookeeper.txnlog import LogFollower
 SETTLE_TIMEOUT_S: Final = 10.0
 
 
-class ServerGone(RuntimeError):
+class ServerGone(Unavailable):
     """ZooKeeper does not answer: nothing can be said about the implementation."""
 
 

@@ -13,6 +13,7 @@ from reassure_explorer.engine.story import make_itf, tell_story
 from reassure_explorer.scopes.catalogue import SCOPES, get_model, get_scope
 from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.pictures import draw_scope_story
+from reassure_spec.errors import BadUsage
 from reassure_spec.readings import Readings
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def choose_profile(scope: str) -> str:
     return get_scope(scope).profile
 
 
-class BadRequest(ValueError):
+class BadRequest(BadUsage):
     """Options that make no sense together, or a place where nothing can be written."""
 
 

@@ -21,7 +21,6 @@ from reassure_conformance.gate.shortening import breaks
 from reassure_conformance.gate.story import SUFFIX, Story, read_story
 from reassure_conformance.report.display import show_zxid
 from reassure_conformance.report.document import (
-    EXIT_UNAVAILABLE,
     UNKNOWN,
     VACUOUS,
     VIOLATED,
@@ -29,6 +28,7 @@ from reassure_conformance.report.document import (
 )
 from reassure_conformance.report.supervise import HANG_S, note_alive, note_limit
 from reassure_judge.verdicts import Violation
+from reassure_spec.errors import Unavailable
 from reassure_zookeeper.server import Server
 
 
@@ -86,7 +86,7 @@ class Replay:
             seed=self.run["seed"],
             profile=self.run["profile"],
             readings=self.run["readings"],
-            exit_code=EXIT_UNAVAILABLE if self.died else None,
+            exit_code=Unavailable.exit_code if self.died else None,
             body={
                 "clause": self.clause,
                 "same_violation": self.told_again(),

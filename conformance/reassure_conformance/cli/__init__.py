@@ -29,8 +29,9 @@ from reassure_conformance.cli import (
     spec,
     vectors,
 )
-from reassure_conformance.report.document import EXIT_USAGE, INTERRUPTED
+from reassure_conformance.report.document import INTERRUPTED
 from reassure_conformance.report.supervise import supervise
+from reassure_spec.errors import BadUsage
 
 _TELLS_ONLY: Final = frozenset({"-h", "--help", "--version"})
 """Options that only tell something; nothing is run."""
@@ -75,8 +76,8 @@ def run_command(
         code = cli.main(args=given, prog_name="reassure", standalone_mode=False, obj=say)
     except click.ClickException as error:
         error.show()
-        failing.say_error(given, EXIT_USAGE, error, say)
-        return EXIT_USAGE
+        failing.say_error(given, BadUsage.exit_code, error, say)
+        return BadUsage.exit_code
     except (click.Abort, KeyboardInterrupt) as error:
         # Click takes what ended too early for a user who has left.
         if isinstance(error.__cause__, EOFError):

@@ -16,61 +16,25 @@ from typing import Any, Final
 
 import click
 
-from reassure_conformance.report.document import (
-    EXIT_CONFIG,
-    EXIT_DATA,
-    EXIT_INTERNAL,
-    EXIT_UNAVAILABLE,
-    EXIT_USAGE,
-    error_document,
-)
+from reassure_conformance.report.document import error_document
 from reassure_conformance.report.supervise import Lost
+from reassure_spec.errors import BadConfiguration, BadData, ReassureError, Unavailable
 
 NOBODY_READS: Final = 141
 """The exit code where nobody takes what there is to say: that of a broken pipe in a shell."""
 
-_CODES: Final = {
-    "AdapterDied": EXIT_UNAVAILABLE,
-    "ServerGone": EXIT_UNAVAILABLE,
-    "ZooKeeperError": EXIT_UNAVAILABLE,
-    "ServerError": EXIT_UNAVAILABLE,
-    "JavaError": EXIT_UNAVAILABLE,
-    "JarsError": EXIT_UNAVAILABLE,
-    "SparkUnavailable": EXIT_UNAVAILABLE,
-    "Unavailable": EXIT_UNAVAILABLE,
-    "MemoryError": EXIT_UNAVAILABLE,
-    "SystemExit": EXIT_UNAVAILABLE,
-    "DamagedLog": EXIT_DATA,
-    "LogsMissing": EXIT_DATA,
-    "DamagedSnapshot": EXIT_DATA,
-    "ReplayError": EXIT_DATA,
-    "BadCoverage": EXIT_DATA,
-    "ScenarioError": EXIT_DATA,
-    "BadRun": EXIT_DATA,
-    "BadStory": EXIT_DATA,
-    "FileNotFoundError": EXIT_DATA,
-    "UnicodeDecodeError": EXIT_DATA,
-    "IsADirectoryError": EXIT_DATA,
-    "UnknownTheoremError": EXIT_USAGE,
-    "UnknownScope": EXIT_USAGE,
-    "BadRequest": EXIT_USAGE,
-    "UnknownEngine": EXIT_USAGE,
-    "ModelError": EXIT_USAGE,
-    "NotSymmetric": EXIT_USAGE,
-    "ForeignCheckpoint": EXIT_USAGE,
-    "UnknownReading": EXIT_USAGE,
-    "UnknownFault": EXIT_USAGE,
-    "NoRules": EXIT_CONFIG,
-    "RefusedReading": EXIT_CONFIG,
-    "BadConnectable": EXIT_CONFIG,
-    "FileExistsError": EXIT_CONFIG,
-    "NotADirectoryError": EXIT_CONFIG,
-    "PermissionError": EXIT_CONFIG,
-    "OSError": EXIT_UNAVAILABLE,
-}
-"""Exit codes by the name of a class, so that nothing is imported for them; the nearest base counts.
-
-What stands here is a failure of what we were given or run on. Anything else is our own mistake."""
+_FOREIGN: Final[tuple[tuple[type[BaseException], type[ReassureError]], ...]] = (
+    (FileNotFoundError, BadData),
+    (IsADirectoryError, BadData),
+    (UnicodeDecodeError, BadData),
+    (FileExistsError, BadConfiguration),
+    (NotADirectoryError, BadConfiguration),
+    (PermissionError, BadConfiguration),
+    (OSError, Unavailable),
+    (MemoryError, Unavailable),
+    (SystemExit, Unavailable),
+)
+"""Whose matter an error that is not of ours is: the first class that fits. All else is ours."""
 
 _PLACES: Final = ("file", "filename", "path", "offset", "zxid", "line")
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -79,12 +43,14 @@ _OURS: Final = "reassure_"
 
 def find_code(error: BaseException) -> int:
     """Return the exit code for an error."""
+    if isinstance(error, ReassureError):
+        return error.exit_code
     if isinstance(error, ImportError) and not (error.name or "").startswith(_OURS):
-        return EXIT_UNAVAILABLE
+        return Unavailable.exit_code
     if isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES):
-        return EXIT_CONFIG
-    known = (_CODES.get(kind.__name__) for kind in type(error).__mro__)
-    return next((code for code in known if code is not None), EXIT_INTERNAL)
+        return BadConfiguration.exit_code
+    bases = (base for kind, base in _FOREIGN if isinstance(error, kind))
+    return next(bases, ReassureError).exit_code
 
 
 def describe_error(error: BaseException) -> str:
@@ -112,7 +78,7 @@ def _advise(error: OSError) -> str:
 def report_error(arguments: Sequence[str], error: BaseException, say: Callable[[str], None]) -> int:
     """Say what went wrong, and return the exit code."""
     code = find_code(error)
-    if code != EXIT_INTERNAL:
+    if code != ReassureError.exit_code:
         trace = getattr(error, "trace", "")
         click.echo(f"{trace}reassure: {describe_error(error)}", err=True)
     else:
@@ -156,7 +122,7 @@ def say_error(
                 value if isinstance(value, int) else str(value)
             )
     trace = getattr(error, "trace", "")
-    if code == EXIT_INTERNAL:
+    if code == ReassureError.exit_code:
         trace = "".join(traceback.format_exception(error))
     if trace:
         body["traceback"] = trace

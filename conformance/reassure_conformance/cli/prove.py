@@ -6,7 +6,8 @@ from typing import Any
 import click
 
 from reassure_conformance.cli.options import Progress, emit, format_option
-from reassure_conformance.report.document import HOLDS, UNKNOWN, VIOLATED, Document, Unavailable
+from reassure_conformance.report.document import HOLDS, UNKNOWN, VIOLATED, Document
+from reassure_spec.errors import Unavailable
 
 
 def _explain_theorems(
@@ -20,16 +21,6 @@ def _explain_theorems(
     told = {name: explain(name, replication_factor, timeout_s) for name in names}
     document = Document("prove", HOLDS, None, {"theorems": len(told)}, body={"explained": told})
     return emit(document, form, lambda: "\n\n".join(told.values()))
-
-
-def _prove_code(code: str, replication_factor: int, profile: str, timeout_s: float) -> list[Any]:
-    """Return what comes of a reviewer's own rule."""
-    from reassure_proofs.candidate import CandidateError, prove_candidate
-
-    try:
-        return prove_candidate(code, replication_factor, profile, timeout_s)
-    except CandidateError as error:
-        raise click.UsageError(str(error)) from error
 
 
 def _sweep_or_replay(
@@ -116,6 +107,7 @@ def prove(
     import time
 
     from reassure_conformance.answers import proving
+    from reassure_proofs.candidate import prove_candidate
     from reassure_proofs.runner import prove_all, to_json
     from reassure_proofs.statement import THOROUGH
 
@@ -132,7 +124,7 @@ def prove(
     opinions: dict[str, Any] = {}
     with Progress() as progress:
         if code is not None:
-            results = _prove_code(code, min(factor, 3), profile, timeout_s)
+            results = prove_candidate(code, min(factor, 3), profile, timeout_s)
         else:
             results = prove_all(
                 list(names) or None,

@@ -15,6 +15,7 @@ from reassure_conformance.report.display import show_zxid
 from reassure_conformance.report.document import write_text
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import Violation
+from reassure_spec.errors import BadData
 from reassure_spec.readings import get_profile, override_readings
 from reassure_spec.znodes import PERSISTENT_ROOTS
 from reassure_zookeeper.transactions import (
@@ -106,7 +107,7 @@ def write_evidence(folder: Path, chroot: str, transactions: Iterable[Transaction
         write_log(log, kept)
 
 
-class BadRun(ValueError):
+class BadRun(BadData):
     """A directory that does not hold a run that can be replayed."""
 
 

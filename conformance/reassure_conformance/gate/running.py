@@ -50,7 +50,6 @@ from reassure_conformance.gate.story import (
     shipped_stories,
 )
 from reassure_conformance.report.document import (
-    EXIT_UNAVAILABLE,
     HOLDS,
     UNKNOWN,
     VACUOUS,
@@ -62,6 +61,7 @@ from reassure_conformance.report.document import (
 from reassure_conformance.report.supervise import HANG_S, note_alive, note_limit
 from reassure_judge.verdicts import ClauseVerdict, Violation, summarise
 from reassure_spec.clauses import clauses_of_profile
+from reassure_spec.errors import Unavailable
 from reassure_zookeeper.server import Server
 
 BUNDLED: Final = "direct:reassure_conformance.adapter.bundled:Bundled"
@@ -274,7 +274,7 @@ class Result:
             seed=self.settings.seed,
             profile=self.profile,
             readings=self.readings,
-            exit_code=EXIT_UNAVAILABLE if self.died and self.failure is None else None,
+            exit_code=Unavailable.exit_code if self.died and self.failure is None else None,
             body=self.as_body(),
         )
 

@@ -21,6 +21,7 @@ from types import MappingProxyType
 from typing import Final
 
 from reassure_conformance.adapter import BROKERS, CUT, EXPIRE, HOLD, ISR, KILL, LOSE
+from reassure_spec.errors import BadData
 from reassure_spec.znodes import PartitionKey, ReplicaList
 
 RAW_KINDS: Final[Mapping[str, bytes]] = MappingProxyType(
@@ -280,7 +281,7 @@ NEEDS: Final[Mapping[type, str]] = MappingProxyType(
 """The capability that each step of the implementation needs; steps of a client need none."""
 
 
-class BadStep(ValueError):
+class BadStep(BadData):
     """A line that is no step."""
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from reassure_conformance.gate.steps import BadStep, Step, format_step, parse_replicas, parse_step
+from reassure_spec.errors import BadData
 from reassure_spec.readings import PROFILES
 from reassure_spec.znodes import ReplicaList
 
@@ -29,7 +30,7 @@ DEFAULT_BROKERS: Final[ReplicaList] = (1, 2, 3, 4)
 SUFFIX: Final = ".story"
 
 
-class BadStory(ValueError):
+class BadStory(BadData):
     """A story file that does not keep the format; the message names file and line."""
 
 

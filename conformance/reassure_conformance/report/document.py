@@ -15,11 +15,6 @@ VIOLATED: Final = "violated"
 UNKNOWN: Final = "unknown"
 VACUOUS: Final = "vacuous"
 
-EXIT_USAGE: Final = 64
-EXIT_DATA: Final = 65
-EXIT_UNAVAILABLE: Final = 69
-EXIT_INTERNAL: Final = 70
-EXIT_CONFIG: Final = 78
 INTERRUPTED: Final = 130
 """The exit code of a verb that was interrupted: neither a pass nor a violation."""
 EXIT_CODES: Final[Mapping[str, int]] = {HOLDS: 0, VIOLATED: 1, UNKNOWN: 2, VACUOUS: 3}
@@ -34,10 +29,6 @@ def get_version() -> str:
         return version("reassure")
     except PackageNotFoundError:
         return "0+unknown"
-
-
-class Unavailable(RuntimeError):
-    """Something that the verb needs is not installed or does not answer."""
 
 
 def write_text(path: Path, text: str) -> None:

@@ -29,7 +29,8 @@ from typing import IO, Any, Final, Protocol
 
 import click
 
-from reassure_conformance.report.document import EXIT_UNAVAILABLE, INTERRUPTED
+from reassure_conformance.report.document import INTERRUPTED
+from reassure_spec.errors import Unavailable
 
 GRACE_S: Final = 10.0
 """How long a worker may take to end once it has said its last, or was told to stop."""
@@ -191,7 +192,8 @@ class _Keeper:
             for number, handler in before.items():
                 signal.signal(number, handler)
         if lost is not None:
-            return explain(EXIT_UNAVAILABLE, lost), EXIT_UNAVAILABLE
+            code = Unavailable.exit_code
+            return explain(code, lost), code
         assert self._code is not None
         return "\n".join(self._said), self._code
 

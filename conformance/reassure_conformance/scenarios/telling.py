@@ -34,6 +34,7 @@ from reassure_explorer.scopes.kip_236 import Reference, get_system
 from reassure_explorer.scopes.kip_236_legacy import OldZnode
 from reassure_model.kafka_4485.replication import LEADER_ALONE, Verb
 from reassure_model.kip_236.state import Partition
+from reassure_spec.errors import ReassureError
 from reassure_spec.readings import PROFILES, Readings, get_profile
 from reassure_spec.znodes import NO_LEADER
 
@@ -41,7 +42,7 @@ _COUNTED: Final = re.compile(r" epoch \d+|request \d+ waits: | version \d+( \(le
 """What only counts: the explorer's states stand for all that differ in these alone."""
 
 
-class NotTheSame(AssertionError):
+class NotTheSame(ReassureError):
     """A scenario that does not end where the explorer's story does: a mistake of ours."""
 
 

@@ -19,11 +19,12 @@ import numpy.typing as npt
 
 from reassure_explorer.engine.interface import Model
 from reassure_explorer.engine.runs import Run, StoredLevel
+from reassure_spec.errors import BadUsage
 
 _PROGRESS = "progress.json"
 
 
-class ForeignCheckpoint(ValueError):
+class ForeignCheckpoint(BadUsage):
     """A directory that holds the checkpoint of another exploration, or none that can be read."""
 
 

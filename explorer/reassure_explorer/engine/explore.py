@@ -9,6 +9,7 @@ from reassure_explorer.engine.interface import Model
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Budget, ExploreResult, Story, Verdict, Violation
 from reassure_explorer.engine.story import tell_story
+from reassure_spec.errors import BadUsage
 
 if TYPE_CHECKING:
     from reassure_explorer.engine.liveness import LivenessResult
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 ENGINES: Final = ("derived", "plain")
 
 
-class UnknownEngine(ValueError):
+class UnknownEngine(BadUsage):
     """An engine name that there is not."""
 
 

@@ -39,6 +39,7 @@ from reassure_explorer.engine.domains import (
     SequenceOf,
     SetOf,
 )
+from reassure_spec.errors import BadUsage
 
 __all__ = [
     "Action",
@@ -62,7 +63,7 @@ __all__ = [
 ]
 
 
-class ModelError(ValueError):
+class ModelError(BadUsage):
     """A model that cannot be explored, with the reason."""
 
 

@@ -15,9 +15,10 @@ from typing import Any, Final
 
 from reassure_explorer.engine.domains import OutOfRange, Reader
 from reassure_explorer.engine.interface import Model, ModelError, make_range_error
+from reassure_spec.errors import ReassureError
 
 
-class EngineError(RuntimeError):
+class EngineError(ReassureError):
     """The derived engine contradicts the plain model, or itself."""
 
 

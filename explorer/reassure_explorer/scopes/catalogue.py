@@ -19,6 +19,7 @@ from reassure_explorer.scopes.kafka_zk import Shipments
 from reassure_explorer.scopes.kip_46 import Healing, HealingWorld
 from reassure_explorer.scopes.kip_236 import Limits, Reference, Target, World
 from reassure_explorer.scopes.kip_236_legacy import LegacyWorld, OldZnode
+from reassure_spec.errors import BadUsage
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import choose_readings, explorer_of
 
@@ -26,7 +27,7 @@ Source = Reference | Logs | Moves | Shipments | Healing | OldZnode
 """What a scope's model is made from: a model of `reassure_model` within a world."""
 
 
-class UnknownScope(ValueError):
+class UnknownScope(BadUsage):
     """A scope name that there is not."""
 
 

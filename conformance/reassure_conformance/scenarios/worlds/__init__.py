@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from pkgutil import iter_modules
 from typing import ClassVar, Protocol, runtime_checkable
 
+from reassure_spec.errors import BadData
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList
 
@@ -19,7 +20,7 @@ Arguments = Mapping[str, str]
 Handler = Callable[[Arguments], str]
 
 
-class ScenarioError(ValueError):
+class ScenarioError(BadData):
     """A scenario file, a command or an argument that makes no sense; says what would."""
 
 
