@@ -18,7 +18,7 @@ from reassure_model import kafka_42, kafka_zk, kip_46, kip_236_legacy, topics
 from reassure_model.copies import Append, is_in_sync
 from reassure_model.kafka_4485 import invariants as replication_invariants
 from reassure_model.kafka_4485 import replication
-from reassure_model.kip_236 import system
+from reassure_model.kip_236 import batch, system
 from reassure_model.kip_236.owed import next_write
 from reassure_model.kip_236.requests import Refusal, decide_request
 from reassure_model.kip_236.system import Controller, Die, Failover, Join, Leave, Return, Submit
@@ -494,7 +494,7 @@ def _legacy_successors(
     if kip_236_legacy.next_effect(state, readings) is not None:
         actions.append(Controller())
     inner = system.enabled(state.as_system(_KEY), readings)
-    actions += [kip_236_legacy.On(_KEY, action) for action in inner if isinstance(action, Join)]
+    actions += [batch.On(_KEY, action) for action in inner if isinstance(action, Join)]
     for action in actions:
         outcome = kip_236_legacy.step(state, action, readings)
         if isinstance(outcome, Accepted):
@@ -507,7 +507,7 @@ def _say_legacy(action: Any) -> str:
             return f'write entries="t-0:{spell_replicas(entries[0].target)}"'
         case kip_236_legacy.Ask(assignments):
             return f'ask entries="t-0:{spell_replicas(assignments[0][1])}"'
-        case kip_236_legacy.On(_, Join(replica)):
+        case batch.On(_, Join(replica)):
             return f"join partition=t-0 replica={replica}"
         case _:
             return _say(action)

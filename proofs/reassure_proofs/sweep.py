@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from reassure_model import kafka_zk, kip_46, kip_236_legacy, topics
 from reassure_model.copies import Append
-from reassure_model.kip_236 import system
+from reassure_model.kip_236 import batch, system
 from reassure_model.kip_236.invariants import INVARIANTS, Invariant
 from reassure_model.kip_236.owed import next_write
 from reassure_model.kip_236.system import Controller, Die, Failover, Join, Return
@@ -234,7 +234,7 @@ def _legacy_steps(readings: Readings) -> Successors:
         if kip_236_legacy.next_effect(state, readings) is not None:
             actions.append(Controller())
         inner = system.enabled(state.as_system(_KEY), readings)
-        actions += [kip_236_legacy.On(_KEY, each) for each in inner if isinstance(each, Join)]
+        actions += [batch.On(_KEY, each) for each in inner if isinstance(each, Join)]
         for action in actions:
             if isinstance(action, Die) and action.broker not in state.live:
                 continue

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from reassure_model import kip_236_legacy
-from reassure_model.kip_236 import requests
+from reassure_model.kip_236 import batch, requests
 from reassure_model.kip_236 import system as model
+from reassure_model.kip_236.batch import On
 from reassure_model.kip_236.state import Partition
 from reassure_model.kip_236.system import (
     Controller,
@@ -28,7 +29,7 @@ from reassure_model.kip_236.system import (
     step,
 )
 from reassure_model.kip_236.writes import DeleteReassignment, UpdateReassignment, Write
-from reassure_model.kip_236_legacy import DeleteLegacy, Legacy, On, WriteLegacy, make_legacy
+from reassure_model.kip_236_legacy import DeleteLegacy, Legacy, WriteLegacy, make_legacy
 from reassure_model.outcome import Rejected
 from reassure_spec.readings import PROFILES, READINGS, Readings, override_readings
 from reassure_spec.znodes import LegacyEntry
@@ -222,12 +223,12 @@ def test_controller_that_never_rests_is_seen(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_rejected_owed_write_is_seen_with_the_old_znode(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the rules keep every record, the one of a legacy reassignment that is over is seen."""
-    accept = kip_236_legacy.accept_write
+    accept = batch.accept_write
 
     def refuse(partition: Partition, write: Write, *others: Any) -> Any:
         if isinstance(write, DeleteReassignment):
             return Rejected("complete.child-last", "it stays")
         return accept(partition, write, *others)
 
-    monkeypatch.setattr(kip_236_legacy, "accept_write", refuse)
+    monkeypatch.setattr(batch, "accept_write", refuse)
     assert "it stays" in (judge_legacy(Readings()) or "")

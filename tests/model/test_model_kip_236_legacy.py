@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from reassure_model.kip_236.batch import On, WriteOwed
 from reassure_model.kip_236.system import Controller, Die, Failover, Join, NotPossible, is_stopped
 from reassure_model.kip_236.writes import CreateReassignment, DeleteReassignment
 from reassure_model.kip_236_legacy import (
@@ -14,11 +15,9 @@ from reassure_model.kip_236_legacy import (
     DeleteLegacy,
     Effect,
     Legacy,
-    On,
     RewriteZnode,
     Translate,
     WriteLegacy,
-    WriteOwed,
     apply_effect,
     compute_rollback,
     make_legacy,

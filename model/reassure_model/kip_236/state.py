@@ -93,3 +93,11 @@ def is_target_in_sync(partition: Partition) -> bool:
         return False
     isr = partition.state.isr
     return all(replica in isr for replica in partition.reassignment.target)
+
+
+def is_done(partition: Partition) -> bool:
+    """Whether all that is left of the reassignment in flight is its record."""
+    flight, state = partition.reassignment, partition.state
+    if flight is None or state is None or partition.assigned != flight.target:
+        return False
+    return all(replica in flight.target for replica in state.isr)

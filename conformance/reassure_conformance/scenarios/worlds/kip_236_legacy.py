@@ -21,6 +21,7 @@ from reassure_conformance.scenarios.worlds import (
     run_to_rest,
 )
 from reassure_conformance.scenarios.worlds.kip_236 import format_partition, format_write
+from reassure_model.kip_236.batch import On, WriteOwed
 from reassure_model.kip_236.state import Partition
 from reassure_model.kip_236.system import (
     Controller,
@@ -38,10 +39,8 @@ from reassure_model.kip_236_legacy import (
     Effect,
     Entries,
     Legacy,
-    On,
     Translate,
     WriteLegacy,
-    WriteOwed,
     compute_rollback,
     make_legacy,
     next_effect,

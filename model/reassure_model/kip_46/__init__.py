@@ -193,6 +193,13 @@ def compute_plan(cluster: Cluster) -> dict[PartitionKey, ReplicaList]:
     return plan
 
 
+def plan_of(cluster: Cluster, readings: Readings) -> dict[PartitionKey, ReplicaList]:
+    """Return what tasks are generated from, by partition."""
+    if readings.heal_regenerate == "from-plan":
+        return compute_plan(cluster)
+    return {hosted.key: hosted.assigned for hosted in cluster.partitions}
+
+
 def find_running(cluster: Cluster) -> Task | None:
     """Return the task that runs: the first, while one of its partitions is being moved.
 
@@ -221,15 +228,22 @@ def choose_replacement(
     then the lowest id.
     """
     failed = {number for number, _ in cluster.failed}
-    racks = dict(cluster.racks)
-    others = [racks.get(replica) for replica in replicas if replica != broker]
-    aware = all(rack is not None for rack in racks.values())
     candidates = [b for b in sorted(cluster.live) if b not in replicas and b not in failed]
 
     def rank(candidate: int) -> tuple[bool, int, int]:
-        return (aware and racks[candidate] in others, load.get(candidate, 0), candidate)
+        return rank_replacement(cluster, replicas, broker, load, candidate)
 
     return min(candidates, key=rank, default=None)
+
+
+def rank_replacement(
+    cluster: Cluster, replicas: ReplicaList, broker: int, load: Mapping[int, int], candidate: int
+) -> tuple[bool, int, int]:
+    """Return how good a candidate is by rack, load and id, each smaller the better."""
+    racks = dict(cluster.racks)
+    others = [racks.get(replica) for replica in replicas if replica != broker]
+    aware = all(rack is not None for rack in racks.values())
+    return (aware and racks[candidate] in others, load.get(candidate, 0), candidate)
 
 
 @clause("heal.interval")
@@ -248,9 +262,7 @@ def generate_tasks(
 
     A partition for which nobody can take over is left out.
     """
-    plan = compute_plan(cluster)
-    if readings.heal_regenerate == "from-assignment":
-        plan = {hosted.key: hosted.assigned for hosted in cluster.partitions}
+    plan = plan_of(cluster, readings)
     due = (broker,) if readings.heal_replaces == "one-broker" else find_due(cluster, config)
     load: dict[int, int] = {}
     for replicas in plan.values():

@@ -16,22 +16,22 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from reassure_model.kip_236.owed import Owed, next_write
-from reassure_model.kip_236.requests import Refusal, decide_request
-from reassure_model.kip_236.rules import accept_write, apply_failover
-from reassure_model.kip_236.state import Partition, Request
-from reassure_model.kip_236.system import (
-    Controller,
-    Die,
-    Failover,
-    Join,
-    Leave,
-    NotPossible,
-    Return,
-    Submit,
-    System,
+from reassure_model.kip_236.batch import (
+    Batch,
+    On,
+    WriteOwed,
+    act_on,
+    add_request,
+    forget_controller,
+    lose_broker,
+    make_write,
+    next_owed,
+    regain_broker,
 )
-from reassure_model.kip_236.system import step as step_partition
+from reassure_model.kip_236.owed import Owed
+from reassure_model.kip_236.requests import Refusal, decide_request
+from reassure_model.kip_236.state import Partition
+from reassure_model.kip_236.system import Controller, Die, Failover, NotPossible, Return
 from reassure_model.kip_236.writes import DeleteReassignment
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.clauses import clause
@@ -42,51 +42,16 @@ Entries = tuple[LegacyEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Legacy:
+class Legacy(Batch):
     """Several partitions, the old znode, and what the acting controller remembers of it."""
 
-    partitions: tuple[tuple[PartitionKey, Partition], ...]
-    """In order of partition; one that somebody asked for may not exist."""
-    live: frozenset[int]
-    known: frozenset[int]
-    min_insync_replicas: int = 1
-    controller_epoch: int = 1
-    next_sequence: int = 0
     entries: Entries | None = None
     """Content of the znode, None where it does not exist."""
     seen: Entries | None = None
     """The entries that the acting controller has made requests of, None before it has looked."""
 
-    def get(self, key: PartitionKey) -> Partition:
-        """Return the partition with this key, one that does not exist where there is none."""
-        return dict(self.partitions).get(key, Partition())
-
-    def having(self, key: PartitionKey, partition: Partition) -> "Legacy":
-        """Return the same with this partition changed or added."""
-        partitions = {**dict(self.partitions), key: partition}
-        return replace(self, partitions=tuple(sorted(partitions.items(), key=lambda p: p[0])))
-
-    def as_system(self, key: PartitionKey) -> System:
-        """Return one partition with its surroundings."""
-        return System(
-            self.get(key),
-            self.live,
-            self.known,
-            self.min_insync_replicas,
-            self.controller_epoch,
-            self.next_sequence,
-        )
-
 
 # Effects of the controller ----------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class WriteOwed:
-    """Make the write that is owed to a partition."""
-
-    key: PartitionKey
-    owed: Owed
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +96,6 @@ class Ask:
     legacy: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class On:
-    """Something happens to one partition."""
-
-    key: PartitionKey
-    action: Submit | Join | Leave
-
-
 Action = WriteLegacy | DeleteLegacy | Ask | On | Die | Return | Failover | Controller
 Outcome = Accepted[Legacy] | Rejected
 
@@ -163,12 +120,10 @@ def next_effect(legacy: Legacy, readings: Readings) -> Effect | None:
 
     What is in flight comes before pending requests, and both before the old znode.
     """
-    for key, partition in legacy.partitions:
-        owed = next_write(partition, legacy.as_system(key).around, readings)
-        if owed is None:
-            continue
-        return _remove_completed(legacy, key, owed) or WriteOwed(key, owed)
-    return next_for_znode(legacy, readings)
+    due = next_owed(legacy, readings)
+    if due is None:
+        return next_for_znode(legacy, readings)
+    return _remove_completed(legacy, due.key, due.owed) or due
 
 
 @clause("legacy.entry.removed-when-done", "legacy.entry.before-child")
@@ -246,19 +201,15 @@ def compute_rollback(entries: Entries) -> tuple[Entries, tuple[PartitionKey, ...
     return back, tuple(entry.key for entry in entries if entry.original is None)
 
 
-@clause("legacy.translate.request", "legacy.znode.deleted-with-last")
+@clause("legacy.translate.request", "legacy.translate.flag", "legacy.znode.deleted-with-last")
 def apply_effect(legacy: Legacy, effect: Effect, readings: Readings) -> Outcome:
     """Return the state after an effect of the controller; every write is put to the rules."""
     match effect:
-        case WriteOwed(key, owed):
-            around = legacy.as_system(key).around
-            outcome = accept_write(legacy.get(key), owed.write, around, readings)
-            if isinstance(outcome, Rejected):
-                return outcome
-            return Accepted(legacy.having(key, outcome.state), (*outcome.clauses, owed.clause))
+        case WriteOwed():
+            return make_write(legacy, effect, readings)
         case Translate(entries):
             asked = tuple((entry.key, entry.target) for entry in entries)
-            after = add_request(legacy, asked, legacy_flag=True)
+            after = add_request(legacy, asked, legacy=True)
             seen = (*(legacy.seen or ()), *entries)
             return Accepted(replace(after, seen=seen), ("legacy.translate.request",))
         case RewriteZnode(entries):
@@ -277,19 +228,6 @@ def _with_entries(legacy: Legacy, entries: Entries) -> Legacy:
     there = {(entry.key, entry.target) for entry in entries}
     seen = tuple(entry for entry in legacy.seen if (entry.key, entry.target) in there)
     return replace(legacy, entries=entries, seen=seen)
-
-
-@clause("legacy.translate.flag")
-def add_request(
-    legacy: Legacy, asked: tuple[tuple[PartitionKey, ReplicaList], ...], *, legacy_flag: bool
-) -> Legacy:
-    """Return the state with one more request, which names these partitions."""
-    after = replace(legacy, next_sequence=legacy.next_sequence + 1)
-    for key, target in asked:
-        partition = after.get(key)
-        request = Request(legacy.next_sequence, target, legacy_flag)
-        after = after.having(key, replace(partition, requests=(*partition.requests, request)))
-    return after
 
 
 # The world around it ----------------------------------------------------------------------------
@@ -311,23 +249,15 @@ def step(legacy: Legacy, action: Action, readings: Readings) -> Outcome:
             # Reassignments in flight have records of their own and go on.
             return Accepted(replace(legacy, entries=None, seen=None))
         case Ask(assignments, flag):
-            return Accepted(add_request(legacy, assignments, legacy_flag=flag))
-        case On(key, inner):
-            outcome = step_partition(legacy.as_system(key), inner, readings)
-            if isinstance(outcome, Rejected):
-                return outcome
-            after = legacy.having(key, outcome.state.partition)
-            return Accepted(replace(after, next_sequence=outcome.state.next_sequence))
-        case Die(broker) if broker in legacy.live:
-            return Accepted(replace(legacy, live=legacy.live - {broker}))
-        case Return(broker) if broker not in legacy.live:
-            live, known = legacy.live | {broker}, legacy.known | {broker}
-            return Accepted(replace(legacy, live=live, known=known))
+            return Accepted(add_request(legacy, assignments, legacy=flag))
+        case On():
+            return act_on(legacy, action, readings)
+        case Die(broker):
+            return Accepted(lose_broker(legacy, broker))
+        case Return(broker):
+            return Accepted(regain_broker(legacy, broker))
         case Failover():
-            partitions = tuple((k, apply_failover(p, readings)) for k, p in legacy.partitions)
-            epoch = legacy.controller_epoch + 1
-            after = replace(legacy, partitions=partitions, controller_epoch=epoch, seen=None)
-            return Accepted(after)
+            return Accepted(replace(forget_controller(legacy, readings), seen=None))
         case Controller():
             effect = next_effect(legacy, readings)
             if effect is not None:
