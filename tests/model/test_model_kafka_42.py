@@ -6,6 +6,7 @@ from typing import Final
 import pytest
 
 from reassure_conformance.scenarios.worlds.kafka_42 import Node, find_problem, iterate_successors
+from reassure_explorer.engine.walk import SearchLimit, find_shortest
 from reassure_model.copies import Append
 from reassure_model.kafka_42 import (
     PROBLEMS,
@@ -29,7 +30,6 @@ from reassure_model.kafka_42 import (
 )
 from reassure_model.kip_236.system import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.search import SearchLimit, find_shortest
 from reassure_model.selectors import select_controlled_shutdown
 from reassure_model.tables import PartitionState, ReplicaState, move_partition
 from reassure_spec.readings import Readings, get_profile, override_readings
@@ -318,7 +318,7 @@ def test_controlled_shutdown_elects_nobody_who_stops() -> None:
 def test_search_beyond_its_limit_fails() -> None:
     """A search that would look at too many states says so instead of finding nothing."""
     with pytest.raises(SearchLimit):
-        find_shortest(0, lambda n: [("next", n + 1)], lambda n: False, limit=100)
+        find_shortest(0, lambda n: [("next", n + 1)], lambda n: False, most=100)
     assert find_shortest(0, lambda n: [("next", min(n + 1, 9))], lambda n: n == 10) is None
     assert find_shortest(0, lambda n: [("next", n + 1)], lambda n: n == 2) == ("next", "next")
 

@@ -5,6 +5,7 @@ from itertools import permutations, product
 import pytest
 
 from reassure_conformance.scenarios.worlds.kafka_zk import iterate_successors
+from reassure_explorer.engine.walk import find_shortest
 from reassure_model.kafka_zk import (
     GOALS,
     PROBLEMS,
@@ -23,7 +24,6 @@ from reassure_model.kafka_zk import (
 )
 from reassure_model.kip_236.system import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.search import find_story
 from reassure_spec.znodes import ReplicaList
 
 BROKERS = frozenset({1, 2, 3, 4})
@@ -173,7 +173,7 @@ def search(
 ) -> tuple[object, ...] | None:
     """Return a shortest story to a problem, with one call and these faults after the first."""
     start = take(make_shipped(assigned, BROKERS), Alter(target))
-    return find_story(
+    return find_shortest(
         start,
         lambda s: iterate_successors(s, calls),
         lambda s: PROBLEMS[problem](s) is not None,
@@ -209,7 +209,7 @@ def test_goal_is_reachable(goal: str) -> None:
     start = take(make_shipped((1, 2), BROKERS), Alter((3, 4)))
     budget = {Alter: 1, Die: 1, Failover: 0}
     calls: tuple[ReplicaList | None, ...] = ((2, 4),)
-    assert find_story(start, lambda s: iterate_successors(s, calls), GOALS[goal], budget)
+    assert find_shortest(start, lambda s: iterate_successors(s, calls), GOALS[goal], budget)
 
 
 def test_contradicting_lists_are_noticed() -> None:

@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from reassure_explorer.engine.walk import find_shortest
 from reassure_model.kip_236.batch import On, WriteOwed
 from reassure_model.kip_236.system import Controller, Die, Failover, Join, NotPossible, is_stopped
 from reassure_model.kip_236.writes import CreateReassignment, DeleteReassignment
@@ -25,7 +26,6 @@ from reassure_model.kip_236_legacy import (
     step,
 )
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.search import find_shortest
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import (
     BadZnode,

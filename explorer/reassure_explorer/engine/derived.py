@@ -694,6 +694,8 @@ class Engine:
 
     def _find_limit(self, distinct: int) -> str | None:
         budget = self._budget
+        if budget.depth is not None and len(self.levels) > budget.depth:
+            return f"the budget of {budget.depth} steps is used up"
         if budget.states is not None and distinct >= budget.states:
             return f"the budget of {budget.states} states is used up"
         if budget.mebibytes is not None and self._peak_bytes >= budget.mebibytes << 20:

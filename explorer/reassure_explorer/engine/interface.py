@@ -24,7 +24,7 @@ which are then explored once.
 
 import keyword
 from collections import namedtuple
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from typing import Any, Protocol
@@ -248,6 +248,10 @@ class Model:
     def instances(self) -> tuple[tuple[Action, Any], ...]:
         """Every action with each of its parameters, in order."""
         return tuple((action, p) for action in self.actions for p in action.parameters)
+
+    def list_instances(self, _: Any) -> Sequence[tuple[Action, Any]]:
+        """Return the actions, each with a parameter, that are to be looked at in a state."""
+        return self.instances
 
     def normalise(self, state: Any, whence: Callable[[], str], before: Any = None) -> Any:
         """Return a plain state with every value in plain form.

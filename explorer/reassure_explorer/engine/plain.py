@@ -68,7 +68,7 @@ class _Search:
     def _expand(self, frontier: list[Any]) -> list[Any]:
         reached: list[Any] = []
         for state in frontier:
-            for number, (action, parameter) in enumerate(self.model.instances):
+            for number, (action, parameter) in enumerate(self.model.list_instances(state)):
                 after, notes = self.model.take(state, action, parameter)
                 if after is None:
                     continue
@@ -109,13 +109,15 @@ class _Search:
             return undo_permutations(self.group, orbits[::-1])
         steps: list[StoryStep] = []
         while (parent := self.parents[state]) is not None:
-            action, parameter = self.model.instances[parent[1]]
+            action, parameter = self.model.list_instances(parent[0])[parent[1]]
             steps.append(StoryStep(action.name, parameter, action.describe(parameter), state))
             state = parent[0]
         return Story(state, tuple(reversed(steps)))
 
     def _find_limit(self) -> str | None:
         budget = self.budget
+        if budget.depth is not None and len(self.levels) > budget.depth:
+            return f"the budget of {budget.depth} steps is used up"
         if budget.states is not None and len(self.parents) >= budget.states:
             return f"the budget of {budget.states} states is used up"
         if budget.seconds is not None and time.perf_counter() - self.started >= budget.seconds:

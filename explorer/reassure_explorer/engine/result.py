@@ -29,6 +29,8 @@ class Budget:
     seconds: float | None = None
     mebibytes: int | None = None
     """Memory for states, in MiB."""
+    depth: int | None = None
+    """Steps; states farther away are not looked at."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from reassure_conformance.scenarios.worlds import (
     parse_replicas,
     run_to_rest,
 )
+from reassure_explorer.engine.walk import find_shortest
 from reassure_model.copies import Append
 from reassure_model.kafka_42 import (
     PROBLEMS,
@@ -51,7 +52,6 @@ from reassure_model.kafka_42 import (
 )
 from reassure_model.kip_236.system import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.outcome import Rejected
-from reassure_model.search import find_shortest
 from reassure_model.selectors import select_controlled_shutdown
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER

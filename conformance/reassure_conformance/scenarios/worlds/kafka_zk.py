@@ -21,6 +21,7 @@ from reassure_conformance.scenarios.worlds import (
     parse_number,
     parse_replicas,
 )
+from reassure_explorer.engine.walk import find_shortest
 from reassure_model.copies import Append
 from reassure_model.kafka_zk import (
     GOALS,
@@ -50,7 +51,6 @@ from reassure_model.kafka_zk import (
 )
 from reassure_model.kip_236.system import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.outcome import Rejected
-from reassure_model.search import find_story
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, ReplicaList
 
@@ -322,7 +322,7 @@ class Kip455World:
         texts = [text for text in arguments.get("targets", "").split("/") if text]
         targets = tuple(None if t == "cancel" else parse_replicas("targets", t) for t in texts)
         state = self._partitions[self._get({})]
-        story = find_story(
+        story = find_shortest(
             state, lambda s: iterate_successors(s, targets), lambda s: bool(found(s)), budget
         )
         if story is None:

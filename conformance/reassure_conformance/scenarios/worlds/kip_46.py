@@ -23,6 +23,7 @@ from reassure_conformance.scenarios.worlds import (
     parse_replicas,
     run_to_rest,
 )
+from reassure_explorer.engine.walk import find_shortest
 from reassure_model.kip_46 import (
     Action,
     Assignments,
@@ -53,7 +54,6 @@ from reassure_model.kip_46 import (
 )
 from reassure_model.kip_236.system import Controller, Die, Failover, NotPossible, Return
 from reassure_model.outcome import Rejected
-from reassure_model.search import find_shortest
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import (
     BadZnode,
