@@ -14,6 +14,7 @@ from reassure_explorer.engine.domains import Domain
 from reassure_explorer.engine.interface import Action, Int, Invariant, Model, ModelError
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Budget
+from reassure_spec.errors import ReassureError
 
 S = TypeVar("S", bound=Hashable)
 A = TypeVar("A", bound=Hashable)
@@ -25,7 +26,7 @@ MOST: Final = 200_000
 """States after which a search gives up."""
 
 
-class SearchLimit(RuntimeError):
+class SearchLimit(ReassureError):
     """More states are reachable than a search may look at."""
 
 
