@@ -10,7 +10,7 @@ server would not have carried out another number; but a check of any version (-1
 fences nothing.
 """
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from reassure_model.controllers import (
     ACTING,
@@ -21,8 +21,8 @@ from reassure_model.controllers import (
 )
 from reassure_model.outcome import Rejected
 
-_BY_CONTROLLER: Final = "controller.write.by-controller"
-_FENCED: Final = "controller.write.epoch-checked"
+BY_CONTROLLER: Final = "controller.write.by-controller"
+FENCED: Final = "controller.write.epoch-checked"
 
 
 class Author(NamedTuple):
@@ -61,14 +61,38 @@ _OFFICES: Final = {
 }
 
 
-def make_author(session: int, brokers: frozenset[int], office: str, *, fenced: bool) -> Author:
-    """Return the author with what follows for a controller's write of his."""
+class Verdicts(NamedTuple):
+    """What a controller's write comes to by who made it, whatever it says."""
+
+    broken: tuple[Rejected, ...]
+    """What it breaks."""
+    tested: tuple[str, ...]
+    """The clauses that it puts to the test, and keeps."""
+    undecided: tuple[str, ...]
+    """The clauses of which nobody can say whether it keeps them."""
+
+
+class Authority(Protocol):
+    """What a protocol says of who may write as a controller."""
+
+    def __call__(self, office: str, *, fenced: bool) -> Verdicts:
+        """Judge a session by what it is to the term, and whether its transaction is fenced."""
+
+
+def judge_authority(office: str, *, fenced: bool) -> Verdicts:
+    """Judge an author where controllers write under a fence only."""
     broken = find_broken_authority(office, fenced=fenced)
-    tested = ((_BY_CONTROLLER,) if office == ACTING else ()) + (
-        (_FENCED,) if fenced and office != NONE else ()
+    tested = ((BY_CONTROLLER,) if office == ACTING else ()) + (
+        (FENCED,) if fenced and office != NONE else ()
     )
-    undecided = (_BY_CONTROLLER,) if office == UNKNOWN else ()
-    return Author(session, brokers, office, fenced, broken, tested, undecided)
+    return Verdicts(broken, tested, (BY_CONTROLLER,) if office == UNKNOWN else ())
+
+
+def make_author(
+    session: int, brokers: frozenset[int], office: str, authority: Authority, *, fenced: bool
+) -> Author:
+    """Return the author with what follows for a controller's write of his."""
+    return Author(session, brokers, office, fenced, *authority(office, fenced=fenced))
 
 
 class Terms:

@@ -16,11 +16,18 @@ noticed yet (`reassure_judge.doubt`).
 
 import re
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 
-from reassure_judge.authors import Author, Terms, make_author
+from reassure_judge.authors import (
+    Author,
+    Authority,
+    Terms,
+    Verdicts,
+    judge_authority,
+    make_author,
+)
 from reassure_judge.doubt import GRACE_MS, Change, Changes, Doubt, Setting
 from reassure_judge.trees import name_tree
 from reassure_model.kip_236.lives import (
@@ -29,10 +36,11 @@ from reassure_model.kip_236.lives import (
     find_broken_state_removal,
     find_broken_topic,
 )
-from reassure_model.kip_236.state import LeaderAndIsr, Reassignment, Request, Surroundings
+from reassure_model.kip_236.state import LeaderAndIsr, Surroundings
 from reassure_model.outcome import Rejected
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
+from reassure_spec.readings import Readings
 from reassure_spec.znodes import BadZnode, PartitionKey, ReplicaList
 
 CREATE: Final = 1
@@ -41,32 +49,27 @@ SET_DATA: Final = 5
 CHECK: Final = 13
 CLOSE_SESSION: Final = -11
 
-_PATH: Final = re.compile(
-    r"(?P<chroot>(?:/[^/]+)*?)(?:"
-    r"(?P<controller>/controller)|"
-    r"(?P<epoch>/controller_epoch)|"
-    r"/brokers/(?P<root>ids|topics)|"
-    r"/brokers/ids/(?P<broker>[^/]+)|"
-    r"/brokers/topics/(?P<topic>[^/]+)(?:/partitions/(?P<partition>[^/]+)/state)?|"
-    r"/config/topics/(?P<topic_config>[^/]+)|"
-    r"(?P<default_config>/config/brokers/<default>)|"
-    r"/config/brokers/(?P<broker_config>[^/]+)|"
-    r"(?P<parents>/config/topics|/config/brokers|/admin/reassignment_requests|/admin/reassignments)|"
-    r"/admin/reassignment_requests/(?P<request>[^/]+)|"
-    r"/admin/reassignments/(?P<parent>[^/]+)|"
-    r"/admin/reassignments/(?P<flight_topic>[^/]+)/(?P<flight_partition>[^/]+)|"
-    r"(?P<preferred>/admin/preferred_replica_election)|"
-    r"/admin/delete_topics/(?P<deletion>[^/]+)"
-    r")",
-    re.DOTALL,
+_KINDS: Final = (
+    r"(?P<controller>/controller)",
+    r"(?P<epoch>/controller_epoch)",
+    r"/brokers/(?P<root>ids|topics)",
+    r"/brokers/ids/(?P<broker>[^/]+)",
+    r"/brokers/topics/(?P<topic>[^/]+)(?:/partitions/(?P<partition>[^/]+)/state)?",
+    r"/config/topics/(?P<topic_config>[^/]+)",
+    r"(?P<default_config>/config/brokers/<default>)",
+    r"/config/brokers/(?P<broker_config>[^/]+)",
+    r"(?P<parents>/config/topics|/config/brokers)",
+    r"(?P<preferred>/admin/preferred_replica_election)",
+    r"/admin/delete_topics/(?P<deletion>[^/]+)",
 )
+"""How each kind of path that every protocol knows is written, below the chroot: the kind is the
+name of the first group."""
 _NUMBERED: Final = {"broker": 0, "broker_config": 0, "state": 1}
 """Kinds of path of which one part is a number, and which one; other names are no such znodes."""
 _SIGNS: Final = frozenset({"root", "broker", "topic", "state"})
 """Kinds of path that show that a cluster is there."""
 _OWN_TREES: Final = ("brokers", "config", "admin", "consumers")
 """Trees of a cluster in which names are chosen by its users."""
-_PROTOCOL: Final = frozenset({znodes.REASSIGNMENT_REQUESTS, znodes.REASSIGNMENTS})
 _KEPT_BACK: Final = 1000
 """How many observations are kept back of a chroot that may be a cluster's."""
 _EPOCH: Final = znodes.CONTROLLER_EPOCH
@@ -111,24 +114,6 @@ class StateWritten(NamedTuple):
     state: LeaderAndIsr | None
     writer: int
     """The broker whose session wrote, -1 for another session."""
-
-
-class ReassignmentWritten(NamedTuple):
-    """The record of a reassignment was written, or deleted (None)."""
-
-    reassignment: Reassignment | None
-
-
-class RequestSubmitted(NamedTuple):
-    """A request that names this partition was submitted."""
-
-    request: Request
-
-
-class RequestRemoved(NamedTuple):
-    """A request that names this partition was removed."""
-
-    sequence: int
 
 
 class Unreadable(NamedTuple):
@@ -187,21 +172,8 @@ class Forbidden(NamedTuple):
     reason: str
 
 
-Event = (
-    AssignedWritten
-    | StateWritten
-    | ReassignmentWritten
-    | RequestSubmitted
-    | RequestRemoved
-    | Unreadable
-    | ElectionSeen
-    | BrokerRegistered
-    | BadRequestSeen
-    | BadRequestRemoved
-    | BadMended
-    | BrokerGone
-    | Forbidden
-)
+Event = object
+"""What happened; each protocol has events of its own beside those here."""
 
 
 class Observation(NamedTuple):
@@ -228,8 +200,11 @@ class Observation(NamedTuple):
 class ClusterHistory:
     """What the router remembers of one cluster."""
 
-    def __init__(self, chroot: str, *, whole: bool, known_since: int | None) -> None:
+    def __init__(
+        self, chroot: str, authority: Authority, *, whole: bool, known_since: int | None
+    ) -> None:
         self.chroot = chroot
+        self.authority = authority
         self.itself = frozenset({chroot})
         self.known_since = known_since
         """The first transaction before which everything is known: 0 where the history begins at the
@@ -262,15 +237,9 @@ class ClusterHistory:
         """Those of them of which the znode is gone."""
         self.roots: set[str] = set()
         """Parents that are there."""
-        self.records: dict[str, set[str]] = {}
-        """By topic with a znode for its records: the records in it."""
         self.topics: dict[str, dict[int, ReplicaList]] = {}
         self.requests: dict[int, tuple[PartitionKey, ...]] = {}
-        self.bad: dict[str, str] = {}
-        self.waiting: dict[str, int] = {}
-        """What waits in the request queue: zxid of its creation, by path."""
-        self.taken_zxid = 0
-        """When something was taken out of the request queue last."""
+        """Pending requests, and the partitions that each names."""
         self.changes = Changes()
         self.before_sign = 0
         """Writes before there was a sign of brokers or topics."""
@@ -298,7 +267,7 @@ class ClusterHistory:
             return known
         brokers = frozenset(self.brokers_of_session.get(session, ()))
         office = self.terms.find_office(session)
-        author = make_author(session, brokers, office, fenced=fenced)
+        author = make_author(session, brokers, office, self.authority, fenced=fenced)
         self.authors[session, fenced] = author
         return author
 
@@ -323,23 +292,25 @@ class ClusterHistory:
         )
 
     def find_untouched(self) -> frozenset[str]:
-        """Return what waits in the request queue and came after the last thing was taken there.
-
-        A controller that looked at the queue would have taken something: this one did not look, or
-        stopped at the first thing that it saw.
-        """
-        return frozenset(path for path, zxid in self.waiting.items() if zxid > self.taken_zxid)
+        """Return what waits for the controller and that it gave no sign to have looked at."""
+        return frozenset()
 
     def speaks_requests(self) -> bool:
         """Whether there is a sign of KIP-236: its parents, a request or a record."""
-        return bool(self.roots & _PROTOCOL or self.waiting or self.taken_zxid or self.records)
+        return False
 
     def forget_surroundings(self) -> None:
         """Note that the surroundings have changed."""
         self._around.clear()
 
 
-class Router:
+History = TypeVar("History", bound=ClusterHistory)
+Handler = Callable[[History, str, bytes | None, str, str], None]
+"""Takes the cluster, the path below its chroot, the content (None: it is gone), and the parts of
+the path that matter."""
+
+
+class Router(Generic[History]):
     """Turns transactions into observations, in order.
 
     `whole` says whether the history begins with the first transaction that a server ever wrote, so
@@ -347,20 +318,40 @@ class Router:
 
     `min_insync_replicas` counts where neither a topic nor the default of all brokers says: the
     brokers' own files are not in ZooKeeper.
+
+    A protocol that has znodes of its own derives from this: it adds how they are written, and what
+    handles them.
     """
 
+    kinds: ClassVar[tuple[str, ...]] = ()
+    """How the protocol's own kinds of path are written (see `_KINDS`)."""
+    _path: ClassVar[re.Pattern[str]]
+
+    def __init_subclass__(cls) -> None:
+        """Put together the pattern of all paths that matter."""
+        super().__init_subclass__()
+        cls._path = _compile(cls.kinds)
+
     def __init__(
-        self, grace_ms: int = GRACE_MS, *, whole: bool = True, min_insync_replicas: int = 1
+        self,
+        history: type[History],
+        readings: Readings,
+        grace_ms: int = GRACE_MS,
+        *,
+        whole: bool = True,
+        min_insync_replicas: int = 1,
     ) -> None:
+        self._history = history
+        self.readings = readings
         self.grace_ms = grace_ms
         self.min_insync_replicas = min_insync_replicas
         self.whole = whole
         self._known_since = 0 if whole else None
-        self.clusters: dict[str, ClusterHistory] = {}
+        self.clusters: dict[str, History] = {}
         self.unjudged: Counter[str] = Counter()
         """How often each tree was written that no rule is about (`reassure_judge.trees`)."""
         self._paths: dict[str, tuple[str, str, str, str]] = {}
-        self._handlers = {
+        self._handlers: dict[str, Handler[History]] = {
             "root": self._on_root,
             "controller": self._on_controller,
             "epoch": self._on_epoch,
@@ -369,9 +360,6 @@ class Router:
             "topic_config": self._on_topic_config,
             "topic": self._on_topic,
             "state": self._on_state,
-            "request": self._on_request,
-            "flight": self._on_flight,
-            "parent": self._on_parent,
             "parents": self._on_root,
             "preferred": self._on_preferred,
             "deletion": self._on_deletion,
@@ -379,8 +367,6 @@ class Router:
         }
         self._elections: dict[str, tuple[int | None, bool]] = {}
         """By chroot: whom this transaction elected, and whether it raised the epoch."""
-        self._touched: dict[tuple[str, str], None] = {}
-        """Chroot and topic of the records that this transaction wrote."""
         self._now = (0, 0, 0)
         self._op: Any = None
         self._fenced: frozenset[str] = frozenset()
@@ -421,11 +407,13 @@ class Router:
         """Note that the cluster rests: whatever happened so far has been noticed."""
         self.get_cluster(chroot).changes.settle(self._now[0])
 
-    def get_cluster(self, chroot: str) -> ClusterHistory:
+    def get_cluster(self, chroot: str) -> History:
         """Return what is remembered of the cluster with this chroot."""
         cluster = self.clusters.get(chroot)
         if cluster is None:
-            cluster = ClusterHistory(chroot, whole=self.whole, known_since=self._known_since)
+            cluster = self._history(
+                chroot, self.judge_authority, whole=self.whole, known_since=self._known_since
+            )
             self.clusters[chroot] = cluster
             cluster.min_isr_default = self.min_insync_replicas
         return cluster
@@ -464,12 +452,16 @@ class Router:
                 event = ElectionSeen(broker, cluster.epoch, cluster.terms.ephemeral)
                 self._emit(cluster, "", -1, path, event)
             self._elections.clear()
-        if self._touched:
-            for chroot, topic in self._touched:
-                self._look_at_parent(self.get_cluster(chroot), topic)
-            self._touched.clear()
+        self._end_transaction()
         out, self._out = self._out, []
         return out
+
+    def _end_transaction(self) -> None:
+        """Look at what a transaction leaves, beside its writes one by one."""
+
+    def judge_authority(self, office: str, *, fenced: bool) -> Verdicts:
+        """Return what a controller's write comes to by who made it (`reassure_judge.authors`)."""
+        return judge_authority(office, fenced=fenced)
 
     def _find_fences(self, ops: tuple[object, ...]) -> frozenset[str]:
         fences = _NONE
@@ -492,12 +484,28 @@ class Router:
             pass
         if len(self._paths) >= _CACHE_LIMIT:
             self._paths.clear()
-        parsed = self._paths[path] = _split(path)
+        parsed = self._paths[path] = self._split(path)
         return parsed
 
-    def _emit(
-        self, cluster: ClusterHistory, topic: str, partition: int, path: str, event: Event
-    ) -> None:
+    def _split(self, path: str) -> tuple[str, str, str, str]:
+        """Return (kind, chroot, first part, second part) of a path that matters.
+
+        Of another path the kind is "", and the first part is the tree that it belongs to.
+        """
+        match = self._path.fullmatch(path)
+        if match is None:
+            return ("", "", name_tree(path), "")
+        found = {name: text for name, text in match.groupdict().items() if text is not None}
+        chroot = found.pop("chroot")
+        kind = next(iter(found))
+        parts = [*found.values(), ""]
+        if kind == "topic" and "partition" in found:
+            kind = "state"
+        if kind in _NUMBERED and znodes.parse_number(parts[_NUMBERED[kind]]) is None:
+            return ("", "", name_tree(path), "")
+        return (kind, chroot, parts[0], parts[1])
+
+    def _emit(self, cluster: History, topic: str, partition: int, path: str, event: Event) -> None:
         zxid, time_ms, session = self._now
         out = self._out if cluster.shown else cluster.kept_back
         changes, chroot = cluster.changes, cluster.chroot
@@ -544,7 +552,7 @@ class Router:
             self._look_for_sign(cluster, kind)
         self._handlers[kind](cluster, path[len(chroot) :], data, first, second)
 
-    def _look_for_sign(self, cluster: ClusterHistory, kind: str) -> None:
+    def _look_for_sign(self, cluster: History, kind: str) -> None:
         cluster.before_sign += 1
         if kind in _SIGNS and not self._is_inside_another(cluster.chroot):
             cluster.shown = True
@@ -576,7 +584,7 @@ class Router:
 
     @clause("znode.roots-kept")
     def _on_root(
-        self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
+        self, cluster: History, path: str, data: bytes | None, first: str, second: str
     ) -> None:
         """Note the birth of a cluster, before which nothing was; a parent has to stay."""
         if data is not None:
@@ -596,7 +604,7 @@ class Router:
             cluster.changes.forget()
 
     def _on_controller(
-        self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
+        self, cluster: History, path: str, data: bytes | None, first: str, second: str
     ) -> None:
         terms = cluster.terms
         if data is None:
@@ -619,7 +627,7 @@ class Router:
 
     @clause("controller.epoch.kept")
     def _on_epoch(
-        self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
+        self, cluster: History, path: str, data: bytes | None, first: str, second: str
     ) -> None:
         if data is None:
             cluster.terms.epoch_version = None
@@ -643,7 +651,7 @@ class Router:
             self._elections[cluster.chroot] = (broker, True)
 
     def _on_broker(
-        self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
+        self, cluster: History, path: str, data: bytes | None, first: str, second: str
     ) -> None:
         broker = int(first)
         zxid, time_ms, session = self._now
@@ -669,7 +677,7 @@ class Router:
             self._emit(cluster, "", -1, path, BrokerRegistered(self._op.ephemeral))
 
     def _on_broker_config(
-        self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
+        self, cluster: History, path: str, data: bytes | None, first: str, second: str
     ) -> None:
         broker = frozenset({int(first)})
         zxid, time_ms, _ = self._now
@@ -681,7 +689,7 @@ class Router:
         cluster.changes.forget()
         cluster.forget_surroundings()
 
-    def _note_setting(self, cluster: ClusterHistory, topics: Iterable[str]) -> None:
+    def _note_setting(self, cluster: History, topics: Iterable[str]) -> None:
         """Note how it was before the settings of these topics change."""
         zxid, time_ms, _ = self._now
         if not self._given:
@@ -690,7 +698,7 @@ class Router:
                 cluster.changes.note_setting(Setting(zxid, time_ms, topic, before))
 
     def _read_settings(
-        self, cluster: ClusterHistory, path: str, data: bytes | None
+        self, cluster: History, path: str, data: bytes | None
     ) -> tuple[int | None, bool | None] | None:
         """Return the minimum and whether unclean elections are allowed; None where unreadable."""
         try:
@@ -703,7 +711,7 @@ class Router:
             return None
 
     def _on_topic_config(
-        self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
+        self, cluster: History, path: str, data: bytes | None, first: str, second: str
     ) -> None:
         if data is None and first in cluster.settings:
             exists, deleting = bool(cluster.topics.get(first)), first in cluster.deleting
@@ -724,7 +732,7 @@ class Router:
             cluster.unclean[first] = unclean
 
     def _on_default_config(
-        self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
+        self, cluster: History, path: str, data: bytes | None, first: str, second: str
     ) -> None:
         self._note_setting(cluster, cluster.topics)
         said = self._read_settings(cluster, path, data)
@@ -734,7 +742,7 @@ class Router:
             cluster.unclean_default = unclean is True
 
     def _on_preferred(
-        self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
+        self, cluster: History, path: str, data: bytes | None, first: str, second: str
     ) -> None:
         try:
             asked = () if data is None else znodes.decode_preferred_election(path, data)
@@ -743,7 +751,7 @@ class Router:
         cluster.asked = frozenset(asked)
 
     def _on_deletion(
-        self, cluster: ClusterHistory, path: str, data: bytes | None, first: str, second: str
+        self, cluster: History, path: str, data: bytes | None, first: str, second: str
     ) -> None:
         if data is not None:
             cluster.deleting.add(first)
@@ -756,12 +764,12 @@ class Router:
         cluster.begun.discard(first)
 
     def _forbid(
-        self, cluster: ClusterHistory, topic: str, partition: int, path: str, broken: Rejected
+        self, cluster: History, topic: str, partition: int, path: str, broken: Rejected
     ) -> None:
         self._emit(cluster, topic, partition, path, Forbidden(broken.clause, broken.reason))
 
     def _on_topic(
-        self, cluster: ClusterHistory, path: str, data: bytes | None, topic: str, second: str
+        self, cluster: History, path: str, data: bytes | None, topic: str, second: str
     ) -> None:
         before = cluster.topics.get(topic, {})
         try:
@@ -784,7 +792,7 @@ class Router:
 
     def _judge_topic(
         self,
-        cluster: ClusterHistory,
+        cluster: History,
         path: str,
         topic: str,
         after: dict[int, ReplicaList],
@@ -810,7 +818,7 @@ class Router:
         return after | {number: before[number] for number in lost}
 
     def _on_state(
-        self, cluster: ClusterHistory, path: str, data: bytes | None, topic: str, second: str
+        self, cluster: History, path: str, data: bytes | None, topic: str, second: str
     ) -> None:
         number = int(second)
         if data is None:
@@ -840,158 +848,16 @@ class Router:
         )
         self._emit(cluster, topic, number, path, event)
 
-    def _find_writer(self, cluster: ClusterHistory, leader: int) -> int:
+    def _find_writer(self, cluster: History, leader: int) -> int:
         brokers = cluster.brokers_of_session.get(self._now[2])
         if not brokers:
             return -1
         return leader if leader in brokers else min(brokers)
 
-    def _on_request(
-        self, cluster: ClusterHistory, path: str, data: bytes | None, name: str, second: str
-    ) -> None:
-        sequence = znodes.parse_request_name(name)
-        if data is None:
-            self._on_request_gone(cluster, path, sequence)
-            return
-        cluster.waiting.setdefault(path, self._now[0])
-        # A request may be changed in its place: then what it was is gone.
-        if cluster.bad.pop(path, None) is not None:
-            self._emit(cluster, "", -1, path, BadMended())
-        elif sequence is not None:
-            self._drop_request(cluster, path, sequence)
-        if sequence is None:
-            reason = "is not named like a request"
-            self._on_bad(cluster, path, "request.foreign-removed", reason)
-            return
-        try:
-            request = znodes.decode_request(path, data)
-        except BadZnode as error:
-            large = len(data) > znodes.MAX_ZNODE_BYTES
-            clause = "request.refuse.too-large" if large else "request.refuse.malformed"
-            self._on_bad(cluster, path, clause, error.reason)
-            return
-        if not request.assignments:
-            self._on_bad(cluster, path, "request.consumed", "asks for nothing")
-            return
-        cluster.requests[sequence] = tuple(request.assignments)
-        for (topic, number), target in request.assignments.items():
-            asked = Request(sequence, target, request.legacy)
-            self._emit(cluster, topic, number, path, RequestSubmitted(asked))
 
-    def _on_request_gone(self, cluster: ClusterHistory, path: str, sequence: int | None) -> None:
-        if cluster.waiting.pop(path, None) is not None:
-            cluster.taken_zxid = self._now[0]
-        if cluster.bad.pop(path, None) is not None:
-            self._emit(cluster, "", -1, path, BadRequestRemoved())
-        elif sequence is not None:
-            self._drop_request(cluster, path, sequence)
-
-    def _drop_request(self, cluster: ClusterHistory, path: str, sequence: int) -> None:
-        for topic, number in cluster.requests.pop(sequence, ()):
-            self._emit(cluster, topic, number, path, RequestRemoved(sequence))
-
-    def _on_bad(self, cluster: ClusterHistory, path: str, clause: str, reason: str) -> None:
-        cluster.bad[path] = clause
-        self._emit(cluster, "", -1, path, BadRequestSeen(clause, reason))
-
-    def _on_flight(
-        self, cluster: ClusterHistory, path: str, data: bytes | None, topic: str, second: str
-    ) -> None:
-        if data is None and cluster.bad.pop(path, None) is not None:
-            self._note_record(cluster, topic, second, gone=True)
-            self._emit(cluster, "", -1, path, BadRequestRemoved())
-            return
-        self._note_record(cluster, topic, second, gone=data is None)
-        number = znodes.parse_number(second)
-        reason = self._find_foreign(cluster, path, data, topic, number)
-        if reason is not None:
-            self._on_bad(cluster, path, "child.foreign-removed", reason)
-            return
-        if number is None:
-            return
-        if data is None:
-            self._emit(cluster, topic, number, path, ReassignmentWritten(None))
-            return
-        try:
-            found = znodes.decode_reassignment(path, data)
-        except BadZnode as error:
-            self._emit(cluster, topic, number, path, Unreadable(error.reason))
-            return
-        record = Reassignment(found.target, found.top, found.legacy)
-        self._emit(cluster, topic, number, path, ReassignmentWritten(record))
-
-    def _on_parent(
-        self, cluster: ClusterHistory, path: str, data: bytes | None, topic: str, second: str
-    ) -> None:
-        if data is not None:
-            cluster.records.setdefault(topic, set())
-        else:
-            cluster.records.pop(topic, None)
-            if cluster.bad.pop(path, None) is not None:
-                self._emit(cluster, "", -1, path, BadRequestRemoved())
-        self._touched[cluster.chroot, topic] = None
-
-    def _note_record(self, cluster: ClusterHistory, topic: str, name: str, *, gone: bool) -> None:
-        records = cluster.records.get(topic)
-        if records is not None:
-            (records.discard if gone else records.add)(name)
-            self._touched[cluster.chroot, topic] = None
-
-    @clause("child.parent-gone")
-    def _look_at_parent(self, cluster: ClusterHistory, topic: str) -> None:
-        """Note whether the znode above a topic's records is left without any."""
-        path = f"{znodes.REASSIGNMENTS}/{topic}"
-        records = cluster.records.get(topic)
-        if records is not None and not records:
-            if path not in cluster.bad:
-                self._on_bad(cluster, path, "child.parent-gone", "no record is left in it")
-        elif cluster.bad.pop(path, None) is not None:
-            self._emit(cluster, "", -1, path, BadMended())
-
-    def _find_foreign(
-        self,
-        cluster: ClusterHistory,
-        path: str,
-        data: bytes | None,
-        topic: str,
-        number: int | None,
-    ) -> str | None:
-        """Say why a record that somebody else wrote is none of ours, None when it may be."""
-        if data is None:
-            return None
-        if number is None:
-            return "is not named like a partition"
-        author = cluster.get_author(self._now[2], fenced=cluster.chroot in self._fenced)
-        if self._given or not author.is_client or author.fenced:
-            return None
-        if number not in cluster.topics.get(topic, {}):
-            return "the partition does not exist"
-        try:
-            znodes.decode_reassignment(path, data)
-        except BadZnode as error:
-            return error.reason
-        return None
-
-
-def _split(path: str) -> tuple[str, str, str, str]:
-    """Return (kind, chroot, first part, second part) of a path that matters.
-
-    Of another path the kind is "", and the first part is the tree that it belongs to.
-    """
-    match = _PATH.fullmatch(path)
-    if match is None:
-        return ("", "", name_tree(path), "")
-    found = {name: text for name, text in match.groupdict().items() if text is not None}
-    chroot = found.pop("chroot")
-    kind = next(iter(found))
-    parts = [*found.values(), ""]
-    if kind == "topic" and "partition" in found:
-        kind = "state"
-    elif kind == "flight_topic":
-        kind = "flight"
-    if kind in _NUMBERED and znodes.parse_number(parts[_NUMBERED[kind]]) is None:
-        return ("", "", name_tree(path), "")
-    return (kind, chroot, parts[0], parts[1])
+def _compile(kinds: Iterable[str]) -> re.Pattern[str]:
+    """Return the pattern of the paths of these kinds, and of those that every protocol knows."""
+    return re.compile(rf"(?P<chroot>(?:/[^/]+)*?)(?:{'|'.join((*_KINDS, *kinds))})", re.DOTALL)
 
 
 def _load_order(node: tuple[str, bytes, int]) -> tuple[int, str]:
@@ -1009,7 +875,7 @@ def written_paths(transaction: TransactionLike) -> Iterator[str]:
 
 
 def iterate_observations(
-    router: Router, transactions: Iterable[TransactionLike]
+    router: Router[Any], transactions: Iterable[TransactionLike]
 ) -> Iterator[Observation]:
     """Yield the observations of transactions in order."""
     for transaction in transactions:

@@ -7,33 +7,18 @@ history of which nobody says when it rests is judged by its writes alone.
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any
 
 from reassure_judge.doubt import GRACE_MS
-from reassure_judge.history import Observation, Router, TransactionLike
+from reassure_judge.history import Observation, TransactionLike
+from reassure_judge.protocols import make_rules
+from reassure_judge.rules import Rules
 from reassure_judge.tracker import ClusterTracker, PartitionTracker
 from reassure_judge.verdicts import ClauseVerdict, Tally, Violation, summarise
 from reassure_model.kip_236.state import Partition
-from reassure_spec.errors import BadConfiguration
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import refuse_readings
 from reassure_spec.znodes import PartitionKey
-
-JUDGED_PROFILES: Final = ("kip-236", "kip-236-amended")
-"""The profiles that the judge has rules for."""
-
-
-class NoRules(BadConfiguration):
-    """A profile that the judge has no rules for, so that a verdict would mean nothing."""
-
-
-def check_judged(profile: str) -> None:
-    """Raise NoRules where a history cannot be held against the profile."""
-    if profile not in JUDGED_PROFILES:
-        raise NoRules(
-            f"histories are not judged under profile {profile!r}: there are rules for "
-            f"{' and '.join(JUDGED_PROFILES)}; choose one of them with --profile"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +57,8 @@ class Report:
 class Tracking:
     """The trackers of many partitions; what a worker that judges some of them needs, no more."""
 
-    def __init__(self, readings: Readings) -> None:
-        self.readings = readings
+    def __init__(self, rules: Rules[Any, Any]) -> None:
+        self.rules = rules
         self.tally = Tally()
         self.partitions: dict[tuple[str, str, int], PartitionTracker] = {}
         self.clusters: dict[str, ClusterTracker] = {}
@@ -88,14 +73,14 @@ class Tracking:
         if seen.partition < 0:
             cluster = self.clusters.get(seen.chroot)
             if cluster is None:
-                cluster = ClusterTracker(self.tally)
+                cluster = ClusterTracker(self.rules, self.tally)
                 self.clusters[seen.chroot] = cluster
             cluster.feed(seen)
             return
         key = (seen.chroot, seen.topic, seen.partition)
         tracker = self.partitions.get(key)
         if tracker is None:
-            tracker = PartitionTracker(self.readings, self.tally)
+            tracker = PartitionTracker(self.rules, self.tally)
             self.partitions[key] = tracker
         tracker.feed(seen)
 
@@ -126,13 +111,13 @@ class Judge:
         *,
         min_insync_replicas: int = 1,
     ) -> None:
-        check_judged(profile)
-        refuse_readings("judge", readings)
+        self.rules = make_rules(profile, readings)
+        refuse_readings(self.rules.room, readings)
         self.profile = profile
         self.readings = readings
         self.transactions = 0
-        self.router = Router(grace_ms, min_insync_replicas=min_insync_replicas)
-        self.tracking = Tracking(readings)
+        self.router = self.rules.make_router(grace_ms, min_insync_replicas=min_insync_replicas)
+        self.tracking = Tracking(self.rules)
         self._zxid = 0
         self._time_ms = 0
 

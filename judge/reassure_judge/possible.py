@@ -39,9 +39,6 @@ from reassure_spec.znodes import NO_LEADER
 
 RECORDS: Final = (CreateReassignment, UpdateReassignment)
 """The writes that record what the lowest request asks for."""
-MOST_STATES: Final = 64
-"""How many states are kept. Where a history leaves more possible, whatever the partition is judged
-by from then on is unknown."""
 
 
 class Possible(NamedTuple):
@@ -77,22 +74,9 @@ def is_silent(partition: Partition) -> bool:
 
 
 def take_silent_steps(
-    states: tuple[Possible, ...], views: Iterable[Surroundings], readings: Readings
-) -> tuple[Possible, ...]:
-    """Return the states with those that silent steps lead to, under any of the views."""
-    found = states
-    waiting = list(states)
-    while waiting:
-        for after in _iterate_silent_steps(waiting.pop(), views, readings):
-            if after not in found:
-                found = (*found, after)
-                waiting.append(after)
-    return found
-
-
-def _iterate_silent_steps(
     state: Possible, views: Iterable[Surroundings], readings: Readings
 ) -> Iterator[Possible]:
+    """Yield the states that one silent step leads to, under any of the views."""
     partition = state.partition
     if state.withdrawn:
         yield Possible(drop_head(partition))
@@ -117,13 +101,10 @@ def _is_recorded(partition: Partition, readings: Readings) -> bool:
     return readings.request_same_target == "no-change" or partition.taken == flight
 
 
-def fail_over(states: Iterable[Possible], readings: Readings) -> tuple[Possible, ...]:
-    """Return the states as the next controller finds them, who remembers nothing."""
-    found: dict[Possible, None] = {}
-    for partition, _, withdrawn in states:
-        left = drop_head(partition) if withdrawn else partition
-        found[Possible(apply_failover(left, readings))] = None
-    return tuple(found)
+def fail_over(state: Possible, readings: Readings) -> Possible:
+    """Return the state as the next controller finds it, who remembers nothing."""
+    left = drop_head(state.partition) if state.withdrawn else state.partition
+    return Possible(apply_failover(left, readings))
 
 
 def drop_head(partition: Partition) -> Partition:

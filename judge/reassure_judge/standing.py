@@ -7,13 +7,11 @@ that shows when it is judged as if what was wrong already were right (`look_past
 
 from dataclasses import replace
 
+from reassure_judge.rules import Fault
 from reassure_model.kip_236.invariants import INVARIANTS
 from reassure_model.kip_236.state import LeaderAndIsr, Partition
 from reassure_model.kip_236.writes import ChangeIsr, CreateState, Write, WriteAssigned, WriteState
 from reassure_spec.znodes import NO_LEADER, ReplicaList
-
-Fault = tuple[str, str]
-"""A clause, and what breaks it."""
 
 
 def list_faults(partition: Partition) -> frozenset[Fault]:

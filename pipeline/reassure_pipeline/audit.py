@@ -8,10 +8,11 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from reassure_judge.doubt import GRACE_MS
-from reassure_judge.judge import check_judged
+from reassure_judge.protocols import make_rules
+from reassure_judge.rules import Rules
 from reassure_judge.verdicts import Tally
 from reassure_pipeline.archive import (
     Archive,
@@ -58,7 +59,7 @@ def audit_local(
     Raises `LogsMissing` where there is no transaction, `DamagedFile` for damage anywhere but
     at the end of the last log, `ReplayError` for a snapshot that the logs do not fit.
     """
-    check_judged(profile)
+    rules = make_rules(profile, readings)
     archives = find_archives(paths)
     total = sum(len(archive.files) for archive in archives)
     tally = Tally()
@@ -70,11 +71,12 @@ def audit_local(
             routing = Routing(
                 archive.begins,
                 base,
+                rules,
                 keep_keys=at_rest,
                 min_insync_replicas=min_insync_replicas,
                 grace_ms=grace_ms,
             )
-            audit = _LocalAudit(archive, base, routing, readings)
+            audit = _LocalAudit(archive, base, routing, rules)
             for file in archive.files:
                 if progress is not None:
                     progress(f"reading {file.name}", done, total)
@@ -125,12 +127,12 @@ class _LocalAudit:
     """One archive on its way through both stages."""
 
     def __init__(
-        self, archive: Archive, base: Base | None, routing: Routing, readings: Readings
+        self, archive: Archive, base: Base | None, routing: Routing, rules: Rules[Any, Any]
     ) -> None:
         self._archive = archive
         self._after = -1 if base is None else base.zxid
         self._routing = routing
-        self._judging = Judging(readings)
+        self._judging = Judging(rules)
         self._files: list[FileFacts] = []
         self._before: FileFacts | None = None
         for seen in self._routing.begin():

@@ -22,7 +22,8 @@ from zlib import crc32
 
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Observation, written_paths
-from reassure_judge.judge import check_judged
+from reassure_judge.protocols import make_rules
+from reassure_judge.rules import Rules
 from reassure_judge.trees import name_tree
 from reassure_judge.verdicts import Tally
 from reassure_pipeline.archive import (
@@ -94,7 +95,7 @@ def audit_spark(
     Besides raises `SparkUnavailable` and `JavaError`. Where `master` is not local, the paths must
     be readable on the workers, and the project installed there.
     """
-    check_judged(profile)
+    rules = make_rules(profile, readings)
     report = progress or _say_nothing
     archives = find_archives(paths)
     bases = [load_base(archive) for archive in archives]
@@ -106,11 +107,12 @@ def audit_spark(
         report("judging", 2, 3)
         route = partial(
             route_archive,
+            rules=rules,
             keep_keys=at_rest,
             min_insync_replicas=min_insync_replicas,
             grace_ms=grace_ms,
         )
-        results = _judge_all(context, decoded, archives, bases, readings, route)
+        results = _judge_all(context, decoded, archives, bases, rules, route)
     tally = Tally()
     reports = []
     for index, archive in enumerate(archives):
@@ -210,7 +212,7 @@ def _judge_all(
     decoded: Any,
     archives: Sequence[Archive],
     bases: Sequence[Base | None],
-    readings: Readings,
+    rules: Rules[Any, Any],
     route_one: Callable[..., Any],
 ) -> list[tuple[Known, Judged]]:
     begins = [archive.begins for archive in archives]
@@ -220,7 +222,7 @@ def _judge_all(
         return route_one(index, begins[index], sent.value[index], rows)
 
     def judge(rows: Iterable[tuple[OrderedKey, Any]]) -> Iterator[tuple[int, Known | Judged]]:
-        return judge_partitions(readings, rows)
+        return judge_partitions(rules, rows)
 
     spread = max(2, context.defaultParallelism)
     rows = (
@@ -257,6 +259,7 @@ def route_archive(
     base: Base | None,
     rows: Iterable[tuple[Any, Transaction]],
     *,
+    rules: Rules[Any, Any],
     keep_keys: bool,
     min_insync_replicas: int = 1,
     grace_ms: int = GRACE_MS,
@@ -265,6 +268,7 @@ def route_archive(
     routing = Routing(
         begins,
         base,
+        rules,
         keep_keys=keep_keys,
         min_insync_replicas=min_insync_replicas,
         grace_ms=grace_ms,
@@ -281,7 +285,7 @@ def route_archive(
 
 @hand_on
 def judge_partitions(
-    readings: Readings, rows: Iterable[tuple[OrderedKey, Any]]
+    rules: Rules[Any, Any], rows: Iterable[tuple[OrderedKey, Any]]
 ) -> Iterator[tuple[int, Known | Judged]]:
     """Judge partition after partition; yield one sum per archive, and the facts passed through."""
     sums: dict[int, Judged] = {}
@@ -289,7 +293,7 @@ def judge_partitions(
         if key[3] == _ABOUT_ARCHIVE:
             yield key[0], next(group)[1]
             continue
-        judging = Judging(readings)
+        judging = Judging(rules)
         for _, row in group:
             if isinstance(row, Rest):
                 judging.rest(row)

@@ -20,15 +20,15 @@ it is not, the same finding is *unsettled*, and the clause is unknown rather tha
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from reassure_judge.doubt import GRACE_MS
-from reassure_judge.history import Observation, ReassignmentWritten, Router
+from reassure_judge.history import Observation
 from reassure_judge.judge import Tracking
+from reassure_judge.rules import Rules
 from reassure_judge.verdicts import Tally, Violation
 from reassure_model.kip_236.state import Surroundings
 from reassure_pipeline.archive import BEGINNING, MIDDLE, SNAPSHOT, Base, Hole
-from reassure_spec.readings import Readings
 from reassure_zookeeper.transactions import Transaction
 
 Key = tuple[str, str, int]
@@ -94,13 +94,15 @@ class Routing:
         self,
         begins: str,
         base: Base | None,
+        rules: Rules[Any, Any],
         *,
         keep_keys: bool,
         min_insync_replicas: int = 1,
         grace_ms: int = GRACE_MS,
     ) -> None:
         self.known = Known(begins)
-        self.router = Router(
+        self.rules = rules
+        self.router = rules.make_router(
             grace_ms, whole=begins == BEGINNING, min_insync_replicas=min_insync_replicas
         )
         self._base = base
@@ -116,7 +118,7 @@ class Routing:
         self._zxid = self._base.zxid
         observations = self.router.load(self._base.nodes)
         for seen in observations:
-            if isinstance(seen.event, ReassignmentWritten):
+            if self.rules.tells_flight(seen.event):
                 self.known.in_flight[seen.chroot, seen.topic, seen.partition] = None
         self._note_keys(observations)
         return observations
@@ -136,8 +138,8 @@ class Routing:
         if known.in_flight:
             for seen in observations:
                 key = (seen.chroot, seen.topic, seen.partition)
-                gone = isinstance(seen.event, ReassignmentWritten) and seen.event[0] is None
-                if gone and known.in_flight.get(key, 0) is None:
+                ended = self.rules.tells_flight(seen.event) is False
+                if ended and known.in_flight.get(key, 0) is None:
                     known.in_flight[key] = seen.zxid
         self._note_keys(observations)
 
@@ -181,8 +183,8 @@ class Judged:
 class Judging:
     """Stage 2 for some partitions of one archive."""
 
-    def __init__(self, readings: Readings) -> None:
-        self._tracking = Tracking(readings)
+    def __init__(self, rules: Rules[Any, Any]) -> None:
+        self._tracking = Tracking(rules)
         self.observe = self._tracking.observe
 
     def rest(self, rest: Rest) -> None:

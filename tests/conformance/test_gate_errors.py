@@ -15,7 +15,7 @@ import pytest
 from reassure_conformance import cli
 from reassure_conformance.cli import failing
 from reassure_conformance.report.document import error_document, write_text
-from reassure_judge.judge import NoRules
+from reassure_judge.protocols import NoRules
 from reassure_pipeline.gateway import SparkUnavailable
 from reassure_pipeline.planted import plant_all
 from reassure_pipeline.sample import SampleCluster, write_sample

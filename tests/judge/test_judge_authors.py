@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from reassure_judge.authors import Terms, make_author
-from reassure_judge.history import Router
+from reassure_judge.authors import Terms, judge_authority, make_author
 from reassure_judge.judge import Judge
+from reassure_judge.protocols import make_rules
 from reassure_judge.verdicts import UNKNOWN
 from reassure_model.controllers import ACTING, DEPOSED, NONE
 from reassure_model.controllers import UNKNOWN as UNKNOWN_OFFICE
@@ -169,7 +169,7 @@ def test_author_is_unknown_in_the_middle_of_a_history(simulation: Any, again: bo
     simulation.submit(2, 3)
     simulation.run()
     judge = Judge(PROFILE, get_profile(PROFILE))
-    judge.router = Router(whole=False)
+    judge.router = judge.rules.make_router(whole=False)
     rest = simulation.history[first + 2 :]
     for transaction in rest[:1]:
         judge.feed(transaction)
@@ -189,7 +189,7 @@ def test_author_is_unknown_in_the_middle_of_a_history(simulation: Any, again: bo
 def test_snapshot_says_who_acts(simulation: Any) -> None:
     """The owner of `/controller` in a snapshot is the controller, and another session is not."""
     judge = Judge(PROFILE, get_profile(PROFILE))
-    judge.router = Router(whole=False)
+    judge.router = judge.rules.make_router(whole=False)
     state = simulation.state_op(simulation.state)
     judge.load(
         [
@@ -263,7 +263,7 @@ def test_session_of_an_earlier_registration_takes_nothing_along(simulation: Any)
 def test_plain_transaction_is_fenced_by_nothing(simulation: Any) -> None:
     """A check in one transaction does not fence the next one."""
     check = Check(znodes.CONTROLLER_EPOCH, simulation.epoch + 1)
-    router = Router()
+    router = make_rules("kip-236", get_profile("kip-236")).make_router()
     for transaction in simulation.history:
         router.feed(transaction)
     fenced = simulation.find_op(WriteAssigned((1, 2, 3)))
@@ -297,7 +297,7 @@ def test_check_of_any_version_is_no_fence_of_an_unknown_one() -> None:
 @pytest.mark.parametrize("office", [ACTING, DEPOSED, NONE, UNKNOWN_OFFICE])
 def test_clause_is_kept_or_broken_or_unknown(office: str, fenced: bool) -> None:
     """What an author's write breaks it does not keep, and who is no controller keeps nothing."""
-    author = make_author(7, frozenset(), office, fenced=fenced)
+    author = make_author(7, frozenset(), office, judge_authority, fenced=fenced)
     by, check = "controller.write.by-controller", "controller.write.epoch-checked"
     broken = [rejected.clause for rejected in author.broken]
     assert (by in broken) == (office in (NONE, DEPOSED))
@@ -312,7 +312,7 @@ def test_clause_is_kept_or_broken_or_unknown(office: str, fenced: bool) -> None:
 def test_before_the_first_election_nobody_may_write(simulation: Any, whole: bool) -> None:
     """In a whole history without an election nobody is controller; else nobody can say."""
     judge = Judge(PROFILE, get_profile(PROFILE))
-    judge.router = Router(whole=whole)
+    judge.router = judge.rules.make_router(whole=whole)
     paths = (znodes.CONTROLLER, znodes.CONTROLLER_EPOCH)
     for transaction in simulation.history:
         if not any(getattr(op, "path", "") in paths for op in transaction.ops):
@@ -333,7 +333,7 @@ def test_before_the_first_election_nobody_may_write(simulation: Any, whole: bool
 def test_first_epoch_is_one_unless_there_was_a_before(first: int, whole: bool) -> None:
     """A history that may begin in the middle may begin at any epoch, and a whole one at one."""
     judge = Judge(PROFILE, get_profile(PROFILE))
-    judge.router = Router(whole=whole)
+    judge.router = judge.rules.make_router(whole=whole)
     judge.feed(committed(Create(znodes.topic_path("t"), znodes.encode_topic({})), zxid=1))
     elect = (
         Create(znodes.CONTROLLER, znodes.encode_controller(1, 0), ephemeral=True),

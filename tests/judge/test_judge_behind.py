@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from reassure_judge import tracker
 from reassure_judge.messages import describe
+from reassure_judge.protocols import kip_236
 from reassure_judge.standing import list_faults, look_past
 from reassure_model.kip_236.invariants import GOALS
 from reassure_model.kip_236.rules import accept_write
@@ -200,7 +200,7 @@ def test_what_becomes_of_a_partition_does_not_depend_on_the_view(
         found.append((outcome, accept_write(partition, write, other, readings)))
         return outcome
 
-    monkeypatch.setattr(tracker, "accept_write", spy)
+    monkeypatch.setattr(kip_236, "accept_write", spy)
     simulation.submit(3, 2)
     simulation.run()
     simulation.change_isr(1, 2, 3)
@@ -288,7 +288,7 @@ def test_what_the_rules_let_through_is_never_right_all_the_same(
     def allow(partition: Any, write: Any, around: Any, readings: Any) -> Any:
         return Accepted(replace(partition, state=write.state), ("election.held",))
 
-    monkeypatch.setattr(tracker, "accept_write", allow)
+    monkeypatch.setattr(kip_236, "accept_write", allow)
     strange = simulation.perform(raised(simulation, leader=4, isr=(1, 2)))
     simulation.perform(raised(simulation, leader=4, isr=(1, 2)))
     (found,) = simulation.judge.violations

@@ -7,7 +7,6 @@ import pytest
 
 from reassure_judge import doubt, tracker
 from reassure_judge.doubt import CERTAIN, GRACE_MS, Change, Changes, Doubt, Setting, Views
-from reassure_judge.history import Router
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import (
     HOLDS,
@@ -299,7 +298,7 @@ def test_first_registration_may_not_have_been_noticed(simulation: Any) -> None:
 def test_snapshot_does_not_say_who_never_was(simulation: Any, whole: bool) -> None:
     """A broker of which a history says nothing may have lived before it, if there is a before."""
     judge = Judge(PROFILE, get_profile(PROFILE))
-    judge.router = Router(whole=whole)
+    judge.router = judge.rules.make_router(whole=whole)
     state = simulation.state_op(simulation.state)
     judge.load(
         [

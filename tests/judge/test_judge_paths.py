@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from reassure_judge import history
-from reassure_judge.history import Router
 from reassure_judge.judge import Judge
+from reassure_judge.protocols import make_rules
 from reassure_judge.trees import gather
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
@@ -165,7 +165,7 @@ def test_child_that_is_no_partition_is_foreign_whoever_wrote_it(
 @pytest.mark.parametrize("name", STRANGE)
 def test_strange_numbers_in_a_snapshot(name: str) -> None:
     """Strange names that a snapshot holds are passed over just the same."""
-    router = Router()
+    router = make_rules("kip-236", get_profile("kip-236")).make_router()
     nodes = [(place.format(name), b"{}", 0) for place in NUMBERED]
     seen = router.load([("/brokers/ids", b"", 0), *nodes])
     assert [type(observation.event).__name__ for observation in seen] == ["BadRequestSeen"]

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from reassure_judge.history import Router
 from reassure_judge.judge import Judge, Tracking
 from reassure_model.kip_236.lives import LIVES
 from reassure_model.kip_236.state import Reassignment
@@ -468,8 +467,8 @@ def test_broken_rule_is_unknown_in_the_middle_of_a_history(
     simulation: Any, clause: str, history: Plant
 ) -> None:
     """Where neither a beginning nor a snapshot was seen nothing is a violation, or holds."""
-    simulation.judge.router = Router(whole=False)
-    simulation.judge.tracking = Tracking(simulation.judge.readings)
+    simulation.judge.router = simulation.judge.rules.make_router(whole=False)
+    simulation.judge.tracking = Tracking(simulation.judge.rules)
     for transaction in simulation.history:
         simulation.judge.feed(transaction)
     history(simulation)
@@ -487,7 +486,7 @@ def test_sound_history_without_its_beginning_stays_green(
     SOUND[cell](simulation)
     for begin in range(len(simulation.history)):
         judge = Judge("kip-236", get_profile("kip-236"))
-        judge.router = Router(whole=False)
+        judge.router = judge.rules.make_router(whole=False)
         for transaction in simulation.history[begin:]:
             judge.feed(transaction)
         judge.quiesce("")
@@ -498,7 +497,7 @@ def test_sound_history_without_its_beginning_stays_green(
 def test_removal_asked_before_the_history_begins_is_unknown(simulation: Any, met: bool) -> None:
     """A topic that goes is undecided, but not where the log shows the birth of the cluster."""
     judge = simulation.judge = Judge("kip-236", get_profile("kip-236"))
-    judge.router = Router(whole=False)
+    judge.router = judge.rules.make_router(whole=False)
     if met:
         simulation.write(SetData(TOPIC, znodes.encode_topic({0: (1, 2)}), 1), session=CONTROLLER)
         simulation.write(SetData(znodes.BROKER_IDS, b"", 1), session=1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reassure_judge.judge import JUDGED_PROFILES, NoRules
+from reassure_judge.protocols import NoRules, find_protocols
 from reassure_judge.trees import KAFKAS_OWN, TREES
 from reassure_pipeline.audit import audit_local, audit_spark
 from reassure_pipeline.planted import NEW, OLD
@@ -27,7 +27,7 @@ def _foreign(*paths: str) -> list[Transaction]:
 
 
 @pytest.mark.parametrize("judge", [audit_local, audit_spark])
-@pytest.mark.parametrize("profile", [name for name in PROFILES if name not in JUDGED_PROFILES])
+@pytest.mark.parametrize("profile", [name for name in PROFILES if name not in find_protocols()])
 def test_profile_without_rules_is_refused(
     server: Server, profile: str, judge: Callable[..., AuditReport]
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from reassure_judge.protocols import make_rules
 from reassure_judge.verdicts import Violation
 from reassure_pipeline.archive import Archive, find_archives
 from reassure_pipeline.audit import audit_local, audit_spark
@@ -38,17 +39,18 @@ from reassure_zookeeper.transactions import Create, Transaction
 
 PROFILE = "kip-236"
 READINGS = get_profile(PROFILE)
+RULES = make_rules(PROFILE, READINGS)
 Server = Callable[..., Path]
 Snapshot = Callable[[Path, list[Transaction], int], Path]
 
 
 def _routed(transactions: list[Transaction]) -> list[tuple[OrderedKey, object]]:
     rows = [((0, transaction.zxid), transaction) for transaction in transactions]
-    return list(route_archive(0, "beginning", None, rows, keep_keys=True))
+    return list(route_archive(0, "beginning", None, rows, rules=RULES, keep_keys=True))
 
 
 def _judge(rows: list[tuple[OrderedKey, object]]) -> list[Violation]:
-    sums = [row for _, row in judge_partitions(READINGS, rows) if isinstance(row, Judged)]
+    sums = [row for _, row in judge_partitions(RULES, rows) if isinstance(row, Judged)]
     return sorted(found for judged in sums for found in judged.tally.violations)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from reassure_conformance.report.display import show_text, show_zxid
 from reassure_conformance.report.document import UNKNOWN, Document
 from reassure_judge.doubt import GRACE_MS
-from reassure_judge.judge import JUDGED_PROFILES, NoRules
+from reassure_judge.protocols import NoRules, find_protocols
 
 SHOWN: Final = 20
 """How many findings of a kind are shown to people."""
@@ -68,7 +68,7 @@ def audit_document(
     foreign = next((words for each in report.archives for words in each.find_foreign()), None)
     if recognise and foreign is not None:
         raise NoRules(
-            f"{foreign}. The judge has rules for {' and '.join(JUDGED_PROFILES)} only; "
+            f"{foreign}. The judge has rules for {' and '.join(find_protocols())} only; "
             f"--profile {profile} holds the logs against that all the same"
         )
     body = dict((report.strictly() if strict else report).as_json_dict())

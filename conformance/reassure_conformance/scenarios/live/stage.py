@@ -14,12 +14,10 @@ from kazoo.protocol.states import ZnodeStat
 
 from reassure_conformance.adapter import Adapter, Reply
 from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S, Driver, ServerGone
-from reassure_judge.history import (
-    Observation,
-    Router,
-)
+from reassure_judge.history import Observation
 from reassure_judge.judge import Tracking
-from reassure_judge.tracker import find_write
+from reassure_judge.protocols import make_rules
+from reassure_judge.protocols.kip_236 import find_write
 from reassure_judge.verdicts import Violation
 from reassure_model.kip_236.identity import Identity
 from reassure_model.kip_236.owed import next_write
@@ -116,8 +114,9 @@ class Stage:
         self._readings = readings
         self._driver = driver
         self._adapter = adapter
-        self._router = Router()
-        self._tracking = Tracking(readings)
+        rules = make_rules("kip-236", readings)
+        self._router = rules.make_router()
+        self._tracking = Tracking(rules)
         self._epochs: dict[PartitionKey, int] = {}
         self._zxid = 0
 
@@ -393,7 +392,8 @@ class Stage:
     @property
     def controller_epoch(self) -> int:
         """The controller epoch in office."""
-        return self._router.get_cluster(self.chroot).epoch
+        epoch: int = self._router.get_cluster(self.chroot).epoch
+        return epoch
 
     def partition(self, key: PartitionKey, epoch: int | None = None) -> Partition:
         """Return the partition as the log leaves it, with what follows from the order of writes.
@@ -405,12 +405,14 @@ class Stage:
             return Partition()
         epoch = self.controller_epoch if epoch is None else epoch
         if self._epochs.get(key, epoch) == epoch:
-            return tracker.partition
+            found: Partition = tracker.partition
+            return found
         return apply_failover(tracker.partition, self._readings)
 
     def surroundings(self, topic: str) -> Surroundings:
         """Return the surroundings as the log leaves them."""
-        return self._router.get_cluster(self.chroot).get_surroundings(topic)
+        around: Surroundings = self._router.get_cluster(self.chroot).get_surroundings(topic)
+        return around
 
     def _fetch(self, paths: Iterable[str]) -> list[tuple[bytes, ZnodeStat] | None]:
         return self._driver.fetch(self.chroot, paths)

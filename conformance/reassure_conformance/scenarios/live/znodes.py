@@ -17,7 +17,8 @@ from reassure_conformance.scenarios.worlds import (
 )
 from reassure_conformance.scenarios.worlds.kip_236 import format_flight
 from reassure_conformance.scenarios.worlds.znodes import ZnodesWorld, format_refusal
-from reassure_judge.history import BadRequestSeen, RequestSubmitted
+from reassure_judge.history import BadRequestSeen
+from reassure_judge.protocols.kip_236 import RequestSubmitted
 from reassure_model.kip_236.state import Partition
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import (

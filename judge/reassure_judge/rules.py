@@ -1,0 +1,214 @@
+"""What the judge's engine asks of a protocol: a subclass of `Rules` for each, one file each.
+
+The model says which write may come next (`reassure_model.machine.Judgement`). What is the judge's
+own stands here: how observations become writes, what a history may leave open, and what is taken
+over after a write that no rule allows. The engine (`reassure_judge.tracker`) knows no protocol.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
+
+from reassure_judge.doubt import GRACE_MS
+from reassure_judge.history import ElectionSeen, Observation, Router
+from reassure_model.controllers import Controllership, accept_election
+from reassure_model.kip_236.state import Surroundings
+from reassure_model.machine import Due, Judgement
+from reassure_model.outcome import Accepted, Rejected
+from reassure_spec.readings import Readings
+
+Fault = tuple[str, str]
+"""A clause, and what breaks it."""
+Find = Callable[[Any], str | None]
+
+
+class Possible(NamedTuple):
+    """One state that the history leaves possible, where all that matters is the model's own state.
+
+    A protocol that has more in mind brings a record of its own, with a field `partition` as well.
+    """
+
+    partition: Any
+
+
+Kept = TypeVar("Kept", bound=Any)
+"""What the engine keeps of one possible state: a named tuple with a field `partition`."""
+Written = TypeVar("Written")
+
+
+class Rules(ABC, Generic[Kept, Written]):
+    """One protocol, as the judge holds histories against it under some readings."""
+
+    profiles: ClassVar[tuple[str, ...]]
+    """The profiles that it judges."""
+    room: ClassVar[str] = "judge"
+    """The name by which `reassure_spec.rooms` says which readings are carried out."""
+    judgement: ClassVar[Judgement[Any, Any]]
+    leaders: ClassVar[tuple[type, ...]] = ()
+    """The writes that are no controller's, so that nobody asks for a controller's authority."""
+    noticed: ClassVar[tuple[type, ...]] = ()
+    """The writes that `notice` looks at."""
+    any_write: ClassVar[tuple[str, ...]] = ("znode.well-formed",)
+    """What every write that a rule accepts puts to the test besides."""
+    kept_at_rest: ClassVar[tuple[str, ...]] = ()
+    """The clauses on a cluster as a whole that a rest puts to the test."""
+
+    def __init__(self, profile: str, readings: Readings) -> None:
+        self.profile = profile
+        self.is_view_kept = False
+        """Whether what becomes of a partition depends on what an author saw of the cluster."""
+        self.readings = readings
+        invariants = self.judgement.invariants
+        self.always: Final = tuple(
+            (each.clause, each.find) for each in invariants if not each.at_rest
+        )
+        """What is true of a partition after every write."""
+
+    @abstractmethod
+    def make_router(
+        self, grace_ms: int = GRACE_MS, *, whole: bool = True, min_insync_replicas: int = 1
+    ) -> Router[Any]:
+        """Return what turns transactions into observations (`reassure_judge.history.Router`)."""
+
+    # What happens ---------------------------------------------------------------------------------
+
+    @abstractmethod
+    def begin(self) -> Kept:
+        """Return the state of a partition before anything was written."""
+
+    @abstractmethod
+    def find_write(self, state: Kept, seen: Observation) -> Written | None:
+        """Say which write of the model was seen; None for what is none of a controller or leader.
+
+        `state` is the likeliest one.
+        """
+
+    @abstractmethod
+    def take_over(self, state: Kept, seen: Observation) -> Iterable[Kept]:
+        """Return what a state becomes by what was seen, which no rule is asked about."""
+
+    def fail_over(self, state: Kept) -> Kept:
+        """Return the state as the next controller finds it."""
+        return self._keep(state, self.judgement.fail_over(state.partition, self.readings))
+
+    def _keep(self, state: Kept, partition: Any) -> Kept:
+        kept: Kept = state._replace(partition=partition)
+        return kept
+
+    def accept(self, state: Kept, write: Written, around: Surroundings) -> Accepted[Any] | Rejected:
+        """Ask the model about a write."""
+        return self.judgement.accept(state.partition, write, around, self.readings)
+
+    def follow(self, state: Kept, after: Any, write: Written) -> Kept:
+        """Return the state after a write was accepted; `after` is the partition by then."""
+        return self._keep(state, after)
+
+    def count_besides(self, write: Written) -> tuple[str, ...]:
+        """Return what an accepted write puts to the test by what it is, whatever allowed it."""
+        return self.any_write
+
+    def notice(self, state: Kept, write: Written, memory: dict[str, int]) -> tuple[str, ...]:
+        """Return the clauses that an accepted write put to the test by what came before it.
+
+        `memory` belongs to the partition. Asked for `noticed` writes only, before they are taken
+        over.
+        """
+        return ()
+
+    # What is not certain --------------------------------------------------------------------------
+
+    def is_bound(self, state: Kept) -> bool:
+        """Whether a controller must act in this state; else it may forget it at any time."""
+        return True
+
+    @abstractmethod
+    def list_named(self, state: Kept, write: Written | None) -> frozenset[int]:
+        """Return the brokers that matter to a partition, or to a write to it."""
+
+    def list_wanted(self, states: Iterable[Kept]) -> frozenset[int] | None:
+        """Return the brokers on which silent steps depend; None where none does."""
+        return None
+
+    def is_silent(self, state: Kept) -> bool:
+        """Whether there is a silent step to think of at all."""
+        return False
+
+    def take_silent_steps(self, state: Kept, views: Iterable[Surroundings]) -> Iterator[Kept]:
+        """Yield the states that one step without a write leads to, under any of the views."""
+        for around in views:
+            for after in self.judgement.silent(state.partition, around, self.readings):
+                yield self._keep(state, after)
+
+    def find_stopping(self, state: Kept, write: Written, around: Surroundings) -> frozenset[int]:
+        """Return the live brokers that a write is right about only if they are about to stop."""
+        return frozenset()
+
+    # After a write that no rule allows ------------------------------------------------------------
+
+    @abstractmethod
+    def adopt(self, partition: Any, write: Written) -> Any:
+        """Return the partition with what was written, and nothing else changed."""
+
+    def believe(self, state: Kept, write: Written) -> Iterable[Kept]:
+        """Return all that the author of such a write may take to be the case."""
+        return (self._keep(state, self.adopt(state.partition, write)),)
+
+    def list_faults(self, partition: Any) -> frozenset[Fault]:
+        """Return what is wrong with a partition as it stands, whoever made it so."""
+        found = ((each.clause, each.find(partition)) for each in self.judgement.invariants)
+        return frozenset((clause_id, reason) for clause_id, reason in found if reason is not None)
+
+    def look_past(self, partition: Any, write: Written) -> tuple[Any, Written]:
+        """Return partition and write with what may stay wrong for long put right, in both."""
+        return partition, write
+
+    # At rest --------------------------------------------------------------------------------------
+
+    def find_owed(self, partition: Any, around: Surroundings) -> Due[Written] | None:
+        """Return what a controller has to write next."""
+        return self.judgement.owed(partition, around, self.readings)
+
+    def find_debt(self, partition: Any, owed: Due[Written], untouched: frozenset[str]) -> Rejected:
+        """Say which rule a controller breaks that rests while this write is owed."""
+        return Rejected(owed.clause, f"the controller rests and owes: {self.describe(owed.write)}")
+
+    def find_leftover(self, clause_id: str, path: str, reason: str, *, untouched: bool) -> Rejected:
+        """Say what is broken where something that is none of ours is there at rest."""
+        return Rejected(clause_id, f"still there: {reason}")
+
+    def list_kept(self, partition: Any) -> Iterable[str]:
+        """Return the clauses that a partition puts to the test by being there at rest."""
+        return ()
+
+    def tells_flight(self, event: object) -> bool | None:
+        """Whether a reassignment is under way from here on; None where an event does not say."""
+        return None
+
+    # Elections ------------------------------------------------------------------------------------
+
+    def accept_election(
+        self, before: Controllership, election: ElectionSeen
+    ) -> Accepted[Controllership] | Rejected:
+        """Judge one transaction that elected a controller, raised the epoch, or both."""
+        broker, epoch, ephemeral = election
+        return accept_election(before, broker, epoch, ephemeral=ephemeral)
+
+    # In words -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def describe(self, write: Written) -> str:
+        """Return the content that a write leaves, as text."""
+
+    @abstractmethod
+    def describe_before(self, partition: Any, event: object) -> str:
+        """Return what an event changed, as text."""
+
+    @abstractmethod
+    def describe_resting(
+        self, partition: Any, topic: str, number: int, owed: Due[Written] | None
+    ) -> tuple[str, str]:
+        """Return the znode that should have been written, and its content."""
+
+    def exists(self, partition: Any) -> bool:
+        """Whether there is anything of a partition."""
+        return partition.assigned is not None
