@@ -178,7 +178,7 @@ def test_implementation_that_never_rests_is_unknown(module: str, tmp_path: Path)
     result = run(settings, tmp_path)
     assert result.unsettled > 0
     assert result.verdict() == "unknown"
-    assert (tmp_path / "unsettled-1.story").exists()
+    assert (tmp_path / "unsettled-1.txt").exists()
 
 
 # -- the bundled adapter
@@ -294,7 +294,7 @@ def test_brokers_are_asked_what_they_can_do(
 ) -> None:
     """Requests that were not sent show in what leaders are asked to do at the end."""
     harness = make_harness(Mute(faults=(fault,)))
-    example = harness.tell(parse_story("\n".join(lines), "asked.story"))
+    example = harness.tell(parse_story("\n".join(("world cluster", *lines)), "asked.txt"))
     assert [violation.clause for violation in example.violations] == [clause]
 
 

@@ -71,7 +71,7 @@ def test_planted_fault_is_violated_with_a_short_story(failed_run: Path) -> None:
 def test_run_directory_holds_what_it_takes_to_repeat(failed_run: Path) -> None:
     """A run directory has settings, story, readable transactions, a log and the report."""
     assert read_json(failed_run / "run.json")["seed"] == 1
-    story = read_story(failed_run / "failure.story")
+    story = read_story(failed_run / "failure.txt")
     assert story.violates == "complete.isr-before-assigned"
     lines = (failed_run / "transactions.jsonl").read_text().splitlines()
     assert len(lines) == len(list(read_logs(failed_run / "log")))
@@ -117,7 +117,7 @@ def test_saved_failure_is_told_first_and_is_stale_when_it_passes(
     """A saved failure that passes now is reported as stale and keeps the run from holding."""
     saved = tmp_path / "saved"
     saved.mkdir()
-    (saved / "old.story").write_text((failed_run / "failure.story").read_text())
+    (saved / "old.txt").write_text((failed_run / "failure.txt").read_text())
     out = tmp_path / "run"
     arguments = ("run", "--failures", saved, "--examples", 0, "--out", out)
     document = _document(capsys, *arguments)
@@ -155,7 +155,7 @@ def test_new_failure_is_saved_once(tmp_path: Path, capsys: pytest.CaptureFixture
     arguments = ("run", "--fault", "target-reordered", "--failures", saved, "--examples", 0)
     first = _document(capsys, *arguments, "--seed", 4, "--out", tmp_path / "first")
     second = _document(capsys, *arguments, "--seed", 5, "--out", tmp_path / "second")
-    assert [path.name for path in saved.iterdir()] == ["complete.target-order-4.story"]
+    assert [path.name for path in saved.iterdir()] == ["complete.target-order-4.txt"]
     assert first["violations"][0]["clause"] == second["violations"][0]["clause"]
     assert (second["counts"]["stories"], second["exit_code"]) == (1, 1)
 
@@ -248,11 +248,11 @@ def test_taken_directory_is_refused(failed_run: Path, capsys: pytest.CaptureFixt
 
 def test_bad_saved_story_is_bad_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A saved story that cannot be read is bad data, named with its line."""
-    (tmp_path / "bad.story").write_text("elect\ndance\n")
+    (tmp_path / "bad.txt").write_text("world cluster\n\nelect\ndance\n")
     out = tmp_path / "run"
     code, _, err = _call(capsys, "run", "--failures", tmp_path, "--examples", 0, "--out", out)
     assert code == 65
-    assert "bad.story:2" in err
+    assert "bad.txt:4" in err
 
 
 @pytest.mark.parametrize("mistake", [ZeroDivisionError, EOFError])

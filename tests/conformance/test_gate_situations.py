@@ -47,8 +47,8 @@ def test_stories_get_into_every_situation(profile: str, make_harness: MakeHarnes
 
 def test_plain_move_gets_into_none(harness: Harness) -> None:
     """Where nothing meets anything there is no situation."""
-    lines = "create orders with 1,2\nrequest orders-0 to 1,3\n3 joins orders-0"
-    assert _reached(harness, parse_story(lines, "plain.story")) == set()
+    lines = "world cluster\ncreate orders with 1,2\nrequest orders-0 to 1,3\n3 joins orders-0"
+    assert _reached(harness, parse_story(lines, "plain.txt")) == set()
 
 
 def test_generation_alone_gets_into_every_situation(make_harness: MakeHarness) -> None:

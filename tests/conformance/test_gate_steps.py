@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.story import (
-    BadStory,
     Story,
     format_story,
     parse_story,
@@ -16,6 +15,7 @@ from reassure_conformance.gate.story import (
     read_story,
     shipped_stories,
 )
+from reassure_conformance.script import ScenarioError
 
 BROKERS = st.integers(0, 9)
 REPLICAS = st.lists(st.integers(-1, 9), max_size=3).map(tuple)
@@ -66,7 +66,7 @@ def test_step_text_round_trips(step: s.Step) -> None:
 def test_story_text_round_trips(steps: tuple[s.Step, ...], brokers: tuple[int, ...]) -> None:
     """The text of a story is read back as the same story, header included."""
     story = Story("told", steps, brokers, ("kip-236",), "drop.leader-kept")
-    assert parse_story(format_story(story), "told.story") == story
+    assert parse_story(format_story(story), "told.txt") == story
 
 
 @pytest.mark.parametrize(
@@ -78,42 +78,48 @@ def test_story_text_round_trips(steps: tuple[s.Step, ...], brokers: tuple[int, .
         ("request orders-0", "is not a target"),
         ("send funny request", "no malformed request 'funny'"),
         ("plant foreign thing", "no foreign znode 'thing'"),
-        ("brokers: 1,1", "name each broker once"),
-        ("profiles: kip-1", "no profile 'kip-1'"),
-        ("colour: red", "no header 'colour'"),
     ],
 )
 def test_bad_line_is_refused_with_file_and_line(line: str, complaint: str) -> None:
-    """A line that is no step and no header is refused with its file, its line and the reason."""
-    with pytest.raises(BadStory, match=r"bad\.story:2: ") as caught:
-        parse_story(f"# why\n{line}\n", "bad.story")
+    """A line that is no step is refused with its file, its line and the reason."""
+    with pytest.raises(ScenarioError, match=r"bad\.txt:3: ") as caught:
+        parse_story(f"# why\nworld cluster\n{line}\n", "bad.txt")
     assert complaint in str(caught.value)
 
 
-def test_late_header_is_refused() -> None:
-    """A header after the first step is refused, as it would not hold for the steps before."""
-    with pytest.raises(BadStory, match=r"late\.story:2: header 'brokers' stands after"):
-        parse_story("elect\nbrokers: 1\n", "late.story")
-
-
-def test_empty_story_is_refused() -> None:
-    """A story without a step is refused."""
-    with pytest.raises(BadStory, match="at least one step"):
-        parse_story("# nothing\n", "empty.story")
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("# why\nelect\n", "bad.txt:2: the first command must be `world NAME`"),
+        ("world tables\nelect\n", "bad.txt: a story is told to `world cluster`, not to 'tables'"),
+        ("world cluster brokers=1,1\nelect\n", "bad.txt:1: name each broker once"),
+        ("world cluster brokers=1,x\nelect\n", "bad.txt:1: '1,x' is not a replica list"),
+        ("world cluster colour=red\nelect\n", "bad.txt:1: no argument 'colour'; there is: brokers"),
+        ("# profiles: kip-1\nworld cluster\nelect\n", "bad.txt:1: no profile 'kip-1'"),
+        ("# violates: a, b\nworld cluster\nelect\n", "bad.txt:1: one violates expected"),
+        ("world cluster\n\nelect\n----\nok\n", "bad.txt:3: a step has no output"),
+        ("# nothing\nworld cluster\n", "bad.txt: a story needs at least one step"),
+    ],
+)
+def test_bad_story_is_refused_with_its_place(text: str, complaint: str) -> None:
+    """What is no story of a cluster is refused with its file and line, and what there may be."""
+    with pytest.raises(ScenarioError) as caught:
+        parse_story(text, "bad.txt")
+    assert complaint in str(caught.value)
 
 
 def test_binary_file_is_refused(tmp_path: Path) -> None:
     """A file that is not text is refused by name."""
-    path = tmp_path / "x.story"
+    path = tmp_path / "x.txt"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(BadStory, match=r"x\.story: not UTF-8"):
+    with pytest.raises(ScenarioError, match=r"x\.txt: not UTF-8"):
         read_story(path)
 
 
 def test_folder_is_read_by_name(tmp_path: Path) -> None:
     """The stories of a folder come in the order of their names, other files are left alone."""
-    for name in ("b.story", "a.story", "notes.txt"):
-        (tmp_path / name).write_text("elect\n")
+    for name in ("b.txt", "a.txt", "notes.md"):
+        (tmp_path / name).write_text("world cluster\nelect\n")
     assert [story.name for story in read_folder(tmp_path)] == ["a", "b"]
 
 

@@ -52,7 +52,7 @@ def test_answer_may_be_lost_anywhere(harness: Harness, name: str, kind: str) -> 
     for at in range(len(lines)):
         for writes in range(3):
             told = [*lines[:at], f"lose {kind} after {writes}", *lines[at:]]
-            story = parse_story("\n".join(["brokers: 1,2,3,4", "", *told, ""]), name)
+            story = parse_story("\n".join(["world cluster", *told]), name)
             example = harness.tell(story)
             assert (example.violations, example.unsettled) == ([], 0), told
 

@@ -308,7 +308,7 @@ def test_implementation_that_never_rests_is_taught(
     out, _ = process.communicate(timeout=120)
     assert process.returncode == 2
     assert "settle() answered False. It has to answer True as soon as" in out
-    assert (tmp_path / "run" / "unsettled-1.story").exists()
+    assert (tmp_path / "run" / "unsettled-1.txt").exists()
 
 
 @pytest.mark.parametrize(("how", "number"), [("hang", signal.SIGINT), ("deaf", signal.SIGTERM)])

@@ -15,7 +15,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 ROOMS = tuple(PROJECT["tool"]["hatch"]["build"]["dev-mode-dirs"])
 MOST_LINES = 60
 PURE = {"os", "time", "random", "threading", "logging", "socket", "datetime", "subprocess"}
-TEXT = {".py", ".md", ".txt", ".story", ".toml", ".json", ".yml", ".yaml", ".cfg", ".lock", ""}
+TEXT = {".py", ".md", ".txt", ".toml", ".json", ".yml", ".yaml", ".cfg", ".lock", ""}
 
 
 @cache
@@ -132,7 +132,7 @@ def test_no_path_of_one_machine_and_no_loose_end() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("suffix", [".py", ".md", ".txt", ".story", ".toml"])
+@pytest.mark.parametrize("suffix", [".py", ".md", ".txt", ".toml"])
 def test_text_is_clean(suffix: str) -> None:
     """Text ends with one newline and has no trailing blanks, tabs or carriage returns."""
     found = []

@@ -10,12 +10,12 @@ import pytest
 from reassure_conformance.answers.places import find_shown
 from reassure_conformance.scenarios.scenario import (
     Scenario,
-    ScenarioError,
     find_scenarios,
     parse_scenario,
     read_scenario,
     run_scenario,
 )
+from reassure_conformance.script import ScenarioError
 from reassure_spec.clauses import Clause, load_clauses
 from reassure_spec.findings import FINDINGS, Finding
 from reassure_spec.readings import READINGS, Reading, override_readings

@@ -5,16 +5,15 @@ from pathlib import Path
 import pytest
 
 from reassure_conformance.scenarios.scenario import (
-    ScenarioError,
     compare,
     find_scenarios,
-    parse_command,
     parse_scenario,
     read_scenario,
     rewrite,
     run_scenario,
 )
 from reassure_conformance.scenarios.worlds import get_world, list_worlds
+from reassure_conformance.script import ScenarioError, parse_command
 from reassure_spec.readings import get_profile
 
 HEAD = """\
@@ -64,7 +63,7 @@ def test_bare_words_are_arguments_with_the_value_yes() -> None:
         ("# Why.\n# profile: kip-236\n" + BODY, "the head lacks clauses"),
         ("# clauses: drop.keep-top\n# profile: kip-236\n" + BODY, "a sentence that says what"),
         (HEAD + "elect-new\n----\n", "a/b.txt:4: the first command must be `world NAME`"),
-        (HEAD + "world tables\nok\n", "a/b.txt:5: expected ----"),
+        (HEAD + "world tables\nelect-new\n", "a/b.txt: nothing is expected of any command"),
         (HEAD + BODY + "\ndrop top=1 top=2\n----\n", "a/b.txt:12: argument 'top' stands twice"),
         (HEAD + BODY + "\ndrop top='1\n----\n", "a/b.txt:12: "),
     ],

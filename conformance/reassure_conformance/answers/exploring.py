@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from reassure_conformance.report.document import Document, write_text
-from reassure_conformance.scenarios.scenario import SUFFIX, Scenario
+from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.telling import get_text, tell
+from reassure_conformance.script import SUFFIX
 from reassure_explorer.engine.explore import Exploration, describe_violation, explore
 from reassure_explorer.engine.result import Budget, Violation
 from reassure_explorer.engine.story import make_itf, tell_story

@@ -18,7 +18,7 @@ from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.evidence import BadRun, judge_again, read_json
 from reassure_conformance.gate.harness import Example, Harness
 from reassure_conformance.gate.shortening import breaks
-from reassure_conformance.gate.story import SUFFIX, Story, read_story
+from reassure_conformance.gate.story import Story, read_story
 from reassure_conformance.report.display import show_zxid
 from reassure_conformance.report.document import (
     UNKNOWN,
@@ -27,6 +27,7 @@ from reassure_conformance.report.document import (
     Document,
 )
 from reassure_conformance.report.supervise import HANG_S, note_alive, note_limit
+from reassure_conformance.script import SUFFIX
 from reassure_judge.verdicts import Violation
 from reassure_spec.errors import Unavailable
 from reassure_zookeeper.server import Server
@@ -121,7 +122,7 @@ class Replay:
 def replay(directory: Path) -> Replay:
     """Replay the failure of a run directory, or tell a story file on the bundled controller.
 
-    Raises BadRun where the directory holds no failure, BadStory, BadConnectable.
+    Raises BadRun where the directory holds no failure, ScenarioError, BadConnectable.
     """
     start = time.monotonic()
     story_file = directory / f"failure{SUFFIX}"

@@ -12,14 +12,13 @@ from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, VACUOUS, VIOLATED, Document
 from reassure_conformance.scenarios.live.live_server import LiveOutcome, LiveServer
 from reassure_conformance.scenarios.scenario import (
-    SUFFIX,
     Scenario,
-    ScenarioError,
     compare,
     find_scenarios,
     read_scenario,
     run_scenario,
 )
+from reassure_conformance.script import SUFFIX, ScenarioError
 
 Progress = Callable[[str, int, int], None]
 

@@ -5,11 +5,11 @@ A run has a directory, made before anything is judged:
     run.json            what was asked for: seed, implementation, profile, readings, settings
     report.json         what came of it
     zookeeper/          the server's own files, its transaction log among them, for `audit`
-    failure.story       the shortest story of the violation
+    failure.txt       the shortest story of the violation
     failure.json        its evidence: violations, steps and what became of them, quiet points
     transactions.jsonl  the transactions of that story, one a line, for people
     implementation.log  what the implementation and its ZooKeeper client warned of
-    unsettled-N.story   what had been done when the cluster did not come to rest in time
+    unsettled-N.txt   what had been done when the cluster did not come to rest in time
     log/log.N           the same as a valid transaction log, for `replay` and `audit`
 """
 
@@ -42,13 +42,7 @@ from reassure_conformance.gate.situations import (
     find_unreached,
     possible_with,
 )
-from reassure_conformance.gate.story import (
-    SUFFIX,
-    Story,
-    format_story,
-    read_folder,
-    shipped_stories,
-)
+from reassure_conformance.gate.story import Story, format_story, read_folder, shipped_stories
 from reassure_conformance.report.document import (
     HOLDS,
     UNKNOWN,
@@ -59,6 +53,7 @@ from reassure_conformance.report.document import (
     write_text,
 )
 from reassure_conformance.report.supervise import HANG_S, note_alive, note_limit
+from reassure_conformance.script import SUFFIX
 from reassure_judge.verdicts import ClauseVerdict, Violation, summarise
 from reassure_spec.clauses import clauses_of_profile
 from reassure_spec.errors import Unavailable

@@ -1,18 +1,18 @@
-"""Stories: a cluster and a dozen steps, in a text file that a person can read and write.
+"""Stories: a live cluster and a dozen steps, as scripts that a person can read and write.
 
     # Why this story is told, in comment lines.
-    brokers: 1,2,3
-    profiles: kip-236, kip-236-amended
+    # profiles: kip-236, kip-236-amended
+    world cluster brokers=1,2,3
 
     create orders with 1,2
     request orders-0 to 2,3
     3 joins orders-0
 
-The header stands before the first step: `brokers` (default 1,2,3,4), `profiles` (those the story is
-told for; default all), `violates` (the clause that it was saved for). Every other line is a step of
-`reassure_conformance.gate.steps`. A story is carried out leniently: a step that is not possible
-when its turn comes is skipped and reported as skipped, so that a story can lose a step and stay a
-story.
+`brokers` is 1,2,3,4 where it is left out. The head may name the `profiles` that the story is told
+for (all, without) and the clause that it `violates`, for which it was saved. Every command is a
+step of `reassure_conformance.gate.steps`, and none has an output: what is right is for the judge to
+say. A story is carried out leniently: a step that is not possible when its turn comes is skipped
+and reported as skipped, so that a story can lose a step and stay a story.
 """
 
 from collections.abc import Iterator
@@ -21,17 +21,27 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from reassure_conformance.gate.steps import BadStep, Step, format_step, parse_replicas, parse_step
-from reassure_spec.errors import BadData
+from reassure_conformance.gate.steps import (
+    BadStep,
+    Step,
+    format_replicas,
+    format_step,
+    parse_replicas,
+    parse_step,
+)
+from reassure_conformance.script import (
+    SUFFIX,
+    Block,
+    ScenarioError,
+    Script,
+    parse_script,
+    read_script,
+)
 from reassure_spec.readings import PROFILES
 from reassure_spec.znodes import ReplicaList
 
 DEFAULT_BROKERS: Final[ReplicaList] = (1, 2, 3, 4)
-SUFFIX: Final = ".story"
-
-
-class BadStory(BadData):
-    """A story file that does not keep the format; the message names file and line."""
+WORLD: Final = "cluster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,78 +70,79 @@ class Story:
 def format_story(story: Story) -> str:
     """Return the text of a story; `parse_story` reads it back."""
     lines = [f"# {line}".rstrip() for line in story.why]
-    lines.append("brokers: " + ",".join(map(str, story.brokers)))
     if story.profiles:
-        lines.append("profiles: " + ", ".join(story.profiles))
+        lines.append("# profiles: " + ", ".join(story.profiles))
     if story.violates:
-        lines.append(f"violates: {story.violates}")
-    lines.append("")
+        lines.append(f"# violates: {story.violates}")
+    lines += [f"world {WORLD} brokers={format_replicas(story.brokers)}", ""]
     lines.extend(format_step(step) for step in story.steps)
     return "\n".join(lines) + "\n"
-
-
-def _header(line: str) -> tuple[str, str] | None:
-    name, colon, value = line.partition(":")
-    return (name, value.strip()) if colon and name.isalpha() else None
-
-
-def _parse_header(name: str, value: str, *, too_late: bool) -> dict[str, object]:
-    if too_late:
-        raise BadStep(f"header {name!r} stands after the first step")
-    if name == "brokers":
-        brokers = parse_replicas(value)
-        if not brokers or len(set(brokers)) != len(brokers) or min(brokers) < 0:
-            raise BadStep("brokers: name each broker once, as in 1,2,3")
-        return {"brokers": brokers}
-    if name == "profiles":
-        profiles = tuple(part.strip() for part in value.split(","))
-        for profile in profiles:
-            if profile not in PROFILES:
-                raise BadStep(f"no profile {profile!r}; there are: {', '.join(PROFILES)}")
-        return {"profiles": profiles}
-    if name == "violates":
-        return {"violates": value}
-    raise BadStep(f"no header {name!r}; there are: brokers, profiles, violates")
 
 
 def parse_story(text: str, origin: str) -> Story:
     """Return the story of this text; `origin` is the file, for messages and for its name.
 
-    Raises BadStory with file and line when a line is neither header, comment nor step.
+    Raises ScenarioError with file and line when a line is neither comment nor step.
     """
-    header: dict[str, object] = {}
-    steps: list[Step] = []
-    why: list[str] = []
-    for number, raw in enumerate(text.splitlines(), start=1):
-        line = raw.strip()
-        if not line:
-            continue
-        try:
-            if line.startswith("#"):
-                why.append(line[1:].strip())
-            elif (found := _header(line)) is not None:
-                header.update(_parse_header(*found, too_late=bool(steps)))
-            else:
-                steps.append(parse_step(line))
-        except BadStep as error:
-            raise BadStory(f"{origin}:{number}: {error}") from None
-    if not steps:
-        raise BadStory(f"{origin}: a story needs at least one step")
-    story = Story(name=Path(origin).stem, steps=tuple(steps), why=tuple(why))
-    return replace(story, **header)  # type: ignore[arg-type]
+    return _make_story(parse_script(text, origin))
 
 
 def read_story(path: Path) -> Story:
-    """Return the story in this file. Raises BadStory, OSError."""
+    """Return the story in this file. Raises ScenarioError, OSError."""
+    return _make_story(read_script(path))
+
+
+def _make_story(script: Script) -> Story:
+    if script.world != WORLD:
+        raise ScenarioError(
+            f"{script.origin}: a story is told to `world {WORLD}`, not to {script.world!r}"
+        )
+    for profile in script.fields.get("profiles", ()):
+        if profile not in PROFILES:
+            known = ", ".join(PROFILES)
+            raise ScenarioError(f"{script.origin}:1: no profile {profile!r}; there are: {known}")
+    first, *others = script.blocks
+    if not others:
+        raise ScenarioError(f"{script.origin}: a story needs at least one step")
+    line = first.line
     try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise BadStory(f"{path}: not UTF-8 text ({error.reason} at byte {error.start})") from None
-    return parse_story(text, str(path))
+        brokers = _read_brokers(first)
+        steps = []
+        for block in others:
+            line = block.line
+            steps.append(_read_step(block))
+    except BadStep as error:
+        raise ScenarioError(f"{script.origin}:{line}: {error}") from None
+    return Story(
+        script.name,
+        tuple(steps),
+        brokers,
+        script.fields.get("profiles", ()),
+        script.get_field("violates"),
+        script.why,
+    )
+
+
+def _read_brokers(first: Block) -> ReplicaList:
+    arguments = dict(first.arguments)
+    del arguments[WORLD]
+    text = arguments.pop("brokers", format_replicas(DEFAULT_BROKERS))
+    if arguments:
+        raise BadStep(f"no argument {min(arguments)!r}; there is: brokers")
+    brokers = parse_replicas(text)
+    if not brokers or len(set(brokers)) != len(brokers) or min(brokers) < 0:
+        raise BadStep("name each broker once, as in brokers=1,2,3")
+    return brokers
+
+
+def _read_step(block: Block) -> Step:
+    if block.expected is not None:
+        raise BadStep("a step has no output; what is right is for the judge to say")
+    return parse_step(block.text)
 
 
 def read_folder(folder: Path) -> Iterator[Story]:
-    """Yield the stories of a folder, by name. Raises BadStory, OSError."""
+    """Yield the stories of a folder, by name. Raises ScenarioError, OSError."""
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         yield read_story(path)
 

@@ -172,7 +172,7 @@ def _describe_gaps(report: Mapping[str, Any]) -> Iterator[str]:
             f"The cluster did not come to rest {report['unsettled']} times, though nothing was "
             "held: settle() answered False. It has to answer True as soon as a controller acts and "
             "all that was written before the call has been dealt with; only then is it judged what "
-            "is still owed. What had been done stands in unsettled-N.story of the directory of the "
+            "is still owed. What had been done stands in unsettled-N.txt of the directory of the "
             "run; docs/adapter.md says more."
         )
     if report["not_exercised"]:

@@ -19,12 +19,12 @@ from typing import Any, Final
 from reassure_conformance.report.document import get_version, write_text
 from reassure_conformance.scenarios.scenario import (
     Scenario,
-    ScenarioError,
     compare,
     find_scenarios,
     read_scenario,
     run_scenario,
 )
+from reassure_conformance.script import ScenarioError
 
 FORMAT: Final = 1
 """Version of the format of lines and manifest; raised when a reader would have to change."""
@@ -52,7 +52,7 @@ def make_vector(scenario: Scenario) -> dict[str, Any]:
             {
                 "command": block.command,
                 "arguments": dict(block.arguments),
-                "expected": list(block.expected),
+                "expected": None if block.expected is None else list(block.expected),
             }
             for block in scenario.blocks
         ],

@@ -368,4 +368,4 @@ def _spell_readings(profile: str, readings: Readings) -> str:
 
 def get_text(scenario: Scenario) -> str:
     """Return the text of a scenario file."""
-    return "\n".join(scenario.lines).rstrip("\n") + "\n"
+    return "\n".join(scenario.script.lines).rstrip("\n") + "\n"

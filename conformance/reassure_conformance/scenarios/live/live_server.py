@@ -14,8 +14,8 @@ from reassure_conformance.scenarios.live.reassignment import LiveReassignmentWor
 from reassure_conformance.scenarios.live.stage import LiveAdapter, NotLive, Stage
 from reassure_conformance.scenarios.live.tables import LiveTablesWorld
 from reassure_conformance.scenarios.live.znodes import LiveZnodesWorld
-from reassure_conformance.scenarios.scenario import Scenario, World, compare, run_scenario
-from reassure_conformance.scenarios.worlds import Arguments
+from reassure_conformance.scenarios.scenario import Scenario, compare, run_scenario
+from reassure_conformance.scenarios.worlds import Arguments, World
 from reassure_judge.verdicts import Violation
 from reassure_spec.readings import Readings
 from reassure_zookeeper.server import Server

@@ -251,5 +251,5 @@ def find_reason(scenario: Scenario) -> str:
         if block.command == "fail-over":
             foreign = False
         elif block.command == "write-record":
-            foreign = foreign or block.expected[:1] == ("accepted",)
+            foreign = foreign or (block.expected or ())[:1] == ("accepted",)
     return ""

@@ -11,17 +11,28 @@ from collections.abc import Callable, Collection, Mapping
 from pkgutil import iter_modules
 from typing import ClassVar, Protocol, runtime_checkable
 
-from reassure_spec.errors import BadData
+from reassure_conformance.script import ScenarioError
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList
+
+__all__ = [
+    "Arguments",
+    "Handler",
+    "ScenarioError",
+    "World",
+    "check_arguments",
+    "dispatch",
+    "format_replicas",
+    "get_world",
+    "list_worlds",
+    "parse_number",
+    "parse_replicas",
+    "run_to_rest",
+]
 
 Arguments = Mapping[str, str]
 """The arguments of one command by name; a bare word is an argument whose value is `yes`."""
 Handler = Callable[[Arguments], str]
-
-
-class ScenarioError(BadData):
-    """A scenario file, a command or an argument that makes no sense; says what would."""
 
 
 @runtime_checkable
