@@ -51,9 +51,8 @@ format: env ## put the code into the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: env ## write the generated parts of docs/ anew
+docs: env ## build docs/generated, and write what is tracked of it anew; takes minutes
 	$(BIN)/python docs/generate.py
-	$(BIN)/python -m reassure_explorer.scopes.tables docs/explorer.md
 
 lock: ## write requirements.lock anew from pyproject.toml (needs the network)
 	$(PYTHON) -m venv build/lock
@@ -65,5 +64,5 @@ lock: ## write requirements.lock anew from pyproject.toml (needs the network)
 	  cat requirements.lock; } > build/lock.txt && mv build/lock.txt requirements.lock
 
 clean: ## remove the environment and everything that was built or measured
-	rm -rf $(VENV) build dist runs
+	rm -rf $(VENV) build dist runs docs/generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,9 +1,13 @@
-"""Write the generated parts of the documentation: clauses, findings, readings, state machines.
+"""Build the pages that come from the same records and tables as the code.
 
-They come from the same records and tables as the code. `make docs` writes them; a test compares.
+`make docs` writes them to `docs/generated`, which is not tracked: tests build them as well and
+follow their links. The findings and the readings are tracked and stand in `docs`, and so do the
+sums of what is said of each theorem's hypotheses; tests compare these.
 """
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
@@ -23,6 +27,8 @@ from reassure_conformance.scenarios.worlds.kafka_42 import format_effect as form
 from reassure_conformance.scenarios.worlds.kafka_zk import format_effect as format_shipped_effect
 from reassure_conformance.scenarios.worlds.kip_236 import format_write
 from reassure_explorer.scopes.catalogue import SCOPES
+from reassure_explorer.scopes.counts import COUNTS
+from reassure_explorer.scopes.sweep import INSTANCES, Instance
 from reassure_model import kafka_42, kafka_zk
 from reassure_model.kip_236 import system
 from reassure_model.kip_236.owed import next_write
@@ -33,6 +39,7 @@ from reassure_model.tables import (
     PARTITION_TABLES,
     REPLICA_TABLES,
 )
+from reassure_proofs.explain import format_sums
 from reassure_spec.asks import ASKS
 from reassure_spec.clauses import get_places, load_clauses
 from reassure_spec.findings import FINDINGS, WITHDRAWN
@@ -185,19 +192,19 @@ _COLUMNS: Final = ("model", "judge", "proof", "scenario", "story", "fault", "tes
 _UP: Final = ".."
 _SHORT: Final = 40
 """A sentence of fewer characters says little by itself."""
-_STORIES: Final = "../../spec/reassure_spec/scenarios"
+_STORIES: Final = "../../../spec/reassure_spec/scenarios"
 _MOVES: Final = ("kafka-42", "requests", "shipped")
-_STEPS: Final = " One move [step by step](../figures/worked-moves.md)."
+_STEPS: Final = " One move [step by step](../worked-moves.md)."
 
 
-def _anchor(heading: str) -> str:
+def make_anchor(heading: str) -> str:
     """Return what a link to a heading of a page ends in."""
     kept = "".join(c for c in heading.lower() if c.isalnum() or c in " -_")
     return kept.replace(" ", "-")
 
 
 def _link(text: str, page: str, heading: str) -> str:
-    return f"[{text}]({_UP}/{page}#{_anchor(heading)})"
+    return f"[{text}]({_UP}/{page}#{make_anchor(heading)})"
 
 
 def _link_clause(clause_id: str) -> str:
@@ -328,7 +335,7 @@ def _finding_table(system: System) -> Iterator[str]:
     shown = find_shown()
     rows = [
         (
-            _link(finding.id, "findings.md", f"{finding.id}: {finding.title}"),
+            _link(finding.id, "../findings.md", f"{finding.id}: {finding.title}"),
             finding.title,
             finding.instance,
             ", ".join(shown.get(finding.id, ())) or finding.words_only,
@@ -513,23 +520,105 @@ def render_worked_moves() -> str:
     )
 
 
-PAGES: Final[Mapping[str, Callable[[], str]]] = {
-    "clauses.md": render_clauses,
-    "findings.md": render_findings,
-    "readings.md": render_readings,
-    "figures/state-machines.md": render_state_machines,
-    "figures/worked-moves.md": render_worked_moves,
-    "systems/README.md": render_systems,
-    **{f"systems/{part.id}.md": partial(render_system, part) for part in SYSTEMS},
+# The explorer's scopes ---------------------------------------------------------------------------
+
+_AMENDED: Final = "kip-236-amended"
+
+
+def _format_counts(scope: str, profile: str) -> str:
+    counts = COUNTS.get((scope, profile))
+    return "not run to its end" if counts is None else " · ".join(f"{n:,}" for n in counts)
+
+
+def _scope_table() -> Iterator[str]:
+    yield from _table(
+        ("scope", "what it holds", "profile", "counts", "counts as amended"),
+        (
+            (
+                f"`{scope.name}`",
+                scope.summary,
+                scope.profile,
+                _format_counts(scope.name, scope.profile),
+                _format_counts(scope.name, _AMENDED),
+            )
+            for scope in SCOPES.values()
+        ),
+    )
+
+
+def _format_rules(instance: Instance) -> str:
+    readings = [f"{name}={value}" for name, value in instance.readings.items()]
+    return ", ".join([instance.chosen_profile, *readings])
+
+
+def _instance_table() -> Iterator[str]:
+    yield from _table(
+        ("finding", "scope", "profile and readings", "breaks", "steps"),
+        (
+            (
+                each.finding,
+                f"`{each.scope}`",
+                _format_rules(each),
+                f"`{each.invariant}`",
+                str(each.steps),
+            )
+            for each in INSTANCES
+        ),
+    )
+
+
+def render_scopes() -> str:
+    """Return the scopes of the explorer with their counts, and the findings that they show."""
+    return _page(
+        "Scopes",
+        "Counts are distinct states, steps and depth; [explorer](../explorer.md) says what of.",
+        "",
+        *_scope_table(),
+        "",
+        "## Findings as shortest stories",
+        "",
+        "The steps of a lasso are those of the way to its cycle and of the cycle.",
+        "",
+        *_instance_table(),
+    )
+
+
+# All pages ---------------------------------------------------------------------------------------
+
+
+@cache
+def render_hypotheses() -> str:
+    """Return what each theorem needs; takes minutes, in a process of its own.
+
+    Which of several smallest counterexamples a solver finds depends on what it was asked before.
+    """
+    command = [sys.executable, "-m", "reassure_proofs.explain"]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+TRACKED: Final[Mapping[str, Callable[[], str]]] = {
+    "docs/findings.md": render_findings,
+    "docs/readings.md": render_readings,
+    "tests/proofs/hypotheses.sums": lambda: format_sums(render_hypotheses()),
 }
-"""The generated pages, by path below docs/."""
+"""What is tracked, by path below the root."""
+PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "docs/generated/clauses.md": render_clauses,
+    "docs/generated/hypotheses.md": render_hypotheses,
+    "docs/generated/scopes.md": render_scopes,
+    "docs/generated/state-machines.md": render_state_machines,
+    "docs/generated/worked-moves.md": render_worked_moves,
+    "docs/generated/systems/README.md": render_systems,
+    **{f"docs/generated/systems/{part.id}.md": partial(render_system, part) for part in SYSTEMS},
+}
+"""What is built and not tracked."""
 
 
 def main() -> None:
     """Write every page."""
-    for name, render in PAGES.items():
-        path = HERE / name
-        path.parent.mkdir(exist_ok=True)
+    for name, render in (*TRACKED.items(), *PAGES.items()):
+        path = HERE.parent / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(render(), encoding="utf-8")
 
 

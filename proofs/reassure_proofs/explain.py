@@ -1,11 +1,12 @@
 """Theorems in words: what is claimed, what it needs, and what happens without.
 
-`explain` is for one theorem. `render_page` is the generated table of all hypotheses; running this
-module writes it:
-
-    python -m reassure_proofs.explain > docs/hypotheses.md
+`explain` is for one theorem. `render_page` is the table of all hypotheses; running this module
+prints it. `format_sums` is a line for each theorem, so that a change in what is said of one is seen
+where the page itself is not kept.
 """
 
+import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -149,7 +150,7 @@ def render_page() -> str:
     head = [
         "# Hypotheses",
         "",
-        "<!-- Written by `python -m reassure_proofs.explain`. Do not edit. -->",
+        "<!-- Written by `make docs`. Do not edit. -->",
         "",
         "Each theorem that is proved, once more without each of its hypotheses. Where the claim",
         "fails the hypothesis is needed; the smallest counterexample was replayed on the model.",
@@ -163,6 +164,14 @@ def render_page() -> str:
         f"\n## {title}\n\n{render_section(examine_page(tier))}" for tier, title in _TITLES.items()
     ]
     return "\n".join(head) + "\n" + "".join(sections)
+
+
+def format_sums(page: str) -> str:
+    """Return each theorem on a page, with the checksum of what is said of it."""
+    parts = re.split(r"^### (.*)\n", page, flags=re.MULTILINE)[1:]
+    told = (re.sub(r"^#.*", "", text, flags=re.DOTALL | re.MULTILINE) for text in parts[1::2])
+    sums = (zlib.crc32(text.strip().encode()) for text in told)
+    return "".join(f"{name} {code:08x}\n" for name, code in zip(parts[::2], sums, strict=True))
 
 
 if __name__ == "__main__":

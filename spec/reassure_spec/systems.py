@@ -3,7 +3,7 @@
 A system is a part of the documents that can be understood by itself. Clauses, readings and findings
 belong to it by the beginnings of their ids, scenarios by the folder they lie in or by the clauses
 they are about, and parts of the model by their modules. What belongs to several systems stands in
-each of them. The pages in `docs/systems` are made from this.
+each of them. The pages in `docs/generated/systems` are made from this.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,6 @@
 """Every finding about steps comes out as a shortest story, and as a scenario that says the same."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -21,7 +20,6 @@ from reassure_explorer.scopes.sweep import (
     narrow,
     sweep,
 )
-from reassure_explorer.scopes.tables import put_tables
 from reassure_spec.readings import get_profile
 
 
@@ -121,14 +119,6 @@ def test_lasso_ends_where_its_cycle_begins() -> None:
     story = derive(instance)
     assert story is not None
     assert story.last in [step.state for step in story.steps[:-1]]
-
-
-def test_tables_of_the_document_are_fresh() -> None:
-    """The scopes and findings in docs/explorer.md are what `make docs` would write now."""
-    text = (Path(__file__).parents[2] / "docs" / "explorer.md").read_text(encoding="utf-8")
-    assert put_tables(text) == text
-    with pytest.raises(ValueError, match="scopes"):
-        put_tables("no marks")
 
 
 def test_every_scope_has_its_counts() -> None:
