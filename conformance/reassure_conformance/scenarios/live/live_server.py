@@ -22,12 +22,12 @@ from reassure_zookeeper.server import Server
 
 WITHOUT_COUNTERPART: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "deletion": "topics are not deleted by this controller",
-        "healing": "the healing service of KIP-46 is not part of this controller",
+        "topics": "topics are not deleted by this controller",
+        "kip-46": "the healing service of KIP-46 is not part of this controller",
         "kafka-42": "the first protocol, with its own znode, is not part of this controller",
-        "kip-455": "this controller has KIP-236's records, not KIP-455's lists",
-        "legacy": "this controller does not watch the older znode",
-        "replication": "brokers of this controller keep no logs",
+        "kafka-zk": "this controller has KIP-236's records, not KIP-455's lists",
+        "kip-236-legacy": "this controller does not watch the older znode",
+        "kafka-4485": "brokers of this controller keep no logs",
     }
 )
 """Worlds that are not told live, each with the reason."""
