@@ -23,16 +23,17 @@ from reassure_conformance.answers.places import (
     format_checks,
 )
 from reassure_conformance.scenarios.scenario import Scenario, find_scenarios, read_scenario
-from reassure_conformance.scenarios.worlds.kafka_42 import format_effect as format_move_effect
 from reassure_conformance.scenarios.worlds.kafka_zk import format_effect as format_shipped_effect
 from reassure_conformance.scenarios.worlds.kip_236 import format_write
 from reassure_explorer.scopes.catalogue import SCOPES
 from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.sweep import INSTANCES, Instance
 from reassure_model import kafka_42, kafka_zk
+from reassure_model.environment import Controller, Join
 from reassure_model.kip_236 import system
 from reassure_model.kip_236.owed import next_write
 from reassure_model.kip_236.state import LeaderAndIsr
+from reassure_model.machine import find_machines
 from reassure_model.outcome import Accepted
 from reassure_model.tables import (
     DROP_PATH,
@@ -444,12 +445,14 @@ def _row(what: str, assigned: ReplicaList, leader: int, isr: ReplicaList, epoch:
 def _walk_first() -> Iterator[Step]:
     """Yield the seven steps of the first reassignment, with all four repairs of its readings."""
     readings, joined = get_profile("kip-236-amended"), False
+    words = find_machines()["kafka-42"].vocabulary
     move = kafka_42.make_move(_FROM, frozenset(_FROM + _TO))
     move = replace(move, path=_TO, wanted=_TO)
     while True:
         effect = kafka_42.next_effect(move, readings)
         if effect is not None:
-            move, what = kafka_42.apply_effect(move, effect), format_move_effect(effect)
+            after = kafka_42.apply_effect(move, effect)
+            move, what = after, words.say_effect(effect, move, after)
         elif not joined:
             move, what, joined = replace(move, isr=_FROM + _TO), "the target catches up", True
         else:
@@ -461,17 +464,17 @@ def _walk_requests() -> Iterator[Step]:
     """Yield the writes of KIP-236 from request to completion."""
     readings, targets = get_profile("kip-236"), list(_TO)
     state: system.System = system.make_system(_FROM, _FROM + _TO)
-    actions: list[system.Action] = [system.Controller(), system.Submit(_TO)]
+    actions: list[system.Action] = [Controller(), system.Submit(_TO)]
     while True:
         owed = next_write(state.partition, state.around, readings)
-        action = actions.pop(0) if actions else system.Controller()
+        action = actions.pop(0) if actions else Controller()
         what = f"{type(action).__name__.lower()} {list(_TO)}"
-        if isinstance(action, system.Controller) and owed is None:
+        if isinstance(action, Controller) and owed is None:
             if not targets:
                 return
-            action = system.Join(targets.pop(0))
+            action = Join(targets.pop(0))
             what = f"{action.replica} catches up"
-        elif isinstance(action, system.Controller) and owed is not None:
+        elif isinstance(action, Controller) and owed is not None:
             what = format_write(owed.write, state.partition)
         outcome = system.step(state, action, readings)
         assert isinstance(outcome, Accepted)
@@ -488,7 +491,7 @@ def _walk_shipped() -> Iterator[Step]:
     while True:
         effect, before = kafka_zk.next_effect(shipped), shipped
         if effect is not None:
-            outcome = kafka_zk.step(shipped, system.Controller())
+            outcome = kafka_zk.step(shipped, Controller())
             assert isinstance(outcome, Accepted)
             shipped = outcome.state
             what = format_shipped_effect(effect, before, shipped).partition(": leader")[0]

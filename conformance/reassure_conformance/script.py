@@ -22,17 +22,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from reassure_spec.errors import BadData
+from reassure_spec.words import ScenarioError
 
 SUFFIX: Final = ".txt"
 RULE: Final = "----"
 WORLD: Final = "world"
 _NAMES: Final = ("clauses", "findings", "profile", "profiles", "readings", "violates")
 _FIELD: Final = re.compile(rf"\b({'|'.join(_NAMES)}):")
-
-
-class ScenarioError(BadData):
-    """A file, a command or an argument that makes no sense; says what would."""
 
 
 @dataclass(frozen=True, slots=True)

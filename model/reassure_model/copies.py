@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from reassure_model.kip_236.system import Die, Failover, Join, Return
+from reassure_model.environment import Die, Failover, Join, Return
 from reassure_spec.clauses import clause
 from reassure_spec.znodes import NO_LEADER, ReplicaList
 

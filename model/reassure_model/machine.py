@@ -1,17 +1,290 @@
-"""What the other rooms ask of one protocol; no engine of theirs knows a protocol by its name."""
+"""One protocol as one value: what every other room is given, so that none knows a protocol by name.
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+A `Machine` says of a protocol what its states are, what may happen and what follows, what must
+never be and what must be reachable, and how it is spoken of. The explorer's scopes bound it,
+scenarios tell it, proofs and tables of findings ask for its properties. Each protocol is a folder
+of this package that exports one, `MACHINE`, in its module `machine` (`find_machines`). Nothing here
+looks at a state.
+"""
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, Generic, Protocol, TypeVar
+
+from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.kip_236.state import Surroundings
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.readings import Readings
+from reassure_spec.words import Arguments, parse_number, parse_replicas, spell_replicas
 
+S = TypeVar("S")
 State = TypeVar("State")
 Written = TypeVar("Written")
 Written_co = TypeVar("Written_co", covariant=True)
 State_contra = TypeVar("State_contra", contravariant=True)
+Sets = Mapping[str, tuple[Any, ...]]
+"""What the names of sets stand for (`brokers`, `targets`): who looks at a machine says."""
+
+# The domains of a state's fields ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Int:
+    """A whole number, both ends included."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """Yes or no."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of these values, or of the members of a named set."""
+
+    values: tuple[Any, ...] = ()
+    of: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetOf:
+    """A set of members of a named set."""
+
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """Members of a named set, in order."""
+
+    of: str
+    longest: str | int
+    """How many at most: a number, or a named set that has as many."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOf:
+    """A record, or None. Its first field is never None."""
+
+    make: Callable[..., Any]
+    fields: Mapping[str, "Domain"]
+    """By name, in the order of the record's arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What no rule looks at, or what none of the actions looked at changes."""
+
+    value: Any
+
+
+Domain = Int | Flag | OneOf | SetOf | ListOf | RecordOf | Held
+
+# Actions ----------------------------------------------------------------------------------------
+
+
+def read_replicas(name: str, text: str) -> tuple[Any, ...]:
+    """Return the one list of brokers that an argument spells."""
+    return (parse_replicas(name, text),)
+
+
+def read_number(name: str, text: str) -> tuple[Any, ...]:
+    """Return the one number that an argument spells."""
+    return (parse_number(name, text),)
+
+
+def spell_number(parameter: Any) -> str:
+    """Return a number, or whatever has a spelling of its own."""
+    return str(parameter)
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """A kind of action."""
+
+    name: str
+    """One word, as the stories of the explorer have it."""
+    kind: Callable[..., Any]
+    """Makes the action, of its parameter where it has one."""
+    over: str = ""
+    """The set that the parameter is taken from, "" where there is none."""
+    argument: str = ""
+    """What a scenario calls the parameter."""
+    read: Callable[[str, str], tuple[Any, ...]] = read_number
+    """From an argument's name and text to the parameters, an action for each."""
+    spell: Callable[[Any], str] = spell_number
+    """The parameter as a scenario spells it."""
+    command: str = ""
+    """What a scenario calls it where that is not its name."""
+    words: str | Callable[[Any], str] = ""
+    """What it says to a person, `{}` for the parameter; "" where its name says it."""
+    saying: Callable[[Any], str] | None = None
+    """From the parameter to the command of a scenario, where it is not spelled as usual."""
+    shared: bool = False
+    """Whether it happens to all partitions that are looked at."""
+    counted: str = ""
+    """What scopes and searches that limit it call many of it; "" where it is never limited."""
+    fault: bool = False
+    """Whether it does harm that nobody asked for."""
+    fair: bool = False
+    """Whether it is bound to happen where it stays possible: what heals."""
+
+    def make(self, parameter: Any = None) -> Any:
+        """Return the action."""
+        return self.kind(parameter) if self.over else self.kind()
+
+    @property
+    def verb(self) -> str:
+        """What a scenario calls it."""
+        return self.command or self.name
+
+    def get_parameter(self, action: Any) -> Any:
+        """Return the parameter of an action of this kind, None where it has none."""
+        names = getattr(action, "__slots__", ()) if self.over else ()
+        return getattr(action, names[0]) if names else None
+
+    def say(self, parameter: Any = None) -> str:
+        """Return the command of a scenario that it is."""
+        if self.saying is not None:
+            return self.saying(parameter)
+        return f"{self.verb} {self.argument}={self.spell(parameter)}" if self.over else self.verb
+
+    def tell(self, parameter: Any = None) -> str:
+        """Return what it says to a person."""
+        if callable(self.words):
+            return self.words(parameter)
+        return self.words.format(parameter) if self.words else self.name
+
+
+def ask_for(name: str, kind: Callable[..., Any], counted: str, **more: Any) -> Act:
+    """Return what a client does that asks for a target."""
+    asked = {"over": "targets", "argument": "target", "read": read_replicas}
+    return Act(name, kind, **{**asked, "spell": spell_replicas, "counted": counted, **more})
+
+
+CONTROLLER = Act("controller", Controller, command="step", fair=True)
+JOIN = Act(
+    "join", Join, "brokers", "replica", parse_replicas, words="{} joins the in-sync set", fair=True
+)
+DIE = Act(
+    "die",
+    Die,
+    "brokers",
+    "broker",
+    parse_replicas,
+    words="broker {} dies",
+    counted="deaths",
+    fault=True,
+    shared=True,
+)
+RETURN = Act(
+    "return",
+    Return,
+    "brokers",
+    "broker",
+    parse_replicas,
+    words="broker {} returns",
+    counted="returns",
+    fair=True,
+    shared=True,
+)
+FAILOVER = Act(
+    "failover",
+    Failover,
+    command="fail-over",
+    words="the controller fails over",
+    counted="failovers",
+    fault=True,
+    shared=True,
+)
+
+# Properties -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Property(Generic[S]):
+    """What must be true of every state, or of every state at rest."""
+
+    clause: str
+    find: Callable[[S, Readings], str | None]
+    """Answers why it is broken, None where it holds."""
+    name: str = ""
+    """What scenarios call it; those without are not asked for by `problems`."""
+    at_rest: bool = False
+    """Whether it need hold only when nothing is asked for and the controller owes nothing."""
+    findings: tuple[str, ...] = ()
+    """The findings that it is broken by, where it is known to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal(Generic[S]):
+    """A kind of state that must be reachable, or the properties hold of too little."""
+
+    name: str
+    reached: Callable[[S, Readings], bool]
+
+
+def always(find: Callable[[S], str | None]) -> Callable[[S, Readings], str | None]:
+    """Return what is asked whatever the readings."""
+    return lambda state, _: find(state)
+
+
+def reached(find: Callable[[S], bool]) -> Callable[[S, Readings], bool]:
+    """Return what is reached whatever the readings."""
+    return lambda state, _: find(state)
+
+
+# How it is spoken of ----------------------------------------------------------------------------
+
+
+Command = Callable[[Mapping[str, S], Arguments], Iterable[tuple[str, Any]]]
+"""From the partitions by name and the arguments to actions, each with its partition's name."""
+
+
+@dataclass(frozen=True)
+class Vocabulary(Generic[S]):
+    """The words of a protocol in scenarios. What an action is called stands in its `Act`."""
+
+    opening: Callable[[Arguments], S]
+    """From the arguments of `world` to where it begins. Raises ScenarioError."""
+    say_opening: Callable[[S], tuple[str, ...]]
+    """The commands that make a world in this state, `world` first."""
+    show: Callable[[S], str]
+    """A state, in a line or two."""
+    say_effect: Callable[[Any, S, S], str]
+    """An effect of the controller, with the states before and after it."""
+    adds: Mapping[str, Callable[[S, str, str], S]] = field(default_factory=dict)
+    """Commands that add partitions, whose names are the names of arguments: from where the world
+    began, a name and what stands for it to the partition. Without any there is just one."""
+    commands: Mapping[str, Command[S]] = field(default_factory=dict)
+    """Commands that are no act with its one argument: what they have happen, by partition."""
+    answers: Mapping[str, Callable[[S, S], str]] = field(default_factory=dict)
+    """What a command answers, from the states before and after it; others answer nothing."""
+    shows: tuple[str, ...] = ()
+    """Commands after which the state is shown, `run` among them where it is after that."""
+    questions: Mapping[str, Callable[[S, Arguments], str]] = field(default_factory=dict)
+    """Commands that ask and change nothing."""
+    changes: Mapping[str, Callable[[S, Arguments], S]] = field(default_factory=dict)
+    """Commands that set the stage, as nothing in the protocol does."""
+    waits: Callable[[S], str] | None = None
+    """Why the controller waits, "" where there is no more to say than that it does."""
+    overlooked: tuple[str, ...] = ()
+    """Acts that searches leave out, for nothing follows from them."""
+    remember: Callable[[S], Any] | None = None
+    """What a new controller has in memory that is no part of the state, where anything is."""
+    follow: Callable[[Any, Any, Readings], tuple[Any, tuple[str, ...]]] | None = None
+    """What becomes of that memory by an effect or a death, and lines about it."""
+    recall: Callable[[Any], str] | None = None
+    """That memory, for the command `replicas`."""
+
+
+# What a judge asks --------------------------------------------------------------------------------
 
 
 class Due(Protocol[Written_co]):
@@ -68,3 +341,129 @@ class Judgement(Generic[State, Written]):
     invariants: tuple[Always[State], ...] = ()
     silent: Callable[[State, Surroundings, Readings], Iterable[State]] = take_no_silent_step
     """The states that a controller may come to without a write."""
+
+
+# Machines ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Machine(Generic[S]):
+    """A protocol."""
+
+    name: str
+    """As its profile is called; its module has underscores for dashes."""
+    summary: str
+    state: type[S]
+    """A frozen record."""
+    fields: Mapping[str, Domain]
+    """The domain of each field, in the order in which they are stored."""
+    acts: tuple[Act, ...]
+    """Everything that can happen, in the order in which it is looked at."""
+    step: Callable[[S, Any, Readings], Accepted[S] | Rejected]
+    """Takes an action. Raises NotPossible where there is nothing to act upon."""
+    next_effect: Callable[[S, Readings], Any]
+    """The effect that the controller owes next, None while it waits."""
+    enabled: Callable[[S, Readings, Sets], Iterable[Any]]
+    """The actions that are possible, clients' with parameters from the sets only."""
+    is_at_rest: Callable[[S, Readings], bool]
+    """Whether nothing is asked for and the controller owes nothing."""
+    properties: tuple[Property[S], ...]
+    goals: tuple[Goal[S], ...]
+    vocabulary: Vocabulary[S]
+    is_settled: Callable[[S], bool] | None = None
+    """What fair runs come to again and again; None where nothing is claimed."""
+    judgement: Judgement[Any, Any] | None = None
+    """What it accepts of a write and what it still owes, where the judge can ask it."""
+
+    @cached_property
+    def kinds(self) -> Mapping[type, Act]:
+        """The acts by the type of their actions."""
+        return {act.kind: act for act in self.acts if isinstance(act.kind, type)}
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Property[S]]:
+        """The properties that scenarios can ask for."""
+        return {each.name: each for each in self.properties if each.name}
+
+    def find_broken(self, wanted: Property[S], state: S, readings: Readings) -> str | None:
+        """Say why a property is broken in a state, None where it holds or need not."""
+        if wanted.at_rest and not self.is_at_rest(state, readings):
+            return None
+        return wanted.find(state, readings)
+
+    def normalise(self, state: S) -> S:
+        """Return the state with what only counts as it was at the start."""
+        held = {n: d.value for n, d in self.fields.items() if isinstance(d, Held)}
+        return replace(state, **held)  # type: ignore[type-var]
+
+    def iterate_successors(
+        self, state: S, readings: Readings, sets: Sets, without: tuple[str, ...] = ()
+    ) -> Iterator[tuple[Any, S]]:
+        """Yield every action that is possible and allowed, with the state that it leads to.
+
+        `without` names acts that are left out.
+        """
+        for action in self.enabled(state, readings, sets):
+            if self.kinds[type(action)].name in without:
+                continue
+            outcome = self.step(state, action, readings)
+            if isinstance(outcome, Accepted):
+                yield action, self.normalise(outcome.state)
+
+    def list_limits(self, times: Mapping[str, int]) -> Mapping[type, int]:
+        """Return how often each kind of action that is counted may happen.
+
+        `times` says so by the machine's words; what it does not name never happens.
+        """
+        kinds = {kind: act.counted for kind, act in self.kinds.items() if act.counted}
+        return {kind: times.get(counted, 0) for kind, counted in kinds.items()}
+
+    def say(self, action: Any) -> str:
+        """Return the command of a scenario that an action is."""
+        act = self.kinds[type(action)]
+        return act.say(act.get_parameter(action))
+
+    def tell(self, action: Any, before: S, after: S, readings: Readings) -> str:
+        """Return what an action says to a person; of the controller's, its effect."""
+        if isinstance(action, Controller):
+            return self.vocabulary.say_effect(self.next_effect(before, readings), before, after)
+        act = self.kinds[type(action)]
+        return act.tell(act.get_parameter(action))
+
+    def iterate_cuts(self, state: S, readings: Readings, limit: int = 100) -> Iterator[S]:
+        """Yield the state after each prefix of what the controller does until it waits.
+
+        A crash can fall between any two effects, so that each of them is what a new controller may
+        find. Raises NotPossible where there are more effects than `limit`.
+        """
+        yield state
+        for _ in range(limit):
+            if self.next_effect(state, readings) is None:
+                return
+            outcome = self.step(state, Controller(), readings)
+            if isinstance(outcome, Rejected):
+                return
+            state = outcome.state
+            yield state
+        raise NotPossible(f"{self.name}: the controller does not come to rest in {limit} effects")
+
+
+_FOUND: dict[str, Machine[Any]] = {}
+
+
+def register(machine: Machine[Any]) -> Machine[Any]:
+    """Make a machine known that is no folder of this package."""
+    _FOUND[machine.name] = machine
+    return machine
+
+
+def find_machines() -> Mapping[str, Machine[Any]]:
+    """Return every protocol by name: the folders of this package, and what was registered."""
+    package = import_module("reassure_model")
+    for found in iter_modules(package.__path__):
+        name = found.name.replace("_", "-")
+        if found.ispkg and name not in _FOUND:
+            inside = import_module(f"reassure_model.{found.name}")
+            if any(each.name == "machine" for each in iter_modules(inside.__path__)):
+                _FOUND[name] = import_module(f"reassure_model.{found.name}.machine").MACHINE
+    return {name: _FOUND[name] for name in sorted(_FOUND)}

@@ -1,7 +1,7 @@
 """What a rule answers: accepted with the clauses it put to the test, or rejected by one clause."""
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 State = TypeVar("State")
 
@@ -13,6 +13,10 @@ class Accepted(Generic[State]):
     state: State
     clauses: tuple[str, ...] = ()
     """The clauses that the step put to the test and that allowed it."""
+    effects: tuple[Any, ...] = ()
+    """What the step does outside of whoever takes it, in order: writes, messages to brokers.
+
+    A crash point is a prefix of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,8 @@ from reassure_model.selectors import (
     select_reassigned,
 )
 from reassure_proofs.formula import Truth, all_of, any_of, inside, member, negate, subset
-from reassure_proofs.statement import (
-    Function,
-    Parameter,
-    Shape,
-    Subject,
-    Telling,
-    Theorem,
-    Values,
-    spell_replicas,
-)
+from reassure_proofs.statement import Function, Parameter, Shape, Subject, Telling, Theorem, Values
+from reassure_spec.words import spell_replicas
 
 _PROFILE: Final = "kip-236"
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from reassure_model import kafka_42, topics
 from reassure_model.controllers import Controllership, accept_election
-from reassure_model.kip_236.system import Controller, Die, Return
+from reassure_model.environment import Controller, Die, Return
 from reassure_model.outcome import Accepted
 from reassure_model.tables import (
     DROP_PATH,

@@ -62,9 +62,9 @@ from reassure_proofs.statement import (
     Theorem,
     Values,
     make_subject,
-    spell_replicas,
 )
 from reassure_spec.readings import Readings
+from reassure_spec.words import spell_replicas
 
 _ID: Final = Parameter(floor=1)
 _SET: Final = Parameter(kind="set")

@@ -12,6 +12,7 @@ from functools import partial
 from itertools import product
 from typing import Any, Final
 
+from reassure_model.environment import Failover
 from reassure_model.kip_46 import (
     Assignments,
     Cluster,
@@ -29,7 +30,6 @@ from reassure_model.kip_46 import (
     next_for_tasks,
     step,
 )
-from reassure_model.kip_236.system import Failover
 from reassure_model.outcome import Accepted
 from reassure_proofs.formula import (
     Truth,

@@ -56,15 +56,6 @@ Claim: TypeAlias = Callable[[Values, Any], Truth]
 """A formula over the arguments and what the code returned for them."""
 
 
-def spell_replicas(replicas: Iterable[int]) -> str:
-    """Return replicas as the commands of a scenario name them.
-
-    >>> spell_replicas((1, 2)), spell_replicas(())
-    ('1,2', 'none')
-    """
-    return ",".join(map(str, replicas)) or "none"
-
-
 @dataclass(frozen=True, slots=True)
 class Telling:
     """A counterexample in the commands of a scenario."""

@@ -16,18 +16,21 @@ from typing import Any, Final
 
 from reassure_model import kafka_42, kafka_zk, kip_46, kip_236_legacy, topics
 from reassure_model.copies import Append, is_in_sync
+from reassure_model.environment import Controller, Die, Failover, Join, Leave, Return
 from reassure_model.kafka_4485 import invariants as replication_invariants
 from reassure_model.kafka_4485 import replication
 from reassure_model.kip_236 import batch, system
 from reassure_model.kip_236.owed import next_write
 from reassure_model.kip_236.requests import Refusal, decide_request
-from reassure_model.kip_236.system import Controller, Die, Failover, Join, Leave, Return, Submit
+from reassure_model.kip_236.system import Submit
 from reassure_model.kip_236.writes import UpdateReassignment, WriteAssigned
+from reassure_model.machine import Machine, find_machines
 from reassure_model.outcome import Accepted
 from reassure_model.search import find_story
 from reassure_model.tables import ReplicaState, move_replica
-from reassure_proofs.statement import Telling, spell_replicas
+from reassure_proofs.statement import Telling
 from reassure_spec.readings import Readings, get_profile, override_readings
+from reassure_spec.words import spell_replicas
 from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
 
 Problem = Callable[[Any], str | None]
@@ -105,18 +108,20 @@ def _say(action: Any) -> str:
             return type(action).__name__.lower()
 
 
+def _problem_of(machine: Machine[Any], name: str, readings: Readings) -> Problem:
+    """Return what must never be, as a machine calls it."""
+    return partial(machine.find_broken, machine.by_name[name], readings=readings)
+
+
 # The first reassignment -------------------------------------------------------------------------
 
 _KAFKA_42: Final = get_profile("kafka-42")
+_MOVES: Final = find_machines()["kafka-42"]
 
 
 def _move_successors(move: kafka_42.Move, readings: Readings) -> Iterator[tuple[Any, Any]]:
-    for action in kafka_42.enabled(move, readings):
-        if not isinstance(action, Return | kafka_42.Observe | Append):
-            outcome = kafka_42.step(move, action, readings)
-            assert isinstance(outcome, Accepted)  # whatever is possible is no command
-            # The epoch only counts; without it there are far fewer states to tell apart.
-            yield action, replace(outcome.state, leader_epoch=0)
+    without = ("append", "observe", "return")
+    return _MOVES.iterate_successors(move, readings, {}, without)
 
 
 def _move_tale(
@@ -133,14 +138,11 @@ def _move_tale(
     brokers = tuple(sorted({*assigned, *target}))
     begun = kafka_42.make_move(assigned, frozenset(brokers))
     return Tale(
-        (
-            f"world kafka-42 assigned={spell_replicas(assigned)} brokers={spell_replicas(brokers)}",
-            f"command target={spell_replicas(target)}",
-        ),
+        (*_MOVES.vocabulary.say_opening(begun), _MOVES.say(kafka_42.Command(target))),
         replace(begun, path=target, wanted=target),
         partial(_move_successors, readings=chosen),
-        kafka_42.PROBLEMS[problem] if isinstance(problem, str) else problem,
-        _say,
+        _problem_of(_MOVES, problem, chosen) if isinstance(problem, str) else problem,
+        _MOVES.say,
         ((Die, deaths), (Failover, failovers), (kafka_42.Interrupt, interrupts)),
         ("problems", "show"),
         _spell(readings),

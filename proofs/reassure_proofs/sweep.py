@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from reassure_model import kafka_zk, kip_46, kip_236_legacy, topics
 from reassure_model.copies import Append
+from reassure_model.environment import Controller, Die, Failover, Join, Return
 from reassure_model.kip_236 import batch, system
 from reassure_model.kip_236.invariants import INVARIANTS, Invariant
 from reassure_model.kip_236.owed import next_write
-from reassure_model.kip_236.system import Controller, Die, Failover, Join, Return
 from reassure_model.outcome import Accepted
 from reassure_model.tables import ReplicaState
 from reassure_proofs.runner import Progress, make_tasks, run_tasks, summarise_records

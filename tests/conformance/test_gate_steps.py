@@ -15,7 +15,7 @@ from reassure_conformance.gate.story import (
     read_story,
     shipped_stories,
 )
-from reassure_conformance.script import ScenarioError
+from reassure_spec.words import ScenarioError
 
 BROKERS = st.integers(0, 9)
 REPLICAS = st.lists(st.integers(-1, 9), max_size=3).map(tuple)

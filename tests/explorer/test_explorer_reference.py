@@ -13,6 +13,7 @@ from reassure_explorer.engine.result import Verdict
 from reassure_explorer.scopes.catalogue import SCOPES, UnknownScope, explore_scope
 from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.kip_236 import Limits, Reference, World, get_system
+from reassure_model.environment import Die, Failover, Leave
 from reassure_model.kip_236 import system
 from reassure_model.outcome import Accepted
 from reassure_spec.readings import UnknownReading, get_profile
@@ -42,7 +43,7 @@ def _follow(counted: Counted, readings: Any) -> Iterator[Counted]:
     now, left = counted
     targets = [target for target, _ in TINY.targets]
     for action in system.enabled(now, readings, targets):
-        kinds = (system.Submit, system.Die, system.Leave, system.Failover)
+        kinds = (system.Submit, Die, Leave, Failover)
         spent = tuple(int(isinstance(action, kind)) for kind in kinds)
         after = tuple(have - use for have, use in zip(left, spent, strict=True))
         full = isinstance(action, system.Submit) and len(now.partition.requests) == TINY.queue

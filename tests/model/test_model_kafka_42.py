@@ -5,11 +5,11 @@ from typing import Final
 
 import pytest
 
-from reassure_conformance.scenarios.worlds.kafka_42 import Node, find_problem, iterate_successors
 from reassure_explorer.engine.walk import SearchLimit, find_shortest
+from reassure_explorer.scopes.machine import search
 from reassure_model.copies import Append
+from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.kafka_42 import (
-    PROBLEMS,
     Command,
     Effect,
     Interrupt,
@@ -28,7 +28,7 @@ from reassure_model.kafka_42 import (
     start_replica_states,
     step,
 )
-from reassure_model.kip_236.system import Controller, Die, Failover, Join, NotPossible, Return
+from reassure_model.machine import find_machines
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.selectors import select_controlled_shutdown
 from reassure_model.tables import PartitionState, ReplicaState, move_partition
@@ -43,6 +43,7 @@ REPAIRS: Final = {
 }
 REPAIRED: Final = override_readings(WRITTEN, REPAIRS)
 MOVES: Final = (((1,), (2,)), ((1, 2), (2, 3)), ((1, 2), (3, 4)), ((1,), (1, 2)))
+MACHINE: Final = find_machines()["kafka-42"]
 FAULTS: Final = ({"deaths": 1, "failovers": 1}, {"interrupts": 1, "failovers": 1})
 
 
@@ -61,6 +62,21 @@ def take(move: Move, *actions: object, readings: object = WRITTEN) -> Move:
         assert isinstance(outcome, Accepted)
         move = outcome.state
     return move
+
+
+def find_problem(
+    start: Move, readings: Readings, problems: tuple[str, ...], times: dict[str, int]
+) -> tuple[object, ...] | None:
+    """Return a shortest story to one of the problems."""
+    wanted = [MACHINE.by_name[name] for name in problems]
+    return search(
+        MACHINE,
+        start,
+        readings,
+        lambda move: any(MACHINE.find_broken(each, move, readings) for each in wanted),
+        times,
+        {},
+    )
 
 
 def run(move: Move, readings: object = WRITTEN) -> tuple[Move, list[Effect]]:
@@ -94,7 +110,7 @@ def test_problem_as_written_is_reachable(
     length: int,
 ) -> None:
     """Each problem is reachable as written, and the shortest story to it is this long."""
-    story = find_problem(Node(begin(assigned, target), **faults), WRITTEN, PROBLEMS[problem])
+    story = find_problem(begin(assigned, target), WRITTEN, (problem,), faults)
     assert story is not None
     assert len(story) == length
 
@@ -105,11 +121,8 @@ def test_problems_repaired_are_unreachable(
     assigned: tuple[int, ...], target: tuple[int, ...], faults: dict[str, int]
 ) -> None:
     """With all four repairs no problem is reachable with one fault of each of two kinds."""
-
-    def find_any(move: Move) -> str | None:
-        return next((why for find in PROBLEMS.values() if (why := find(move))), None)
-
-    assert find_problem(Node(begin(assigned, target), **faults), REPAIRED, find_any) is None
+    every = tuple(MACHINE.by_name)
+    assert find_problem(begin(assigned, target), REPAIRED, every, faults) is None
 
 
 @pytest.mark.parametrize("left_out", REPAIRS)
@@ -119,9 +132,9 @@ def test_problem_without_one_repair_is_reachable(left_out: str) -> None:
     readings = override_readings(WRITTEN, others)
     found = [
         name
-        for name, find in PROBLEMS.items()
+        for name in MACHINE.by_name
         for faults in FAULTS
-        if find_problem(Node(begin((1,), (2,)), **faults), readings, find) is not None
+        if find_problem(begin((1,), (2,)), readings, (name,), faults) is not None
     ]
     assert found
 
@@ -132,10 +145,13 @@ def test_move_without_faults_completes(
     assigned: tuple[int, ...], target: tuple[int, ...], readings: object
 ) -> None:
     """Goal: every move completes with nobody dying, so the problems are not ruled out by rest."""
-    story = find_shortest(
-        Node(begin(assigned, target)),
-        lambda node: iterate_successors(node, readings),  # type: ignore[arg-type]
-        lambda node: is_at_rest(node.move) and is_complete(node.move),
+    story = search(
+        MACHINE,
+        begin(assigned, target),
+        readings,  # type: ignore[arg-type]
+        lambda move: is_at_rest(move) and is_complete(move),
+        {},
+        {},
     )
     assert story is not None
 

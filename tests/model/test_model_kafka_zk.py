@@ -6,6 +6,7 @@ import pytest
 
 from reassure_conformance.scenarios.worlds.kafka_zk import iterate_successors
 from reassure_explorer.engine.walk import find_shortest
+from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.kafka_zk import (
     GOALS,
     PROBLEMS,
@@ -22,7 +23,6 @@ from reassure_model.kafka_zk import (
     reassign_to,
     step,
 )
-from reassure_model.kip_236.system import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.znodes import ReplicaList
 

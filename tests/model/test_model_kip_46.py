@@ -7,6 +7,7 @@ import pytest
 
 from reassure_conformance.scenarios.worlds.kip_46 import PROBLEMS, Node, iterate_successors
 from reassure_explorer.engine.walk import find_shortest
+from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.kip_46 import (
     Cluster,
     CreateTask,
@@ -30,7 +31,6 @@ from reassure_model.kip_46 import (
     next_effect,
     step,
 )
-from reassure_model.kip_236.system import Controller, Die, Failover, NotPossible, Return
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reassure_model.kip_236.system import Controller, Die, Failover, NotPossible, Return
+from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.tables import ReplicaState
 from reassure_model.topics import (

@@ -15,10 +15,10 @@ from reassure_conformance.scenarios.scenario import (
     read_scenario,
     run_scenario,
 )
-from reassure_conformance.script import ScenarioError
 from reassure_spec.clauses import Clause, load_clauses
 from reassure_spec.findings import FINDINGS, Finding
 from reassure_spec.readings import READINGS, Reading, override_readings
+from reassure_spec.words import ScenarioError
 
 
 @cache

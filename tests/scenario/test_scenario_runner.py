@@ -13,8 +13,9 @@ from reassure_conformance.scenarios.scenario import (
     run_scenario,
 )
 from reassure_conformance.scenarios.worlds import get_world, list_worlds
-from reassure_conformance.script import ScenarioError, parse_command
+from reassure_conformance.script import parse_command
 from reassure_spec.readings import get_profile
+from reassure_spec.words import ScenarioError
 
 HEAD = """\
 # What it shows.

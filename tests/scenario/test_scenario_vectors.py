@@ -9,7 +9,7 @@ import pytest
 from reassure_conformance.answers.catalogue import vectors_document
 from reassure_conformance.scenarios.json_lines import export_vectors
 from reassure_conformance.scenarios.scenario import find_scenarios, read_scenario
-from reassure_conformance.script import ScenarioError
+from reassure_spec.words import ScenarioError
 
 
 @pytest.fixture(scope="module")

@@ -27,15 +27,16 @@ from reassure_conformance.scenarios.scenario import (
     run_scenario,
     scenarios_folder,
 )
-from reassure_conformance.scenarios.worlds.kafka_42 import Node, iterate_successors
 from reassure_conformance.scenarios.worlds.kafka_zk import iterate_successors as iterate_shipped
 from reassure_model import kafka_42, kafka_zk
+from reassure_model.environment import Controller, Die, Failover, Join, Return
 from reassure_model.kafka_4485 import replication
 from reassure_model.kafka_4485.invariants import INVARIANTS as LOG_INVARIANTS
 from reassure_model.kip_236 import system
 from reassure_model.kip_236.drop import compute_drop
 from reassure_model.kip_236.invariants import INVARIANTS, Invariant
 from reassure_model.kip_236.owed import compute_plan, next_write
+from reassure_model.machine import Machine, Property, Sets, find_machines
 from reassure_model.outcome import Accepted
 from reassure_spec.findings import FINDINGS
 from reassure_spec.readings import READINGS, Readings, get_profile, override_readings
@@ -213,7 +214,7 @@ def _iterate_protocol(
     """Yield everything but deaths, with one pending request at most."""
     targets = () if state.partition.requests else _TARGETS
     for action in system.enabled(state, readings, targets):
-        if not isinstance(action, system.Die | system.Return):
+        if not isinstance(action, Die | Return):
             outcome = system.step(state, action, readings)
             if isinstance(outcome, Accepted):
                 yield action, _normalise(outcome.state)
@@ -226,8 +227,8 @@ def _find_endless(state: system.System, readings: Readings) -> str | None:
         state = replace(state, partition=partition)
         if partition.reassignment is None:
             return None
-        joins = [a for a in system.enabled(state, readings) if isinstance(a, system.Join)]
-        actions: tuple[system.Action, ...] = (*joins[:1], system.Failover())
+        joins = [a for a in system.enabled(state, readings) if isinstance(a, Join)]
+        actions: tuple[system.Action, ...] = (*joins[:1], Failover())
         for action in actions:
             outcome = system.step(state, action, readings)
             assert isinstance(outcome, Accepted)  # a leader may take in who has caught up
@@ -263,7 +264,7 @@ def judge_protocol(depth: int) -> Iterator[Guarantee]:
         for each in INVARIANTS:
             checks.setdefault(each.clause, partial(_find_broken, each, readings=readings))
         born = system.make_system(_ASSIGNED, (1, 2, 3, 4))
-        online = system.step(born, system.Controller(), readings)
+        online = system.step(born, Controller(), readings)
         assert isinstance(online, Accepted)
         successors = partial(_iterate_protocol, readings=readings)
         found = find_stories(_normalise(online.state), successors, checks, depth)
@@ -280,45 +281,87 @@ _MOVE: Final = {
     "election.unclean": "no",
 }
 """What repairs it: each is needed."""
-_PROBLEMS: Final = {
-    "deleted-in-sync": "move.isr.without-deleted",
-    "empty-leader": "move.leader.holds-committed",
-    "stopped-leader": "move.leader.not-stopped",
-    "outside-assigned": "move.isr.within-assigned",
-    "emptied-assignment": "move.assigned.holds-committed",
-    "stray": "move.cancel.no-strays",
-}
-"""The clause behind each problem."""
 
 
 def judge_move(depth: int) -> Iterator[Guarantee]:
     """Yield what must never be during a move, with a failover and a death or an interruption."""
-    scope = f"2 moves, 2 faults, {depth} steps"
     written = get_profile("kafka-42")
     repaired = override_readings(written, _MOVE)
     choices = {"kafka-42": written, "kafka-42, all four repairs": repaired}
     for name in _MOVE:
         left = {name: written.as_dict()[name]}
         choices[f"kafka-42, all repairs but {name}"] = override_readings(repaired, left)
-    checks: dict[str, Find[Node]] = {
-        _PROBLEMS[name]: partial(_find_problem, find) for name, find in kafka_42.PROBLEMS.items()
-    }
+    starts = []
+    for assigned, target in (((1,), (2,)), ((1, 2), (3, 4))):
+        move = kafka_42.make_move(assigned, frozenset(assigned + target))
+        starts.append(replace(move, path=target, wanted=target))
+    faults = ({"deaths": 1, "failovers": 1}, {"failovers": 1, "interrupts": 1})
+    return judge_machine(
+        "kafka-42",
+        choices,
+        product(starts, [{}], faults),
+        f"2 moves, 2 faults, {depth} steps",
+        depth,
+    )
+
+
+def judge_machine(
+    name: str,
+    choices: Mapping[str, Readings],
+    cases: Iterable[tuple[Any, Sets, Mapping[str, int]]],
+    scope: str,
+    depth: int,
+) -> Iterator[Guarantee]:
+    """Yield the properties of a machine that scenarios can ask for, under choices of readings.
+
+    A case is a start, what the machine's sets stand for, and how often what is counted may happen.
+    """
+    machine = find_machines()[name]
+    kinds = {kind: act.counted for kind, act in machine.kinds.items() if act.counted}
+    cases = tuple(cases)
     for under, readings in choices.items():
-        successors = partial(iterate_successors, readings=readings)
         found: dict[str, tuple[str, tuple[object, ...]]] = {}
-        for assigned, target in (((1,), (2,)), ((1, 2), (3, 4))):
-            move = kafka_42.make_move(assigned, frozenset(assigned + target))
-            move = replace(move, path=target, wanted=target)
-            for node in (Node(move, 1, 1, 0), Node(move, 0, 1, 1)):
-                for name, story in find_stories(node, successors, checks, depth).items():
-                    if name not in found or len(story[1]) < len(found[name][1]):
-                        found[name] = story
+        checks = {
+            each.clause: partial(_find_in, machine, each, readings)
+            for each in machine.by_name.values()
+        }
+        for start, sets, times in cases:
+            successors = _limit(
+                partial(
+                    machine.iterate_successors,
+                    readings=readings,
+                    sets=sets,
+                    without=machine.vocabulary.overlooked,
+                ),
+                tuple(kinds),
+            )
+            node = (start, tuple(times.get(counted, 0) for counted in kinds.values()))
+            for clause_id, story in find_stories(node, successors, checks, depth).items():
+                if clause_id not in found or len(story[1]) < len(found[clause_id][1]):
+                    found[clause_id] = story
         for clause_id in checks:
             yield Guarantee(clause_id, under, scope, _tell(found.get(clause_id)))
 
 
-def _find_problem(find: Callable[[kafka_42.Move], str | None], node: Node) -> str | None:
-    return find(node.move)
+def _limit(
+    successors: Callable[[Any], Iterable[tuple[Any, Any]]], kinds: tuple[type, ...]
+) -> Callable[[tuple[Any, tuple[int, ...]]], Iterator[tuple[Any, tuple[Any, tuple[int, ...]]]]]:
+    """Return the successors of a state and of how often actions of these kinds may still happen."""
+
+    def follow(node: tuple[Any, tuple[int, ...]]) -> Iterator[tuple[Any, Any]]:
+        state, left = node
+        for action, after in successors(state):
+            rest = tuple(n - isinstance(action, k) for n, k in zip(left, kinds, strict=True))
+            if min(rest, default=0) >= 0:
+                yield action, (after, rest)
+
+    return follow
+
+
+def _find_in(
+    machine: Machine[Any], wanted: Property[Any], readings: Readings, node: tuple[Any, Any]
+) -> str | None:
+    return machine.find_broken(wanted, node[0], readings)
 
 
 # Shipped controllers ----------------------------------------------------------------------------
@@ -342,7 +385,7 @@ def _iterate_shipped(
     """Yield what the calls, deaths and failovers that are left allow; nobody returns."""
     shipped, *left = node
     for action, after in iterate_shipped(shipped, calls):
-        kinds = (kafka_zk.Alter, system.Die, system.Failover)
+        kinds = (kafka_zk.Alter, Die, Failover)
         rest = [n - isinstance(action, kind) for n, kind in zip(left, kinds, strict=True)]
         if min(rest) >= 0:
             yield action, (after, rest[0], rest[1], rest[2])

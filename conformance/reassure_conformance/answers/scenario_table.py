@@ -18,7 +18,8 @@ from reassure_conformance.scenarios.scenario import (
     read_scenario,
     run_scenario,
 )
-from reassure_conformance.script import SUFFIX, ScenarioError
+from reassure_conformance.script import SUFFIX
+from reassure_spec.words import ScenarioError
 
 Progress = Callable[[str, int, int], None]
 

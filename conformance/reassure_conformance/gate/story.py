@@ -29,15 +29,9 @@ from reassure_conformance.gate.steps import (
     parse_replicas,
     parse_step,
 )
-from reassure_conformance.script import (
-    SUFFIX,
-    Block,
-    ScenarioError,
-    Script,
-    parse_script,
-    read_script,
-)
+from reassure_conformance.script import SUFFIX, Block, Script, parse_script, read_script
 from reassure_spec.readings import PROFILES
+from reassure_spec.words import ScenarioError
 from reassure_spec.znodes import ReplicaList
 
 DEFAULT_BROKERS: Final[ReplicaList] = (1, 2, 3, 4)

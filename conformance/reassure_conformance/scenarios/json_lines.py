@@ -24,7 +24,7 @@ from reassure_conformance.scenarios.scenario import (
     read_scenario,
     run_scenario,
 )
-from reassure_conformance.script import ScenarioError
+from reassure_spec.words import ScenarioError
 
 FORMAT: Final = 1
 """Version of the format of lines and manifest; raised when a reader would have to change."""

@@ -21,7 +21,6 @@ from reassure_conformance.script import (
     RULE,
     SUFFIX,
     Block,
-    ScenarioError,
     Script,
     parse_command,
     parse_script,
@@ -30,6 +29,7 @@ from reassure_conformance.script import (
 from reassure_spec.clauses import load_clauses
 from reassure_spec.findings import UnknownFinding, get_finding
 from reassure_spec.readings import Readings, UnknownReading, get_profile, override_readings
+from reassure_spec.words import ScenarioError
 
 
 @dataclass(frozen=True, slots=True)

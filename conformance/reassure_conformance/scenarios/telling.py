@@ -20,22 +20,22 @@ from reassure_conformance.scenarios.scenario import (
     parse_scenario,
     run_scenario,
 )
-from reassure_conformance.scenarios.worlds import format_replicas
 from reassure_conformance.scenarios.worlds.kafka_zk import format_assignment
 from reassure_conformance.scenarios.worlds.kip_236 import ONLY, format_partition
 from reassure_conformance.scenarios.worlds.kip_236_legacy import format_entries
 from reassure_explorer.engine.result import Story, StoryStep, Violation
 from reassure_explorer.scopes.catalogue import Source, get_scope
-from reassure_explorer.scopes.kafka_42 import Moves
 from reassure_explorer.scopes.kafka_4485 import Logs
 from reassure_explorer.scopes.kafka_zk import Shipments
 from reassure_explorer.scopes.kip_46 import Healing
 from reassure_explorer.scopes.kip_236 import Reference, get_system
 from reassure_explorer.scopes.kip_236_legacy import OldZnode
+from reassure_explorer.scopes.machine import MachineScope
 from reassure_model.kafka_4485.replication import LEADER_ALONE, Verb
 from reassure_model.kip_236.state import Partition
 from reassure_spec.errors import ReassureError
 from reassure_spec.readings import PROFILES, Readings, get_profile
+from reassure_spec.words import format_replicas
 from reassure_spec.znodes import NO_LEADER
 
 _COUNTED: Final = re.compile(r" epoch \d+|request \d+ waits: | version \d+( \(leader knows \d+\))?")
@@ -149,29 +149,21 @@ def _describe_logs(source: Logs, state: Any) -> Iterator[str]:
 # One partition and its copies -------------------------------------------------------------------
 
 
-def _open_move(source: Moves) -> tuple[str, ...]:
-    world = source.world
-    return (f"world kafka-42 assigned={_join(world.assigned)} brokers={_join(world.members)}",)
-
-
-def _say_move(_: Moves, step: StoryStep) -> str:
-    if step.action == "command":
-        return f"command target={_join(step.parameter)}"
-    return _say_common(step)
-
-
 def _describe_leader(state: Any) -> str:
     return "nobody" if state.leader == NO_LEADER else f"{state.leader}"
 
 
-def _describe_move(_: Moves, state: Any) -> Iterator[str]:
-    path = "" if state.path is None else f" path {format_replicas(state.path)}"
-    isr = format_replicas(state.isr)
-    assigned = format_replicas(state.assigned)
-    yield f"assigned {assigned} leader {_describe_leader(state)} isr {isr}{path}"
-    sets = (state.running, state.holding, state.live)
-    running, holding, live = (format_replicas(tuple(sorted(members))) for members in sets)
-    yield f"running {running} with all records {holding} alive {live}"
+def _open_machine(source: MachineScope) -> tuple[str, ...]:
+    return source.machine.vocabulary.say_opening(source.bounds.start)
+
+
+def _say_machine(source: MachineScope, step: StoryStep) -> str:
+    act = next(act for act in source.machine.acts if act.name == step.action)
+    return act.say(step.parameter)
+
+
+def _describe_machine(source: MachineScope, state: Any) -> Iterator[str]:
+    yield from source.machine.vocabulary.show(source.view(state)).splitlines()
 
 
 def _open_shipped(source: Shipments) -> tuple[str, ...]:
@@ -274,7 +266,7 @@ def _show_problems(_: Source) -> tuple[str, ...]:
 TELLERS: Final[Mapping[type, Teller]] = {
     Reference: Teller(_open_reference, _say_reference, _close_reference, _describe_reference),
     Logs: Teller(_open_logs, _say_log, _show, _describe_logs),
-    Moves: Teller(_open_move, _say_move, _show_problems, _describe_move),
+    MachineScope: Teller(_open_machine, _say_machine, _show_problems, _describe_machine),
     Shipments: Teller(_open_shipped, _say_shipped, _show_problems, _describe_shipped),
     Healing: Teller(_open_healing, _say_healing, _show_problems, _describe_healing),
     OldZnode: Teller(_open_old_znode, _say_old_znode, _show, _describe_old_znode),

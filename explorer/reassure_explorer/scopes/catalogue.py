@@ -7,23 +7,26 @@ that holds is no proof for a larger one. The counts of each scope under each pro
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
 from reassure_explorer.engine.explore import Exploration, explore
 from reassure_explorer.engine.interface import Model
 from reassure_explorer.scopes.copies import CopiesWorld
-from reassure_explorer.scopes.kafka_42 import Moves
+from reassure_explorer.scopes.kafka_42 import bound_moves
 from reassure_explorer.scopes.kafka_4485 import Logs, LogWorld
 from reassure_explorer.scopes.kafka_zk import Shipments
 from reassure_explorer.scopes.kip_46 import Healing, HealingWorld
 from reassure_explorer.scopes.kip_236 import Limits, Reference, Target, World
 from reassure_explorer.scopes.kip_236_legacy import LegacyWorld, OldZnode
+from reassure_explorer.scopes.machine import Bounds, MachineScope
+from reassure_model.machine import find_machines
 from reassure_spec.errors import BadUsage
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import choose_readings, explorer_of
 
-Source = Reference | Logs | Moves | Shipments | Healing | OldZnode
+Source = Reference | Logs | MachineScope | Shipments | Healing | OldZnode
 """What a scope's model is made from: a model of `reassure_model` within a world."""
 
 
@@ -59,8 +62,12 @@ def _logs(name: str, summary: str, world: LogWorld) -> Scope:
     return Scope(name, summary, lambda readings: Logs(world, readings), "kafka-4485")
 
 
+def _within(machine: str, bounds: Bounds) -> Callable[[Readings], Source]:
+    return partial(MachineScope, find_machines()[machine], bounds)
+
+
 def _moves(name: str, summary: str, world: CopiesWorld) -> Scope:
-    return Scope(name, summary, lambda readings: Moves(world, readings), "kafka-42")
+    return Scope(name, summary, _within("kafka-42", bound_moves(world)), "kafka-42")
 
 
 def _shipped(name: str, summary: str, world: CopiesWorld) -> Scope:

@@ -23,7 +23,7 @@ from reassure_explorer.engine.interface import (
     SequenceOf,
     SetOf,
 )
-from reassure_model.kip_236.system import NotPossible
+from reassure_model.environment import NotPossible
 from reassure_model.outcome import Rejected
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, ReplicaList
@@ -32,19 +32,11 @@ Make = Callable[[Any], Any]
 """From a parameter to an action of the model."""
 
 
-class Adapter(ABC):
-    """A model of `reassure_model` within a world, under a choice of readings."""
+class Steps(ABC):
+    """Takes the steps of a model of `reassure_model` on states of the explorer."""
 
-    readings: Readings
-    fair: ClassVar[tuple[str, ...]] = ()
-    """Actions that are bound to happen where they stay possible: what heals."""
-    counted: ClassVar[Mapping[type, str]] = {}
+    counted: ClassVar[Mapping[type, str]]
     """Which field counts down how often an action of the model may still happen."""
-
-    @property
-    @abstractmethod
-    def limits(self) -> Mapping[str, int]:
-        """How often each may happen, by the field that counts it."""
 
     @abstractmethod
     def view(self, state: Any) -> Any:
@@ -57,10 +49,6 @@ class Adapter(ABC):
     @abstractmethod
     def step(self, view: Any, action: Any) -> Any:
         """Take a step of the model. Raises NotPossible."""
-
-    @abstractmethod
-    def make_model(self, name: str) -> Model:
-        """Return the explorer model."""
 
     def _is_spent(self, state: Any, action: Any) -> bool:
         name = self.counted.get(action.__class__)
@@ -96,6 +84,30 @@ class Adapter(ABC):
             return f"{outcome.clause}: {outcome.reason}"
         return "it changes nothing"
 
+    def ask(self, predicate: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Return a predicate of the model as one about states of the explorer."""
+        return partial(self._ask, predicate)
+
+    def _ask(self, predicate: Callable[[Any], Any], state: Any) -> Any:
+        return predicate(self.view(state))
+
+
+class Adapter(Steps):
+    """A model of `reassure_model` within a world, under a choice of readings."""
+
+    readings: Readings
+    fair: ClassVar[tuple[str, ...]] = ()
+    """Actions that are bound to happen where they stay possible: what heals."""
+
+    @property
+    @abstractmethod
+    def limits(self) -> Mapping[str, int]:
+        """How often each may happen, by the field that counts it."""
+
+    @abstractmethod
+    def make_model(self, name: str) -> Model:
+        """Return the explorer model."""
+
     def make_action(
         self,
         name: str,
@@ -106,13 +118,6 @@ class Adapter(ABC):
         """Return an action of the explorer's model; `words` say it with a parameter."""
         why = partial(self.explain, make)
         return Action(name, partial(self.take, make), parameters, name in self.fair, why, words)
-
-    def ask(self, predicate: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Return a predicate of the model as one about states of the explorer."""
-        return partial(self._ask, predicate)
-
-    def _ask(self, predicate: Callable[[Any], Any], state: Any) -> Any:
-        return predicate(self.view(state))
 
     def make_invariants(
         self, found: Mapping[str, Callable[[Any], str | None]]

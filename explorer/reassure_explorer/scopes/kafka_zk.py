@@ -17,6 +17,7 @@ from reassure_explorer.engine.views import View, get_changes
 from reassure_explorer.scopes.copies import Adapter, CopiesWorld, make_copies, make_copies_fields
 from reassure_model import kafka_zk
 from reassure_model.copies import Append
+from reassure_model.environment import Controller, Die, Failover, Join, Return
 from reassure_model.kafka_zk import (
     GOALS,
     PROBLEMS,
@@ -35,7 +36,6 @@ from reassure_model.kafka_zk import (
     WriteEntry,
     reassign_to,
 )
-from reassure_model.kip_236.system import Controller, Die, Failover, Join, Return
 from reassure_spec.readings import Readings
 
 INVARIANTS: Final[Mapping[str, Callable[[Shipped], str | None]]] = MappingProxyType(

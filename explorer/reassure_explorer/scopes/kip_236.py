@@ -35,6 +35,7 @@ from reassure_explorer.engine.interface import (
     rename_whole,
 )
 from reassure_explorer.engine.views import View, get_changes
+from reassure_model.environment import Controller, Die, Failover, Join, Leave, NotPossible, Return
 from reassure_model.kip_236 import invariants, system
 from reassure_model.kip_236.owed import find_drop, next_write
 from reassure_model.kip_236.promises import PROMISES, Memory, Moment
@@ -270,7 +271,7 @@ class Reference:
             return None
         try:
             outcome = system.step(self.view_system(state, at), action, self.readings)
-        except system.NotPossible:
+        except NotPossible:
             return None
         if isinstance(outcome, Rejected):
             return None
@@ -310,7 +311,7 @@ class Reference:
     def join(self, state: Any, parameter: tuple[int, int]) -> Any:
         """Let the leader take a replica in."""
         at, replica = parameter
-        return self._step(state, at, system.Join(replica))
+        return self._step(state, at, Join(replica))
 
     def leave(self, state: Any, parameter: tuple[int, int]) -> Any:
         """Let the leader take a replica out that lags."""
@@ -319,28 +320,28 @@ class Reference:
             return None
         if replica not in getattr(state, self._name("isr", at)):
             return None
-        return self._step(state, at, system.Leave(replica), "lags_left")
+        return self._step(state, at, Leave(replica), "lags_left")
 
     def die(self, state: Any, broker: int) -> Any:
         """Take a broker's registration away."""
         if self._is_spent(state, "deaths_left"):
             return None
-        return self._step(state, 0, system.Die(broker), "deaths_left")
+        return self._step(state, 0, Die(broker), "deaths_left")
 
     def come_back(self, state: Any, broker: int) -> Any:
         """Register a broker again."""
-        return self._step(state, 0, system.Return(broker))
+        return self._step(state, 0, Return(broker))
 
     def fail_over(self, state: Any, _: None) -> Any:
         """Let another controller take over, for all partitions at once."""
         term = self.world.limits.term
         if self._is_spent(state, "failovers_left") or (term and state.written < term):
             return None
-        after = self._step(state, 0, system.Failover(), "failovers_left")
+        after = self._step(state, 0, Failover(), "failovers_left")
         if after is None:
             return None
         for at in range(1, len(self.world.assigned)):
-            after = self._step(after, at, system.Failover())
+            after = self._step(after, at, Failover())
         if self.world.promises:
             after = after.replace(**self._note_drops(state, after))
         return after.replace(written=0) if term else after
@@ -351,8 +352,8 @@ class Reference:
         Where the rules forbid what is owed the model contradicts itself, and the state says so.
         """
         try:
-            outcome = system.step(self.view_system(state, at), system.Controller(), self.readings)
-        except system.NotPossible:
+            outcome = system.step(self.view_system(state, at), Controller(), self.readings)
+        except NotPossible:
             return None
         if isinstance(outcome, Rejected):
             return state.replace(contradiction=True)
@@ -433,18 +434,18 @@ class Reference:
             case "submit":
                 return "no more requests within this scope, or too many are pending"
             case "join":
-                action = system.Join(parameter[1])
+                action = Join(parameter[1])
             case "leave":
-                action = system.Leave(parameter[1])
+                action = Leave(parameter[1])
             case "die" | "return":
-                action = system.Die(parameter) if name == "die" else system.Return(parameter)
+                action = Die(parameter) if name == "die" else Return(parameter)
             case "failover":
                 return "no more failovers within this scope"
             case _:
-                at, action = parameter, system.Controller()
+                at, action = parameter, Controller()
         try:
             outcome = system.step(self.view_system(state, at), action, self.readings)
-        except system.NotPossible:
+        except NotPossible:
             return "there is nothing to act upon"
         if isinstance(outcome, Rejected):
             return f"{outcome.clause}: {outcome.reason}"
@@ -465,7 +466,7 @@ class Reference:
             now = self.view_system(state, at)
             owed = next_write(now.partition, now.around, self.readings)
             if owed is not None:
-                outcome = system.step(now, system.Controller(), self.readings)
+                outcome = system.step(now, Controller(), self.readings)
                 if isinstance(outcome, Rejected):
                     return f"{owed.clause} asks for what {outcome.clause} forbids: {outcome.reason}"
         return "the rules forbade a write that was owed"

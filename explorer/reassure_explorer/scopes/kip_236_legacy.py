@@ -24,10 +24,10 @@ from reassure_explorer.engine.views import View, get_changes
 from reassure_explorer.scopes.copies import Adapter
 from reassure_explorer.scopes.kip_236 import Limits, Reference, Target, World
 from reassure_model import kip_236_legacy
+from reassure_model.environment import Controller, Die, Failover, Join, Leave, Return
 from reassure_model.kip_236 import invariants
 from reassure_model.kip_236.batch import On
 from reassure_model.kip_236.state import Partition
-from reassure_model.kip_236.system import Controller, Die, Failover, Join, Leave, Return
 from reassure_model.kip_236_legacy import PROMISES, Ask, DeleteLegacy, Entries, Legacy, WriteLegacy
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList

@@ -28,6 +28,7 @@ from reassure_explorer.engine.interface import (
 from reassure_explorer.engine.views import View, get_changes
 from reassure_explorer.scopes.copies import Adapter
 from reassure_model import kip_46
+from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.kip_46 import (
     Assignments,
     CatchUp,
@@ -50,7 +51,6 @@ from reassure_model.kip_46 import (
     make_cluster,
     next_effect,
 )
-from reassure_model.kip_236.system import Controller, Die, Failover, NotPossible, Return
 from reassure_model.outcome import Accepted
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey, ReplicaList

@@ -13,6 +13,7 @@ An interleaving is a sequence of actions. `enabled` lists those that are possibl
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from reassure_model.environment import Controller, Die, Failover, Join, Leave, NotPossible, Return
 from reassure_model.kip_236.owed import find_drop, next_write
 from reassure_model.kip_236.requests import has_begun
 from reassure_model.kip_236.rules import accept_write, apply_failover
@@ -59,53 +60,8 @@ class Submit:
     legacy: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
-    """The leader takes a replica that has caught up into the in-sync set.
-
-    Not one that the controller is about to take out of the assignment: see `is_stopped`.
-    """
-
-    replica: int
-
-
-@dataclass(frozen=True, slots=True)
-class Leave:
-    """The leader takes a replica that lags out of the in-sync set."""
-
-    replica: int
-
-
-@dataclass(frozen=True, slots=True)
-class Die:
-    """A broker loses its registration."""
-
-    broker: int
-
-
-@dataclass(frozen=True, slots=True)
-class Return:
-    """A broker registers (again)."""
-
-    broker: int
-
-
-@dataclass(frozen=True, slots=True)
-class Failover:
-    """Another controller takes over; what the old one had in memory is gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Controller:
-    """The acting controller makes the next write that it owes."""
-
-
 Action = Submit | Join | Leave | Die | Return | Failover | Controller
 Outcome = Accepted[System] | Rejected
-
-
-class NotPossible(ValueError):
-    """An action that cannot be taken in this state, whatever the rules say."""
 
 
 def make_system(

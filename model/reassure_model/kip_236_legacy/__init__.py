@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
+from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.kip_236.batch import (
     Batch,
     On,
@@ -31,7 +32,6 @@ from reassure_model.kip_236.batch import (
 from reassure_model.kip_236.owed import Owed
 from reassure_model.kip_236.requests import Refusal, decide_request
 from reassure_model.kip_236.state import Partition
-from reassure_model.kip_236.system import Controller, Die, Failover, NotPossible, Return
 from reassure_model.kip_236.writes import DeleteReassignment
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.clauses import clause

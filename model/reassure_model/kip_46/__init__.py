@@ -13,7 +13,7 @@ any two. Only the tasks it is in the middle of generating are in its memory (`Ge
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from reassure_model.kip_236.system import Controller, Die, Failover, NotPossible, Return
+from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings, override_readings

@@ -9,6 +9,7 @@ write is owed, and put it to the same rules, as for a request of an operator's.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.kip_46 import (
     Assignments,
     Cluster,
@@ -39,7 +40,6 @@ from reassure_model.kip_236.batch import (
 )
 from reassure_model.kip_236.requests import Refusal, decide_request
 from reassure_model.kip_236.state import Partition, Request, Surroundings, is_done
-from reassure_model.kip_236.system import Controller, Die, Failover, NotPossible, Return
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings

@@ -15,9 +15,10 @@ from reassure_conformance.scenarios.live.stage import LiveAdapter, NotLive, Stag
 from reassure_conformance.scenarios.live.tables import LiveTablesWorld
 from reassure_conformance.scenarios.live.znodes import LiveZnodesWorld
 from reassure_conformance.scenarios.scenario import Scenario, compare, run_scenario
-from reassure_conformance.scenarios.worlds import Arguments, World
+from reassure_conformance.scenarios.worlds import World
 from reassure_judge.verdicts import Violation
 from reassure_spec.readings import Readings
+from reassure_spec.words import Arguments
 from reassure_zookeeper.server import Server
 
 WITHOUT_COUNTERPART: Final[Mapping[str, str]] = MappingProxyType(

@@ -12,13 +12,6 @@ from reassure_conformance.adapter import Reply
 from reassure_conformance.gate.steps import BadStep, format_partition, parse_partition
 from reassure_conformance.scenarios.live.stage import Done, NotLive, Stage
 from reassure_conformance.scenarios.scenario import Scenario
-from reassure_conformance.scenarios.worlds import (
-    Arguments,
-    ScenarioError,
-    check_arguments,
-    parse_number,
-    parse_replicas,
-)
 from reassure_conformance.scenarios.worlds.kip_236 import (
     EVIDENCE,
     ONLY,
@@ -26,11 +19,19 @@ from reassure_conformance.scenarios.worlds.kip_236 import (
     ReassignmentWorld,
     format_write,
 )
+from reassure_model.environment import Die, Failover, Join, Leave, Return
 from reassure_model.kip_236.rules import apply_failover
 from reassure_model.kip_236.state import LeaderAndIsr, Partition
-from reassure_model.kip_236.system import Action, Die, Failover, Join, Leave, Return, System
+from reassure_model.kip_236.system import Action, System
 from reassure_model.kip_236.writes import ChangeIsr, CreateState, Write, WriteState
 from reassure_spec.readings import Readings
+from reassure_spec.words import (
+    Arguments,
+    ScenarioError,
+    check_arguments,
+    parse_number,
+    parse_replicas,
+)
 from reassure_spec.znodes import PartitionKey
 
 _WORK: Final = ("controller", "step")

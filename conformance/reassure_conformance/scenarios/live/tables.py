@@ -9,18 +9,18 @@ from typing import Final
 
 from reassure_conformance.scenarios.live.stage import Done, Stage
 from reassure_conformance.scenarios.scenario import Scenario
-from reassure_conformance.scenarios.worlds import (
+from reassure_conformance.scenarios.worlds.tables import TablesWorld
+from reassure_model.kip_236.rules import is_change_unfinished
+from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment
+from reassure_model.kip_236.writes import WriteAssigned, WriteState
+from reassure_spec.readings import Readings
+from reassure_spec.words import (
     Arguments,
     check_arguments,
     format_replicas,
     parse_number,
     parse_replicas,
 )
-from reassure_conformance.scenarios.worlds.tables import TablesWorld
-from reassure_model.kip_236.rules import is_change_unfinished
-from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment
-from reassure_model.kip_236.writes import WriteAssigned, WriteState
-from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, PartitionKey, ReplicaList
 
 KEY: Final[PartitionKey] = ("p", 0)

@@ -13,16 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Final
 
-from reassure_conformance.scenarios.worlds import (
-    Arguments,
-    Handler,
-    ScenarioError,
-    check_arguments,
-    dispatch,
-    format_replicas,
-    parse_number,
-    parse_replicas,
-)
+from reassure_conformance.scenarios.worlds import Handler, dispatch
 from reassure_model.kafka_4485.invariants import INVARIANTS, is_promised
 from reassure_model.kafka_4485.lag import (
     compute_replica_lag,
@@ -53,6 +44,14 @@ from reassure_model.kafka_4485.replication import (
 )
 from reassure_model.outcome import Rejected
 from reassure_spec.readings import Readings
+from reassure_spec.words import (
+    Arguments,
+    ScenarioError,
+    check_arguments,
+    format_replicas,
+    parse_number,
+    parse_replicas,
+)
 
 
 class ReplicationWorld:

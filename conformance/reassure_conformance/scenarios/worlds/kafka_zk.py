@@ -12,17 +12,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import ClassVar, Final
 
-from reassure_conformance.scenarios.worlds import (
-    Arguments,
-    ScenarioError,
-    check_arguments,
-    dispatch,
-    format_replicas,
-    parse_number,
-    parse_replicas,
-)
+from reassure_conformance.scenarios.worlds import dispatch
 from reassure_explorer.engine.walk import find_shortest
 from reassure_model.copies import Append
+from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.kafka_zk import (
     GOALS,
     PROBLEMS,
@@ -49,9 +42,16 @@ from reassure_model.kafka_zk import (
     reassign_to,
     step,
 )
-from reassure_model.kip_236.system import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.outcome import Rejected
 from reassure_spec.readings import Readings
+from reassure_spec.words import (
+    Arguments,
+    ScenarioError,
+    check_arguments,
+    format_replicas,
+    parse_number,
+    parse_replicas,
+)
 from reassure_spec.znodes import NO_LEADER, ReplicaList
 
 ONLY: Final = "p"

@@ -12,15 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import ClassVar, Final
 
-from reassure_conformance.scenarios.worlds import (
-    Arguments,
-    ScenarioError,
-    check_arguments,
-    dispatch,
-    format_replicas,
-    parse_number,
-    parse_replicas,
-)
+from reassure_conformance.scenarios.worlds import dispatch
+from reassure_model.environment import Controller, Die, Failover, Join, Leave, NotPossible, Return
 from reassure_model.kip_236.identity import Identity, compare_identity, follow_record
 from reassure_model.kip_236.invariants import INVARIANTS
 from reassure_model.kip_236.owed import next_write
@@ -33,20 +26,7 @@ from reassure_model.kip_236.requests import (
 )
 from reassure_model.kip_236.rules import accept_write, compute_drops
 from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment, Surroundings
-from reassure_model.kip_236.system import (
-    Action,
-    Controller,
-    Die,
-    Failover,
-    Join,
-    Leave,
-    NotPossible,
-    Return,
-    Submit,
-    System,
-    is_stopped,
-    step,
-)
+from reassure_model.kip_236.system import Action, Submit, System, is_stopped, step
 from reassure_model.kip_236.writes import (
     ChangeIsr,
     CreateReassignment,
@@ -60,6 +40,14 @@ from reassure_model.kip_236.writes import (
 )
 from reassure_model.outcome import Rejected
 from reassure_spec.readings import Readings
+from reassure_spec.words import (
+    Arguments,
+    ScenarioError,
+    check_arguments,
+    format_replicas,
+    parse_number,
+    parse_replicas,
+)
 from reassure_spec.znodes import NO_LEADER
 
 ONLY: Final = "p"

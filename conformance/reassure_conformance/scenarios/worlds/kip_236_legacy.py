@@ -10,28 +10,11 @@ many effects.
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from reassure_conformance.scenarios.worlds import (
-    Arguments,
-    ScenarioError,
-    check_arguments,
-    dispatch,
-    format_replicas,
-    parse_number,
-    parse_replicas,
-    run_to_rest,
-)
+from reassure_conformance.scenarios.worlds import dispatch, run_to_rest
 from reassure_conformance.scenarios.worlds.kip_236 import format_partition, format_write
+from reassure_model.environment import Controller, Die, Failover, Join, Leave, NotPossible, Return
 from reassure_model.kip_236.batch import On, WriteOwed
 from reassure_model.kip_236.state import Partition
-from reassure_model.kip_236.system import (
-    Controller,
-    Die,
-    Failover,
-    Join,
-    Leave,
-    NotPossible,
-    Return,
-)
 from reassure_model.kip_236_legacy import (
     Action,
     Ask,
@@ -48,6 +31,14 @@ from reassure_model.kip_236_legacy import (
 )
 from reassure_model.outcome import Rejected
 from reassure_spec.readings import Readings
+from reassure_spec.words import (
+    Arguments,
+    ScenarioError,
+    check_arguments,
+    format_replicas,
+    parse_number,
+    parse_replicas,
+)
 from reassure_spec.znodes import (
     REASSIGN_PARTITIONS,
     BadZnode,

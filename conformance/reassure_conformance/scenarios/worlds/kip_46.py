@@ -13,17 +13,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar, Final
 
-from reassure_conformance.scenarios.worlds import (
-    Arguments,
-    ScenarioError,
-    check_arguments,
-    dispatch,
-    format_replicas,
-    parse_number,
-    parse_replicas,
-    run_to_rest,
-)
+from reassure_conformance.scenarios.worlds import dispatch, run_to_rest
 from reassure_explorer.engine.walk import find_shortest
+from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.kip_46 import (
     Action,
     Assignments,
@@ -52,9 +44,16 @@ from reassure_model.kip_46 import (
     next_effect,
     step,
 )
-from reassure_model.kip_236.system import Controller, Die, Failover, NotPossible, Return
 from reassure_model.outcome import Rejected
 from reassure_spec.readings import Readings
+from reassure_spec.words import (
+    Arguments,
+    ScenarioError,
+    check_arguments,
+    format_replicas,
+    parse_number,
+    parse_replicas,
+)
 from reassure_spec.znodes import (
     BadZnode,
     PartitionKey,

@@ -9,15 +9,7 @@ from enum import Enum
 from itertools import permutations
 from typing import ClassVar, Final, TypeVar
 
-from reassure_conformance.scenarios.worlds import (
-    Arguments,
-    ScenarioError,
-    check_arguments,
-    dispatch,
-    format_replicas,
-    parse_number,
-    parse_replicas,
-)
+from reassure_conformance.scenarios.worlds import dispatch
 from reassure_model.controllers import Controllership, accept_election, find_broken_authority
 from reassure_model.kip_236.drop import compute_drop, compute_existing, compute_kept
 from reassure_model.kip_236.requests import New, NothingToDo, Refusal, decide_request
@@ -40,6 +32,14 @@ from reassure_model.tables import (
     move_replica,
 )
 from reassure_spec.readings import Readings
+from reassure_spec.words import (
+    Arguments,
+    ScenarioError,
+    check_arguments,
+    format_replicas,
+    parse_number,
+    parse_replicas,
+)
 from reassure_spec.znodes import ReplicaList
 
 State = TypeVar("State", bound=Enum)

@@ -9,16 +9,8 @@ begin and end the reassignment of one. `step` and `run` let the controller act.
 from collections.abc import Callable
 from typing import ClassVar
 
-from reassure_conformance.scenarios.worlds import (
-    Arguments,
-    ScenarioError,
-    check_arguments,
-    dispatch,
-    format_replicas,
-    parse_number,
-    parse_replicas,
-)
-from reassure_model.kip_236.system import Controller, Die, Failover, NotPossible, Return
+from reassure_conformance.scenarios.worlds import dispatch
+from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.outcome import Rejected
 from reassure_model.tables import ReplicaState
 from reassure_model.topics import (
@@ -41,6 +33,14 @@ from reassure_model.topics import (
     step,
 )
 from reassure_spec.readings import Readings
+from reassure_spec.words import (
+    Arguments,
+    ScenarioError,
+    check_arguments,
+    format_replicas,
+    parse_number,
+    parse_replicas,
+)
 
 
 def _spell(state: ReplicaState) -> str:

@@ -6,14 +6,9 @@ Contents stand between single quotes. Nothing is kept from one command to the ne
 from collections.abc import Iterator
 from typing import ClassVar
 
-from reassure_conformance.scenarios.worlds import (
-    Arguments,
-    check_arguments,
-    dispatch,
-    format_replicas,
-    parse_number,
-)
+from reassure_conformance.scenarios.worlds import dispatch
 from reassure_spec.readings import Readings
+from reassure_spec.words import Arguments, check_arguments, format_replicas, parse_number
 from reassure_spec.znodes import (
     MAX_ZNODE_BYTES,
     REASSIGNMENT_REQUESTS,

@@ -10,22 +10,18 @@ holds.
 `next_effect` is the whole controller: the one effect that is due, for a system as it stands. A
 crash can fall between any two effects. Where the records are is in `reassure_model.copies`.
 
-As written the text loses data in several ways (`PROBLEMS`). Four readings repair it:
+As written the text loses data in several ways (the properties of its `machine`). Four readings
+repair it:
 `move.expand-first`, `move.cut-isr`, `move.recheck-before-stop` and `election.unclean`.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import Final
 
 from reassure_model.copies import (
     Append,
     Copies,
     can_join,
     delete_log,
-    find_deleted_in_sync,
-    find_empty_leader,
     find_nothing_held,
     find_outside,
     find_running_unassigned,
@@ -35,7 +31,7 @@ from reassure_model.copies import (
     list_happenings,
     make_copies,
 )
-from reassure_model.kip_236.system import Controller, Die, Failover, Join, NotPossible, Return
+from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.selectors import select_offline, select_reassigned
 from reassure_model.tables import ReplicaState, move_replica
@@ -411,7 +407,7 @@ def step(move: Move, action: Action, readings: Readings) -> Outcome:
         case Controller():
             effect = next_effect(move, readings)
             if effect is not None:
-                return Accepted(apply_effect(move, effect))
+                return Accepted(apply_effect(move, effect), effects=(effect,))
         case _:
             after = happen(move, action)
             if isinstance(action, Failover):
@@ -447,27 +443,14 @@ def find_outside_assigned(move: Move) -> str | None:
 
 @clause("move.assigned.holds-committed")
 def find_emptied_assignment(move: Move) -> str | None:
-    """Say so when, at rest, no assigned replica has the records (findings move-6, move-8)."""
-    return find_nothing_held(move) if is_at_rest(move) else None
+    """Say so when no assigned replica has the records; at rest (findings move-6, move-8)."""
+    return find_nothing_held(move)
 
 
 @clause("move.cancel.no-strays")
 def find_stray(move: Move) -> str | None:
-    """Say so when, at rest, a replica runs that is not assigned (finding move-7)."""
-    return find_running_unassigned(move) if is_at_rest(move) else None
-
-
-PROBLEMS: Final[Mapping[str, Callable[[Move], str | None]]] = MappingProxyType(
-    {
-        "deleted-in-sync": find_deleted_in_sync,
-        "empty-leader": find_empty_leader,
-        "stopped-leader": find_stopped_leader,
-        "outside-assigned": find_outside_assigned,
-        "emptied-assignment": find_emptied_assignment,
-        "stray": find_stray,
-    }
-)
-"""What must never be, by name. As written each of them is reachable; repaired none is."""
+    """Say so when a replica runs that is not assigned; at rest (finding move-7)."""
+    return find_running_unassigned(move)
 
 
 # Replica states in the controller's memory ------------------------------------------------------

@@ -13,7 +13,7 @@ again, which changes nothing for logs that are gone.
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reassure_model.kip_236.system import Controller, Die, Failover, NotPossible, Return
+from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.tables import ReplicaState, move_replica
 from reassure_spec.clauses import clause

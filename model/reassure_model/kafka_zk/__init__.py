@@ -37,7 +37,7 @@ from reassure_model.copies import (
     list_happenings,
     make_copies,
 )
-from reassure_model.kip_236.system import Controller, Die, Failover, Join, NotPossible, Return
+from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.selectors import (
     select_controlled_shutdown,
