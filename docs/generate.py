@@ -32,6 +32,7 @@ from reassure_model import kafka_42, kafka_zk
 from reassure_model.environment import Controller, Join
 from reassure_model.kip_236 import system
 from reassure_model.kip_236.owed import next_write
+from reassure_model.kip_236.stages import FORGETS, MOVES, Stage
 from reassure_model.kip_236.state import LeaderAndIsr
 from reassure_model.machine import find_machines
 from reassure_model.outcome import Accepted
@@ -175,9 +176,35 @@ def _dropped_replica() -> Iterator[str]:
     yield from ("## A dropped replica", "", " → ".join(_name(state) for state in DROP_PATH), "")
 
 
+def _spell(by: type) -> str:
+    """Return the name of a write as words: `WriteLeaderAndIsr` is `write leader and isr`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", " ", by.__name__).lower()
+
+
+def _lifecycle() -> Iterator[str]:
+    """Yield the life of a reassignment under KIP-236: its stages, and what leads on."""
+    yield from ("## A reassignment: kip-236, kip-236-amended", "")
+    yield from ("```mermaid", "stateDiagram-v2", "    [*] --> AtRest")
+    for (before, by), stages in MOVES.items():
+        for after in sorted(stages, key=list(Stage).index):
+            yield f"    {_name(before)} --> {_name(after)}: {_spell(by)}"
+    yield from ("```", "")
+    rows = (
+        (
+            _name(stage),
+            stage.value,
+            ", ".join(_name(each) for each in Stage if each in FORGETS.get(stage, ())),
+        )
+        for stage in Stage
+    )
+    yield from _table(("stage", "what comes next", "after a failover"), rows)
+    yield ""
+
+
 def render_state_machines() -> str:
     """Return the state machines as diagrams, each table once with the profiles that use it."""
     lines = [
+        *_lifecycle(),
         *_machines("Replica", REPLICA_TABLES),
         *_machines("Partition", PARTITION_TABLES),
         *_dropped_replica(),
@@ -372,6 +399,8 @@ def _state_machines(system: System) -> Iterator[str]:
         yield from _machines("Partition", {profile: partitions})
     if "kip_236.drop" in system.modules:
         yield from _dropped_replica()
+    if "kip_236.stages" in system.modules:
+        yield from _lifecycle()
 
 
 def _link_story(name: str) -> str:

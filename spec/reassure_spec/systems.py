@@ -89,6 +89,7 @@ SYSTEMS: Final = (
             "kip_236.requests",
             "kip_236.owed",
             "kip_236.rules",
+            "kip_236.stages",
             "kip_236.writes",
             "kip_236.state",
             "kip_236.system",
