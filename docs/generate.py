@@ -36,12 +36,12 @@ from reassure_model.kip_236.stages import FORGETS, MOVES, Stage
 from reassure_model.kip_236.state import LeaderAndIsr
 from reassure_model.machine import find_machines
 from reassure_model.outcome import Accepted
-from reassure_model.tables import (
+from reassure_model.state_machines import (
     DROP_PATH,
     PARTITION_TABLES,
     REPLICA_TABLES,
 )
-from reassure_proofs.explain import format_sums
+from reassure_proofs.wording import format_sums
 from reassure_spec.asks import ASKS
 from reassure_spec.clauses import get_places, load_clauses
 from reassure_spec.findings import FINDINGS, WITHDRAWN
@@ -624,7 +624,7 @@ def render_hypotheses() -> str:
 
     Which of several smallest counterexamples a solver finds depends on what it was asked before.
     """
-    command = [sys.executable, "-m", "reassure_proofs.explain"]
+    command = [sys.executable, "-m", "reassure_proofs.wording"]
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+from reassure_proofs.containers import RuleSet
 from reassure_proofs.dialect import make_twin, run_twin
 from reassure_proofs.elections import selector_function
 from reassure_proofs.prover import (
@@ -39,7 +40,6 @@ from reassure_proofs.prover import (
 from reassure_proofs.runner import TheoremResult, summarise_records
 from reassure_proofs.statement import Function, Subject, Theorem, Values
 from reassure_proofs.symex import Limits, TimeIsUp
-from reassure_proofs.tables import RuleSet
 from reassure_proofs.tasks import group_theorems, split_hypotheses
 from reassure_proofs.theorems import DROP_AMENDED, evaluate_with, get_theorems
 from reassure_spec.errors import BadUsage

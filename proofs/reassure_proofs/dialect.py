@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType
 from typing import Any, Final
 
+from reassure_proofs.containers import Order, RuleDict, RuleSet, unordered
 from reassure_proofs.library import Known, Unknown, convert_plain, get_attribute
 from reassure_proofs.symex import GaveUp, SBool, Signal, SInt
-from reassure_proofs.tables import Order, RuleDict, RuleSet, unordered
 
 _RUNTIME: Final = "__reassure__"
 _FORGETS_ORDER: Final = frozenset(("any", "all", "sum", "set", "frozenset", "sorted", "min", "max"))

@@ -2,9 +2,9 @@
 
 Every value that a rule finds outside of its arguments (a global, a default, a closure's cell, a
 module's attribute) passes through `Library.convert`: plain values as they are, containers as those
-of `reassure_proofs.tables`, functions as their twins of `reassure_proofs.dialect`, and of Python's
-own functions those that are known here. Anything else becomes an `Unknown`, which refuses by its
-name whatever is done with it.
+of `reassure_proofs.containers`, functions as their twins of `reassure_proofs.dialect`, and of
+Python's own functions those that are known here. Anything else becomes an `Unknown`, which refuses
+by its name whatever is done with it.
 """
 
 import builtins
@@ -19,8 +19,8 @@ from fractions import Fraction
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, Final, NoReturn
 
+from reassure_proofs.containers import RuleDict, RuleList, RuleSet, View, as_set, unordered
 from reassure_proofs.symex import GaveUp, SBool, SInt, SSet, refuse_the_rest
-from reassure_proofs.tables import RuleDict, RuleList, RuleSet, View, as_set, unordered
 
 _PLAIN: Final = (type(None), bool, int, float, str, bytes, Fraction, type(...), object, range)
 _DUNDERS: Final = (

@@ -13,7 +13,7 @@ from reassure_model import kafka_42, topics
 from reassure_model.controllers import Controllership, accept_election
 from reassure_model.environment import Controller, Die, Return
 from reassure_model.outcome import Accepted
-from reassure_model.tables import (
+from reassure_model.state_machines import (
     DROP_PATH,
     PARTITION_TABLES,
     REPLICA_TABLES,

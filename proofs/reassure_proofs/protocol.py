@@ -40,7 +40,7 @@ from reassure_model.kip_236.writes import (
     WriteState,
 )
 from reassure_model.outcome import Accepted
-from reassure_model.tables import PARTITION_TABLES, PartitionState
+from reassure_model.state_machines import PARTITION_TABLES, PartitionState
 from reassure_proofs.formula import (
     Truth,
     all_of,

@@ -27,7 +27,7 @@ from reassure_model.kip_236.writes import UpdateReassignment, WriteAssigned
 from reassure_model.machine import Machine, find_machines
 from reassure_model.outcome import Accepted
 from reassure_model.search import find_story
-from reassure_model.tables import ReplicaState, move_replica
+from reassure_model.state_machines import ReplicaState, move_replica
 from reassure_proofs.statement import Telling
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.words import spell_replicas

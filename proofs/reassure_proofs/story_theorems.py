@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
-from reassure_model.tables import ReplicaState, move_replica
+from reassure_model.state_machines import ReplicaState, move_replica
 from reassure_proofs.formula import Truth
 from reassure_proofs.statement import Parameter, Shape, Subject, Telling, Theorem, Values
 from reassure_proofs.stories import TALES, find_stop_of_a_live_replica, find_tale, tell_tale

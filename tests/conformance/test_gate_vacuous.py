@@ -49,7 +49,7 @@ def _foreign_log(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
 
 
 def _no_documents(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    monkeypatch.setattr("reassure_conformance.answers.catalogue.find_seeds", lambda folder: None)
+    monkeypatch.setattr("reassure_conformance.answers.looking_up.find_seeds", lambda folder: None)
     return ["spec", "coverage"]
 
 

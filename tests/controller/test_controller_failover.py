@@ -12,7 +12,7 @@ from kazoo.retry import KazooRetry
 from reassure_controller.controller import Controller
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import CONTROLLER, ReassignmentZnode
-from reassure_zookeeper.faults import cut_connection, expire_session
+from reassure_zookeeper.interruptions import cut_connection, expire_session
 
 Act = Callable[[Any], object]
 

@@ -16,10 +16,10 @@ from reassure_explorer.engine.derived import explore_derived
 from reassure_explorer.engine.graph import draw_graph
 from reassure_explorer.engine.interface import Action, Int, Invariant, Model, ModelError
 from reassure_explorer.engine.minimise import count_faults, minimise_faults
+from reassure_explorer.engine.renderings import draw_story, make_itf, tell_story
 from reassure_explorer.engine.result import Budget, Story, Verdict
 from reassure_explorer.engine.simulate import NO_PROOF, simulate
 from reassure_explorer.engine.stepper import make_page
-from reassure_explorer.engine.story import draw_story, make_itf, tell_story
 from reassure_explorer.scopes.catalogue import explore_scope, get_model
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "explorer.md"

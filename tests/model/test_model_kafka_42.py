@@ -31,7 +31,7 @@ from reassure_model.kafka_42 import (
 from reassure_model.machine import find_machines
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.selectors import select_controlled_shutdown
-from reassure_model.tables import PartitionState, ReplicaState, move_partition
+from reassure_model.state_machines import PartitionState, ReplicaState, move_partition
 from reassure_spec.readings import Readings, get_profile, override_readings
 
 WRITTEN: Final = get_profile("kafka-42")

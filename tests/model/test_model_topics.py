@@ -4,7 +4,7 @@ import pytest
 
 from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.tables import ReplicaState
+from reassure_model.state_machines import ReplicaState
 from reassure_model.topics import (
     Action,
     Answer,

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from reassure_proofs.candidate import CandidateError, load_candidate, prove_candidate, recognise
-from reassure_proofs.explain import explain
 from reassure_proofs.theorems import UnknownTheoremError, get_theorems
+from reassure_proofs.wording import explain
 
 
 def rule_of_ranks(assigned: Any, leader: Any, isr: Any, top: Any) -> Any:

@@ -8,7 +8,7 @@ import pytest
 from reassure_model import topics
 from reassure_model.controllers import Controllership, accept_election
 from reassure_model.outcome import Accepted
-from reassure_model.tables import ReplicaState
+from reassure_model.state_machines import ReplicaState
 from reassure_proofs import offices
 from reassure_proofs.necessity import examine_hypotheses
 from reassure_proofs.offices import DELETED, MOVED_42, OFFICE, OFFICE_THEOREMS

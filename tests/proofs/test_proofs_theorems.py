@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from reassure_model.kip_236.drop import compute_drop, compute_existing, compute_kept
-from reassure_proofs.explain import examine_page, format_sums, render_section
 from reassure_proofs.necessity import NecessityResult
 from reassure_proofs.prover import prove
 from reassure_proofs.runner import TheoremResult, prove_all, to_json
@@ -23,6 +22,7 @@ from reassure_proofs.theorems import (
     drop_function,
     get_theorems,
 )
+from reassure_proofs.wording import examine_page, format_sums, render_section
 from reassure_spec.clauses import load_clauses
 from reassure_spec.findings import get_finding
 from reassure_spec.readings import Readings
@@ -283,7 +283,7 @@ def test_whole_page_of_hypotheses_is_known() -> None:
 
     Which of several smallest counterexamples a solver finds depends on what it was asked before.
     """
-    command = [sys.executable, "-m", "reassure_proofs.explain"]
+    command = [sys.executable, "-m", "reassure_proofs.wording"]
     page = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert format_sums(page) == SUMS
     assert "unexpected" not in page

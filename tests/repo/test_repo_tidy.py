@@ -4,7 +4,7 @@ import ast
 import re
 import subprocess
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -151,3 +151,43 @@ def test_test_files_have_names_of_their_own() -> None:
     """No two test files have the same name, whatever their room."""
     names = [path.name for path in tracked_files() if path.name.startswith("test_")]
     assert sorted(names) == sorted(set(names))
+
+
+SHARED = {
+    "audit": "the verb, and what carries it out",
+    "conftest": "fixtures of the folder",
+    "copies": "the copies of a partition",
+    "drop": "the drop rule, in the model and in the controller",
+    "errors": "the errors of a room",
+    "explore": "the verb, and what carries it out",
+    "faults": "the planted faults, and the verb about them",
+    "judge": "the judge, and how fast it is",
+    "lag": "how far a follower is behind, in the model and in proofs",
+    "messages": "what brokers are told, by the controller and for the judge",
+    "sweep": "every reading settled otherwise, in exploration and in proofs",
+    "tables": "the world `tables`, of the model and live",
+    "znodes": "znodes, and the world about them",
+}
+"""What files of one name have in common, where it is neither a protocol nor a part of each."""
+PARTS = {"__init__", "__main__", "invariants", "rules", "writes"}
+"""What every protocol, or every room, may have."""
+
+
+def find_names_twice(paths: Iterable[Path]) -> Iterator[str]:
+    """Yield the names of several files that nothing says to be about the same."""
+    found: dict[str, list[Path]] = {}
+    for path in paths:
+        found.setdefault(path.stem, []).append(path)
+    protocols = {path.stem for path in paths if path.parent.name == "worlds"}
+    for name, places in found.items():
+        if len(places) > 1 and name not in protocols | PARTS | set(SHARED):
+            yield name
+
+
+def test_no_file_name_has_two_meanings() -> None:
+    """Files of one name are about the same: a protocol, a part of each, or what is said of them."""
+    paths = [path for path in tracked_files() if path.suffix == ".py"]
+    assert list(find_names_twice(paths)) == []
+    stems = [path.stem for path in paths]
+    assert [name for name in SHARED if stems.count(name) < 2] == []
+    assert list(find_names_twice([*paths, Path("elsewhere/evidence.py")])) == ["evidence"]

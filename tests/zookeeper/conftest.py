@@ -14,7 +14,7 @@ from kazoo.exceptions import NodeExistsError, NoNodeError
 from kazoo.protocol.serialization import int_struct, write_buffer, write_string
 from kazoo.security import make_acl, make_digest_acl
 
-from reassure_zookeeper.faults import expire_session
+from reassure_zookeeper.interruptions import expire_session
 from reassure_zookeeper.server import Server
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import read_logs

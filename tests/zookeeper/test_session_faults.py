@@ -10,7 +10,7 @@ import pytest
 from kazoo.client import KazooClient, KazooState
 
 from reassure_zookeeper.errors import FaultError
-from reassure_zookeeper.faults import cut_connection, expire_session
+from reassure_zookeeper.interruptions import cut_connection, expire_session
 from reassure_zookeeper.server import Server
 from reassure_zookeeper.transactions import CloseSession
 from reassure_zookeeper.txnlog import read_logs

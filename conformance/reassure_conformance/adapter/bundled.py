@@ -36,7 +36,7 @@ from reassure_spec.readings import Readings
 from reassure_spec.rooms import RefusedReading, choose_readings, refuse_readings
 from reassure_spec.znodes import ReplicaList, StateZnode
 from reassure_zookeeper.errors import FaultError
-from reassure_zookeeper.faults import cut_connection, expire_session
+from reassure_zookeeper.interruptions import cut_connection, expire_session
 
 log = logging.getLogger(__name__)
 

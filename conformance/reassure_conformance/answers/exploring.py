@@ -9,8 +9,8 @@ from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.telling import get_text, tell
 from reassure_conformance.script import SUFFIX
 from reassure_explorer.engine.explore import Exploration, describe_violation, explore
+from reassure_explorer.engine.renderings import make_itf, tell_story
 from reassure_explorer.engine.result import Budget, Violation
-from reassure_explorer.engine.story import make_itf, tell_story
 from reassure_explorer.scopes.catalogue import SCOPES, get_model, get_scope
 from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.pictures import draw_scope_story

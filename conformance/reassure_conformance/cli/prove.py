@@ -14,7 +14,7 @@ def _explain_theorems(
     names: tuple[str, ...], replication_factor: int, timeout_s: float, form: str
 ) -> int:
     """Print the named theorems in words."""
-    from reassure_proofs.explain import explain
+    from reassure_proofs.wording import explain
 
     if not names:
         raise click.UsageError("--explain needs the name of a theorem; see `reassure prove --list`")

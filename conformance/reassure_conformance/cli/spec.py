@@ -74,7 +74,7 @@ def spec_matrix(form: str) -> int:
 @format_option
 def spec_coverage(seeds: Path | None, form: str) -> int:
     """Show which clauses say what each sentence of the documents says."""
-    from reassure_conformance.answers.catalogue import coverage_document, render_coverage
+    from reassure_conformance.answers.looking_up import coverage_document, render_coverage
 
     document = coverage_document(seeds)
     return emit(document, form, lambda: render_coverage(document, form))
@@ -86,7 +86,7 @@ def spec_coverage(seeds: Path | None, form: str) -> int:
 @format_option
 def spec_diff(first: str, second: str, form: str) -> int:
     """Show in which readings and clauses two profiles differ."""
-    from reassure_conformance.answers.catalogue import diff_document, render_diff
+    from reassure_conformance.answers.looking_up import diff_document, render_diff
 
     document = diff_document(first, second)
     return emit(document, form, lambda: render_diff(document, form))

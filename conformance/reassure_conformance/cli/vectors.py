@@ -17,7 +17,7 @@ from reassure_conformance.cli.options import emit, format_option
 @format_option
 def vectors(out: Path, form: str) -> int:
     """Export the scenarios as JSON lines for other implementations."""
-    from reassure_conformance.answers.catalogue import render_vectors, vectors_document
+    from reassure_conformance.answers.looking_up import render_vectors, vectors_document
 
     document = vectors_document(out)
     return emit(document, form, lambda: render_vectors(document, form))

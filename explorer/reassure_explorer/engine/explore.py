@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reassure_explorer.engine.interface import Model
 from reassure_explorer.engine.plain import explore_plain
+from reassure_explorer.engine.renderings import tell_story
 from reassure_explorer.engine.result import Budget, ExploreResult, Story, Verdict, Violation
-from reassure_explorer.engine.story import tell_story
 from reassure_spec.errors import BadUsage
 
 if TYPE_CHECKING:

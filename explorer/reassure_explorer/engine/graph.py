@@ -10,9 +10,9 @@ import numpy.typing as npt
 from reassure_explorer.engine import graph_kernels
 from reassure_explorer.engine.derived import Engine
 from reassure_explorer.engine.interface import Model, ModelError
+from reassure_explorer.engine.renderings import format_value
 from reassure_explorer.engine.result import Budget
 from reassure_explorer.engine.runs import as_rows, merge_all
-from reassure_explorer.engine.story import format_value
 
 I32 = npt.NDArray[np.int32]
 _WIDTH: Final = 230

@@ -10,8 +10,8 @@ from html import escape
 from typing import Any, Final
 
 from reassure_explorer.engine.interface import Action, Model
+from reassure_explorer.engine.renderings import format_value
 from reassure_explorer.engine.result import Story
-from reassure_explorer.engine.story import format_value
 
 MOST_STATES: Final = 2000
 _BEYOND: Final = -1

@@ -3,8 +3,8 @@
 from types import MappingProxyType
 from typing import Final
 
+from reassure_explorer.engine.renderings import draw_story
 from reassure_explorer.engine.result import Story, StoryStep
-from reassure_explorer.engine.story import draw_story
 from reassure_model.kafka_4485.replication import Verb
 
 _OF_BROKERS: Final = ("die", "return", *(verb.value for verb in Verb))

@@ -34,7 +34,7 @@ from reassure_model.copies import (
 from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.selectors import select_offline, select_reassigned
-from reassure_model.tables import ReplicaState, move_replica
+from reassure_model.state_machines import ReplicaState, move_replica
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, ReplicaList

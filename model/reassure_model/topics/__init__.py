@@ -6,8 +6,8 @@ delete its log, and answers. When all have answered the topic's znode goes, then
 then what the client wrote. While a topic is to be deleted it is neither reassigned nor grown; while
 a partition is being reassigned its topic is not grown.
 
-Replica states (`reassure_model.tables`) are in the controller's memory: the next controller begins
-again, which changes nothing for logs that are gone.
+Replica states (`reassure_model.state_machines`) are in the controller's memory: the next controller
+begins again, which changes nothing for logs that are gone.
 """
 
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from typing import Final
 
 from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.tables import ReplicaState, move_replica
+from reassure_model.state_machines import ReplicaState, move_replica
 from reassure_spec.clauses import clause
 from reassure_spec.znodes import ReplicaList
 

@@ -22,7 +22,7 @@ from reassure_model.selectors import (
     select_preferred,
     select_reassigned,
 )
-from reassure_model.tables import (
+from reassure_model.state_machines import (
     DROP_PATH,
     PARTITION_TABLES,
     REPLICA_TABLES,

@@ -12,7 +12,7 @@ from typing import ClassVar
 from reassure_conformance.scenarios.worlds import dispatch
 from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.outcome import Rejected
-from reassure_model.tables import ReplicaState
+from reassure_model.state_machines import ReplicaState
 from reassure_model.topics import (
     Action,
     Answer,

@@ -3,7 +3,7 @@
 import pytest
 
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.tables import (
+from reassure_model.state_machines import (
     DROP_PATH,
     PARTITION_TABLES,
     REPLICA_TABLES,
