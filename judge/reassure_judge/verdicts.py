@@ -52,6 +52,10 @@ class Violation:
     """The server's clock at that transaction, in milliseconds since 1970."""
     besides: tuple[str, ...] = ()
     """Clauses that the same write broke as a consequence; no violations of their own."""
+    file: str = ""
+    """The file of an observation; "" for what ZooKeeper's log shows."""
+    line: int = 0
+    """The line of that file, counted from 1."""
 
     @property
     def place(self) -> "Place":
@@ -63,14 +67,19 @@ class Violation:
         return binds(self.clause)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the record that reports print."""
+        """Return the record that reports print: of a transaction, or of a line of a file."""
+        place: dict[str, Any] = {
+            "zxid": self.zxid,
+            "path": self.chroot + self.path,
+            "session": f"0x{self.session & 0xFFFFFFFFFFFFFFFF:x}",
+        }
+        if self.file:
+            place = {"file": self.file, "line": self.line, "chroot": self.chroot}
         return {
             "clause": self.clause,
             "topic": self.topic,
             "partition": self.partition,
-            "zxid": self.zxid,
-            "path": self.chroot + self.path,
-            "session": f"0x{self.session & 0xFFFFFFFFFFFFFFFF:x}",
+            **place,
             "author": self.author,
             "time_ms": self.time_ms,
             "before": self.before,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reassure_judge.doubt import GRACE_MS
+from reassure_judge.observed.judge import PROFILE as OBSERVED
 from reassure_judge.protocols import make_rules
 from reassure_judge.rules import Rules
 from reassure_judge.verdicts import Tally
@@ -22,7 +23,7 @@ from reassure_pipeline.archive import (
     find_archives,
     load_base,
 )
-from reassure_pipeline.passes import Judging, Routing
+from reassure_pipeline.observed import judge_observations, list_unjudged, sort_paths
 from reassure_pipeline.report import (
     ArchiveReport,
     AuditReport,
@@ -30,6 +31,7 @@ from reassure_pipeline.report import (
     report_archive,
     report_audit,
 )
+from reassure_pipeline.stages import Judging, Routing
 from reassure_spec.readings import Readings
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import LogFile
@@ -112,6 +114,41 @@ def audit_spark(
     )
 
 
+def audit_paths(
+    paths: Sequence[Path],
+    profile: str,
+    readings: Readings,
+    master: str | None = None,
+    *,
+    at_rest: bool = False,
+    min_insync_replicas: int = 1,
+    grace_ms: int = GRACE_MS,
+) -> AuditReport:
+    """Judge transaction logs, on Spark where a `master` is given, and observations among them.
+
+    A profile that is judged by observations alone takes of the logs what was stored.
+    """
+    sorted_paths = sort_paths(paths)
+    observed, tally = None, Tally()
+    if sorted_paths.files:
+        observed, tally = judge_observations(sorted_paths, readings, is_over=at_rest)
+    if profile == OBSERVED:
+        report = report_audit(profile, Tally(), ())
+    else:
+        options: dict[str, Any] = {
+            "at_rest": at_rest,
+            "min_insync_replicas": min_insync_replicas,
+            "grace_ms": grace_ms,
+        }
+        if master is None:
+            report = audit_local(sorted_paths.logs, profile, readings, **options)
+        else:
+            report = audit_spark(sorted_paths.logs, profile, readings, master, **options)
+    given = observed is not None
+    unjudged = list_unjudged(profile, readings, tally.exercised, given=given)
+    return report.observing(observed, tally, unjudged)
+
+
 @contextmanager
 def _rare_collections() -> Iterator[None]:
     """Let Python look for cycles rarely: what judging leaves behind forms none, and is much."""
@@ -124,7 +161,7 @@ def _rare_collections() -> Iterator[None]:
 
 
 class _LocalAudit:
-    """One archive on its way through both passes."""
+    """One archive on its way through both stages."""
 
     def __init__(
         self, archive: Archive, base: Base | None, routing: Routing, rules: Rules[Any, Any]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from reassure_judge.observed.judge import PROFILE as OBSERVED
 from reassure_judge.trees import KAFKAS_OWN, describe_tree, gather
 from reassure_judge.verdicts import (
     HOLDS,
@@ -23,10 +24,13 @@ from reassure_judge.verdicts import (
     summarise,
 )
 from reassure_pipeline.archive import Archive, FileFacts, Hole, check_joint
-from reassure_pipeline.passes import Judged, Known, is_settled
+from reassure_pipeline.observed import PAGE, ObservedReport
+from reassure_pipeline.stages import Judged, Known, is_settled
 from reassure_spec.clauses import ADVICE
 from reassure_spec.znodes import REASSIGNMENT_REQUESTS
 from reassure_zookeeper.txnlog import TornTail
+
+_WORST_FIRST: Final = (VIOLATED, NOT_FOLLOWED, UNKNOWN, HOLDS, NOT_EXERCISED)
 
 VACUOUS: Final = "vacuous"
 """The verdict on a history that put nothing to the test."""
@@ -137,6 +141,27 @@ class AuditReport:
     clauses: tuple[ClauseVerdict, ...]
     strict: bool = False
     """Whether a SHOULD binds like a MUST."""
+    observed: ObservedReport | None = None
+    """What files of observations came to, where there were any."""
+    unjudged: tuple[tuple[str, str], ...] = ()
+    """Clauses that take observations and were not judged, each with the reason."""
+
+    def observing(
+        self, observed: ObservedReport | None, tally: Tally, unjudged: Iterable[tuple[str, str]]
+    ) -> "AuditReport":
+        """Return the report with what observations came to beside the logs."""
+        found = () if observed is None else observed.violations
+        told = summarise(self.profile, tally.exercised, found, undecided=tally.undecided)
+        clauses = tuple(
+            replace(
+                clause,
+                verdict=min(clause.verdict, other.verdict, key=_WORST_FIRST.index),
+                exercised=clause.exercised + other.exercised,
+                undecided=clause.undecided + other.undecided,
+            )
+            for clause, other in zip(self.clauses, told, strict=True)
+        )
+        return replace(self, clauses=clauses, observed=observed, unjudged=tuple(unjudged))
 
     def strictly(self) -> "AuditReport":
         """Return the same report with every clause binding."""
@@ -155,7 +180,7 @@ class AuditReport:
         `violated`; `vacuous` where nothing was put to the test; `unknown` where findings are
         unsettled, or where a part of the history is missing; else `holds`.
         """
-        if any(self._counts(v) for archive in self.archives for v in archive.violations):
+        if self.violations:
             return VIOLATED
         if not any(clause.exercised or clause.undecided for clause in self.clauses):
             return VACUOUS
@@ -170,24 +195,31 @@ class AuditReport:
     def needs(self) -> tuple[str, ...]:
         """What is missing for a verdict on all that was asked for, in words."""
         found = [need for archive in self.archives for need in archive.find_needs()]
+        if self.observed is not None:
+            found += self.observed.find_needs()
+        elif self.profile == OBSERVED:
+            found.append(f"no observations: add the files that the brokers wrote ({PAGE})")
         if not found and not any(c.exercised or c.undecided for c in self.clauses):
             found.append("no write that a rule is about: add the logs in which partitions change")
         return tuple(found)
 
     @property
     def violations(self) -> tuple[Violation, ...]:
-        """All violations that count, archive by archive, by zxid."""
-        found = (v for archive in self.archives for v in archive.violations)
+        """All violations that count: archive by archive, by zxid, then observations."""
+        found = [v for archive in self.archives for v in archive.violations]
+        found += () if self.observed is None else self.observed.violations
         return tuple(v for v in found if self._counts(v))
 
     def _list(self, *, counting: bool) -> list[dict[str, Any]]:
         """Return what was broken, archive by archive, by zxid: what counts, or what does not."""
-        return [
+        listed = [
             {**found.as_dict(), "archive": archive.archive.name}
             for archive in self.archives
             for found in archive.violations
             if self._counts(found) is counting
         ]
+        told = () if self.observed is None else self.observed.violations
+        return listed + [found.as_dict() for found in told if self._counts(found) is counting]
 
     def as_json_dict(self) -> dict[str, Any]:
         """Return the body of the JSON document.
@@ -196,11 +228,14 @@ class AuditReport:
         is of.
         """
         violations, not_followed = self._list(counting=True), self._list(counting=False)
+        observed = self.observed
         return {
             "verdict": self.verdict,
             "counts": {
                 "transactions": sum(archive.transactions for archive in self.archives),
-                "partitions": sum(archive.partitions for archive in self.archives),
+                "partitions": sum(archive.partitions for archive in self.archives)
+                or (0 if observed is None else observed.partitions),
+                **({} if observed is None else {"observations": observed.lines}),
                 "violations": len(violations),
                 "not_followed": len(not_followed),
                 # A damaged log ends the audit, so a report never has any.
@@ -216,6 +251,8 @@ class AuditReport:
             "needs": list(self.needs),
             "clauses": [clause.as_dict() for clause in self.clauses],
             "archives": [archive.as_dict(strict=self.strict) for archive in self.archives],
+            "observed": None if observed is None else observed.as_dict(),
+            "unjudged": [{"clause": clause, "reason": why} for clause, why in self.unjudged],
         }
 
 

@@ -83,6 +83,7 @@ _ALL: Final = (
             ("request.conflict", "whole-request"): _ONE_PARTITION,
         },
     ),
+    Room("judge of kafka-4485", _LOGS, "no rule on what observations tell depends on it"),
     Room(
         "controller",
         (*_REQUESTS, "move.expand-first"),
@@ -165,3 +166,14 @@ def explorer_of(profile: str) -> str:
     """
     assert profile in PROFILES
     return f"explorer of {profile.removesuffix('-amended')}"
+
+
+def judge_of(profile: str) -> str:
+    """Return the room that judges histories by a profile.
+
+    >>> judge_of("kafka-4485"), judge_of("kip-236")
+    ('judge of kafka-4485', 'judge')
+    """
+    assert profile in PROFILES
+    own = f"judge of {profile}"
+    return own if own in ROOMS else "judge"

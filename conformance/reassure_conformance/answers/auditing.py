@@ -41,30 +41,20 @@ def audit_document(
     where the logs tell of a protocol that it does not describe.
     Raises the log reader's own errors for damaged or missing logs.
     """
-    from reassure_pipeline.audit import audit_local, audit_spark
-    from reassure_spec.rooms import choose_readings
+    from reassure_pipeline.audit import audit_paths
+    from reassure_spec.rooms import choose_readings, judge_of
 
-    chosen = choose_readings("judge", profile, readings)
+    chosen = choose_readings(judge_of(profile), profile, readings)
     places = [find_place(path) for path in paths]
-    if spark is None:
-        report = audit_local(
-            places,
-            profile,
-            chosen,
-            at_rest=at_rest,
-            min_insync_replicas=min_insync_replicas,
-            grace_ms=grace_ms,
-        )
-    else:
-        report = audit_spark(
-            places,
-            profile,
-            chosen,
-            spark,
-            at_rest=at_rest,
-            min_insync_replicas=min_insync_replicas,
-            grace_ms=grace_ms,
-        )
+    report = audit_paths(
+        places,
+        profile,
+        chosen,
+        spark,
+        at_rest=at_rest,
+        min_insync_replicas=min_insync_replicas,
+        grace_ms=grace_ms,
+    )
     foreign = next((words for each in report.archives for words in each.find_foreign()), None)
     if recognise and foreign is not None:
         raise NoRules(
@@ -95,6 +85,7 @@ def render_audit(document: Document, form: str) -> str:
     parts += [f"Needed: {need}" for need in report["needs"]]
     parts += _describe_undecided(report)
     parts += [line for archive in report["archives"] for line in _describe(archive)]
+    parts += _describe_observed(report)
     columns = ["clause", "level", "verdict", "exercised"]
     rows = display.clause_rows(report["clauses"])
     parts += ["", display.render_table("Clauses", columns, rows, form), verdict]
@@ -122,6 +113,10 @@ def _describe_undecided(report: Mapping[str, Any]) -> Iterator[str]:
                 f"UNKNOWN {clause['id']}: {clause['undecided']} times broken in some of the states "
                 "that the history leaves possible, and not in others"
             )
+            for first in report["observed"]["undecided"] if report["observed"] else ():
+                if first["clause"] == clause["id"]:
+                    place = f"{first['topic']}-{first['partition']}"
+                    yield f"  first at {show_text(first['at'])}, of {show_text(place)}"
             for archive in report["archives"]:
                 for first in archive["undecided"]:
                     if first["clause"] == clause["id"]:
@@ -150,3 +145,20 @@ def _describe(archive: Mapping[str, Any]) -> Iterator[str]:
     for seen in archive["seen_not_judged"]:
         what = f" ({seen['what']})" if seen["what"] else ""
         yield f"{name}: seen, not judged: {show_text(seen['tree'])}{what}, {seen['writes']} writes"
+
+
+def _describe_observed(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what should be known of observations, and which clauses would take some."""
+    observed = report["observed"]
+    for torn in observed["torn"] if observed else ():
+        yield (
+            f"{torn['file']}: line {torn['line']} was not finished ({show_text(torn['writer'])} "
+            "was killed): it counts as missing"
+        )
+    if observed and observed["twice"]:
+        yield f"{observed['twice']} lines came twice, and count once"
+    reasons: dict[str, list[str]] = {}
+    for unjudged in report["unjudged"]:
+        reasons.setdefault(unjudged["reason"], []).append(unjudged["clause"])
+    for reason, clauses in reasons.items():
+        yield f"NOT JUDGED {', '.join(clauses)}: {reason}"

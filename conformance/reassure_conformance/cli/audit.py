@@ -58,9 +58,10 @@ def audit(
     """Judge transaction logs: files, or directories of them, of a run or of any cluster."""
     from reassure_conformance.answers.auditing import audit_document, render_audit
     from reassure_judge.doubt import GRACE_MS
+    from reassure_spec.rooms import judge_of
 
     chosen = parse_readings(readings)
-    check_rules(profile, chosen, "judge")
+    check_rules(profile, chosen, judge_of(profile))
     document = audit_document(
         paths,
         profile,

@@ -98,6 +98,19 @@ def fence(lines: Iterable[str], form: str) -> list[str]:
 
 def describe_record(violation: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines that show one violation: where, when, by whom, what, and what is wrong."""
+    if "file" in violation:
+        yield f"  line     {show_text(violation['file'])}:{violation['line']}"
+        yield f"  of       {show_text(violation['topic'])}-{violation['partition']}"
+        yield f"  writer   {show_text(violation['author'])}"
+    else:
+        yield from _describe_transaction(violation)
+    yield f"  before   {show_text(violation['before']) or '(nothing)'}"
+    yield f"  after    {show_text(violation['after']) or '(nothing)'}"
+    yield f"  wrong    {show_text(violation['reason'])}"
+    yield f"  allowed  {show_text(violation['expected'])}"
+
+
+def _describe_transaction(violation: Mapping[str, Any]) -> Iterator[str]:
     yield f"  znode    {show_text(violation['path'])}"
     when = f", {show_time(violation['time_ms'])}" if violation.get("time_ms") else ""
     yield f"  zxid     {show_zxid(violation['zxid'])}{when}"
@@ -105,10 +118,6 @@ def describe_record(violation: Mapping[str, Any]) -> Iterator[str]:
         yield f"  archive  {violation['archive']}"
     author = f": {show_text(violation['author'])}" if violation.get("author") else ""
     yield f"  session  {violation['session']}{author}"
-    yield f"  before   {show_text(violation['before']) or '(nothing)'}"
-    yield f"  after    {show_text(violation['after']) or '(nothing)'}"
-    yield f"  wrong    {show_text(violation['reason'])}"
-    yield f"  allowed  {show_text(violation['expected'])}"
 
 
 def clause_rows(

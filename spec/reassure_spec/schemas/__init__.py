@@ -1,7 +1,8 @@
-"""JSON Schemas (2020-12) of the znode contents, for programs in any language.
+"""JSON Schemas (2020-12) of znode contents and of observations, for programs in any language.
 
-They describe the shape that `reassure_spec.znodes` decodes. What a schema cannot say: that no key
-of a request may stand twice, that a request has at most 1 MiB, and that 1.0 is not an integer.
+They describe the shape that `reassure_spec.znodes` and `reassure_spec.observations` decode. What a
+schema cannot say: that no key of a request may stand twice, that a request has at most 1 MiB, that
+the epochs of a log ascend, and that 1.0 is not an integer.
 `/controller_epoch` is plain digits and has no schema.
 """
 
@@ -17,6 +18,7 @@ SCHEMAS: Final = (
     "failed_broker",
     "isr_change",
     "log_dir_event",
+    "observation",
     "preferred_replica_election",
     "reassign_partitions",
     "reassignment",

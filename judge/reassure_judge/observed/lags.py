@@ -1,0 +1,190 @@
+"""What a leader should assume of its followers' lags, by what it noted of their fetches.
+
+The notes are the model's own (`record_fetch`, `estimate_lag`). Beside them stands how the leader's
+log moved, as far back as the limit: what the definition of replica lag asks for
+(`lag.compute_replica_lag`).
+"""
+
+from collections import deque
+
+from reassure_judge.observed.ledger import Ledger, Line
+from reassure_model.kafka_4485.insync import compute_pseudo_isr
+from reassure_model.kafka_4485.leader import Follower, estimate_lag, record_fetch, start_leader
+from reassure_spec.clauses import clause
+from reassure_spec.observations import Fetch
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import ReplicaList
+
+
+class Past:
+    """How a leader's log end moved, back to one limit ago."""
+
+    def __init__(self, began_ms: int, end: int, lag_ms_max: int) -> None:
+        self.began_ms = began_ms
+        self._limit = lag_ms_max
+        self._moves = deque([(began_ms, end)])
+
+    def move(self, at_ms: int, end: int) -> None:
+        """Note that the log ends elsewhere from now on."""
+        if self._moves[-1][1] != end:
+            self._moves.append((at_ms, end))
+
+    def reaches(self, now_ms: int) -> bool:
+        """Whether the term began a limit ago or before that."""
+        return now_ms - self._limit >= self.began_ms
+
+    def end_before(self, at_ms: int) -> int:
+        """Return where the log ended at the start of a millisecond that is not long ago."""
+        return next((end for when, end in reversed(self._moves) if when < at_ms), 0)
+
+    def end_a_limit_ago(self, now_ms: int, *, of_ms: str = "end") -> int:
+        """Return where the log ended one limit ago, as `end_at` does; times must not go back."""
+        then = now_ms - self._limit
+        moves = self._moves
+        while len(moves) > 1 and moves[1][0] < then:
+            moves.popleft()
+        found = 0
+        for when, end in moves:
+            if when < then or (when == then and of_ms == "end"):
+                found = end
+            else:
+                break
+        return found
+
+
+class Lags:
+    """The lags that one leader should assume; it leads from `now_ms` on."""
+
+    def __init__(
+        self,
+        replicas: ReplicaList,
+        end: int,
+        now_ms: int,
+        isr: ReplicaList,
+        lag_ms_max: int,
+        readings: Readings,
+    ) -> None:
+        """Begin; the leader is the first of `replicas`."""
+        self.past = Past(now_ms, end, lag_ms_max)
+        self._limit = lag_ms_max
+        self._readings = readings
+        self._replicas = replicas
+        first = start_leader(replicas, end, now_ms, isr, readings).followers
+        self._notes: dict[int, Follower] = dict(zip(replicas[1:], first, strict=True))
+        self._fetched: set[int] = set()
+        self._evaluated_ms = now_ms
+
+    @clause("lag.credit.caught-up", "lag.credit.last-fetch", "lag.noted-after-serving")
+    def note(self, ledger: Ledger, line: Line, fetch: Fetch, end: int, *, certain: bool) -> None:
+        """Note a fetch, and hold the credit that the leader gave against the model's.
+
+        `end` is the leader's own that it notes with it. Without a time there is nothing to note.
+        """
+        before = self._notes.get(fetch.follower)
+        if before is None or fetch.time_ms is None:
+            return
+        now = fetch.time_ms
+        after = record_fetch(before, fetch.offset, end, now, self._readings, "lag")
+        given = fetch.caught_up_ms
+        if given is not None:
+            due = after.last_caught_up_ms
+            rule = self._name_rule(before, after, given, now)
+            ledger.check(
+                line,
+                rule,
+                None if given == max(due, 0) else f"counted as caught up at {given} ms",
+                certain=certain,
+                before=f"fetch from {before.offset} at {before.last_fetch_ms} ms, the leader "
+                f"ending at {before.last_fetch_leader_end}; caught up at "
+                f"{before.last_caught_up_ms} ms",
+                after=f"fetch from {fetch.offset} at {now} ms, the leader ending at {end}",
+                expected=f"counted as caught up at {due} ms",
+            )
+            if given != max(due, 0):
+                after = Follower(after.offset, now, end, given)
+        self._check_clock(ledger, line, end, now)
+        self._notes[fetch.follower] = after
+        self._fetched.add(fetch.follower)
+
+    def _name_rule(self, before: Follower, after: Follower, given: int, now_ms: int) -> str:
+        """Return the clause that says when the follower counts as caught up."""
+        due = after.last_caught_up_ms
+        if due == now_ms and after.offset >= after.last_fetch_leader_end:
+            return "lag.credit.caught-up"
+        if after.offset >= before.last_fetch_leader_end:
+            # Who notes first compares a request with itself.
+            return "lag.noted-after-serving" if given == now_ms else "lag.credit.last-fetch"
+        # No credit is due; one that was given before may not be taken back.
+        return "lag.estimate-never-short" if given >= due else "lag.credit.last-fetch"
+
+    @clause("lag.clock-before-end")
+    def _check_clock(self, ledger: Ledger, line: Line, end: int, now_ms: int) -> None:
+        if self._readings.lag_clock_read != "before-end":
+            return
+        past = self.past.end_before(now_ms)
+        ledger.check(
+            line,
+            "lag.clock-before-end",
+            f"ended at {past} before {now_ms} ms, and {end} was noted" if end < past else None,
+            before=f"log end {past} before {now_ms} ms",
+            after=f"log end {end} noted for {now_ms} ms",
+            expected=f"at least {past}",
+        )
+
+    @clause("isr.pseudo.by-lag", "lag.leader-none", "isr.pseudo.close-follower")
+    def judge_pseudo(
+        self, ledger: Ledger, line: Line, pseudo: ReplicaList, now_ms: int, *, certain: bool
+    ) -> None:
+        """Hold the pseudo-ISR that a leader concluded against its notes, and against the past."""
+        leader, *followers = self._replicas
+        lags = (0, *(estimate_lag(self._notes[f], now_ms) for f in followers))
+        due = compute_pseudo_isr(self._replicas, lags, self._limit)
+        told = set(pseudo) - {leader}
+        wrong = sorted(told ^ (set(due) - {leader}))
+        shown = ", ".join(f"{r} lags {lag} ms" for r, lag in zip(self._replicas, lags, strict=True))
+        ledger.check(
+            line,
+            "isr.pseudo.by-lag",
+            f"at a limit of {self._limit} ms: {shown}" if wrong else None,
+            certain=certain,
+            after=f"pseudo-ISR {sorted(pseudo)}",
+            expected=f"pseudo-ISR {sorted(due)}",
+        )
+        if not self.past.reaches(now_ms):
+            return
+        then = self.past.end_a_limit_ago(now_ms)
+        for follower in followers:
+            if follower in self._fetched and self._notes[follower].offset >= then:
+                ledger.check(
+                    line,
+                    "isr.pseudo.close-follower",
+                    None if follower in told else f"{follower} has all up to {then}",
+                    certain=certain,
+                    after=f"pseudo-ISR {sorted(pseudo)}",
+                    expected=f"{follower} in the pseudo-ISR: it lags {self._limit} ms at most",
+                )
+
+    @clause("lag.evaluated-in-time", "hw.stall-bounded")
+    def judge_pace(
+        self, ledger: Ledger, line: Line, mark: int, now_ms: int, *, certain: bool
+    ) -> None:
+        """Judge when a leader evaluates, and how far its mark may stay behind."""
+        gap = now_ms - self._evaluated_ms
+        ledger.check(
+            line,
+            "lag.evaluated-in-time",
+            f"{gap} ms after the evaluation before" if 2 * gap > self._limit else None,
+            certain=certain,
+            expected=f"at most {self._limit // 2} ms",
+        )
+        self._evaluated_ms = now_ms
+        waits = self._readings.hw_over_stored_isr == "yes"  # for whoever was not written out yet
+        if not waits and self.past.reaches(now_ms):
+            then = self.past.end_a_limit_ago(now_ms, of_ms="start")
+            ledger.check(
+                line,
+                "hw.stall-bounded",
+                f"the leader ended at {then} {self._limit} ms ago" if mark < then else None,
+                after=f"high watermark {mark}",
+                expected=f"at least {then}",
+            )

@@ -1,0 +1,260 @@
+"""One partition: each of its replicas in the order of its own lines, and the terms they share."""
+
+from reassure_judge.observed.contents import Contents, tell
+from reassure_judge.observed.leading import Leading
+from reassure_judge.observed.ledger import Ledger, Line
+from reassure_judge.observed.terms import Followed, Term, Terms
+from reassure_spec.clauses import clause
+from reassure_spec.observations import (
+    NOBODY,
+    Answer,
+    Evaluate,
+    Fetch,
+    Follow,
+    IsrRead,
+    IsrWrite,
+    Lead,
+    Produce,
+    Replica,
+    Restored,
+    Serve,
+    Stored,
+)
+from reassure_spec.readings import Readings
+
+
+class ReplicaHistory:
+    """What one broker says of its replica."""
+
+    def __init__(self, readings: Readings, ledger: Ledger, terms: Terms, broker: int) -> None:
+        self._readings = readings
+        self._ledger = ledger
+        self._terms = terms
+        self._broker = broker
+        self._order = (0, 0)
+        """Controller epoch and leader epoch of the last order."""
+        self._log = Contents(0)
+        self._mark = 0
+        self._whole = False
+        """Whether nothing is missing since somebody said what is in the log."""
+        self._followed = False
+        """Whether it follows in the term of the last order."""
+        self._leading: Leading | None = None
+        self._run = -1
+        self._is_torn = False
+
+    def tear(self) -> None:
+        """Note that lines of the writer are missing here."""
+        self._whole = False
+        self._is_torn = True
+        self._log = self._log._replace(pieces=None)
+        if self._leading is not None:
+            self._leading.whole = False
+        if self._run >= 0:
+            self._terms.get(self._order[1]).ragged.add(self._broker)
+
+    def feed(self, line: Line, tells: frozenset[str]) -> None:
+        """Judge one line; those of one broker must come in order."""
+        said = line.said
+        is_restored = isinstance(said.what, Restored)
+        if said.run != self._run >= 0 and not is_restored:
+            self.tear()
+        if self._is_torn:
+            self._terms.get(said.leader_epoch).ragged.add(self._broker)
+            self._is_torn = False
+        if not is_restored and not self._take_order(line):
+            return
+        is_first, self._run = self._run < 0, said.run
+        match said.what:
+            case Restored():
+                self._restore(line, said.what, is_first=is_first)
+            case Follow():
+                self._follow(line, said.what, tells)
+            case Lead():
+                self._lead(line, said.what, tells)
+            case Replica() if self._leading is None:
+                self._replicate(line, said.what, tells)
+            case _:
+                self._judge_leader(line, tells)
+
+    def _knows_log(self, tells: frozenset[str]) -> bool:
+        """Whether all that became of the log was said."""
+        return self._whole and {"replica", "follow"} <= tells
+
+    @clause("epoch.replica.never-back")
+    def _take_order(self, line: Line) -> bool:
+        """Judge whether the replica acts upon an older order than before; then ignore the line."""
+        said, before = line.said, self._order
+        controller_epoch, epoch = said.controller_epoch, said.leader_epoch
+        back = controller_epoch < before[0] or epoch < before[1]
+        kept = self._ledger.check(
+            line,
+            "epoch.replica.never-back",
+            "it has acted upon a later order" if back else None,
+            before=f"controller epoch {before[0]}, leader epoch {before[1]}",
+            after=f"controller epoch {controller_epoch}, leader epoch {epoch}",
+            expected="an order of these epochs or later ones",
+        )
+        if not kept:
+            return False
+        if epoch != before[1]:
+            self._followed, self._leading = False, None
+        self._order = controller_epoch, epoch
+        return True
+
+    def _restore(self, line: Line, said: Restored, *, is_first: bool) -> None:
+        end, log = said.log_end_offset, self._log.cut(said.log_end_offset)
+        if said.epochs is not None:
+            log = tell(end, said.epochs)
+        elif end == 0:
+            log = Contents(0)
+        elif is_first or end > self._log.end:
+            log = Contents(end, None)
+        self._order = line.said.controller_epoch, line.said.leader_epoch
+        self._log, self._mark = log, said.high_watermark
+        self._whole, self._followed, self._leading = True, False, None
+        self._check_mark(line, said.high_watermark, said.log_end_offset)
+
+    # Following
+
+    def _follow(self, line: Line, said: Follow, tells: frozenset[str]) -> None:
+        term, end = self._terms.get(line.said.leader_epoch), said.log_end_offset
+        first = not any(f.broker == self._broker for f in term.follows)
+        sure = self._knows_log(tells)
+        before = self._log if sure else Contents(max(end, self._log.end), None)
+        term.follows.append(Followed(line, self._broker, before, end, self._mark, first, sure))
+        self._note_end(term, end, tells)
+        self._followed, self._leading = True, None
+        grown = end > self._log.end
+        self._log = Contents(end, None) if grown else self._log.cut(end)
+        self._mark = said.high_watermark
+        self._check_mark(line, said.high_watermark, end)
+
+    @clause("follower.truncates-first")
+    def _replicate(self, line: Line, said: Replica, tells: frozenset[str]) -> None:
+        """Judge what a follower has taken."""
+        epoch, grown = line.said.leader_epoch, said.log_end_offset > self._log.end
+        term = self._terms.get(epoch)
+        if grown:
+            self._ledger.check(
+                line,
+                "follower.truncates-first",
+                None if self._followed else f"nothing was truncated in leader epoch {epoch}",
+                certain=self._whole and {"follow", "lead"} <= tells,
+                before=f"log end {self._log.end}",
+                after=f"log end {said.log_end_offset}",
+                expected="a line of kind follow first",
+            )
+        self._log = self._log.extend(said.log_end_offset, epoch).cut(said.log_end_offset)
+        if said.high_watermark > self._mark:
+            term.take_mark(line, self._broker, said.high_watermark)
+        self._mark = said.high_watermark
+        self._check_mark(line, said.high_watermark, said.log_end_offset)
+        self._note_end(term, said.log_end_offset, tells)
+
+    def _note_end(self, term: Term, end: int, tells: frozenset[str]) -> None:
+        """Note where the log ended in a term, of a broker that tells it every time."""
+        if {"replica", "follow"} <= tells:
+            term.ends[self._broker] = max(term.ends.get(self._broker, 0), end)
+
+    @clause("hw.follower.from-leader")
+    def _check_mark(self, line: Line, mark: int, end: int) -> None:
+        self._ledger.check(
+            line,
+            "hw.follower.from-leader",
+            f"{mark} of a log that ends at {end}" if mark > end else None,
+            before=f"log end {end}",
+            after=f"high watermark {mark}",
+            expected=f"at most {end}",
+        )
+
+    # Leading
+
+    def _begin(self, line: Line, tells: frozenset[str]) -> Leading:
+        term = self._terms.get(line.said.leader_epoch)
+        term.tells_mark = "evaluate" in tells
+        self._leading = Leading(self._readings, self._ledger, term, self._broker, tells)
+        return self._leading
+
+    def _lead(self, line: Line, said: Lead, tells: frozenset[str]) -> None:
+        if said.epochs is not None:
+            self._log, self._whole = tell(said.log_end_offset, said.epochs), True
+        elif said.log_end_offset <= self._log.end and self._knows_log(tells):
+            self._log = self._log.cut(said.log_end_offset)
+        else:
+            # It may have taken records that it did not speak of.
+            self._log = Contents(said.log_end_offset, None)
+        self._mark = said.high_watermark
+        self._begin(line, tells).lead(line, said, self._log)
+
+    def _judge_leader(self, line: Line, tells: frozenset[str]) -> None:
+        leading = self._leading
+        if leading is None:
+            leading = self._begin(line, tells)
+            leading.whole = False
+        said, epoch = line.said.what, line.said.leader_epoch
+        match said:
+            case Replica():
+                self._log = self._log.extend(said.log_end_offset, epoch).cut(said.log_end_offset)
+                self._mark = said.high_watermark
+                leading.replica(line, said)
+            case Fetch():
+                leading.fetch(line, said)
+                self._log = self._log.extend(leading.end, epoch)
+            case Evaluate():
+                self._mark = said.high_watermark
+                leading.evaluate(line, said)
+            case IsrWrite():
+                leading.isr_write(line, said)
+            case IsrRead():
+                leading.isr_read(line, said)
+            case Serve():
+                leading.serve(line, said, self._log)
+            case Produce():
+                leading.produce(said)
+            case Answer():
+                leading.answer(line, said)
+
+
+class PartitionHistory:
+    """All that is said of one partition."""
+
+    def __init__(self, readings: Readings, ledger: Ledger) -> None:
+        self._readings = readings
+        self._ledger = ledger
+        self._terms = Terms(readings, ledger)
+        self._replicas: dict[int, ReplicaHistory] = {}
+
+    def feed(self, line: Line, tells: frozenset[str], *, is_torn: bool) -> None:
+        """Judge one line; `is_torn` where lines of its writer are missing before it."""
+        said = line.said
+        if isinstance(said.what, Stored):
+            what = said.what
+            self._terms.get(said.leader_epoch).note_version(
+                line, what.isr_version, what.isr, is_write=True, leader=what.leader
+            )
+            return
+        assert said.broker != NOBODY
+        replica = self._replicas.get(said.broker)
+        if replica is None:
+            replica = ReplicaHistory(self._readings, self._ledger, self._terms, said.broker)
+            self._replicas[said.broker] = replica
+        if is_torn:
+            replica.tear()
+        replica.feed(line, tells)
+        self._ledger.close(line)
+
+    def tear(self, broker: int) -> None:
+        """Note that lines of the writer that speaks for this replica are missing at its end."""
+        if broker in self._replicas:
+            self._replicas[broker].tear()
+
+    def judge(self, *, is_over: bool) -> None:
+        """Judge what only several writers together show.
+
+        Unless the history `is_over`, more may follow on each replica's last line.
+        """
+        if not is_over:
+            for replica in self._replicas.values():
+                replica.tear()
+        self._terms.judge()

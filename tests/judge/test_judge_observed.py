@@ -1,0 +1,676 @@
+"""The judge of observations: sound histories hold, each planted fault is named at its line."""
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reassure_judge.observed.judge import NEEDS, UNJUDGED, ObservationJudge
+from reassure_judge.verdicts import Tally
+from reassure_model.kafka_4485 import invariants, replication
+from reassure_pipeline.observed_sample import Telling, Walk, tell_term, tell_walk
+from reassure_spec.clauses import clauses_of_profile
+from reassure_spec.observations import (
+    KINDS,
+    Answer,
+    Evaluate,
+    Fetch,
+    Follow,
+    IsrWrite,
+    Lead,
+    Observation,
+    Replica,
+    Serve,
+    Stored,
+    Writer,
+    name_kind,
+)
+from reassure_spec.readings import Readings, get_profile, override_readings
+
+AMENDED = get_profile("kip-236-amended")
+TIMED = override_readings(AMENDED, {"hw.over-stored-isr": "no"})
+Lines = list[Observation]
+
+
+def renumber(lines: Lines) -> Lines:
+    """Return the lines of one writer with nothing missing."""
+    return [line._replace(sequence=number) for number, line in enumerate(lines)]
+
+
+def judge(
+    lines: Lines, readings: Readings, torn: tuple[str, ...] = (), *, is_over: bool = True
+) -> Tally:
+    """Return what the judge finds in lines of one file."""
+    judging = ObservationJudge(readings)
+    for number, line in enumerate(lines, 1):
+        judging.feed(line, "told", number)
+    for writer in torn:
+        judging.tear(writer)
+    return judging.finish(is_over=is_over)
+
+
+def find_broken(tally: Tally) -> list[tuple[str, int]]:
+    """Return the clauses that bind and are broken, with the lines, what follows from them too."""
+    return [
+        (clause, violation.line)
+        for violation in tally.violations
+        if violation.binds()
+        for clause in (violation.clause, *violation.besides)
+    ]
+
+
+def walk(seed: int, readings: Readings = AMENDED, steps: int = 60) -> Walk:
+    """Return a walk through the machine."""
+    random = Random(seed)
+    return tell_walk(random, readings, random.choice((2, 3, 4)), random.randint(steps // 2, steps))
+
+
+MEMORYLESS = (
+    override_readings(AMENDED, {"isr.members": "memoryless"}),
+    override_readings(TIMED, {"isr.members": "memoryless"}),
+)
+
+
+# Sound histories --------------------------------------------------------------------------------
+
+
+@given(seed=st.integers(0, 2**32), order=st.integers(0, 2**32))
+@settings(max_examples=150, deadline=None)
+def test_walks_of_the_machine_hold(seed: int, order: int) -> None:
+    """Whatever the machine does with all amendments is sound, in any order of the writers."""
+    tally = judge(walk(seed).telling.shuffle(Random(order)), AMENDED)
+    assert find_broken(tally) == []
+    assert not tally.undecided
+
+
+TERMS = [
+    TIMED,
+    Readings(),
+    Readings(lag_credit="last-fetch"),
+    Readings(lag_initial="now-if-in-sync", lag_initial_leader_end="leader-end"),
+    Readings(isr_members="memoryless"),
+]
+
+
+@pytest.mark.parametrize("readings", TERMS)
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=60, deadline=None)
+def test_terms_by_the_clock_hold(readings: Readings, seed: int) -> None:
+    """What the model's leader concludes from times is sound under each reading of lag."""
+    random = Random(seed)
+    told = tell_term(random, readings, random.choice((2, 3, 4)), 80)
+    tally = judge(told.shuffle(random), readings)
+    assert find_broken(tally) == []
+    assert not tally.undecided
+
+
+@pytest.mark.clause("log.committed-kept")
+def test_as_written_the_judge_finds_what_the_model_finds() -> None:
+    """Of walks without amendments a lost record is found exactly where the model's invariant is."""
+    lost = 0
+    for seed in range(300):
+        readings = Readings()
+        told = Loss(seed, readings)
+        found = [line for line in find_broken(judge(told.lines, readings)) if line[0] == LOST]
+        assert bool(found) == told.is_lost, seed
+        lost += told.is_lost
+    assert 5 <= lost < 290
+
+
+LOST = "log.committed-kept"
+
+
+class Loss:
+    """A walk, and whether the model says at an election that a record was lost."""
+
+    def __init__(self, seed: int, readings: Readings) -> None:
+        random = Random(seed)
+        self.is_lost = False
+        step = replication.step
+
+        def watch(
+            state: replication.Replication, action: replication.Action, chosen: Readings
+        ) -> replication.Outcome:
+            outcome = step(state, action, chosen)
+            if action.verb is replication.Verb.ELECT and hasattr(outcome, "state"):
+                self.is_lost |= invariants.find_committed_lost(outcome.state) is not None
+            return outcome
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("reassure_pipeline.observed_sample.step", watch)
+            told = tell_walk(random, readings, 3, 80, is_prompt=False)
+        self.lines = told.telling.shuffle(random)
+
+
+@given(seed=st.integers(0, 2**32), order=st.integers(0, 2**32))
+@settings(max_examples=150, deadline=None)
+def test_what_is_missing_blames_nobody(seed: int, order: int) -> None:
+    """Of a sound history any lines may be missing: nothing is called broken for that."""
+    random = Random(order)
+    told = walk(seed) if random.random() < 0.7 else None
+    readings = AMENDED if told else TIMED
+    telling = told.telling if told else tell_term(random, TIMED, 3, 60)
+    share = random.choice((0.02, 0.2, 0.6))
+    kept = [line for line in telling.shuffle(random) if random.random() > share]
+    assert find_broken(judge(kept, readings, is_over=False)) == []
+
+
+@given(seed=st.integers(0, 2**32), order=st.integers(0, 2**32))
+@settings(max_examples=150, deadline=None)
+def test_what_is_not_told_blames_nobody(seed: int, order: int) -> None:
+    """A writer may leave out any kinds, where it does not claim to tell them all."""
+    random = Random(order)
+    timed = random.random() < 0.4
+    telling = tell_term(random, TIMED, 3, 60) if timed else walk(seed).telling
+    left_out = frozenset(kind for kind in KINDS if kind != "writer" and random.random() < 0.3)
+    share = random.choice((0.5, 1.0))
+    for writer, lines in telling.lines.items():
+        tells = tuple(kind for kind in KINDS if kind not in left_out)
+        kept = [
+            line._replace(what=Writer(tells)) if isinstance(line.what, Writer) else line
+            for line in lines
+            if name_kind(line.what) not in left_out or random.random() > share
+        ]
+        telling.lines[writer] = renumber(kept)
+    found = judge(telling.shuffle(random), TIMED if timed else AMENDED)
+    assert find_broken(found) == []
+
+
+@given(seed=st.integers(0, 2**32), order=st.integers(0, 2**32))
+@settings(max_examples=100, deadline=None)
+def test_killed_writers_blame_nobody(seed: int, order: int) -> None:
+    """Writers may end anywhere, with a line that was not finished."""
+    random, told = Random(order), walk(seed).telling
+    torn = [writer for writer in told.lines if random.random() < 0.5]
+    for writer in torn:
+        lines = told.lines[writer]
+        told.lines[writer] = lines[: random.randint(1, len(lines))]
+    assert find_broken(judge(told.shuffle(random), AMENDED, tuple(torn))) == []
+
+
+def test_every_clause_of_the_profile_is_judged_or_says_why_not() -> None:
+    """Each clause has lines that put it to the test, or a reason why there can be none."""
+    ids = [clause.id for clause in clauses_of_profile("kafka-4485")]
+    assert sorted([*NEEDS, *UNJUDGED]) == sorted(ids)
+
+
+def test_sound_histories_put_every_judged_clause_to_the_test() -> None:
+    """No clause that is said to be judged is never judged."""
+    exercised = set()
+    for seed in range(25):
+        exercised |= set(judge(walk(seed).telling.shuffle(Random(seed)), AMENDED).exercised)
+        told = tell_term(Random(seed), TIMED, 3, 120)
+        exercised |= set(judge(told.shuffle(Random(seed)), TIMED).exercised)
+    assert exercised == set(NEEDS)
+
+
+# Planted faults ---------------------------------------------------------------------------------
+
+
+class Planted(NamedTuple):
+    """A fault in a history."""
+
+    clause: str
+    writer: str
+    at: int
+    """Index of the line that breaks the clause, among the writer's."""
+
+
+Plant = Callable[[dict[str, Lines], Random], Planted | None]
+
+
+def places(told: Mapping[str, Lines], kind: type) -> list[tuple[str, int]]:
+    """Return where lines of a kind stand."""
+    return [
+        (writer, at)
+        for writer, lines in told.items()
+        for at, line in enumerate(lines)
+        if isinstance(line.what, kind)
+    ]
+
+
+def before(lines: Lines, at: int, kind: type) -> Observation | None:
+    """Return the last line of a kind before one, in the same term."""
+    epoch = lines[at].leader_epoch
+    found = [x for x in lines[:at] if isinstance(x.what, kind) and x.leader_epoch == epoch]
+    return found[-1] if found else None
+
+
+def after(lines: Lines, at: int, kind: type) -> int | None:
+    """Return where the next line of a kind stands, in the same term."""
+    epoch = lines[at].leader_epoch
+    rest = range(at + 1, len(lines))
+    found = (n for n in rest if isinstance(lines[n].what, kind) and lines[n].leader_epoch == epoch)
+    return next(found, None)
+
+
+def change(kind: type, clause: str, edit: Callable[[Lines, int], object]) -> Plant:
+    """Return a fault that edits what one line says; the edit answers None where it cannot."""
+
+    def plant(told: dict[str, Lines], random: Random) -> Planted | None:
+        found = places(told, kind)
+        random.shuffle(found)
+        for writer, at in found:
+            lines = told[writer]
+            edited = edit(lines, at)
+            if edited is not None:
+                line = lines[at]
+                lines[at] = (
+                    edited if isinstance(edited, Observation) else line._replace(what=edited)  # type: ignore[arg-type]
+                )
+                return Planted(clause, writer, at)
+        return None
+
+    return plant
+
+
+def insert(kind: type, clause: str, make: Callable[[Lines, int], object]) -> Plant:
+    """Return a fault that puts a line behind one of a kind."""
+
+    def plant(told: dict[str, Lines], random: Random) -> Planted | None:
+        found = places(told, kind)
+        random.shuffle(found)
+        for writer, at in found:
+            made = make(told[writer], at)
+            if made is not None:
+                line = told[writer][at]._replace(what=made)  # type: ignore[arg-type]
+                told[writer].insert(at + 1, line)
+                return Planted(clause, writer, at + 1)
+        return None
+
+    return plant
+
+
+def drop(kind: type, clause: str, blames: Callable[[Lines, int], int | None]) -> Plant:
+    """Return a fault that leaves a line out; `blames` says which line shows it."""
+
+    def plant(told: dict[str, Lines], random: Random) -> Planted | None:
+        found = places(told, kind)
+        random.shuffle(found)
+        for writer, at in found:
+            shown = blames(told[writer], at)
+            if shown is not None:
+                del told[writer][at]
+                return Planted(clause, writer, shown - 1)
+        return None
+
+    return plant
+
+
+def lower_mark(lines: Lines, at: int) -> object:
+    """Let a leader's mark go back."""
+    last, said = before(lines, at, Evaluate), lines[at].what
+    assert isinstance(said, Evaluate)
+    if last is None or not isinstance(last.what, Evaluate) or last.what.high_watermark == 0:
+        return None
+    return said._replace(high_watermark=last.what.high_watermark - 1)
+
+
+def list_known(lines: Lines, at: int) -> dict[int, int] | None:
+    """Return the log ends that a leader knows at a line."""
+    lead = before(lines, at, Lead)
+    if lead is None or not isinstance(lead.what, Lead):
+        return None
+    begun = max(n for n in range(at) if lines[n] is lead)
+    known = dict.fromkeys(lead.what.replicas, 0)
+    known[lead.broker] = lead.what.log_end_offset
+    for line in lines[begun:at]:
+        if isinstance(line.what, Fetch):
+            known[line.what.follower] = line.what.offset
+        elif isinstance(line.what, Replica):
+            known[lead.broker] = line.what.log_end_offset
+    return known
+
+
+def raise_mark(lines: Lines, at: int, *, past_end: bool, close: bool) -> object:
+    """Let a mark pass the leader's end, or somebody in the pseudo-ISR, or in the stored set."""
+    said, known = lines[at].what, list_known(lines, at)
+    assert isinstance(said, Evaluate)
+    if known is None:
+        return None
+    mark = said.high_watermark + 1
+    behind = [r for r in said.pseudo_isr if known[r] < mark]
+    if past_end:
+        return said._replace(high_watermark=known[lines[at].broker] + 1)
+    if known[lines[at].broker] < mark or bool(behind) != close:
+        return None
+    return said._replace(high_watermark=mark)
+
+
+def enter_early(lines: Lines, at: int, *, start: bool) -> object:
+    """Let a follower in below the mark, or below where the leader began."""
+    known, lead, said = list_known(lines, at), before(lines, at, Lead), lines[at].what
+    assert isinstance(said, Evaluate)
+    if known is None or lead is None or not isinstance(lead.what, Lead):
+        return None
+    isr, version = lead.what.isr, lead.what.isr_version
+    for line in lines[:at]:
+        if isinstance(line.what, IsrWrite) and line.what.isr_version is not None:
+            isr, version = line.what.isr, line.what.isr_version
+    mark, begun = said.high_watermark, lead.what.log_end_offset
+    early = [
+        r
+        for r in lead.what.replicas
+        if r not in isr and (mark <= known[r] < begun if start else known[r] < mark)
+    ]
+    if not early or version is None:
+        return None
+    return IsrWrite((*isr, early[0]), version, version + 1)
+
+
+def answer_early(lines: Lines, at: int) -> object:
+    """Answer a producer before the mark has passed its records."""
+    last = before(lines, at, Evaluate)
+    assert last is None or isinstance(last.what, Evaluate)
+    return None if last is None else Answer(last.what.high_watermark + 1)
+
+
+def serve_more(lines: Lines, at: int, *, records: bool) -> object:
+    """Show consumers more than the mark, or hand out records beyond it."""
+    said = lines[at].what
+    assert isinstance(said, Serve)
+    if records:
+        return said._replace(offset=said.high_watermark + 1)
+    return Serve(said.high_watermark + 1, said.offset)
+
+
+def serve_before_start(lines: Lines, at: int) -> object:
+    """Show consumers something below where a leader began."""
+    said = lines[at].what
+    assert isinstance(said, Lead)
+    return Serve(0, 0) if said.log_end_offset and said.high_watermark == 0 else None
+
+
+def cut_deeper(lines: Lines, at: int) -> object:
+    """Truncate one record more."""
+    said = lines[at].what
+    assert isinstance(said, Follow)
+    end = said.log_end_offset - 1
+    return Follow(end, min(end, said.high_watermark)) if end >= 0 else None
+
+
+def cut_less(lines: Lines, at: int) -> object:
+    """Keep one record that the leader does not have."""
+    said = lines[at].what
+    assert isinstance(said, Follow)
+    ends = [x.what[0] for x in lines[:at] if isinstance(x.what, Follow | Replica | Lead)]
+    held = bool(ends) and isinstance(ends[-1], int) and ends[-1] > said.log_end_offset
+    return Follow(said.log_end_offset + 1, said.high_watermark) if held else None
+
+
+def lose_shown(told: dict[str, Lines], random: Random) -> Planted | None:
+    """Let a leader begin without the last record that was shown."""
+    for writer, at in places(told, Lead):
+        line = told[writer][at]
+        assert isinstance(line.what, Lead)
+        shown = [
+            x.what.high_watermark
+            for lines in told.values()
+            for x in lines
+            if isinstance(x.what, Serve) and x.leader_epoch < line.leader_epoch
+        ]
+        if shown and max(shown):
+            end = max(shown) - 1
+            mark = min(end, line.what.high_watermark)
+            what = line.what._replace(log_end_offset=end, high_watermark=mark)
+            told[writer][at] = line._replace(what=what)
+            return Planted("log.committed-kept", writer, at)
+    return None
+
+
+def go_back(lines: Lines, at: int) -> object:
+    """Act by an earlier leader epoch."""
+    epoch = max((line.leader_epoch for line in lines[:at]), default=0)
+    return lines[at]._replace(leader_epoch=epoch - 1) if epoch else None
+
+
+def go_back_to_controller(lines: Lines, at: int) -> object:
+    """Act by an order of an earlier controller."""
+    return lines[at]._replace(controller_epoch=0) if at > 2 else None
+
+
+def lead_too(told: dict[str, Lines], random: Random) -> Planted | None:
+    """Let a second broker lead in the same epoch."""
+    (writer, at), *_ = random.sample(places(told, Lead), 1)
+    line = told[writer][at]
+    assert isinstance(line.what, Lead)
+    other = next(r for r in line.what.replicas if r != line.broker)
+    name = f"broker-{other}"
+    behind = [n for n, x in enumerate(told[name]) if x.leader_epoch <= line.leader_epoch]
+    also = line._replace(writer=name, broker=other)
+    told[name].insert(max(behind) + 1, also)
+    return Planted("epoch.one-leader", name, max(behind) + 1)
+
+
+def fetch_from_nowhere(told: dict[str, Lines], random: Random) -> Planted | None:
+    """Note an offset that the follower never had in the term."""
+    found = places(told, Fetch)
+    writer, at = random.choice(found) if found else ("", 0)
+    if not found:
+        return None
+    line = told[writer][at]
+    assert isinstance(line.what, Fetch)
+    follower = told[f"broker-{line.what.follower}"]
+    ends = [
+        x.what.log_end_offset
+        for x in follower
+        if isinstance(x.what, Follow | Replica) and x.leader_epoch == line.leader_epoch
+    ]
+    if not ends:
+        return None
+    told[writer][at] = line._replace(what=line.what._replace(offset=max(ends) + 1))
+    return Planted("fetch.epoch-fenced", writer, at)
+
+
+def take_mark(lines: Lines, at: int, *, beyond_end: bool) -> object:
+    """Let a follower take a mark beyond its end, or beyond any that a leader ever had."""
+    said = lines[at].what
+    assert isinstance(said, Replica)
+    if before(lines, at, Lead) is not None:
+        return None
+    if beyond_end:
+        return said._replace(high_watermark=said.log_end_offset + 1)
+    marks = said.high_watermark < said.log_end_offset
+    return Replica(10**6 + 1, 10**6) if marks else None
+
+
+def write_stale(lines: Lines, at: int) -> object:
+    """Write on top of a version that the leader does not know."""
+    said = lines[at].what
+    assert isinstance(said, IsrWrite)
+    version = None if said.isr_version is None else said.isr_version + 1
+    return IsrWrite(said.isr, said.expected_version + 1, version)
+
+
+def elect_unclean(told: dict[str, Lines], random: Random) -> Planted | None:
+    """Elect a broker that was written out of the stored set just before."""
+    for writer, at in places(told, Lead):
+        line = told[writer][at]
+        assert isinstance(line.what, Lead)
+        version = (line.what.isr_version or 0) - 1
+        changed = False
+        for lines in told.values():
+            for number, other in enumerate(lines):
+                said = other.what
+                if isinstance(said, Stored | IsrWrite | Lead) and said.isr_version == version:
+                    isr = tuple(r for r in said.isr if r != line.broker)
+                    lines[number] = other._replace(what=said._replace(isr=isr))
+                    changed = True
+        if changed and line.leader_epoch:
+            return Planted("election.clean", writer, at)
+    return None
+
+
+def is_entry(lines: Lines, at: int, *, out: bool) -> int | None:
+    """Return the evaluation that shows that this write of the in-sync set was left out."""
+    said, last = lines[at].what, before(lines, at, Evaluate)
+    assert isinstance(said, IsrWrite)
+    shown = after(lines, at, Evaluate)
+    lead, again = before(lines, at, Lead), after(lines, at, IsrWrite)
+    if last is None or shown is None or lead is None or (again and again < shown):
+        return None
+    first = lines[at - 1].what
+    if isinstance(first, IsrWrite) or said.isr_version is None:
+        return None
+    assert isinstance(last.what, Evaluate)
+    known = isr_before(lines, at)
+    gone, come = known - set(said.isr), set(said.isr) - known
+    if any(isinstance(line.what, IsrWrite) for line in lines[lines.index(last) : at]):
+        return None
+    heard = {x.what.follower for x in lines[: lines.index(last)] if isinstance(x.what, Fetch)}
+    heard &= set(list_known(lines, at) or ())
+    due = gone - set(last.what.pseudo_isr) if out else come & heard
+    return shown if due else None
+
+
+def isr_before(lines: Lines, at: int) -> set[int]:
+    """Return the in-sync set that a leader knows at a line."""
+    said = [x.what for x in lines[:at] if isinstance(x.what, Lead | IsrWrite | IsrReadLike)]
+    known = [x for x in said if not (isinstance(x, IsrWrite) and x.isr_version is None)]
+    return set(known[-1].isr)
+
+
+IsrReadLike = type(KINDS["isr_read"].make((), 0))
+
+
+def shows_growth(lines: Lines, at: int) -> int | None:
+    """Return the line that shows that a replica took records without truncating first."""
+    end = lines[at].what[0]
+    rest = range(at + 1, len(lines))
+    for number in rest:
+        line = lines[number]
+        if line.leader_epoch != lines[at].leader_epoch or isinstance(line.what, Follow | Lead):
+            return None
+        held = [x.what[0] for x in lines[:at] if isinstance(x.what, Follow | Replica | Lead)]
+        if isinstance(line.what, Replica) and held and line.what[0] > max(end, held[-1]):  # type: ignore[type-var, operator]
+            return number
+    return None
+
+
+def shows_unanswered(lines: Lines, at: int) -> int | None:
+    """Return the evaluation that shows that an answer was left out."""
+    return after(lines, at, Evaluate)
+
+
+FAULTS: Mapping[str, Plant] = {
+    "mark lowered": change(Evaluate, "hw.never-decreases", lower_mark),
+    "mark above the leader's end": change(
+        Evaluate,
+        "hw.at-most-leader-end",
+        lambda lines, at: raise_mark(lines, at, past_end=True, close=False),
+    ),
+    "mark above the minimum": change(
+        Evaluate,
+        "hw.minimum-of-pseudo-isr",
+        lambda lines, at: raise_mark(lines, at, past_end=False, close=True),
+    ),
+    "mark above a stored member": change(
+        Evaluate,
+        "hw.over-stored-isr",
+        lambda lines, at: raise_mark(lines, at, past_end=False, close=False),
+    ),
+    "in sync below the mark": insert(
+        Evaluate, "isr.member.at-or-above-hw", lambda lines, at: enter_early(lines, at, start=False)
+    ),
+    "in sync below the start": insert(
+        Evaluate, "isr.entry.end-at-election", lambda lines, at: enter_early(lines, at, start=True)
+    ),
+    "shown beyond the mark": change(
+        Serve, "hw.served-below", lambda lines, at: serve_more(lines, at, records=False)
+    ),
+    "handed out beyond the mark": change(
+        Serve, "hw.served-below", lambda lines, at: serve_more(lines, at, records=True)
+    ),
+    "shown before the start": insert(Lead, "hw.served-from-end-at-election", serve_before_start),
+    "answered too early": insert(Evaluate, "hw.acks-all.answered", lambda lines, at: Answer(10**6)),
+    "not answered": drop(Answer, "hw.acks-all.answered", shows_unanswered),
+    "truncated too far": change(Follow, "follower.truncation.common-prefix", cut_deeper),
+    "truncated too little": change(Follow, "follower.truncation.common-prefix", cut_less),
+    "not truncated": drop(Follow, "follower.truncates-first", shows_growth),
+    "shown records lost": lose_shown,
+    "epoch goes back": change(Replica, "epoch.replica.never-back", go_back),
+    "controller epoch goes back": change(
+        Replica, "epoch.replica.never-back", go_back_to_controller
+    ),
+    "two leaders": lead_too,
+    "fetch of another epoch": change(
+        Fetch,
+        "fetch.epoch-fenced",
+        lambda lines, at: lines[at].what._replace(follower_epoch=lines[at].leader_epoch + 1),  # type: ignore[call-arg]
+    ),
+    "offset from nowhere": fetch_from_nowhere,
+    "pseudo-ISR without leader": change(
+        Evaluate,
+        "lag.leader-none",
+        lambda lines, at: lines[at].what._replace(  # type: ignore[call-arg]
+            pseudo_isr=tuple(r for r in lines[at].what.pseudo_isr if r != lines[at].broker)  # type: ignore[union-attr]
+        ),
+    ),
+    "in-sync set without leader": change(
+        IsrWrite,
+        "isr.change.leader-kept",
+        lambda lines, at: lines[at].what._replace(  # type: ignore[call-arg]
+            isr=tuple(r for r in lines[at].what.isr if r != lines[at].broker)  # type: ignore[union-attr]
+        ),
+    ),
+    "written on a stale version": change(IsrWrite, "isr.write.conditional", write_stale),
+    "follower's mark beyond its end": change(
+        Replica,
+        "hw.follower.from-leader",
+        lambda lines, at: take_mark(lines, at, beyond_end=True),
+    ),
+    "follower's mark from nowhere": change(
+        Replica,
+        "hw.follower.from-leader",
+        lambda lines, at: take_mark(lines, at, beyond_end=False),
+    ),
+    "unclean election": elect_unclean,
+    "not written into the in-sync set": drop(
+        IsrWrite, "isr.entry.at-high-watermark", lambda lines, at: is_entry(lines, at, out=False)
+    ),
+    "not written out of the in-sync set": drop(
+        IsrWrite, "isr.lagging-leaves", lambda lines, at: is_entry(lines, at, out=True)
+    ),
+}
+
+ENOUGH = 8
+
+
+def copy_lines(telling: Telling) -> dict[str, Lines]:
+    """Return the lines by writer, to be changed."""
+    return {writer: list(lines) for writer, lines in telling.lines.items()}
+
+
+def check_fault(plant: Plant, histories: Callable[[int], Telling], readings: Readings) -> None:
+    """Plant a fault in histories until there are enough, and see each named at its line."""
+    found = 0
+    for seed in range(400):
+        random = Random(seed)
+        told = copy_lines(histories(seed))
+        planted = plant(told, random)
+        if planted is None:
+            continue
+        lines = Telling(lines={w: renumber(x) for w, x in told.items()}).shuffle(random)
+        broken = find_broken(judge(lines, readings))
+        number = next(
+            n
+            for n, line in enumerate(lines, 1)
+            if (line.writer, line.sequence) == (planted.writer, planted.at)
+        )
+        assert (planted.clause, number) in broken, (seed, lines[number - 1], broken)
+        found += 1
+        if found == ENOUGH:
+            return
+    pytest.fail(f"planted {found} times only")
+
+
+@pytest.mark.clause("epoch.one-leader")
+@pytest.mark.clause("epoch.replica.never-back")
+@pytest.mark.clause("hw.served-below")
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault_is_named_at_its_line(name: str) -> None:
+    """A fault planted in a walk of the machine is named at its line by the clause meant for it."""
+    check_fault(FAULTS[name], lambda seed: walk(seed).telling, AMENDED)
