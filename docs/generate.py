@@ -23,7 +23,6 @@ from reassure_conformance.answers.places import (
     format_checks,
 )
 from reassure_conformance.scenarios.scenario import Scenario, find_scenarios, read_scenario
-from reassure_conformance.scenarios.worlds.kafka_zk import format_effect as format_shipped_effect
 from reassure_conformance.scenarios.worlds.kip_236 import format_write
 from reassure_explorer.scopes.catalogue import SCOPES
 from reassure_explorer.scopes.counts import COUNTS
@@ -515,6 +514,7 @@ def _walk_requests() -> Iterator[Step]:
 
 def _walk_shipped() -> Iterator[Step]:
     """Yield the phases of a shipped controller, with the target in the old znode."""
+    say_effect = find_machines()["kafka-zk"].vocabulary.say_effect
     shipped, joined = kafka_zk.make_shipped(_FROM, frozenset(_FROM + _TO)), False
     shipped = replace(shipped, entry=_TO, unread=True)
     while True:
@@ -523,7 +523,7 @@ def _walk_shipped() -> Iterator[Step]:
             outcome = kafka_zk.step(shipped, Controller())
             assert isinstance(outcome, Accepted)
             shipped = outcome.state
-            what = format_shipped_effect(effect, before, shipped).partition(": leader")[0]
+            what = say_effect(effect, before, shipped).partition(": leader")[0]
         elif not joined:
             shipped, what, joined = replace(shipped, isr=_FROM + _TO), "the target catches up", True
         else:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.kip_236.state import Surroundings
@@ -27,6 +27,9 @@ Written_co = TypeVar("Written_co", covariant=True)
 State_contra = TypeVar("State_contra", contravariant=True)
 Sets = Mapping[str, tuple[Any, ...]]
 """What the names of sets stand for (`brokers`, `targets`): who looks at a machine says."""
+
+ONLY: Final = "p"
+"""Name of a partition where a scenario names none."""
 
 # The domains of a state's fields ----------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from functools import cache, partial
 from typing import Any, Final
 
 from reassure_model import kafka_42, kafka_zk, kip_46, kip_236_legacy, topics
-from reassure_model.copies import Append, is_in_sync
+from reassure_model.copies import is_in_sync
 from reassure_model.environment import Controller, Die, Failover, Join, Leave, Return
 from reassure_model.kafka_4485 import invariants as replication_invariants
 from reassure_model.kafka_4485 import replication
@@ -117,6 +117,7 @@ def _problem_of(machine: Machine[Any], name: str, readings: Readings) -> Problem
 
 _KAFKA_42: Final = get_profile("kafka-42")
 _MOVES: Final = find_machines()["kafka-42"]
+_SHIPPED: Final = find_machines()["kafka-zk"]
 
 
 def _move_successors(move: kafka_42.Move, readings: Readings) -> Iterator[tuple[Any, Any]]:
@@ -291,24 +292,6 @@ def find_stop_of_a_live_replica(profile: str) -> tuple[str, ...]:
 # Shipped controllers ----------------------------------------------------------------------------
 
 
-def _shipped_successors(
-    shipped: kafka_zk.Shipped, calls: tuple[ReplicaList | None, ...]
-) -> Iterator[tuple[Any, Any]]:
-    for action in kafka_zk.enabled(shipped, calls):
-        if isinstance(action, Return | Append):
-            continue
-        outcome = kafka_zk.step(shipped, action)
-        assert isinstance(outcome, Accepted)  # calls that would be refused are not enabled
-        yield action, replace(outcome.state, leader_epoch=0)
-
-
-def _say_shipped(action: Any) -> str:
-    if isinstance(action, kafka_zk.Alter):
-        target = action.target
-        return "cancel" if target is None else f"alter p={spell_replicas(target)}"
-    return _say(action)
-
-
 def _shipped_tale(
     assigned: ReplicaList,
     target: ReplicaList,
@@ -325,16 +308,18 @@ def _shipped_tale(
     asked: Any = kafka_zk.WriteEntry(target) if entry else kafka_zk.Alter(target)
     begun = kafka_zk.step(healthy, asked)
     assert isinstance(begun, Accepted)
+    chosen = get_profile("kafka-zk")
     return Tale(
-        (
-            f"world kafka-zk brokers={spell_replicas(brokers)}",
-            f"topic p={spell_replicas(assigned)}",
-            f"{'znode' if entry else 'alter'} p={spell_replicas(target)}",
-        ),
+        (*_SHIPPED.vocabulary.say_opening(healthy), _SHIPPED.say(asked)),
         begun.state,
-        partial(_shipped_successors, calls=calls),
-        kafka_zk.PROBLEMS[problem],
-        _say_shipped,
+        partial(
+            _SHIPPED.iterate_successors,
+            readings=chosen,
+            sets={"targets": calls},
+            without=("append", "return"),
+        ),
+        _problem_of(_SHIPPED, problem, chosen),
+        _SHIPPED.say,
         ((kafka_zk.Alter, alters), (Die, deaths), (Failover, failovers)),
         ("problems", "show"),
     )

@@ -20,6 +20,7 @@ from reassure_model.environment import Controller, Die, Failover, Join, Return
 from reassure_model.kip_236 import batch, system
 from reassure_model.kip_236.invariants import INVARIANTS, Invariant
 from reassure_model.kip_236.owed import next_write
+from reassure_model.machine import Machine, find_machines
 from reassure_model.outcome import Accepted
 from reassure_model.state_machines import ReplicaState
 from reassure_proofs.runner import Progress, make_tasks, run_tasks, summarise_records
@@ -333,6 +334,19 @@ def _find_deleted_while_moved(topic: topics.Topic) -> str | None:
     return None
 
 
+_SHIPPED: Final = find_machines()["kafka-zk"]
+
+
+def _problems_of(
+    machine: Machine[Any], readings: Readings
+) -> Mapping[str, Callable[[Any], str | None]]:
+    """Return what must never be of a machine, by clause."""
+    return {
+        each.clause: partial(machine.find_broken, each, readings=readings)
+        for each in machine.properties
+    }
+
+
 def _shipped_steps(_: Readings) -> Successors:
     calls: tuple[ReplicaList | None, ...] = (None, (3,))
 
@@ -367,17 +381,6 @@ _LEGACY_READINGS: Final = (
     "target.dead-replica",
     "move.recheck-before-stop",
 )
-_PROBLEM_OF: Final = {
-    "shipped.isr.without-deleted": "deleted-in-sync",
-    "shipped.leader.holds-committed": "empty-leader",
-    "shipped.isr.within-assigned": "outside-assigned",
-    "shipped.assigned.holds-committed": "emptied-assignment",
-    "shipped.change.led": "leaderless",
-    "shipped.cancel.no-strays": "stray",
-    "shipped.entry.not-for-ever": "entry-for-ever",
-    "shipped.assignment.original-derivable": "bad-lists",
-}
-
 MEETINGS: Final[tuple[Meeting, ...]] = (
     Meeting(
         "requests with the old znode",
@@ -424,7 +427,7 @@ MEETINGS: Final[tuple[Meeting, ...]] = (
         (),
         lambda: kafka_zk.make_shipped((1,), frozenset({1, 2, 3})),
         _shipped_steps,
-        lambda _: {clause: kafka_zk.PROBLEMS[name] for clause, name in _PROBLEM_OF.items()},
+        partial(_problems_of, _SHIPPED),
         (
             (kafka_zk.Alter, 1),
             (kafka_zk.WriteEntry, 1),
@@ -433,10 +436,7 @@ MEETINGS: Final[tuple[Meeting, ...]] = (
             (Return, 0),
             (Failover, 1),
         ),
-        {
-            clause: tuple(finding.id for finding in FINDINGS if clause in finding.clauses)
-            for clause in _PROBLEM_OF
-        },
+        {each.clause: each.findings for each in _SHIPPED.properties},
     ),
 )
 """What is gone through story by story."""

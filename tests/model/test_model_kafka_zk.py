@@ -4,12 +4,9 @@ from itertools import permutations, product
 
 import pytest
 
-from reassure_conformance.scenarios.worlds.kafka_zk import iterate_successors
-from reassure_explorer.engine.walk import find_shortest
-from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
+from reassure_explorer.scopes.machine import search
+from reassure_model.environment import Controller, Failover, Join, NotPossible, Return
 from reassure_model.kafka_zk import (
-    GOALS,
-    PROBLEMS,
     Action,
     Alter,
     Assignment,
@@ -23,7 +20,9 @@ from reassure_model.kafka_zk import (
     reassign_to,
     step,
 )
+from reassure_model.machine import Goal, find_machines
 from reassure_model.outcome import Accepted, Rejected
+from reassure_spec.readings import get_profile
 from reassure_spec.znodes import ReplicaList
 
 BROKERS = frozenset({1, 2, 3, 4})
@@ -156,28 +155,35 @@ def test_entry_that_names_nothing_is_removed() -> None:
 
 
 STORIES = [
-    ("deleted-in-sync", (1,), (2, 3), (None,), {Die: 1}, 13),
-    ("emptied-assignment", (1,), (2, 3), (None,), {Die: 1}, 19),
-    ("outside-assigned", (1, 2), (3, 4), (None,), {Failover: 1}, 9),
-    ("stray", (1,), (2,), (None,), {Failover: 1}, 7),
-    ("leaderless", (1, 2), (3, 4), ((2, 4),), {Die: 1}, 15),
+    ("deleted-in-sync", (1,), (2, 3), (None,), {"deaths": 1}, 13),
+    ("emptied-assignment", (1,), (2, 3), (None,), {"deaths": 1}, 19),
+    ("outside-assigned", (1, 2), (3, 4), (None,), {"failovers": 1}, 9),
+    ("stray", (1,), (2,), (None,), {"failovers": 1}, 7),
+    ("leaderless", (1, 2), (3, 4), ((2, 4),), {"deaths": 1}, 15),
 ]
 
 
-def search(
+MACHINE = find_machines()["kafka-zk"]
+READINGS = get_profile("kafka-zk")
+
+
+def find_story(
     problem: str,
     assigned: ReplicaList,
     target: ReplicaList,
     calls: tuple[ReplicaList | None, ...],
-    faults: dict[type, int],
+    faults: dict[str, int],
 ) -> tuple[object, ...] | None:
     """Return a shortest story to a problem, with one call and these faults after the first."""
     start = take(make_shipped(assigned, BROKERS), Alter(target))
-    return find_shortest(
+    wanted = MACHINE.by_name[problem]
+    return search(
+        MACHINE,
         start,
-        lambda s: iterate_successors(s, calls),
-        lambda s: PROBLEMS[problem](s) is not None,
-        {Alter: 1, Die: 0, Failover: 0, **faults},
+        READINGS,
+        lambda s: MACHINE.find_broken(wanted, s, READINGS) is not None,
+        {"calls": 1, **faults},
+        {"targets": calls},
     )
 
 
@@ -187,11 +193,11 @@ def test_problem_is_reachable(
     assigned: ReplicaList,
     target: ReplicaList,
     calls: tuple[ReplicaList | None, ...],
-    faults: dict[type, int],
+    faults: dict[str, int],
     length: int,
 ) -> None:
     """Each problem is reachable, and the shortest story to it is this long."""
-    story = search(problem, assigned, target, calls, faults)
+    story = find_story(problem, assigned, target, calls, faults)
     assert story is not None
     assert len(story) == length
 
@@ -200,16 +206,24 @@ def test_problem_is_reachable(
 @pytest.mark.parametrize("problem", ["empty-leader", "bad-lists"])
 def test_what_holds_is_not_reachable(problem: str) -> None:
     """With a death, a failover and a change no leader lacks records and no lists contradict."""
-    assert search(problem, (1, 2), (2, 3), (None, (1, 4)), {Die: 1, Failover: 1}) is None
+    assert (
+        find_story(problem, (1, 2), (2, 3), (None, (1, 4)), {"deaths": 1, "failovers": 1}) is None
+    )
 
 
-@pytest.mark.parametrize("goal", GOALS)
-def test_goal_is_reachable(goal: str) -> None:
+@pytest.mark.parametrize("goal", MACHINE.goals, ids=lambda goal: goal.name)
+def test_goal_is_reachable(goal: Goal[Shipped]) -> None:
     """What the problems are about does happen."""
     start = take(make_shipped((1, 2), BROKERS), Alter((3, 4)))
-    budget = {Alter: 1, Die: 1, Failover: 0}
-    calls: tuple[ReplicaList | None, ...] = ((2, 4),)
-    assert find_shortest(start, lambda s: iterate_successors(s, calls), GOALS[goal], budget)
+    story = search(
+        MACHINE,
+        start,
+        READINGS,
+        lambda s: goal.reached(s, READINGS),
+        {"calls": 1, "deaths": 1},
+        {"targets": ((2, 4),)},
+    )
+    assert story is not None
 
 
 def test_contradicting_lists_are_noticed() -> None:

@@ -27,7 +27,6 @@ from reassure_conformance.scenarios.scenario import (
     run_scenario,
     scenarios_folder,
 )
-from reassure_conformance.scenarios.worlds.kafka_zk import iterate_successors as iterate_shipped
 from reassure_model import kafka_42, kafka_zk
 from reassure_model.environment import Controller, Die, Failover, Join, Return
 from reassure_model.kafka_4485 import replication
@@ -366,53 +365,27 @@ def _find_in(
 
 # Shipped controllers ----------------------------------------------------------------------------
 
-_SHIPPED: Final = {
-    "shipped.isr.without-deleted": "deleted-in-sync",
-    "shipped.leader.holds-committed": "empty-leader",
-    "shipped.isr.within-assigned": "outside-assigned",
-    "shipped.assigned.holds-committed": "emptied-assignment",
-    "shipped.change.led": "leaderless",
-    "shipped.cancel.no-strays": "stray",
-}
-"""The problem behind each clause."""
-_CALLS: Final = ((None,), ((2, 4),))
+_CALLS: Final = ({"targets": (None,)}, {"targets": ((2, 4),)})
 """What a second call asks for: a cancel, or another target."""
-
-
-def _iterate_shipped(
-    node: tuple[kafka_zk.Shipped, int, int, int], calls: tuple[ReplicaList | None, ...]
-) -> Iterator[tuple[kafka_zk.Action, tuple[kafka_zk.Shipped, int, int, int]]]:
-    """Yield what the calls, deaths and failovers that are left allow; nobody returns."""
-    shipped, *left = node
-    for action, after in iterate_shipped(shipped, calls):
-        kinds = (kafka_zk.Alter, Die, Failover)
-        rest = [n - isinstance(action, kind) for n, kind in zip(left, kinds, strict=True)]
-        if min(rest) >= 0:
-            yield action, (after, rest[0], rest[1], rest[2])
 
 
 def judge_shipped(depth: int) -> Iterator[Guarantee]:
     """Yield what must never be under a shipped controller, with a second call and a fault."""
-    scope = f"2 moves, a second call, 1 fault, {depth} steps"
-
-    def make(find: Find[kafka_zk.Shipped]) -> Find[tuple[kafka_zk.Shipped, int, int, int]]:
-        return lambda node: find(node[0])
-
-    checks = {name: make(kafka_zk.PROBLEMS[problem]) for name, problem in _SHIPPED.items()}
-    found: dict[str, tuple[str, tuple[object, ...]]] = {}
+    starts = []
     for assigned, target in (((1,), (2, 3)), ((1, 2), (3, 4))):
         begun = kafka_zk.step(
             kafka_zk.make_shipped(assigned, frozenset({1, 2, 3, 4})), kafka_zk.Alter(target)
         )
         assert isinstance(begun, Accepted)
-        for calls, faults in product(_CALLS, ((1, 0), (0, 1))):
-            successors = partial(_iterate_shipped, calls=calls)
-            stories = find_stories((begun.state, 1, *faults), successors, checks, depth)
-            for name, story in stories.items():
-                if name not in found or len(story[1]) < len(found[name][1]):
-                    found[name] = story
-    for clause_id in checks:
-        yield Guarantee(clause_id, "kafka-zk", scope, _tell(found.get(clause_id)))
+        starts.append(begun.state)
+    faults = ({"calls": 1, "deaths": 1}, {"calls": 1, "failovers": 1})
+    return judge_machine(
+        "kafka-zk",
+        {"kafka-zk": get_profile("kafka-zk")},
+        product(starts, _CALLS, faults),
+        f"2 moves, a second call, 1 fault, {depth} steps",
+        depth,
+    )
 
 
 # Logs across elections --------------------------------------------------------------------------

@@ -20,13 +20,11 @@ from reassure_conformance.scenarios.scenario import (
     parse_scenario,
     run_scenario,
 )
-from reassure_conformance.scenarios.worlds.kafka_zk import format_assignment
-from reassure_conformance.scenarios.worlds.kip_236 import ONLY, format_partition
+from reassure_conformance.scenarios.worlds.kip_236 import format_partition
 from reassure_conformance.scenarios.worlds.kip_236_legacy import format_entries
 from reassure_explorer.engine.result import Story, StoryStep, Violation
 from reassure_explorer.scopes.catalogue import Source, get_scope
 from reassure_explorer.scopes.kafka_4485 import Logs
-from reassure_explorer.scopes.kafka_zk import Shipments
 from reassure_explorer.scopes.kip_46 import Healing
 from reassure_explorer.scopes.kip_236 import Reference, get_system
 from reassure_explorer.scopes.kip_236_legacy import OldZnode
@@ -36,7 +34,6 @@ from reassure_model.kip_236.state import Partition
 from reassure_spec.errors import ReassureError
 from reassure_spec.readings import PROFILES, Readings, get_profile
 from reassure_spec.words import format_replicas
-from reassure_spec.znodes import NO_LEADER
 
 _COUNTED: Final = re.compile(r" epoch \d+|request \d+ waits: | version \d+( \(leader knows \d+\))?")
 """What only counts: the explorer's states stand for all that differ in these alone."""
@@ -146,11 +143,7 @@ def _describe_logs(source: Logs, state: Any) -> Iterator[str]:
     yield f"isr {format_replicas(tuple(sorted(state.isr)))}"
 
 
-# One partition and its copies -------------------------------------------------------------------
-
-
-def _describe_leader(state: Any) -> str:
-    return "nobody" if state.leader == NO_LEADER else f"{state.leader}"
+# What a machine says itself -------------------------------------------------------------------
 
 
 def _open_machine(source: MachineScope) -> tuple[str, ...]:
@@ -164,30 +157,6 @@ def _say_machine(source: MachineScope, step: StoryStep) -> str:
 
 def _describe_machine(source: MachineScope, state: Any) -> Iterator[str]:
     yield from source.machine.vocabulary.show(source.view(state)).splitlines()
-
-
-def _open_shipped(source: Shipments) -> tuple[str, ...]:
-    world = source.world
-    return (
-        f"world kafka-zk brokers={_join(world.members)}",
-        f"topic {ONLY}={_join(world.assigned)}",
-    )
-
-
-def _say_shipped(_: Shipments, step: StoryStep) -> str:
-    match step.action:
-        case "alter":
-            wanted = step.parameter
-            return "cancel" if wanted is None else f"alter {ONLY}={_join(wanted)}"
-        case "write":
-            return f"znode {ONLY}={_join(step.parameter)}"
-    return _say_common(step)
-
-
-def _describe_shipped(source: Shipments, state: Any) -> Iterator[str]:
-    yield format_assignment(source.view(state).assignment)
-    if state.assigned:
-        yield f"leader {_describe_leader(state)} isr {format_replicas(state.isr)}"
 
 
 # Healing and the old znode ----------------------------------------------------------------------
@@ -267,7 +236,6 @@ TELLERS: Final[Mapping[type, Teller]] = {
     Reference: Teller(_open_reference, _say_reference, _close_reference, _describe_reference),
     Logs: Teller(_open_logs, _say_log, _show, _describe_logs),
     MachineScope: Teller(_open_machine, _say_machine, _show_problems, _describe_machine),
-    Shipments: Teller(_open_shipped, _say_shipped, _show_problems, _describe_shipped),
     Healing: Teller(_open_healing, _say_healing, _show_problems, _describe_healing),
     OldZnode: Teller(_open_old_znode, _say_old_znode, _show, _describe_old_znode),
 }

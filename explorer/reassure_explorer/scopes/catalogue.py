@@ -16,7 +16,7 @@ from reassure_explorer.engine.interface import Model
 from reassure_explorer.scopes.copies import CopiesWorld
 from reassure_explorer.scopes.kafka_42 import bound_moves
 from reassure_explorer.scopes.kafka_4485 import Logs, LogWorld
-from reassure_explorer.scopes.kafka_zk import Shipments
+from reassure_explorer.scopes.kafka_zk import bound_shipped
 from reassure_explorer.scopes.kip_46 import Healing, HealingWorld
 from reassure_explorer.scopes.kip_236 import Limits, Reference, Target, World
 from reassure_explorer.scopes.kip_236_legacy import LegacyWorld, OldZnode
@@ -26,7 +26,7 @@ from reassure_spec.errors import BadUsage
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import choose_readings, explorer_of
 
-Source = Reference | Logs | MachineScope | Shipments | Healing | OldZnode
+Source = Reference | Logs | MachineScope | Healing | OldZnode
 """What a scope's model is made from: a model of `reassure_model` within a world."""
 
 
@@ -71,7 +71,7 @@ def _moves(name: str, summary: str, world: CopiesWorld) -> Scope:
 
 
 def _shipped(name: str, summary: str, world: CopiesWorld) -> Scope:
-    return Scope(name, summary, lambda readings: Shipments(world, readings), "kafka-zk")
+    return Scope(name, summary, _within("kafka-zk", bound_shipped(world)), "kafka-zk")
 
 
 def _healing(name: str, summary: str, world: HealingWorld) -> Scope:

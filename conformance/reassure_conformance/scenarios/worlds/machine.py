@@ -17,7 +17,7 @@ from typing import Any, Final
 from reassure_conformance.scenarios.worlds import Handler, dispatch, run_to_rest
 from reassure_explorer.scopes.machine import search
 from reassure_model.environment import Controller, Die, Failover, NotPossible
-from reassure_model.machine import Act, Machine, Property
+from reassure_model.machine import ONLY, Act, Machine, Property
 from reassure_model.outcome import Rejected
 from reassure_spec.readings import Readings
 from reassure_spec.words import (
@@ -28,8 +28,6 @@ from reassure_spec.words import (
     parse_replicas,
 )
 
-ONLY: Final = "p"
-"""Name of the partition where a scenario names none."""
 LIMIT: Final = 60
 """Effects after which `run` gives up: no plan is that long."""
 
