@@ -30,7 +30,7 @@ from reassure_explorer.scopes.sweep import INSTANCES, Instance
 from reassure_model import kafka_42, kafka_zk
 from reassure_model.environment import Controller, Join
 from reassure_model.kip_236 import system
-from reassure_model.kip_236.owed import next_write
+from reassure_model.kip_236.obligations import next_write
 from reassure_model.kip_236.stages import FORGETS, MOVES, Stage
 from reassure_model.kip_236.state import LeaderAndIsr
 from reassure_model.machine import find_machines
@@ -310,7 +310,7 @@ def _goals(modules: Iterable[str]) -> Iterator[str]:
             yield f"- {goal if isinstance(goal, str) else goal.name}"
 
 
-def _promises(system: System) -> Iterator[str]:
+def _properties(system: System) -> Iterator[str]:
     wrong = sorted(set(_predicates(system)))
     refused = [row for row in wrong if ".requests." in row[2]]
     never = [row for row in wrong if row not in refused]
@@ -431,7 +431,7 @@ def render_system(system: System) -> str:
         *_module_table(system),
         "",
         *_state_machines(system),
-        *_promises(system),
+        *_properties(system),
         *_scopes(system),
         *_reading_table(system),
         *_finding_table(system),

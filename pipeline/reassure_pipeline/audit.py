@@ -24,6 +24,7 @@ from reassure_pipeline.archive import (
     load_base,
 )
 from reassure_pipeline.observed import judge_observations, list_unjudged, sort_paths
+from reassure_pipeline.passes import Judging, Routing
 from reassure_pipeline.report import (
     ArchiveReport,
     AuditReport,
@@ -31,7 +32,6 @@ from reassure_pipeline.report import (
     report_archive,
     report_audit,
 )
-from reassure_pipeline.stages import Judging, Routing
 from reassure_spec.readings import Readings
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import LogFile
@@ -161,7 +161,7 @@ def _rare_collections() -> Iterator[None]:
 
 
 class _LocalAudit:
-    """One archive on its way through both stages."""
+    """One archive on its way through both passes."""
 
     def __init__(
         self, archive: Archive, base: Base | None, routing: Routing, rules: Rules[Any, Any]

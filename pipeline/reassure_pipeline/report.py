@@ -25,7 +25,7 @@ from reassure_judge.verdicts import (
 )
 from reassure_pipeline.archive import Archive, FileFacts, Hole, check_joint
 from reassure_pipeline.observed import PAGE, ObservedReport
-from reassure_pipeline.stages import Judged, Known, is_settled
+from reassure_pipeline.passes import Judged, Known, is_settled
 from reassure_spec.clauses import ADVICE
 from reassure_spec.znodes import REASSIGNMENT_REQUESTS
 from reassure_zookeeper.txnlog import TornTail

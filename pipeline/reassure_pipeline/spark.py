@@ -7,7 +7,7 @@
 3. **Judge.** Observations are spread by archive, chroot, topic and partition, and sorted by zxid
    and step inside; each partition is judged by itself.
 
-Rows go between the stages by `repartitionAndSortWithinPartitions`: everything of one key reaches
+Rows go between the passes by `repartitionAndSortWithinPartitions`: everything of one key reaches
 one task, in order. (Grouping would not keep the order.) The rows are Python's own records, so plain
 RDDs carry them, and neither a SQL session nor pandas is needed.
 """
@@ -37,8 +37,8 @@ from reassure_pipeline.archive import (
 )
 from reassure_pipeline.audit import Progress
 from reassure_pipeline.gateway import hand_on, open_spark
+from reassure_pipeline.passes import Judged, Judging, Known, Rest, Routing
 from reassure_pipeline.report import AuditReport, join_facts, report_archive, report_audit
-from reassure_pipeline.stages import Judged, Judging, Known, Rest, Routing
 from reassure_spec.readings import Readings
 from reassure_zookeeper.errors import DamagedLog
 from reassure_zookeeper.transactions import Transaction

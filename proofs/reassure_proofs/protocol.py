@@ -19,7 +19,7 @@ from itertools import product
 from types import MappingProxyType
 from typing import Any, Final
 
-from reassure_model.kip_236.owed import compute_plan, next_write
+from reassure_model.kip_236.obligations import compute_plan, next_write
 from reassure_model.kip_236.rules import accept_write, apply_failover
 from reassure_model.kip_236.state import (
     LeaderAndIsr,

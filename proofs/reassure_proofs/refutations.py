@@ -1,7 +1,7 @@
 """Promises of the documents that the model's functions break, and the smallest arguments that do.
 
 Beside the refutations among `reassure_proofs.theorems`, these are about more than one function:
-what the controller's whole plan makes of a partition (`kip_236.owed.compute_plan`), what a
+what the controller's whole plan makes of a partition (`kip_236.obligations.compute_plan`), what a
 leader concludes from several fetches. All arguments are symbolic; only lengths are bounded. Each
 tells its counterexample as a scenario where a world has the commands for it.
 """
@@ -29,7 +29,7 @@ from reassure_model.kafka_4485.leader import (
 )
 from reassure_model.kafka_zk import Assignment, reassign_to
 from reassure_model.kip_236.drop import compute_drop
-from reassure_model.kip_236.owed import compute_plan, next_write
+from reassure_model.kip_236.obligations import compute_plan, next_write
 from reassure_model.kip_236.requests import Change, New, Refusal, decide_request, settle_conflicts
 from reassure_model.kip_236.rules import accept_write, apply_failover
 from reassure_model.kip_236.state import (

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from reassure_model.kip_236.owed import compute_plan
+from reassure_model.kip_236.obligations import compute_plan
 from reassure_model.kip_236.rules import apply_failover
 from reassure_model.kip_236.state import (
     LeaderAndIsr,

@@ -20,7 +20,7 @@ from reassure_model.environment import Controller, Die, Failover, Join, Leave, R
 from reassure_model.kafka_4485 import invariants as replication_invariants
 from reassure_model.kafka_4485 import replication
 from reassure_model.kip_236 import batch, system
-from reassure_model.kip_236.owed import next_write
+from reassure_model.kip_236.obligations import next_write
 from reassure_model.kip_236.requests import Refusal, decide_request
 from reassure_model.kip_236.system import Submit
 from reassure_model.kip_236.writes import UpdateReassignment, WriteAssigned

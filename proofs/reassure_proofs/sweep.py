@@ -19,7 +19,7 @@ from reassure_model.copies import Append
 from reassure_model.environment import Controller, Die, Failover, Join, Return
 from reassure_model.kip_236 import batch, system
 from reassure_model.kip_236.invariants import INVARIANTS, Invariant
-from reassure_model.kip_236.owed import next_write
+from reassure_model.kip_236.obligations import next_write
 from reassure_model.machine import Machine, find_machines
 from reassure_model.outcome import Accepted
 from reassure_model.state_machines import ReplicaState

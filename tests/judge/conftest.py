@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from reassure_judge.judge import Judge
-from reassure_model.kip_236.owed import next_write
+from reassure_model.kip_236.obligations import next_write
 from reassure_model.kip_236.state import LeaderAndIsr
 from reassure_model.kip_236.writes import (
     CreateReassignment,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import NOT_FOLLOWED, UNKNOWN, VIOLATED
-from reassure_model.kip_236.owed import find_drop, next_write
+from reassure_model.kip_236.obligations import find_drop, next_write
 from reassure_model.kip_236.requests import NothingToDo, Refusal, decide_request
 from reassure_model.kip_236.rules import accept_write, apply_failover, must_drop_wait
 from reassure_model.kip_236.state import (

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from reassure_model.kip_236.owed import next_write
+from reassure_model.kip_236.obligations import next_write
 from reassure_model.kip_236.rules import accept_write
 from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment, Surroundings
 from reassure_model.kip_236.writes import WriteState

@@ -12,7 +12,7 @@ import pytest
 
 from reassure_model.environment import Controller, Die, Failover, Join, Leave, NotPossible, Return
 from reassure_model.kip_236.invariants import GOALS, INVARIANTS
-from reassure_model.kip_236.owed import compute_plan, next_write
+from reassure_model.kip_236.obligations import compute_plan, next_write
 from reassure_model.kip_236.rules import accept_write, apply_failover
 from reassure_model.kip_236.state import Partition, Surroundings, is_leader_live
 from reassure_model.kip_236.system import Action, Submit, System, enabled, make_system, step

@@ -9,7 +9,7 @@ from reassure_explorer.engine.interface import Action, Noted
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.scopes.catalogue import get_scope
 from reassure_explorer.scopes.kip_236 import Reference, get_system
-from reassure_model.kip_236.owed import next_write
+from reassure_model.kip_236.obligations import next_write
 from reassure_model.kip_236.stages import FORGETS, MOVES, Stage, find_stage
 from reassure_model.kip_236.state import Request
 from reassure_model.kip_236.system import System

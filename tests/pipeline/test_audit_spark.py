@@ -20,6 +20,7 @@ from reassure_pipeline.gateway import (
     hand_on,
     open_spark,
 )
+from reassure_pipeline.passes import Judged
 from reassure_pipeline.planted import plant_all
 from reassure_pipeline.sample import SampleCluster, write_sample
 from reassure_pipeline.spark import (
@@ -32,7 +33,6 @@ from reassure_pipeline.spark import (
     judge_partitions,
     route_archive,
 )
-from reassure_pipeline.stages import Judged
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.errors import DamagedLog, JavaError
 from reassure_zookeeper.transactions import Create, Transaction

@@ -18,7 +18,7 @@ MODULES: Final = (
     "kip_236.acts",
     "kip_236.drop",
     "kafka_4485.insync",
-    "kip_236.owed",
+    "kip_236.obligations",
     "kip_236.requests",
     "kip_236.rules",
     "selectors",

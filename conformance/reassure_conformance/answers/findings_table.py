@@ -34,7 +34,7 @@ from reassure_model.kafka_4485.invariants import INVARIANTS as LOG_INVARIANTS
 from reassure_model.kip_236 import system
 from reassure_model.kip_236.drop import compute_drop
 from reassure_model.kip_236.invariants import INVARIANTS, Invariant
-from reassure_model.kip_236.owed import compute_plan, next_write
+from reassure_model.kip_236.obligations import compute_plan, next_write
 from reassure_model.machine import Machine, Property, Sets, find_machines
 from reassure_model.outcome import Accepted
 from reassure_spec.findings import FINDINGS

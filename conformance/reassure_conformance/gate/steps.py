@@ -16,13 +16,15 @@ harness itself. The others need the implementation and its adapter; `NEEDS` says
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from reassure_conformance.adapter import BROKERS, CUT, EXPIRE, HOLD, ISR, KILL, LOSE
 from reassure_spec.errors import BadData
 from reassure_spec.znodes import PartitionKey, ReplicaList
+
+_Targets = tuple[tuple[PartitionKey, ReplicaList], ...]
 
 RAW_KINDS: Final[Mapping[str, bytes]] = MappingProxyType(
     {
@@ -84,7 +86,7 @@ class CreateTopic:
 class Request:
     """A client asks for the target of one or more partitions, in one request znode."""
 
-    targets: tuple[tuple[PartitionKey, ReplicaList], ...]
+    targets: _Targets
     legacy: bool = False
     """Whether it says of itself that it came from the older znode."""
 
@@ -120,7 +122,7 @@ class Withdraw:
 class Rewrite:
     """A client changes the newest request that waits: it sets the data of the request's znode."""
 
-    targets: tuple[tuple[PartitionKey, ReplicaList], ...]
+    targets: _Targets
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,21 +331,83 @@ def _parse_lists(text: str) -> tuple[ReplicaList, ...]:
     return tuple(parse_replicas(part.strip()) for part in text.split(" and "))
 
 
-def _format_targets(request: Request | Rewrite) -> str:
-    return " and ".join(
-        f"{format_partition(partition)} to {format_replicas(target)}"
-        for partition, target in request.targets
-    )
+def _format_targets(targets: _Targets) -> str:
+    return " and ".join(f"{format_partition(key)} to {format_replicas(to)}" for key, to in targets)
 
 
-def _parse_targets(text: str) -> Request:
+def _parse_targets(text: str) -> _Targets:
     targets = []
     for part in text.split(" and "):
         partition, found, target = part.partition(" to ")
         if not found:
             raise BadStep(f"{part!r} is not a target; write it as orders-0 to 1,2")
         targets.append((parse_partition(partition.strip()), parse_replicas(target.strip())))
-    return Request(tuple(targets))
+    return tuple(targets)
+
+
+def _format_requests(requests: tuple[Request, ...]) -> str:
+    return " then ".join(_format_targets(request.targets) for request in requests)
+
+
+def _parse_requests(text: str) -> tuple[Request, ...]:
+    return tuple(Request(_parse_targets(part)) for part in text.split(" then "))
+
+
+_NUMBER: Final = (r"\d+", int, str)
+_WORD: Final = (r"\S+", str, str)
+_FIELDS: Final[Mapping[str, tuple[str, Callable[[str], Any], Callable[[Any], str]]]] = {
+    "assignments": (r".+", _parse_lists, _format_lists),
+    "broker": _NUMBER,
+    "effects": _NUMBER,
+    "kind": _WORD,
+    "least": _NUMBER,
+    "min_isr": _NUMBER,
+    "partition": (r"\S+", parse_partition, format_partition),
+    "requests": (r".+", _parse_requests, _format_requests),
+    "target": (r"\S+", parse_replicas, format_replicas),
+    "targets": (r".+", _parse_targets, _format_targets),
+    "topic": _WORD,
+    "writes": _NUMBER,
+}
+"""By the name of a step's field: what it looks like, how it is read, and how it is written."""
+_FORMS: Final[tuple[tuple[str, type[Any], Mapping[str, Any]], ...]] = (
+    ("create {topic} with {assignments} min isr {min_isr}", CreateTopic, {}),
+    ("create {topic} with {assignments}", CreateTopic, {"min_isr": 1}),
+    ("request {targets}", Request, {"legacy": False}),
+    ("legacy request {targets}", Request, {"legacy": True}),
+    ("burst {requests}", Burst, {}),
+    ("change {partition} to {target}", Change, {}),
+    ("cancel {partition}", Cancel, {}),
+    ("withdraw request", Withdraw, {}),
+    ("rewrite request as {targets}", Rewrite, {}),
+    ("grow {topic} with {assignments}", Grow, {}),
+    ("set min isr of {topic} to {least}", SetMinIsr, {}),
+    ("set default min isr to {least}", SetMinIsr, {"topic": ""}),
+    ("send {kind} request", RawRequest, {}),
+    ("plant foreign {kind}", Foreign, {}),
+    ("{broker} joins {partition}", Join, {}),
+    ("{broker} tries to join {partition}", Intrude, {}),
+    ("{broker} leaves {partition}", Leave, {}),
+    ("broker {broker} dies", Die, {}),
+    ("broker {broker} returns", Return, {}),
+    ("hold after {effects}", Hold, {}),
+    ("resume", Resume, {}),
+    ("kill controller", Kill, {}),
+    ("elect", Elect, {}),
+    ("expire session", Expire, {}),
+    ("cut connection", Cut, {}),
+    ("lose answer after {writes}", Lose, {"done": True}),
+    ("lose write after {writes}", Lose, {"done": False}),
+)
+"""How each step is written, and what it is then besides; the last form that fits is taken."""
+_PATTERNS: Final = tuple(
+    re.compile(re.sub(r"\{(\w+)\}", lambda m: f"(?P<{m[1]}>{_FIELDS[m[1]][0]})", text))
+    for text, _, _ in _FORMS
+)
+_KINDS: Final[Mapping[type, tuple[str, tuple[str, ...]]]] = {
+    RawRequest: ("malformed request", (*RAW_KINDS, TOO_LARGE)),
+    Foreign: ("foreign znode", tuple(FOREIGN_KINDS)),
+}
 
 
 def format_step(step: Step) -> str:
@@ -352,102 +416,14 @@ def format_step(step: Step) -> str:
     >>> format_step(Join(3, ("orders", 0)))
     '3 joins orders-0'
     """
-    match step:
-        case CreateTopic(topic, assignments, min_isr):
-            least = f" min isr {min_isr}" if min_isr != 1 else ""
-            return f"create {topic} with {_format_lists(assignments)}{least}"
-        case Request():
-            return ("legacy " if step.legacy else "") + f"request {_format_targets(step)}"
-        case Burst(requests):
-            return "burst " + " then ".join(map(_format_targets, requests))
-        case Change(partition, target):
-            return f"change {format_partition(partition)} to {format_replicas(target)}"
-        case Cancel(partition):
-            return f"cancel {format_partition(partition)}"
-        case Rewrite():
-            return f"rewrite request as {_format_targets(step)}"
-        case Grow(topic, assignments):
-            return f"grow {topic} with {_format_lists(assignments)}"
-        case SetMinIsr(topic, least):
-            whose = f"min isr of {topic}" if topic else "default min isr"
-            return f"set {whose} to {least}"
-        case RawRequest(kind):
-            return f"send {kind} request"
-        case Foreign(kind):
-            return f"plant foreign {kind}"
-        case Join(broker, partition):
-            return f"{broker} joins {format_partition(partition)}"
-        case Intrude(broker, partition):
-            return f"{broker} tries to join {format_partition(partition)}"
-        case Leave(broker, partition):
-            return f"{broker} leaves {format_partition(partition)}"
-        case Die(broker):
-            return f"broker {broker} dies"
-        case Return(broker):
-            return f"broker {broker} returns"
-        case Hold(effects):
-            return f"hold after {effects}"
-        case Lose(writes, done):
-            return f"lose {'answer' if done else 'write'} after {writes}"
-        case _:
-            return _PLAIN[type(step)]
-
-
-_PLAIN: Final[Mapping[type, str]] = MappingProxyType(
-    {
-        Resume: "resume",
-        Kill: "kill controller",
-        Elect: "elect",
-        Expire: "expire session",
-        Cut: "cut connection",
-        Withdraw: "withdraw request",
-    }
-)
-_PLAIN_STEPS: Final[Mapping[str, Step]] = MappingProxyType(
-    {text: kind() for kind, text in _PLAIN.items()}
-)
-
-
-def _parse_create(match: re.Match[str]) -> Step:
-    return CreateTopic(match[1], _parse_lists(match[2]), int(match[3] or 1))
-
-
-def _parse_raw(match: re.Match[str]) -> Step:
-    if match[1] not in RAW_KINDS and match[1] != TOO_LARGE:
-        raise BadStep(f"no malformed request {match[1]!r}; there are: {', '.join(RAW_KINDS)}")
-    return RawRequest(match[1])
-
-
-def _parse_foreign(match: re.Match[str]) -> Step:
-    if match[1] not in FOREIGN_KINDS:
-        raise BadStep(f"no foreign znode {match[1]!r}; there are: {', '.join(FOREIGN_KINDS)}")
-    return Foreign(match[1])
-
-
-_GRAMMAR: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Step]], ...]] = tuple(
-    (re.compile(pattern), build)
-    for pattern, build in (
-        (r"create (\S+) with (.+?)(?: min isr (\d+))?", _parse_create),
-        (r"request (.+)", lambda m: _parse_targets(m[1])),
-        (r"legacy request (.+)", lambda m: replace(_parse_targets(m[1]), legacy=True)),
-        (r"burst (.+)", lambda m: Burst(tuple(map(_parse_targets, m[1].split(" then "))))),
-        (r"rewrite request as (.+)", lambda m: Rewrite(_parse_targets(m[1]).targets)),
-        (r"change (\S+) to (\S+)", lambda m: Change(parse_partition(m[1]), parse_replicas(m[2]))),
-        (r"cancel (\S+)", lambda m: Cancel(parse_partition(m[1]))),
-        (r"grow (\S+) with (.+)", lambda m: Grow(m[1], _parse_lists(m[2]))),
-        (r"set min isr of (\S+) to (\d+)", lambda m: SetMinIsr(m[1], int(m[2]))),
-        (r"set default min isr to (\d+)", lambda m: SetMinIsr("", int(m[1]))),
-        (r"send (\S+) request", _parse_raw),
-        (r"plant foreign (\S+)", _parse_foreign),
-        (r"(\d+) joins (\S+)", lambda m: Join(int(m[1]), parse_partition(m[2]))),
-        (r"(\d+) tries to join (\S+)", lambda m: Intrude(int(m[1]), parse_partition(m[2]))),
-        (r"(\d+) leaves (\S+)", lambda m: Leave(int(m[1]), parse_partition(m[2]))),
-        (r"broker (\d+) dies", lambda m: Die(int(m[1]))),
-        (r"broker (\d+) returns", lambda m: Return(int(m[1]))),
-        (r"hold after (\d+)", lambda m: Hold(int(m[1]))),
-        (r"lose (answer|write) after (\d+)", lambda m: Lose(int(m[2]), m[1] == "answer")),
+    values = {item.name: getattr(step, item.name) for item in fields(step)}
+    *_, form = (
+        text
+        for text, kind, fixed in _FORMS
+        if kind is type(step) and fixed.items() <= {k: values[k] for k in fixed}.items()
     )
-)
+    written = {name: _FIELDS[name][2](value) for name, value in values.items() if name in _FIELDS}
+    return form.format(**written)
 
 
 def parse_step(text: str) -> Step:
@@ -457,12 +433,15 @@ def parse_step(text: str) -> Step:
     Hold(effects=2)
     """
     line = " ".join(text.split())
-    if line in _PLAIN_STEPS:
-        return _PLAIN_STEPS[line]
-    for pattern, build in _GRAMMAR:
+    for pattern, (_, kind, fixed) in zip(_PATTERNS, _FORMS, strict=True):
         match = pattern.fullmatch(line)
         if match is not None:
-            return build(match)
+            read = {name: _FIELDS[name][1](found) for name, found in match.groupdict().items()}
+            what, known = _KINDS.get(kind, ("", ()))
+            if known and read["kind"] not in known:
+                raise BadStep(f"no {what} {read['kind']!r}; there are: {', '.join(known)}")
+            step: Step = kind(**read, **fixed)
+            return step
     raise BadStep(f"{line!r} is not a step; docs/stories.md lists the steps")
 
 

@@ -37,7 +37,7 @@ from reassure_explorer.engine.interface import (
 from reassure_explorer.engine.views import View, get_changes
 from reassure_model.environment import Controller, Die, Failover, Join, Leave, NotPossible, Return
 from reassure_model.kip_236 import invariants, system
-from reassure_model.kip_236.owed import find_drop, next_write
+from reassure_model.kip_236.obligations import find_drop, next_write
 from reassure_model.kip_236.promises import PROMISES, Memory, Moment
 from reassure_model.kip_236.requests import is_remembered
 from reassure_model.kip_236.state import (

@@ -38,7 +38,7 @@ from reassure_judge.rules import Fault, Rules
 from reassure_judge.standing import list_faults, look_past
 from reassure_model.controllers import ACTING, DEPOSED
 from reassure_model.kip_236.invariants import INVARIANTS
-from reassure_model.kip_236.owed import next_write
+from reassure_model.kip_236.obligations import next_write
 from reassure_model.kip_236.requests import is_remembered
 from reassure_model.kip_236.rules import accept_write, apply_failover
 from reassure_model.kip_236.state import (

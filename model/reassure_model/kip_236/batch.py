@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
 from reassure_model.environment import Join, Leave, NotPossible
-from reassure_model.kip_236.owed import Owed, next_write
+from reassure_model.kip_236.obligations import Obligation, next_write
 from reassure_model.kip_236.rules import accept_write, apply_failover
 from reassure_model.kip_236.state import Partition, Request
 from reassure_model.kip_236.system import Submit, System
@@ -59,7 +59,7 @@ class WriteOwed:
     """Make the write that is owed to a partition."""
 
     key: PartitionKey
-    owed: Owed
+    owed: Obligation
 
 
 @dataclass(frozen=True, slots=True)

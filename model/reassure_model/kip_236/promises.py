@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from reassure_model.kip_236.owed import Owed, find_drop, next_write
+from reassure_model.kip_236.obligations import Obligation, find_drop, next_write
 from reassure_model.kip_236.state import Partition, Surroundings
 from reassure_model.kip_236.writes import WriteState
 from reassure_spec.clauses import clause
@@ -43,7 +43,7 @@ class Moment:
     readings: Readings
 
     @property
-    def owed(self) -> Owed | None:
+    def owed(self) -> Obligation | None:
         """The write that is due."""
         return next_write(self.partition, self.around, self.readings)
 

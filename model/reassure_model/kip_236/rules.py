@@ -4,7 +4,7 @@ Each function takes the partition as ZooKeeper holds it, the write, the surround
 readings, and answers `Accepted` with the partition after the write and the clauses that the write
 put to the test, or `Rejected` by the first clause that it would break. The rules say nothing of how
 a controller goes about it: any implementation whose writes are all accepted, and which owes nothing
-when it rests (`reassure_model.kip_236.owed`), keeps the clauses.
+when it rests (`reassure_model.kip_236.obligations`), keeps the clauses.
 """
 
 from dataclasses import replace

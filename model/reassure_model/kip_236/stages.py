@@ -7,7 +7,7 @@ brokers leave behind, may come in every stage and leave it as it is, but for tho
 replica out of the in-sync set.
 
 Which write is allowed in a stage is for the rules to say (`kip_236.rules`), which is due for
-`kip_236.owed`. That these moves are the ones that there are is shown by exploration.
+`kip_236.obligations`. That these moves are the ones that there are is shown by exploration.
 """
 
 from collections.abc import Mapping

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from reassure_model.environment import Controller, Die, Failover, Join, Leave, NotPossible, Return
-from reassure_model.kip_236.owed import find_drop, next_write
+from reassure_model.kip_236.obligations import find_drop, next_write
 from reassure_model.kip_236.requests import has_begun
 from reassure_model.kip_236.rules import accept_write, apply_failover
 from reassure_model.kip_236.state import (

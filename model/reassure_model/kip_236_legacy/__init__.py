@@ -29,7 +29,7 @@ from reassure_model.kip_236.batch import (
     next_owed,
     regain_broker,
 )
-from reassure_model.kip_236.owed import Owed
+from reassure_model.kip_236.obligations import Obligation
 from reassure_model.kip_236.requests import Refusal, decide_request
 from reassure_model.kip_236.state import Partition
 from reassure_model.kip_236.writes import DeleteReassignment
@@ -128,7 +128,7 @@ def next_effect(legacy: Legacy, readings: Readings) -> Effect | None:
 
 @clause("legacy.entry.removed-when-done", "legacy.entry.before-child")
 @clause("legacy.entry.matching-target")
-def _remove_completed(legacy: Legacy, key: PartitionKey, owed: Owed) -> Effect | None:
+def _remove_completed(legacy: Legacy, key: PartitionKey, owed: Obligation) -> Effect | None:
     """Take the entry of a reassignment that is complete out of the znode before its record goes."""
     flight = legacy.get(key).reassignment
     if not isinstance(owed.write, DeleteReassignment) or flight is None or not flight.legacy:

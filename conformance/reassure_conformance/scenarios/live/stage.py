@@ -20,7 +20,7 @@ from reassure_judge.protocols import make_rules
 from reassure_judge.protocols.kip_236 import find_write
 from reassure_judge.verdicts import Violation
 from reassure_model.kip_236.identity import Identity
-from reassure_model.kip_236.owed import next_write
+from reassure_model.kip_236.obligations import next_write
 from reassure_model.kip_236.rules import apply_failover
 from reassure_model.kip_236.state import (
     LeaderAndIsr,

@@ -16,7 +16,7 @@ from reassure_conformance.scenarios.worlds import dispatch
 from reassure_model.environment import Controller, Die, Failover, Join, Leave, NotPossible, Return
 from reassure_model.kip_236.identity import Identity, compare_identity, follow_record
 from reassure_model.kip_236.invariants import INVARIANTS
-from reassure_model.kip_236.owed import next_write
+from reassure_model.kip_236.obligations import next_write
 from reassure_model.kip_236.requests import (
     Decision,
     NothingToDo,

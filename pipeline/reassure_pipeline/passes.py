@@ -1,11 +1,11 @@
-"""The work of an audit in two stages, the same for both engines.
+"""The work of an audit in two passes, the same for both engines.
 
 1. `Routing` takes the transactions of one archive in zxid order and answers observations, each
    addressed to one partition or to a cluster. It also notes what a verdict must know of the whole
    archive: which clusters were born in it, and what was under way when it began.
 2. `Judging` takes the observations of some partitions, those of one partition in order.
 
-The stages share nothing but what they hand on, so the second can be spread by partition.
+The passes share nothing but what they hand on, so the second can be spread by partition.
 
 **What is settled.** A rejected write is a violation only if the history before it is known. Where
 it is not, the same finding is *unsettled*, and the clause is unknown rather than violated:

@@ -44,14 +44,14 @@ from reassure_spec.znodes import NO_LEADER, ReplicaList
 
 
 @dataclass(frozen=True, slots=True)
-class Owed:
+class Obligation:
     """A write that is due, and the clause that asks for it."""
 
     write: Write
     clause: str
 
 
-def next_write(partition: Partition, around: Surroundings, readings: Readings) -> Owed | None:
+def next_write(partition: Partition, around: Surroundings, readings: Readings) -> Obligation | None:
     """Return the next write that the controller owes this partition, None when it may rest.
 
     The order is Kafka's on failover: leaders and in-sync sets first, then reassignments in flight,
@@ -72,7 +72,7 @@ def _raised(state: LeaderAndIsr, around: Surroundings, leader: int, isr: Replica
 
 
 @clause("partition.new.brought-online")
-def next_for_new_partition(partition: Partition, around: Surroundings) -> Owed | None:
+def next_for_new_partition(partition: Partition, around: Surroundings) -> Obligation | None:
     """Bring a partition online for the first time once a replica of it is alive."""
     if partition.assigned is None or partition.state is not None:
         return None
@@ -80,11 +80,11 @@ def next_for_new_partition(partition: Partition, around: Surroundings) -> Owed |
     if elected is None:
         return None
     state = LeaderAndIsr(elected.leader, 0, around.controller_epoch, elected.isr)
-    return Owed(CreateState(state), "partition.new.brought-online")
+    return Obligation(CreateState(state), "partition.new.brought-online")
 
 
 @clause("election.held", "isr.remove.dead")
-def next_for_dead_brokers(partition: Partition, around: Surroundings) -> Owed | None:
+def next_for_dead_brokers(partition: Partition, around: Surroundings) -> Obligation | None:
     """Elect a leader where there is none alive, then take the dead out of the in-sync set."""
     state = partition.state
     if state is None or partition.assigned is None:
@@ -92,13 +92,13 @@ def next_for_dead_brokers(partition: Partition, around: Surroundings) -> Owed | 
     if not is_leader_live(state, around):
         elected = select_offline(partition.assigned, state.isr, around.live)
         if elected is not None:
-            return Owed(_raised(state, around, elected.leader, elected.isr), "election.held")
+            return Obligation(_raised(state, around, elected.leader, elected.isr), "election.held")
         if state.leader != NO_LEADER:
-            return Owed(_raised(state, around, NO_LEADER, state.isr), "election.held")
+            return Obligation(_raised(state, around, NO_LEADER, state.isr), "election.held")
         return None
     if any(replica not in around.live for replica in state.isr):
         isr = tuple(replica for replica in state.isr if replica in around.live)
-        return Owed(_raised(state, around, state.leader, isr), "isr.remove.dead")
+        return Obligation(_raised(state, around, state.leader, isr), "isr.remove.dead")
     return None
 
 
@@ -117,7 +117,9 @@ def find_drop(partition: Partition, readings: Readings) -> ReplicaList:
 
 
 @clause("drop.carried-out", "expand.carried-out", "expand.announced")
-def next_for_change(partition: Partition, around: Surroundings, readings: Readings) -> Owed | None:
+def next_for_change(
+    partition: Partition, around: Surroundings, readings: Readings
+) -> Obligation | None:
     """Drop what the change leaves over, add the target, then tell the leader by a new epoch."""
     assigned, state, flight = partition.assigned, partition.state, partition.reassignment
     assert assigned is not None and flight is not None
@@ -129,20 +131,20 @@ def next_for_change(partition: Partition, around: Surroundings, readings: Readin
     if drop:
         if state is not None and any(replica in drop for replica in state.isr):
             isr = tuple(replica for replica in state.isr if replica not in drop)
-            return Owed(_raised(state, around, state.leader, isr), "drop.carried-out")
+            return Obligation(_raised(state, around, state.leader, isr), "drop.carried-out")
         kept = tuple(replica for replica in assigned if replica not in drop)
-        return Owed(WriteAssigned(kept), "drop.carried-out")
+        return Obligation(WriteAssigned(kept), "drop.carried-out")
     if added:
-        return Owed(WriteAssigned(assigned + added), "expand.carried-out")
+        return Obligation(WriteAssigned(assigned + added), "expand.carried-out")
     if partition.announce_due and state is not None:
-        return Owed(_raised(state, around, state.leader, state.isr), "expand.announced")
+        return Obligation(_raised(state, around, state.leader, state.isr), "expand.announced")
     return None
 
 
 @clause("complete.carried-out", "complete.announced")
 def next_for_reassignment(
     partition: Partition, around: Surroundings, readings: Readings
-) -> Owed | None:
+) -> Obligation | None:
     """Carry a reassignment in flight on: change, wait for the target, move, stop, complete."""
     assigned, state, flight = partition.assigned, partition.state, partition.reassignment
     if flight is None or assigned is None or has_begun(partition, readings):
@@ -156,20 +158,22 @@ def next_for_reassignment(
         moved = select_reassigned(flight.target, state.isr, around.live)
         if moved is None:
             return None
-        return Owed(_raised(state, around, moved.leader, moved.isr), "complete.carried-out")
+        return Obligation(_raised(state, around, moved.leader, moved.isr), "complete.carried-out")
     old = [replica for replica in state.isr if replica not in flight.target]
     if old:
         isr = tuple(replica for replica in state.isr if replica != old[0])
-        return Owed(_raised(state, around, state.leader, isr), "complete.carried-out")
+        return Obligation(_raised(state, around, state.leader, isr), "complete.carried-out")
     if assigned != flight.target and not partition.completing:
-        return Owed(_raised(state, around, state.leader, state.isr), "complete.announced")
+        return Obligation(_raised(state, around, state.leader, state.isr), "complete.announced")
     if assigned != flight.target:
-        return Owed(WriteAssigned(flight.target), "complete.carried-out")
-    return Owed(DeleteReassignment(), "complete.carried-out")
+        return Obligation(WriteAssigned(flight.target), "complete.carried-out")
+    return Obligation(DeleteReassignment(), "complete.carried-out")
 
 
 @clause("request.consumed")
-def next_for_request(partition: Partition, around: Surroundings, readings: Readings) -> Owed | None:
+def next_for_request(
+    partition: Partition, around: Surroundings, readings: Readings
+) -> Obligation | None:
     """Deal with the lowest pending request: record what it asks for, then remove it."""
     if not partition.requests:
         return None
@@ -182,20 +186,20 @@ def next_for_request(partition: Partition, around: Surroundings, readings: Readi
             if effect is not None:
                 return effect
         write = CreateReassignment if isinstance(decision, New) else UpdateReassignment
-        return Owed(write(record), "request.consumed")
+        return Obligation(write(record), "request.consumed")
     due = decision.clause if isinstance(decision, Refusal) else "request.consumed"
-    return Owed(DeleteRequest(head.sequence), due)
+    return Obligation(DeleteRequest(head.sequence), due)
 
 
 def compute_plan(
     partition: Partition, around: Surroundings, readings: Readings, limit: int = 100
-) -> tuple[tuple[Owed, ...], Partition]:
+) -> tuple[tuple[Obligation, ...], Partition]:
     """Return every write that the controller owes in order, and the partition after the last.
 
     Each write is put to the rules. Raises RuntimeError when the rules reject one or more than
     `limit` are owed: then the model contradicts itself.
     """
-    plan: tuple[Owed, ...] = ()
+    plan: tuple[Obligation, ...] = ()
     while (owed := next_write(partition, around, readings)) is not None:
         outcome = accept_write(partition, owed.write, around, readings)
         if isinstance(outcome, Rejected) or len(plan) == limit:
