@@ -24,13 +24,13 @@ from itertools import combinations, product
 from math import inf, prod
 from typing import Final, NamedTuple
 
-from reassure_model.kip_236.state import Surroundings
+from reassure_model.kip_236.state import Environment
 
 GRACE_MS: Final = 30_000
 """How long after a change somebody may still act as if it had not happened, unless told otherwise:
 a few of the session timeouts and retries of a cluster as it is set up by default."""
 MOST_VIEWS: Final = 4096
-"""How many views of the surroundings are tried for one write. Where there are more (above twelve
+"""How many views of the environment are tried for one write. Where there are more (above twelve
 brokers in doubt that the partition names) and none of these allows the write, nobody can say
 whether one does."""
 
@@ -51,8 +51,8 @@ class Doubt(NamedTuple):
     forgotten: frozenset[int] = _NOBODY
     """Brokers that are known, and of which ZooKeeper may hold nothing, as far as the acting
     controller has noticed."""
-    earlier: tuple[Surroundings, ...] = ()
-    """The surroundings with the settings of before."""
+    earlier: tuple[Environment, ...] = ()
+    """The environment with the settings of before."""
 
 
 CERTAIN: Final = Doubt()
@@ -71,7 +71,7 @@ class Setting(NamedTuple):
     zxid: int
     time_ms: int
     topic: str
-    before: Surroundings
+    before: Environment
 
 
 class Changes:
@@ -157,13 +157,13 @@ class Changes:
 
 
 class Views:
-    """The ways to see the surroundings other than as they are; iterate to get them.
+    """The ways to see the environment other than as it is; iterate to get them.
 
     Only brokers that matter (`named`) are varied.
     """
 
     def __init__(
-        self, around: Surroundings, doubt: Doubt, named: frozenset[int], *, by_leader: bool
+        self, around: Environment, doubt: Doubt, named: frozenset[int], *, by_leader: bool
     ) -> None:
         self._around = around
         self._doubt = doubt
@@ -197,14 +197,14 @@ class Views:
         ways *= (1 + len(self._doubt.earlier)) * (1 + len(self._others))
         return ways - 1 <= MOST_VIEWS
 
-    def __iter__(self) -> Iterator[Surroundings]:
+    def __iter__(self) -> Iterator[Environment]:
         """Yield the views, those first that differ in few brokers, at most `MOST_VIEWS`."""
         for number, view in enumerate(self._iterate()):
             if number == MOST_VIEWS:
                 return
             yield view
 
-    def _iterate(self) -> Iterator[Surroundings]:
+    def _iterate(self) -> Iterator[Environment]:
         settings = [self._around]
         settings += [
             replace(
@@ -224,8 +224,8 @@ class Views:
                         yield _see(base, dict(zip(chosen, seen, strict=True)))
 
 
-def _see(around: Surroundings, seen: dict[int, tuple[bool, bool]]) -> Surroundings:
-    """Return the surroundings with these brokers seen as (registered, known)."""
+def _see(around: Environment, seen: dict[int, tuple[bool, bool]]) -> Environment:
+    """Return the environment with these brokers seen as (registered, known)."""
     others = frozenset(seen)
     live = frozenset(broker for broker, (registered, _) in seen.items() if registered)
     known = frozenset(broker for broker, (_, is_known) in seen.items() if is_known)

@@ -3,7 +3,7 @@
 The `Router` reads transactions in zxid order and keeps the little that concerns a cluster as a
 whole: who is registered, who is controller, which requests are pending. Everything else it hands on
 as an `Observation` addressed to one partition (or to the cluster), together with a snapshot of the
-surroundings at that moment, so that partitions can be judged apart from each other.
+environment at that moment, so that partitions can be judged apart from each other.
 
 Several clusters may share one log. The chroot of each is found from the paths themselves, and a
 path alone proves nothing: a consumer group, a topic or a user may be called `controller`. A chroot
@@ -36,7 +36,7 @@ from reassure_model.kip_236.lives import (
     find_broken_state_removal,
     find_broken_topic,
 )
-from reassure_model.kip_236.state import LeaderAndIsr, Surroundings
+from reassure_model.kip_236.state import Environment, LeaderAndIsr
 from reassure_model.outcome import Rejected
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
@@ -189,7 +189,7 @@ class Observation(NamedTuple):
     session: int
     path: str
     event: Event
-    around: Surroundings
+    around: Environment
     doubt: Doubt
     """What whoever wrote may have seen otherwise than `around` says."""
     author: Author
@@ -247,7 +247,7 @@ class ClusterHistory:
         """Whether there was a sign of brokers or topics, so that this is a cluster at all."""
         self.kept_back: deque[Observation] = deque(maxlen=_KEPT_BACK)
         """What was seen before that sign."""
-        self._around: dict[int, Surroundings] = {}
+        self._around: dict[int, Environment] = {}
         self.authors: dict[tuple[int, bool], Author] = {}
         """By session, and whether it fences: who it was found to be since somebody changed."""
 
@@ -275,12 +275,12 @@ class ClusterHistory:
         """Note that somebody is not what he was."""
         self.authors.clear()
 
-    def get_surroundings(self, topic: str, partition: int = -1) -> Surroundings:
+    def get_surroundings(self, topic: str, partition: int = -1) -> Environment:
         """Return what the rules may read of the cluster now."""
         minimum = self.min_isr.get(topic, self.min_isr_default)
         around = self._around.get(minimum)
         if around is None:
-            around = Surroundings(self.live, self.known, minimum, self.epoch)
+            around = Environment(self.live, self.known, minimum, self.epoch)
             self._around[minimum] = around
         if not (self.asked or self.deleting or self.unclean or self.unclean_default):
             return around
@@ -300,7 +300,7 @@ class ClusterHistory:
         return False
 
     def forget_surroundings(self) -> None:
-        """Note that the surroundings have changed."""
+        """Note that the environment has changed."""
         self._around.clear()
 
 

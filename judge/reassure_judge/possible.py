@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from reassure_model.kip_236.requests import NothingToDo, Refusal, decide_request, forget, take_up
 from reassure_model.kip_236.rules import apply_failover, compute_drops, must_drop_wait
-from reassure_model.kip_236.state import Partition, Reassignment, Request, Surroundings
+from reassure_model.kip_236.state import Environment, Partition, Reassignment, Request
 from reassure_model.kip_236.writes import (
     ChangeIsr,
     CreateReassignment,
@@ -74,7 +74,7 @@ def is_silent(partition: Partition) -> bool:
 
 
 def take_silent_steps(
-    state: Possible, views: Iterable[Surroundings], readings: Readings
+    state: Possible, views: Iterable[Environment], readings: Readings
 ) -> Iterator[Possible]:
     """Yield the states that one silent step leads to, under any of the views."""
     partition = state.partition

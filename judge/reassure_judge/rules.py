@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import ElectionSeen, Observation, Router
 from reassure_model.controllers import Controllership, accept_election
-from reassure_model.kip_236.state import Surroundings
+from reassure_model.kip_236.state import Environment
 from reassure_model.machine import Due, Judgement
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.readings import Readings
@@ -95,7 +95,7 @@ class Rules(ABC, Generic[Kept, Written]):
         kept: Kept = state._replace(partition=partition)
         return kept
 
-    def accept(self, state: Kept, write: Written, around: Surroundings) -> Accepted[Any] | Rejected:
+    def accept(self, state: Kept, write: Written, around: Environment) -> Accepted[Any] | Rejected:
         """Ask the model about a write."""
         return self.judgement.accept(state.partition, write, around, self.readings)
 
@@ -133,13 +133,13 @@ class Rules(ABC, Generic[Kept, Written]):
         """Whether there is a silent step to think of at all."""
         return False
 
-    def take_silent_steps(self, state: Kept, views: Iterable[Surroundings]) -> Iterator[Kept]:
+    def take_silent_steps(self, state: Kept, views: Iterable[Environment]) -> Iterator[Kept]:
         """Yield the states that one step without a write leads to, under any of the views."""
         for around in views:
             for after in self.judgement.silent(state.partition, around, self.readings):
                 yield self._keep(state, after)
 
-    def find_stopping(self, state: Kept, write: Written, around: Surroundings) -> frozenset[int]:
+    def find_stopping(self, state: Kept, write: Written, around: Environment) -> frozenset[int]:
         """Return the live brokers that a write is right about only if they are about to stop."""
         return frozenset()
 
@@ -164,7 +164,7 @@ class Rules(ABC, Generic[Kept, Written]):
 
     # At rest --------------------------------------------------------------------------------------
 
-    def find_owed(self, partition: Any, around: Surroundings) -> Due[Written] | None:
+    def find_owed(self, partition: Any, around: Environment) -> Due[Written] | None:
         """Return what a controller has to write next."""
         return self.judgement.owed(partition, around, self.readings)
 

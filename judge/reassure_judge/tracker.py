@@ -2,7 +2,7 @@
 
 The tracker keeps every state that the history leaves possible (`reassure_judge.possible`), nearly
 always one. A write maps the set. Where a broker or a setting is in doubt (`reassure_judge.doubt`)
-its author may have acted on another view of the surroundings.
+its author may have acted on another view of the environment.
 
 * A write that is allowed from every state, as things are, puts its clauses to the test.
 * One that is allowed from some states or in some view only leaves *undecided* the clauses that
@@ -35,7 +35,7 @@ from reassure_judge.suspicion import ACT, Suspicion, Suspicions
 from reassure_judge.verdicts import Place, Tally, Violation
 from reassure_model.controllers import ACTING, Controllership
 from reassure_model.kip_236.lives import find_broken_registration
-from reassure_model.kip_236.state import Surroundings
+from reassure_model.kip_236.state import Environment
 from reassure_model.machine import Due
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.clauses import clause
@@ -146,7 +146,7 @@ class PartitionTracker:
         self._judge_all(seen, write, blamed)
 
     def _is_view_kept(self, seen: Observation) -> bool:
-        """Whether what becomes of the partition depends on what the author saw of the surroundings.
+        """Whether what becomes of the partition depends on what the author saw of the environment.
 
         So it does only where effects come before the record of what asks for them.
         """
@@ -240,7 +240,7 @@ class PartitionTracker:
 
     def _take_silent_steps(self, seen: Observation) -> tuple[Any, ...]:
         """Return the states with all that steps without a write lead to, under any view."""
-        views: tuple[Surroundings, ...] = (seen.around,)
+        views: tuple[Environment, ...] = (seen.around,)
         if seen.doubt is not CERTAIN:
             named = self.rules.list_wanted(self.states)
             if named is not None:
@@ -344,7 +344,7 @@ class PartitionTracker:
             besides=tuple(each.clause for each in besides),
         )
 
-    def _describe_owed(self, around: Surroundings) -> str:
+    def _describe_owed(self, around: Environment) -> str:
         if not self.rules.exists(self.partition):
             return "nothing: the partition does not exist"
         owed = self.rules.find_owed(self.partition, around)
@@ -358,7 +358,7 @@ class PartitionTracker:
         topic: str,
         number: int,
         zxid: int,
-        around: Surroundings,
+        around: Environment,
         untouched: frozenset[str],
         time_ms: int = 0,
     ) -> None:

@@ -15,7 +15,7 @@ from pkgutil import iter_modules
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
-from reassure_model.kip_236.state import Surroundings
+from reassure_model.kip_236.state import Environment
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.readings import Readings
 from reassure_spec.words import Arguments, parse_number, parse_replicas, spell_replicas
@@ -318,9 +318,7 @@ class Always(Protocol[State_contra]):
         """Whether it need hold only when the controller owes nothing."""
 
 
-def take_no_silent_step(
-    state: State, around: Surroundings, readings: Readings
-) -> tuple[State, ...]:
+def take_no_silent_step(state: State, around: Environment, readings: Readings) -> tuple[State, ...]:
     """Return nothing: whatever changes a controller's mind is written."""
     return ()
 
@@ -335,14 +333,14 @@ class Judgement(Generic[State, Written]):
 
     begin: State
     """The partition before anything was written."""
-    accept: Callable[[State, Written, Surroundings, Readings], Accepted[State] | Rejected]
+    accept: Callable[[State, Written, Environment, Readings], Accepted[State] | Rejected]
     """Whether a write may come next, and the state that it leads to."""
     fail_over: Callable[[State, Readings], State]
     """The state as the next controller finds it, who remembers nothing."""
-    owed: Callable[[State, Surroundings, Readings], Due[Written] | None]
+    owed: Callable[[State, Environment, Readings], Due[Written] | None]
     """What the controller has to write next; None where it may rest."""
     invariants: tuple[Always[State], ...] = ()
-    silent: Callable[[State, Surroundings, Readings], Iterable[State]] = take_no_silent_step
+    silent: Callable[[State, Environment, Readings], Iterable[State]] = take_no_silent_step
     """The states that a controller may come to without a write."""
 
 

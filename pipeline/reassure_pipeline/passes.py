@@ -27,7 +27,7 @@ from reassure_judge.history import Observation
 from reassure_judge.judge import Tracking
 from reassure_judge.rules import Rules
 from reassure_judge.verdicts import Tally, Violation
-from reassure_model.kip_236.state import Surroundings
+from reassure_model.kip_236.state import Environment
 from reassure_pipeline.archive import BEGINNING, MIDDLE, SNAPSHOT, Base, Hole
 from reassure_zookeeper.transactions import Transaction
 
@@ -43,7 +43,7 @@ class Rest(NamedTuple):
     partition: int
     zxid: int
     """The last transaction before the rest."""
-    around: Surroundings
+    around: Environment
     untouched: frozenset[str]
     """What waits in the request queue and came after the last thing was taken there."""
     time_ms: int

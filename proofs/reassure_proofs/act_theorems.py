@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any, Final
 
 from reassure_model.kip_236.acts import find_act
-from reassure_model.kip_236.state import LeaderAndIsr, Partition, Surroundings
+from reassure_model.kip_236.state import Environment, LeaderAndIsr, Partition
 from reassure_proofs.formula import (
     Truth,
     all_of,
@@ -49,7 +49,7 @@ def find(values: Values, readings: Readings) -> tuple[str, ...] | None:
     old = LeaderAndIsr(values["leader"], epoch, epoch, values["isr"])  # type: ignore[arg-type]
     new = LeaderAndIsr(values["new_leader"], epoch, epoch, values["new_isr"])  # type: ignore[arg-type]
     partition = Partition(values["assigned"], old, completing=values.get("completing", False))
-    around = Surroundings(
+    around = Environment(
         values["live"],
         unread,  # type: ignore[arg-type]
         stopping=values["stopping"],

@@ -411,7 +411,7 @@ def make_twin(function: Any) -> Any:
         return Unknown(str(error))
     kept = _find_memory(code)
     if kept:
-        return Unknown(f"{function.__qualname__}, which changes {kept!r} of its surroundings,")
+        return Unknown(f"{function.__qualname__}, which changes {kept!r} of its environment,")
     cells = {name: CellType() for name in code.co_freevars}
     names: dict[str, Any] = {"__builtins__": {}, "__name__": function.__module__}
     twin = FunctionType(code, names, function.__name__, None, tuple(cells.values()))

@@ -1,6 +1,6 @@
 """The reassignment protocol by induction: no accepted write leads out of the invariant.
 
-The state is one partition with everything that the rules read of its surroundings: assigned
+The state is one partition with everything that the rules read of its environment: assigned
 replicas, leader and in-sync set with their epochs, the reassignment in flight, the pending request,
 and what the controller has in memory. All of it is symbolic, and so is the write; who is alive and
 who is known are any sets of brokers at all. The model's own rules (`accept_write`,
@@ -22,11 +22,11 @@ from typing import Any, Final
 from reassure_model.kip_236.obligations import compute_plan, next_write
 from reassure_model.kip_236.rules import accept_write, apply_failover
 from reassure_model.kip_236.state import (
+    Environment,
     LeaderAndIsr,
     Partition,
     Reassignment,
     Request,
-    Surroundings,
 )
 from reassure_model.kip_236.system import make_system
 from reassure_model.kip_236.writes import (
@@ -109,9 +109,9 @@ def make_partition(values: Values) -> Partition:
     return Partition(values["assigned"], state, flight, requests, *memory)
 
 
-def make_surroundings(values: Values) -> Surroundings:
+def make_surroundings(values: Values) -> Environment:
     """Return what the rules read of the cluster."""
-    return Surroundings(values["live"], values["known"], values["minimum"], values["acting_epoch"])
+    return Environment(values["live"], values["known"], values["minimum"], values["acting_epoch"])
 
 
 def _new_state(values: Values) -> LeaderAndIsr:

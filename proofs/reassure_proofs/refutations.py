@@ -33,11 +33,11 @@ from reassure_model.kip_236.obligations import compute_plan, next_write
 from reassure_model.kip_236.requests import Change, New, Refusal, decide_request, settle_conflicts
 from reassure_model.kip_236.rules import accept_write, apply_failover
 from reassure_model.kip_236.state import (
+    Environment,
     LeaderAndIsr,
     Partition,
     Reassignment,
     Request,
-    Surroundings,
 )
 from reassure_model.kip_236.writes import ChangeIsr
 from reassure_model.outcome import Accepted
@@ -102,8 +102,8 @@ def _partition(values: Values) -> Partition:
     return Partition(values["assigned"], state, flight, requests)
 
 
-def _around(values: Values) -> Surroundings:
-    return Surroundings(values["live"], values["live"], values.get("minimum", 1), 1)
+def _around(values: Values) -> Environment:
+    return Environment(values["live"], values["live"], values.get("minimum", 1), 1)
 
 
 def _named(values: Values) -> tuple[Any, ...]:

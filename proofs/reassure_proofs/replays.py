@@ -13,11 +13,11 @@ from typing import Any, Final
 from reassure_model.kip_236.obligations import compute_plan
 from reassure_model.kip_236.rules import apply_failover
 from reassure_model.kip_236.state import (
+    Environment,
     LeaderAndIsr,
     Partition,
     Reassignment,
     Request,
-    Surroundings,
 )
 from reassure_proofs.counterexamples import restore_arguments
 from reassure_proofs.statement import Theorem
@@ -67,7 +67,7 @@ def run_model(planting: Planting) -> End:
     """Return where the model's controller comes to rest. Raises NotShown where it does not."""
     readings = get_profile(planting.profile)
     live = frozenset(planting.brokers)
-    around = Surroundings(live, live, planting.minimum, 1)
+    around = Environment(live, live, planting.minimum, 1)
     partition = Partition(
         planting.assigned,
         LeaderAndIsr(planting.leader, 0, 0, planting.isr),

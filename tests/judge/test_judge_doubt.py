@@ -17,7 +17,7 @@ from reassure_judge.verdicts import (
     Violation,
     summarise,
 )
-from reassure_model.kip_236.state import Reassignment, Surroundings
+from reassure_model.kip_236.state import Environment, Reassignment
 from reassure_model.kip_236.writes import CreateReassignment, DeleteRequest, WriteState
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
@@ -168,7 +168,7 @@ def test_doubt_begins_with_the_term_and_ends_at_rest() -> None:
 
 def test_views_are_all_there_are() -> None:
     """Every broker in doubt that matters is seen in every way, and no other one."""
-    around = Surroundings(frozenset({1, 2, 9}), frozenset({1, 2, 3, 9}))
+    around = Environment(frozenset({1, 2, 9}), frozenset({1, 2, 3, 9}))
     doubt_of = Doubt(brokers=frozenset({2, 3, 9}), fresh=frozenset({3}))
     views = Views(around, doubt_of, frozenset({1, 2, 3}), by_leader=False)
     assert views.complete
@@ -182,8 +182,8 @@ def test_views_are_all_there_are() -> None:
 
 def test_earlier_settings_are_seen_with_every_view() -> None:
     """A view may hold the settings of before, with the brokers of now or of before."""
-    around = Surroundings(frozenset({1}), frozenset({1, 2}), 2, 5)
-    earlier = Surroundings(frozenset(), frozenset(), 1, 4)
+    around = Environment(frozenset({1}), frozenset({1, 2}), 2, 5)
+    earlier = Environment(frozenset(), frozenset(), 1, 4)
     doubt_of = Doubt(brokers=frozenset({2}), earlier=(earlier,))
     found = set(Views(around, doubt_of, frozenset({1, 2}), by_leader=False))
     both = frozenset({1, 2})
@@ -197,7 +197,7 @@ def test_earlier_settings_are_seen_with_every_view() -> None:
 def test_settings_of_another_topic_or_of_before_the_term_are_no_doubt() -> None:
     """A topic's earlier settings are in doubt for it alone, and not for a later term."""
     changes = Changes()
-    before = Surroundings(frozenset(), frozenset(), 2)
+    before = Environment(frozenset(), frozenset(), 2)
     changes.note_setting(Setting(10, 1000, "t", before))
     how: dict[str, Any] = {"whole": True, "fleeting": frozenset(), "live": frozenset()}
     assert changes.get_doubt("t", 2000, 1000, 9, **how).earlier == (before,)
@@ -440,7 +440,7 @@ def test_doubt_lasts_until_somebody_says_that_the_cluster_rests(simulation: Any)
         lambda changes: changes.note_registration(1, Change(20, 5000)),
         lambda changes: changes.note_first_name(1, Change(20, 5000)),
         lambda changes: changes.note_setting(
-            Setting(20, 5000, "t", Surroundings(frozenset(), frozenset()))
+            Setting(20, 5000, "t", Environment(frozenset(), frozenset()))
         ),
         lambda changes: changes.settle(20),
     ],

@@ -20,11 +20,11 @@ from reassure_model.kip_236.obligations import find_drop, next_write
 from reassure_model.kip_236.requests import NothingToDo, Refusal, decide_request
 from reassure_model.kip_236.rules import accept_write, apply_failover, must_drop_wait
 from reassure_model.kip_236.state import (
+    Environment,
     LeaderAndIsr,
     Partition,
     Reassignment,
     Request,
-    Surroundings,
 )
 from reassure_model.kip_236.writes import (
     ChangeIsr,
@@ -295,14 +295,14 @@ class World:
             self.notice(broker)
         self.mind.minimum = self.minimum
 
-    def look(self) -> tuple[Partition, Surroundings]:
-        """Return the partition and the surroundings as the controller has them in mind."""
+    def look(self) -> tuple[Partition, Environment]:
+        """Return the partition and the environment as the controller has them in mind."""
         mind = self.mind
         requests = self.truth.requests
         if mind.stale is not None:
             requests = (mind.stale, *requests)
         mind.partition = replace(self.truth, **_memory(mind.partition), requests=requests)
-        around = Surroundings(mind.live, mind.known, mind.minimum, self.epoch)
+        around = Environment(mind.live, mind.known, mind.minimum, self.epoch)
         return mind.partition, around
 
     def take_silent_step(self) -> None:

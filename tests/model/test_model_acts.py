@@ -6,13 +6,13 @@ import pytest
 
 from reassure_model.kip_236.obligations import next_write
 from reassure_model.kip_236.rules import accept_write
-from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment, Surroundings
+from reassure_model.kip_236.state import Environment, LeaderAndIsr, Partition, Reassignment
 from reassure_model.kip_236.writes import WriteState
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.readings import Readings
 
 FOUR = frozenset({1, 2, 3, 4})
-AROUND = Surroundings(FOUR, FOUR, controller_epoch=2)
+AROUND = Environment(FOUR, FOUR, controller_epoch=2)
 BEFORE = Partition((1, 2, 3), LeaderAndIsr(2, 5, 2, (1, 2, 3)))
 LOST = Partition((1, 2, 3), LeaderAndIsr(-1, 5, 2, (1,)))
 ASKED = replace(AROUND, preferred_asked=True)
@@ -20,8 +20,8 @@ DELETING = replace(AROUND, deleting=True)
 UNCLEAN = replace(AROUND, live=frozenset({2, 3}), unclean_allowed=True)
 
 
-def stopping(*brokers: int) -> Surroundings:
-    """Return the surroundings while these brokers are about to stop."""
+def stopping(*brokers: int) -> Environment:
+    """Return the environment while these brokers are about to stop."""
     return replace(AROUND, stopping=frozenset(brokers))
 
 
@@ -36,7 +36,7 @@ class Act:
 
     clause: str
     before: Partition
-    around: Surroundings
+    around: Environment
     good: WriteState
     bad: tuple[WriteState, ...]
     without: str

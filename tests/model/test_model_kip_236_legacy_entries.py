@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment, Surroundings
+from reassure_model.kip_236.state import Environment, LeaderAndIsr, Partition, Reassignment
 from reassure_model.kip_236_legacy.entries import (
     NO,
     YES,
@@ -18,7 +18,7 @@ from reassure_spec.readings import get_profile
 from reassure_spec.znodes import LegacyEntry
 
 KEY: Final = ("t", 0)
-AROUND: Final = Surroundings(frozenset({1, 2, 3}), frozenset({1, 2, 3}))
+AROUND: Final = Environment(frozenset({1, 2, 3}), frozenset({1, 2, 3}))
 READINGS: Final = get_profile("kip-236-legacy")
 IDLE: Final = Partition((1, 2), LeaderAndIsr(1, 0, 1, (1, 2)))
 MOVING: Final = Partition(

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from reassure_model.kip_236.promises import PROMISES, Memory, Moment
-from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment, Surroundings
+from reassure_model.kip_236.state import Environment, LeaderAndIsr, Partition, Reassignment
 from reassure_spec.readings import get_profile
 
 PROFILES: Final = ("kip-236", "kip-236-amended")
@@ -28,7 +28,7 @@ def iterate_parts() -> Iterator[Partition]:
 @pytest.mark.parametrize("clause", PROMISES)
 def test_promise_is_kept_where_there_is_nothing_to_break_it(clause: str, profile: str) -> None:
     """Of a partition that is not assigned, or that nothing is in flight for, none is broken."""
-    around = Surroundings(ALIVE, ALIVE)
+    around = Environment(ALIVE, ALIVE)
     for partition in iterate_parts():
         moment = Moment(partition, around, Memory((1, 2), (1, 2)), get_profile(profile))
         found = PROMISES[clause](moment)
@@ -45,7 +45,7 @@ def test_assignment_has_grown_only_at_rest_and_beyond_both_lists() -> None:
         reassignment=Reassignment((3, 4), 2),
     )
     for original, broken in (((1, 2), False), ((1,), True)):
-        moment = Moment(resting, Surroundings(ALIVE, ALIVE), Memory(original), readings)
+        moment = Moment(resting, Environment(ALIVE, ALIVE), Memory(original), readings)
         assert moment.owed is None
         assert (find(moment) is not None) == broken
         busy = replace(moment, partition=replace(resting, announce_due=True))

@@ -12,10 +12,10 @@ from reassure_model.kip_236.requests import (
     decide_request,
     settle_conflicts,
 )
-from reassure_model.kip_236.state import Partition, Reassignment, Request, Surroundings
+from reassure_model.kip_236.state import Environment, Partition, Reassignment, Request
 from reassure_spec.readings import Readings, get_profile, override_readings
 
-AROUND = Surroundings(frozenset({1, 2, 3}), frozenset({1, 2, 3, 4}))
+AROUND = Environment(frozenset({1, 2, 3}), frozenset({1, 2, 3, 4}))
 CALM = Partition((1, 2))
 MOVING = Partition((1, 2, 3), reassignment=Reassignment((1, 3), 2))
 LEGACY = replace(MOVING, reassignment=Reassignment((1, 3), 2, legacy=True))
@@ -28,7 +28,7 @@ def decide(
     readings: Readings = WRITTEN,
     *,
     legacy: bool = False,
-    around: Surroundings = AROUND,
+    around: Environment = AROUND,
 ) -> object:
     """Return the decision on a request for this target."""
     return decide_request(Request(7, target, legacy), partition, around, readings)

@@ -12,11 +12,11 @@ from reassure_model.controllers import Controllership, accept_election
 from reassure_model.kip_236 import rules
 from reassure_model.kip_236.rules import accept_write, apply_failover, is_change_unfinished
 from reassure_model.kip_236.state import (
+    Environment,
     LeaderAndIsr,
     Partition,
     Reassignment,
     Request,
-    Surroundings,
 )
 from reassure_model.kip_236.writes import (
     ChangeIsr,
@@ -33,7 +33,7 @@ from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.readings import Readings, get_profile
 
 ALL = frozenset({1, 2, 3, 4})
-AROUND = Surroundings(ALL, ALL, controller_epoch=2)
+AROUND = Environment(ALL, ALL, controller_epoch=2)
 WRITTEN = get_profile("kip-236")
 AMENDED = get_profile("kip-236-amended")
 
@@ -48,8 +48,8 @@ def flight(*target: int, top: int = 2, legacy: bool = False) -> Reassignment:
     return Reassignment(target, top, legacy)
 
 
-def around(*live: int, least: int = 1) -> Surroundings:
-    """Return surroundings with these brokers alive."""
+def around(*live: int, least: int = 1) -> Environment:
+    """Return environment with these brokers alive."""
     return replace(AROUND, live=frozenset(live), min_insync_replicas=least)
 
 
@@ -79,12 +79,12 @@ class Case:
     before: Partition
     good: Write | None
     bad: Write
-    around: Surroundings = AROUND
+    around: Environment = AROUND
     readings: Readings = WRITTEN
     good_before: Partition | None = None
     """The partition for the good write where it is another one."""
-    good_around: Surroundings | None = None
-    """The surroundings of the good write where they are others."""
+    good_around: Environment | None = None
+    """The environment of the good write where they are others."""
 
 
 CASES = (
@@ -443,8 +443,8 @@ def test_broken_rule_names_clause(case: Case) -> None:
 def test_kept_rule_accepts_and_counts_clause(case: Case) -> None:
     """A write that keeps the clause is accepted, and the clause is counted as put to the test."""
     assert case.good is not None
-    before, surroundings = case.good_before or case.before, case.good_around or case.around
-    outcome = accept_write(before, case.good, surroundings, case.readings)
+    before, environment = case.good_before or case.before, case.good_around or case.around
+    outcome = accept_write(before, case.good, environment, case.readings)
     assert isinstance(outcome, Accepted), outcome
     assert case.clause in outcome.clauses
 

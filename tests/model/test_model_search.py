@@ -14,7 +14,7 @@ from reassure_model.environment import Controller, Die, Failover, Join, Leave, N
 from reassure_model.kip_236.invariants import GOALS, INVARIANTS
 from reassure_model.kip_236.obligations import compute_plan, next_write
 from reassure_model.kip_236.rules import accept_write, apply_failover
-from reassure_model.kip_236.state import Partition, Surroundings, is_leader_live
+from reassure_model.kip_236.state import Environment, Partition, is_leader_live
 from reassure_model.kip_236.system import Action, Submit, System, enabled, make_system, step
 from reassure_model.kip_236.writes import ChangeIsr
 from reassure_model.outcome import Accepted, Rejected
@@ -168,7 +168,7 @@ def crashed_at_each_write(
 ) -> Iterator[tuple[Partition, Partition]]:
     """Yield where the plan ends, uninterrupted and resumed by another controller, for each cut."""
     plan, final = compute_plan(system.partition, system.around, readings)
-    successor: Surroundings = replace(system.around, controller_epoch=2)
+    successor: Environment = replace(system.around, controller_epoch=2)
     partition = system.partition
     for owed in plan:
         _, resumed = compute_plan(apply_failover(partition, readings), successor, readings)

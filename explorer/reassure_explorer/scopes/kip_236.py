@@ -41,11 +41,11 @@ from reassure_model.kip_236.obligations import find_drop, next_write
 from reassure_model.kip_236.promises import PROMISES, Memory, Moment
 from reassure_model.kip_236.requests import is_remembered
 from reassure_model.kip_236.state import (
+    Environment,
     LeaderAndIsr,
     Partition,
     Reassignment,
     Request,
-    Surroundings,
 )
 from reassure_model.outcome import Rejected
 from reassure_spec.readings import Readings
@@ -205,18 +205,18 @@ class Reference:
 
     @cached_property
     def _around(self) -> Mapping[str, Any]:
-        """What is the same in the surroundings at all times."""
-        around = Surroundings(frozenset(), self._members, self.world.min_insync_replicas, 0)
+        """What is the same in the environment at all times."""
+        around = Environment(frozenset(), self._members, self.world.min_insync_replicas, 0)
         names = (each.name for each in fields(around) if each.name != "live")
         return {name: getattr(around, name) for name in names}
 
-    def view_surroundings(self, state: Any) -> Surroundings:
-        """Return the surroundings, as the rules see them."""
+    def view_surroundings(self, state: Any) -> Environment:
+        """Return the environment, as the rules see them."""
         known = {**self._around, "live": state.live}
-        return cast("Surroundings", View(known.__getitem__, known))
+        return cast("Environment", View(known.__getitem__, known))
 
     def view_system(self, state: Any, at: int) -> system.System:
-        """Return one partition with its surroundings, as the model's `step` sees it."""
+        """Return one partition with its environment, as the model's `step` sees it."""
         known = {
             "partition": self.view_partition(state, at),
             "live": state.live,

@@ -42,11 +42,11 @@ from reassure_model.kip_236.obligations import next_write
 from reassure_model.kip_236.requests import is_remembered
 from reassure_model.kip_236.rules import accept_write, apply_failover
 from reassure_model.kip_236.state import (
+    Environment,
     LeaderAndIsr,
     Partition,
     Reassignment,
     Request,
-    Surroundings,
 )
 from reassure_model.kip_236.writes import (
     ChangeIsr,
@@ -378,7 +378,7 @@ class RequestRules(Rules[Possible, Write]):
         return fail_over(state, self.readings)
 
     def accept(
-        self, state: Possible, write: Write, around: Surroundings
+        self, state: Possible, write: Write, around: Environment
     ) -> Accepted[Partition] | Rejected:
         """Ask the model, with what the controller has in mind about the lowest request."""
         if state.decided and isinstance(write, DeleteRequest) and not state.withdrawn:
@@ -434,12 +434,12 @@ class RequestRules(Rules[Possible, Write]):
         return is_silent(state.partition)
 
     def take_silent_steps(
-        self, state: Possible, views: Iterable[Surroundings]
+        self, state: Possible, views: Iterable[Environment]
     ) -> Iterator[Possible]:
         """Yield the states that one silent step leads to."""
         return take_silent_steps(state, views, self.readings)
 
-    def find_stopping(self, state: Possible, write: Write, around: Surroundings) -> frozenset[int]:
+    def find_stopping(self, state: Possible, write: Write, around: Environment) -> frozenset[int]:
         """Return the live brokers that a controller's write takes out of the in-sync set."""
         before = state.partition.state
         if not isinstance(write, WriteState) or before is None:

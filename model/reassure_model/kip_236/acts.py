@@ -3,10 +3,10 @@
 A client asks for preferred leaders, a broker asks to stop, a topic is to be deleted, a topic allows
 a leader that was not in sync. Each of them is a write of leader and in-sync set that no rule of
 `reassure_model.kip_236.rules` asks for, and each is told by its own evidence, which stands in
-`Surroundings`. None of them is owed: a controller that does not serve such requests breaks nothing.
+`Environment`. None of them is owed: a controller that does not serve such requests breaks nothing.
 """
 
-from reassure_model.kip_236.state import LeaderAndIsr, Partition, Surroundings, is_leader_live
+from reassure_model.kip_236.state import Environment, LeaderAndIsr, Partition, is_leader_live
 from reassure_model.selectors import select_controlled_shutdown, select_offline, select_preferred
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
@@ -14,7 +14,7 @@ from reassure_spec.znodes import NO_LEADER
 
 
 def find_act(
-    partition: Partition, new: LeaderAndIsr, around: Surroundings, readings: Readings
+    partition: Partition, new: LeaderAndIsr, around: Environment, readings: Readings
 ) -> tuple[str, ...] | None:
     """Return the clauses of the ordinary act that this write of a controller is; None if none."""
     assert partition.state is not None and partition.assigned is not None
@@ -37,7 +37,7 @@ def is_isr_without_more(old: LeaderAndIsr, new: LeaderAndIsr) -> bool:
 
 @clause("act.preferred-election")
 def is_preferred(
-    partition: Partition, new: LeaderAndIsr, around: Surroundings, readings: Readings
+    partition: Partition, new: LeaderAndIsr, around: Environment, readings: Readings
 ) -> bool:
     """Whether the first assigned replica takes over, where somebody has asked for it.
 
@@ -56,7 +56,7 @@ def is_preferred(
 
 
 @clause("act.controlled-shutdown")
-def is_shutdown(partition: Partition, new: LeaderAndIsr, around: Surroundings) -> bool:
+def is_shutdown(partition: Partition, new: LeaderAndIsr, around: Environment) -> bool:
     """Whether brokers that are about to stop leave the in-sync set, one that leads after handover.
 
     Where nobody can take over the leader stays, and with it the in-sync set.
@@ -77,7 +77,7 @@ def is_shutdown(partition: Partition, new: LeaderAndIsr, around: Surroundings) -
 
 
 @clause("act.deletion-stops-replicas")
-def is_deletion(partition: Partition, new: LeaderAndIsr, around: Surroundings) -> bool:
+def is_deletion(partition: Partition, new: LeaderAndIsr, around: Environment) -> bool:
     """Whether replicas of a topic that is to be deleted are stopped, a leader without a successor.
 
     The last in-sync replica stays in the set (KAFKA-5083).
@@ -92,7 +92,7 @@ def is_deletion(partition: Partition, new: LeaderAndIsr, around: Surroundings) -
 
 @clause("act.unclean-election")
 def is_unclean(
-    partition: Partition, new: LeaderAndIsr, around: Surroundings, readings: Readings
+    partition: Partition, new: LeaderAndIsr, around: Environment, readings: Readings
 ) -> bool:
     """Whether the first live assigned replica takes over alone, where no in-sync one is alive.
 

@@ -20,7 +20,7 @@ from reassure_spec.znodes import PartitionKey, ReplicaList
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Several partitions and their surroundings."""
+    """Several partitions and their environment."""
 
     partitions: tuple[tuple[PartitionKey, Partition], ...]
     """In order of partition; one that somebody asked for may not exist."""
@@ -40,7 +40,7 @@ class Batch:
         return replace(self, partitions=tuple(sorted(partitions.items(), key=lambda p: p[0])))
 
     def as_system(self, key: PartitionKey) -> System:
-        """Return one partition with its surroundings."""
+        """Return one partition with its environment."""
         return System(
             self.get(key),
             self.live,

@@ -20,9 +20,9 @@ from reassure_model.kip_236.requests import (
 )
 from reassure_model.kip_236.rules import accept_write, must_drop_wait
 from reassure_model.kip_236.state import (
+    Environment,
     LeaderAndIsr,
     Partition,
-    Surroundings,
     is_leader_live,
     is_target_in_sync,
 )
@@ -51,7 +51,7 @@ class Obligation:
     clause: str
 
 
-def next_write(partition: Partition, around: Surroundings, readings: Readings) -> Obligation | None:
+def next_write(partition: Partition, around: Environment, readings: Readings) -> Obligation | None:
     """Return the next write that the controller owes this partition, None when it may rest.
 
     The order is Kafka's on failover: leaders and in-sync sets first, then reassignments in flight,
@@ -67,12 +67,12 @@ def next_write(partition: Partition, around: Surroundings, readings: Readings) -
     )
 
 
-def _raised(state: LeaderAndIsr, around: Surroundings, leader: int, isr: ReplicaList) -> WriteState:
+def _raised(state: LeaderAndIsr, around: Environment, leader: int, isr: ReplicaList) -> WriteState:
     return WriteState(LeaderAndIsr(leader, state.leader_epoch + 1, around.controller_epoch, isr))
 
 
 @clause("partition.new.brought-online")
-def next_for_new_partition(partition: Partition, around: Surroundings) -> Obligation | None:
+def next_for_new_partition(partition: Partition, around: Environment) -> Obligation | None:
     """Bring a partition online for the first time once a replica of it is alive."""
     if partition.assigned is None or partition.state is not None:
         return None
@@ -84,7 +84,7 @@ def next_for_new_partition(partition: Partition, around: Surroundings) -> Obliga
 
 
 @clause("election.held", "isr.remove.dead")
-def next_for_dead_brokers(partition: Partition, around: Surroundings) -> Obligation | None:
+def next_for_dead_brokers(partition: Partition, around: Environment) -> Obligation | None:
     """Elect a leader where there is none alive, then take the dead out of the in-sync set."""
     state = partition.state
     if state is None or partition.assigned is None:
@@ -118,7 +118,7 @@ def find_drop(partition: Partition, readings: Readings) -> ReplicaList:
 
 @clause("drop.carried-out", "expand.carried-out", "expand.announced")
 def next_for_change(
-    partition: Partition, around: Surroundings, readings: Readings
+    partition: Partition, around: Environment, readings: Readings
 ) -> Obligation | None:
     """Drop what the change leaves over, add the target, then tell the leader by a new epoch."""
     assigned, state, flight = partition.assigned, partition.state, partition.reassignment
@@ -143,7 +143,7 @@ def next_for_change(
 
 @clause("complete.carried-out", "complete.announced")
 def next_for_reassignment(
-    partition: Partition, around: Surroundings, readings: Readings
+    partition: Partition, around: Environment, readings: Readings
 ) -> Obligation | None:
     """Carry a reassignment in flight on: change, wait for the target, move, stop, complete."""
     assigned, state, flight = partition.assigned, partition.state, partition.reassignment
@@ -172,7 +172,7 @@ def next_for_reassignment(
 
 @clause("request.consumed")
 def next_for_request(
-    partition: Partition, around: Surroundings, readings: Readings
+    partition: Partition, around: Environment, readings: Readings
 ) -> Obligation | None:
     """Deal with the lowest pending request: record what it asks for, then remove it."""
     if not partition.requests:
@@ -192,7 +192,7 @@ def next_for_request(
 
 
 def compute_plan(
-    partition: Partition, around: Surroundings, readings: Readings, limit: int = 100
+    partition: Partition, around: Environment, readings: Readings, limit: int = 100
 ) -> tuple[tuple[Obligation, ...], Partition]:
     """Return every write that the controller owes in order, and the partition after the last.
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from reassure_model.kip_236.obligations import Obligation, find_drop, next_write
-from reassure_model.kip_236.state import Partition, Surroundings
+from reassure_model.kip_236.state import Environment, Partition
 from reassure_model.kip_236.writes import WriteState
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
@@ -35,10 +35,10 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A partition, its surroundings, what is remembered of it, and the readings."""
+    """A partition, its environment, what is remembered of it, and the readings."""
 
     partition: Partition
-    around: Surroundings
+    around: Environment
     memory: Memory
     readings: Readings
 

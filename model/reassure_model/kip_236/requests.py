@@ -7,7 +7,7 @@ otherwise.
 
 from dataclasses import dataclass, replace
 
-from reassure_model.kip_236.state import Partition, Reassignment, Request, Surroundings
+from reassure_model.kip_236.state import Environment, Partition, Reassignment, Request
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
 
@@ -45,7 +45,7 @@ Decision = Refusal | NothingToDo | New | Change
 @clause("request.refuse.unknown-broker", "request.refuse.dead-replica")
 @clause("request.conflict.legacy-flag", "target.at-least-min-isr")
 def find_refusal(
-    request: Request, partition: Partition, around: Surroundings, readings: Readings
+    request: Request, partition: Partition, around: Environment, readings: Readings
 ) -> Refusal | None:
     """Return the first reason to refuse the request for this partition, None where none is."""
     target, least = request.target, around.min_insync_replicas
@@ -128,7 +128,7 @@ def forget(partition: Partition, readings: Readings) -> Partition:
 
 @clause("request.same-target.no-change", "request.no-op.nothing-started", "top.at-least-min-isr")
 def decide_request(
-    request: Request, partition: Partition, around: Surroundings, readings: Readings
+    request: Request, partition: Partition, around: Environment, readings: Readings
 ) -> Decision:
     """Decide what the lowest request means for this partition as it stands."""
     if has_begun(partition, readings):

@@ -1,6 +1,6 @@
 """Which write may come next: one function for each kind of write to a partition.
 
-Each function takes the partition as ZooKeeper holds it, the write, the surroundings and the
+Each function takes the partition as ZooKeeper holds it, the write, the environment and the
 readings, and answers `Accepted` with the partition after the write and the clauses that the write
 put to the test, or `Rejected` by the first clause that it would break. The rules say nothing of how
 a controller goes about it: any implementation whose writes are all accepted, and which owes nothing
@@ -23,10 +23,10 @@ from reassure_model.kip_236.requests import (
     take_up,
 )
 from reassure_model.kip_236.state import (
+    Environment,
     LeaderAndIsr,
     Partition,
     Reassignment,
-    Surroundings,
     is_leader_live,
     is_target_in_sync,
 )
@@ -124,7 +124,7 @@ def has_duplicates(replicas: ReplicaList) -> bool:
 @clause("isr.change.keeps-leader", "isr.change.by-leader", "isr.change.leader-kept")
 @clause("isr.change.assigned-only", "isr.change.live-only")
 def accept_change_isr(
-    partition: Partition, write: ChangeIsr, around: Surroundings, readings: Readings
+    partition: Partition, write: ChangeIsr, around: Environment, readings: Readings
 ) -> Outcome:
     """Judge a leader's change of the in-sync set."""
     old, new = partition.state, write.state
@@ -161,7 +161,7 @@ def accept_change_isr(
 
 @clause("partition.new.epoch-zero", "partition.new.leader-first-live", "partition.new.isr-all-live")
 def accept_create_state(
-    partition: Partition, write: CreateState, around: Surroundings, readings: Readings
+    partition: Partition, write: CreateState, around: Environment, readings: Readings
 ) -> Outcome:
     """Judge the first state of a new partition."""
     assert partition.assigned is not None
@@ -192,7 +192,7 @@ def accept_create_state(
     )
 
 
-def _bad_controller_epoch(new: LeaderAndIsr, around: Surroundings) -> Rejected:
+def _bad_controller_epoch(new: LeaderAndIsr, around: Environment) -> Rejected:
     return Rejected(
         "state.controller-epoch-stamped",
         f"controller epoch {new.controller_epoch}, the current one is {around.controller_epoch}",
@@ -200,9 +200,7 @@ def _bad_controller_epoch(new: LeaderAndIsr, around: Surroundings) -> Rejected:
 
 
 @clause("state.controller-epoch-stamped", "leader-epoch.raised-by-one")
-def find_broken_epoch(
-    old: LeaderAndIsr, new: LeaderAndIsr, around: Surroundings
-) -> Rejected | None:
+def find_broken_epoch(old: LeaderAndIsr, new: LeaderAndIsr, around: Environment) -> Rejected | None:
     """Find an epoch that no controller may write."""
     if new.leader_epoch != old.leader_epoch + 1:
         return Rejected(
@@ -236,7 +234,7 @@ def find_broken_isr(old: LeaderAndIsr, new: LeaderAndIsr) -> Rejected | None:
 @clause("election.only-when-due", "election.assignment-order")
 @clause("complete.leader-first-in-sync-target", "complete.target-in-sync")
 def judge_leader(
-    partition: Partition, new: LeaderAndIsr, around: Surroundings
+    partition: Partition, new: LeaderAndIsr, around: Environment
 ) -> tuple[str, ...] | Rejected:
     """Judge who leads after the write; answer the clauses that an election was put to."""
     old, flight = partition.state, partition.reassignment
@@ -310,7 +308,7 @@ def _missing(partition: Partition, flight: Reassignment) -> str:
 @clause("drop.leader-kept", "drop.protect-target", "drop.keep-top", "drop.isr-at-least-min")
 @clause("isr.kept-without-leader")
 def judge_removals(
-    partition: Partition, new: LeaderAndIsr, around: Surroundings, readings: Readings
+    partition: Partition, new: LeaderAndIsr, around: Environment, readings: Readings
 ) -> tuple[str, ...] | Rejected:
     """Judge who left the in-sync set: the dead, the old at completion, the dropped at a change."""
     old, flight = partition.state, partition.reassignment
@@ -354,7 +352,7 @@ def _judge_drop_from_isr(
     partition: Partition,
     new: LeaderAndIsr,
     dropped: frozenset[int],
-    around: Surroundings,
+    around: Environment,
     readings: Readings,
 ) -> Rejected | None:
     old, flight = partition.state, partition.reassignment
@@ -387,7 +385,7 @@ def _describe_drops(partition: Partition, dropped: frozenset[int], readings: Rea
 
 
 def accept_write_state(
-    partition: Partition, write: WriteState, around: Surroundings, readings: Readings
+    partition: Partition, write: WriteState, around: Environment, readings: Readings
 ) -> Outcome:
     """Judge a controller's write of leader and in-sync set."""
     old, new, flight = partition.state, write.state, partition.reassignment
@@ -416,7 +414,7 @@ def accept_write_state(
 
 
 def judge_state(
-    partition: Partition, new: LeaderAndIsr, around: Surroundings, readings: Readings
+    partition: Partition, new: LeaderAndIsr, around: Environment, readings: Readings
 ) -> tuple[str, ...] | Rejected:
     """Judge leader and in-sync set of a write that is no ordinary act (`kip_236.acts`)."""
     old = partition.state
@@ -467,7 +465,7 @@ def judge_raise(partition: Partition, new: LeaderAndIsr) -> tuple[str, ...] | Re
 
 @clause("assigned.no-duplicates", "child.before-effects", "assigned.change.only-as-due")
 def accept_write_assigned(
-    partition: Partition, write: WriteAssigned, around: Surroundings, readings: Readings
+    partition: Partition, write: WriteAssigned, around: Environment, readings: Readings
 ) -> Outcome:
     """Judge a change of the assigned replicas: an expansion, a drop or a completion."""
     old, new, flight = partition.assigned, write.assigned, partition.reassignment
@@ -613,7 +611,7 @@ def accept_expansion(partition: Partition, new: ReplicaList, readings: Readings)
 
 @clause("child.from-request", "child.route-from-request", "request.order.sequence")
 def judge_request(
-    partition: Partition, wanted: Reassignment, around: Surroundings, readings: Readings
+    partition: Partition, wanted: Reassignment, around: Environment, readings: Readings
 ) -> tuple[str, ...] | Rejected:
     """Judge whether the lowest pending request asks for this reassignment and is acceptable."""
     requests = partition.requests
@@ -642,7 +640,7 @@ def judge_request(
 
 @clause("top.original-length", "top.at-least-min-isr")
 def accept_create_reassignment(
-    partition: Partition, write: CreateReassignment, around: Surroundings, readings: Readings
+    partition: Partition, write: CreateReassignment, around: Environment, readings: Readings
 ) -> Outcome:
     """Judge the record of the first reassignment of a chain."""
     wanted = write.reassignment
@@ -661,7 +659,7 @@ def accept_create_reassignment(
 
 @clause("top.once-per-chain", "child.update-in-place")
 def accept_update_reassignment(
-    partition: Partition, write: UpdateReassignment, around: Surroundings, readings: Readings
+    partition: Partition, write: UpdateReassignment, around: Environment, readings: Readings
 ) -> Outcome:
     """Judge a change of the reassignment in flight."""
     flight, wanted = partition.reassignment, write.reassignment
@@ -684,7 +682,7 @@ def accept_update_reassignment(
 
 @clause("complete.child-last", "child.update-in-place")
 def accept_delete_reassignment(
-    partition: Partition, write: DeleteReassignment, around: Surroundings, readings: Readings
+    partition: Partition, write: DeleteReassignment, around: Environment, readings: Readings
 ) -> Outcome:
     """Judge the removal of the record of a reassignment."""
     state, flight = partition.state, partition.reassignment
@@ -708,7 +706,7 @@ def accept_delete_reassignment(
 
 @clause("request.delete.child-first", "request.order.sequence")
 def accept_delete_request(
-    partition: Partition, write: DeleteRequest, around: Surroundings, readings: Readings
+    partition: Partition, write: DeleteRequest, around: Environment, readings: Readings
 ) -> Outcome:
     """Judge the removal of a request, as far as it concerns this partition."""
     head = partition.requests[0]
@@ -731,7 +729,7 @@ def accept_delete_request(
 
 @clause("child.before-effects")
 def accept_write(
-    partition: Partition, write: Write, around: Surroundings, readings: Readings
+    partition: Partition, write: Write, around: Environment, readings: Readings
 ) -> Outcome:
     """Judge any write to the partition.
 
@@ -755,7 +753,7 @@ def accept_write(
 
 
 def _accept_recorded(
-    partition: Partition, write: Write, around: Surroundings, readings: Readings
+    partition: Partition, write: Write, around: Environment, readings: Readings
 ) -> Outcome:
     match write:
         case ChangeIsr():

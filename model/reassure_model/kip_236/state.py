@@ -1,7 +1,7 @@
-"""What one partition and its surroundings look like at one instant.
+"""What one partition and its environment look like at one instant.
 
 A `Partition` is what ZooKeeper holds about one partition, plus three facts that follow from the
-order of earlier writes and that a controller keeps in memory. `Surroundings` is what the rules need
+order of earlier writes and that a controller keeps in memory. `Environment` is what the rules need
 to know of the rest of the cluster. All records are frozen; a step makes new ones.
 """
 
@@ -63,7 +63,7 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Environment:
     """What the rules for one partition read of the cluster."""
 
     live: frozenset[int]
@@ -82,7 +82,7 @@ class Surroundings:
     """A client asks for the topic to be deleted."""
 
 
-def is_leader_live(state: LeaderAndIsr, around: Surroundings) -> bool:
+def is_leader_live(state: LeaderAndIsr, around: Environment) -> bool:
     """Whether there is a leader and it is registered."""
     return state.leader != NO_LEADER and state.leader in around.live
 

@@ -18,10 +18,10 @@ from reassure_model.kip_236.obligations import find_drop, next_write
 from reassure_model.kip_236.requests import has_begun
 from reassure_model.kip_236.rules import accept_write, apply_failover
 from reassure_model.kip_236.state import (
+    Environment,
     LeaderAndIsr,
     Partition,
     Request,
-    Surroundings,
     is_leader_live,
     is_target_in_sync,
 )
@@ -34,7 +34,7 @@ from reassure_spec.znodes import ReplicaList
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """One partition and its surroundings."""
+    """One partition and its environment."""
 
     partition: Partition
     live: frozenset[int]
@@ -47,9 +47,9 @@ class System:
     """Sequence number of the next request."""
 
     @property
-    def around(self) -> Surroundings:
-        """What the rules read of the surroundings."""
-        return Surroundings(self.live, self.known, self.min_insync_replicas, self.controller_epoch)
+    def around(self) -> Environment:
+        """What the rules read of the environment."""
+        return Environment(self.live, self.known, self.min_insync_replicas, self.controller_epoch)
 
 
 @dataclass(frozen=True, slots=True)

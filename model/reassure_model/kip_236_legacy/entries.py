@@ -12,7 +12,7 @@ from typing import Final
 
 from reassure_model.kip_236.requests import Change as ChangeDecided
 from reassure_model.kip_236.requests import New, decide_request
-from reassure_model.kip_236.state import Partition, Surroundings, is_done
+from reassure_model.kip_236.state import Environment, Partition, is_done
 from reassure_model.outcome import Rejected
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
@@ -70,7 +70,7 @@ def find_broken_translation(
 @clause("legacy.entry.removed-when-done", "legacy.entry.matching-target")
 @clause("legacy.entry.refused-removed", "legacy.translate.request")
 def judge_entry_removal(
-    entry: Entry, partition: Partition, around: Surroundings, readings: Readings
+    entry: Entry, partition: Partition, around: Environment, readings: Readings
 ) -> tuple[str, ...] | Rejected:
     """Judge a controller that takes an entry out; answer the clauses that this put to the test.
 

@@ -39,7 +39,7 @@ from reassure_model.kip_236.batch import (
     regain_broker,
 )
 from reassure_model.kip_236.requests import Refusal, decide_request
-from reassure_model.kip_236.state import Partition, Request, Surroundings, is_done
+from reassure_model.kip_236.state import Environment, Partition, Request, is_done
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
@@ -126,7 +126,7 @@ def find_left(cluster: Cluster, task: Task) -> Assignments:
 def is_refused(
     asked: Assignments,
     partitions: Mapping[PartitionKey, Partition],
-    around: Surroundings,
+    around: Environment,
     readings: Readings,
 ) -> bool:
     """Whether each of these would be refused as a reassignment that an operator asks for."""

@@ -23,11 +23,11 @@ from reassure_model.kip_236.identity import Identity
 from reassure_model.kip_236.obligations import next_write
 from reassure_model.kip_236.rules import apply_failover
 from reassure_model.kip_236.state import (
+    Environment,
     LeaderAndIsr,
     Partition,
     Reassignment,
     Request,
-    Surroundings,
 )
 from reassure_model.kip_236.writes import (
     ChangeIsr,
@@ -380,7 +380,7 @@ class Stage:
         self._router.settle(self.chroot)
         untouched = self._router.get_cluster(self.chroot).find_untouched()
         for key, tracker in self._tracking.partitions.items():
-            tracker.rest(*key, self._zxid, self.surroundings(key[1]), untouched)
+            tracker.rest(*key, self._zxid, self.environment(key[1]), untouched)
         for chroot, cluster in self._tracking.clusters.items():
             cluster.rest(chroot, self._zxid, untouched)
 
@@ -409,9 +409,9 @@ class Stage:
             return found
         return apply_failover(tracker.partition, self._readings)
 
-    def surroundings(self, topic: str) -> Surroundings:
-        """Return the surroundings as the log leaves them."""
-        around: Surroundings = self._router.get_cluster(self.chroot).get_surroundings(topic)
+    def environment(self, topic: str) -> Environment:
+        """Return the environment as the log leaves it."""
+        around: Environment = self._router.get_cluster(self.chroot).get_surroundings(topic)
         return around
 
     def _fetch(self, paths: Iterable[str]) -> list[tuple[bytes, ZnodeStat] | None]:

@@ -25,7 +25,7 @@ from reassure_model.kip_236.requests import (
     settle_conflicts,
 )
 from reassure_model.kip_236.rules import accept_write, compute_drops
-from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment, Surroundings
+from reassure_model.kip_236.state import Environment, LeaderAndIsr, Partition, Reassignment
 from reassure_model.kip_236.system import Action, Submit, System, is_stopped, step
 from reassure_model.kip_236.writes import (
     ChangeIsr,
@@ -57,10 +57,10 @@ WRITES_MAX: Final = 60
 
 
 EVIDENCE: Final = ("preferred-asked", "unclean-allowed", "deleting", "stopping")
-"""What may be said of the surroundings of a write, for ordinary acts."""
+"""What may be said of the environment of a write, for ordinary acts."""
 
 
-def _add_evidence(around: Surroundings, arguments: Arguments) -> Surroundings:
+def _add_evidence(around: Environment, arguments: Arguments) -> Environment:
     return replace(
         around,
         preferred_asked="preferred-asked" in arguments,
@@ -142,7 +142,7 @@ class ReassignmentWorld:
         minimum = parse_number("min.insync.replicas", arguments.get("min.insync.replicas", "1"))
         self._readings: Final = readings
         self._empty = System(Partition(), brokers, known, minimum)
-        """Surroundings of every partition, and a partition that does not exist."""
+        """Environment of every partition, and a partition that does not exist."""
         self._systems: dict[str, System] = {}
         self._zxid = 0
         self._identities: dict[str, Identity | None] = {}

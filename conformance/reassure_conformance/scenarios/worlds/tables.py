@@ -13,7 +13,7 @@ from reassure_conformance.scenarios.worlds import dispatch
 from reassure_model.controllers import Controllership, accept_election, find_broken_authority
 from reassure_model.kip_236.drop import compute_drop, compute_existing, compute_kept
 from reassure_model.kip_236.requests import New, NothingToDo, Refusal, decide_request
-from reassure_model.kip_236.state import Partition, Reassignment, Request, Surroundings
+from reassure_model.kip_236.state import Environment, Partition, Reassignment, Request
 from reassure_model.outcome import Rejected
 from reassure_model.selectors import (
     Elected,
@@ -233,7 +233,7 @@ class TablesWorld:
         )
         live = _parse_set("live", {"live": arguments.get("live", "1,2,3,4")})
         known = live | _parse_set("known", {"known": arguments.get("known", "none")})
-        around = Surroundings(live, known, parse_number("min", arguments.get("min", "1")))
+        around = Environment(live, known, parse_number("min", arguments.get("min", "1")))
         wanted = parse_replicas("target", arguments["target"])
         request = Request(0, wanted, "legacy" in arguments)
         return _format_decision(request, partition, around, self._readings)
@@ -266,7 +266,7 @@ def _format_row(state: State, valid: frozenset[State], kind: type[State]) -> str
 
 
 def _format_decision(
-    request: Request, partition: Partition, around: Surroundings, readings: Readings
+    request: Request, partition: Partition, around: Environment, readings: Readings
 ) -> str:
     decision = decide_request(request, partition, around, readings)
     if isinstance(decision, Refusal):
