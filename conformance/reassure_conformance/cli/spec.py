@@ -45,6 +45,26 @@ def spec_readings(form: str) -> int:
     return _spec_verb("readings", "Readings", columns, rows, form, readings=len(rows))
 
 
+@spec.command("machines")
+@format_option
+def spec_machines(form: str) -> int:
+    """List the protocols: what may happen in each, and what must never be."""
+    from reassure_model.machine import find_machines
+
+    rows: list[list[Any]] = [
+        [
+            machine.name,
+            machine.summary,
+            ", ".join(act.verb for act in machine.acts),
+            ", ".join(each.clause for each in machine.properties),
+            ", ".join(goal.name for goal in machine.goals),
+        ]
+        for machine in find_machines().values()
+    ]
+    columns = ["name", "summary", "actions", "properties", "goals"]
+    return _spec_verb("machines", "Machines", columns, rows, form, machines=len(rows))
+
+
 @spec.command("findings")
 @format_option
 def spec_findings(form: str) -> int:

@@ -252,6 +252,18 @@ def tell(
     Raises NotTheSame where the scenario, told to a fresh world, does not end as the story does.
     """
     source = get_scope(scope).make_source(readings)
+    return tell_source(source, scope, profile, readings, violation, name)
+
+
+def tell_source(
+    source: Source,
+    scope: str,
+    profile: str,
+    readings: Readings,
+    violation: Violation,
+    name: str | None = None,
+) -> Scenario:
+    """Do as `tell` does, for a source that need be no standard scope."""
     teller = TELLERS[type(source)]
     why = f"Found by exploring scope {scope}: {violation.reason}."
     commands = list_commands(source, violation.story)

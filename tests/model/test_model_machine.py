@@ -1,0 +1,322 @@
+"""A protocol is one machine: a toy that is declared here alone goes through every room."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pytest
+
+from reassure_conformance.cli import run_command
+from reassure_conformance.scenarios.scenario import compare, parse_scenario, run_scenario
+from reassure_conformance.scenarios.telling import get_text, tell_source
+from reassure_conformance.scenarios.worlds import get_world
+from reassure_explorer.engine.derived import explore_derived
+from reassure_explorer.engine.plain import explore_plain
+from reassure_explorer.scopes.catalogue import SCOPES, get_scope
+from reassure_explorer.scopes.machine import Bounds, MachineScope
+from reassure_explorer.scopes.sweep import INSTANCES
+from reassure_judge.authors import Author
+from reassure_judge.doubt import CERTAIN
+from reassure_judge.history import Observation
+from reassure_judge.rules import Possible, Rules
+from reassure_judge.tracker import PartitionTracker
+from reassure_judge.verdicts import Tally
+from reassure_model.environment import Controller, Failover, NotPossible
+from reassure_model.kip_236.state import Surroundings
+from reassure_model.machine import (
+    CONTROLLER,
+    Act,
+    Flag,
+    Goal,
+    Int,
+    Judgement,
+    Machine,
+    Property,
+    Vocabulary,
+    always,
+    find_machines,
+    reached,
+    register,
+)
+from reassure_model.outcome import Accepted, Rejected
+from reassure_spec.findings import FINDINGS
+from reassure_spec.readings import Readings, get_profile
+from reassure_spec.words import Arguments, check_arguments
+
+# The toy: a lamp that a client turns up, and that a controller puts out once it has broken -------
+
+CLAUSE: Final = "isr.never-empty"
+"""A clause that there is; what it says is nothing to the lamp."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lamp:
+    """How bright it is, and whether it is whole."""
+
+    bright: int = 0
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TurnUp:
+    """A client turns it up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """It breaks."""
+
+
+@dataclass(frozen=True, slots=True)
+class PutOut:
+    """The controller puts it out."""
+
+
+def next_effect(lamp: Lamp, _: Readings) -> PutOut | None:
+    """Return what the controller owes: a broken lamp is to be out."""
+    return PutOut() if lamp.bright > 0 and not lamp.whole else None
+
+
+def step(lamp: Lamp, action: Any, readings: Readings) -> Accepted[Lamp] | Rejected:
+    """Take an action; nobody turns up what is broken."""
+    match action:
+        case TurnUp() if lamp.bright < 2:
+            if not lamp.whole:
+                return Rejected(CLAUSE, "it is broken")
+            return Accepted(replace(lamp, bright=lamp.bright + 1), (CLAUSE,))
+        case Break() if lamp.whole:
+            return Accepted(replace(lamp, whole=False))
+        case Controller() if next_effect(lamp, readings) is not None:
+            return Accepted(replace(lamp, bright=0), effects=(PutOut(),))
+    raise NotPossible(f"{action} is not possible in {lamp}")
+
+
+def list_enabled(lamp: Lamp, readings: Readings, _: object) -> Iterable[Any]:
+    """Yield what is possible."""
+    if next_effect(lamp, readings) is not None:
+        yield Controller()
+    if lamp.whole:
+        yield from (TurnUp(), Break()) if lamp.bright < 2 else (Break(),)
+
+
+def open_lamp(arguments: Arguments) -> Lamp:
+    """Return a lamp that is out."""
+    check_arguments(arguments)
+    return Lamp()
+
+
+def accept_write(lamp: Lamp, bright: int, *_: Any) -> Accepted[Lamp] | Rejected:
+    """Judge how bright somebody made it: one step up while it is whole, or out."""
+    if bright in (0, lamp.bright + 1 if lamp.whole else 0):
+        return Accepted(replace(lamp, bright=bright), (CLAUSE,))
+    return Rejected(CLAUSE, f"from {lamp.bright} to {bright}")
+
+
+LAMP: Final = Machine(
+    name="lamp",
+    summary="a lamp that is put out once it has broken",
+    state=Lamp,
+    fields={"bright": Int(0, 2), "whole": Flag()},
+    acts=(
+        Act("turn-up", TurnUp, words="it is turned up"),
+        Act("break", Break, words="it breaks", counted="breaks", fault=True),
+        CONTROLLER,
+    ),
+    step=step,
+    next_effect=next_effect,
+    enabled=list_enabled,
+    is_at_rest=lambda lamp, readings: next_effect(lamp, readings) is None,
+    properties=(
+        Property(
+            CLAUSE,
+            always(lambda lamp: "it shines" if lamp.bright and not lamp.whole else None),
+            "shines-though-broken",
+        ),
+    ),
+    goals=(Goal("it is as bright as can be", reached(lambda lamp: lamp.bright == 2)),),
+    vocabulary=Vocabulary(
+        opening=open_lamp,
+        say_opening=lambda _: ("world lamp",),
+        show=lambda lamp: f"bright {lamp.bright} {'whole' if lamp.whole else 'broken'}",
+        say_effect=lambda *_: "it is put out",
+    ),
+    judgement=Judgement(
+        begin=Lamp(),
+        accept=accept_write,
+        fail_over=lambda lamp, _: lamp,
+        owed=lambda *_: None,
+    ),
+)
+BOUNDS: Final = Bounds(Lamp(), {}, {"breaks": 1})
+
+
+@pytest.fixture(autouse=True)
+def _known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the lamp among the machines for a while."""
+    monkeypatch.setattr("reassure_model.machine._FOUND", dict(find_machines()))
+    register(LAMP)
+
+
+def test_toy_is_explored() -> None:
+    """Both engines go through its states, break its property and reach its goal."""
+    model = MachineScope(LAMP, BOUNDS, Readings()).make_model("lamp")
+    plain, derived = (
+        explore(model, keep_going=True) for explore in (explore_plain, explore_derived)
+    )
+    assert plain.distinct == derived.distinct == 6
+    for result in (plain, derived):
+        assert [(v.invariant, len(v.story.steps)) for v in result.violations] == [(CLAUSE, 2)]
+        assert set(result.goals) == {"it is as bright as can be"}
+
+
+def test_toy_is_told() -> None:
+    """The story found becomes a scenario in its own words, which runs as it stands."""
+    source = MachineScope(LAMP, BOUNDS, Readings())
+    (violation,) = explore_plain(source.make_model("lamp")).violations
+    profile = "kip-236"
+    scenario = tell_source(source, "lamp", profile, get_profile(profile), violation)
+    text = get_text(scenario)
+    assert "turn-up\n----\nok\n\nbreak\n----\nok\n" in text
+    assert "shines-though-broken: it shines" in text
+    again = parse_scenario(text, "counterexamples/lamp.txt")
+    assert compare(again, run_scenario(again)) == ""
+    world = get_world("lamp")(profile, Readings(), {})
+    assert [world.run(verb, {}) for verb in ("turn-up", "break", "step", "turn-up")] == [
+        "",
+        "",
+        "it is put out",
+        f"rejected by {CLAUSE}: it is broken",
+    ]
+    assert (
+        world.run("shortest", {"problem": "shines-though-broken", "breaks": "1"}) == "not reachable"
+    )
+
+
+class LampRules(Rules[Possible, int]):
+    """The lamp for the judge: how bright it is stands in a znode."""
+
+    profiles = ("lamp",)
+    assert LAMP.judgement is not None
+    judgement = LAMP.judgement
+
+    def make_router(self, *_: Any, **__: Any) -> Any:
+        """Nothing is routed here."""
+        raise NotImplementedError
+
+    def begin(self) -> Possible:
+        """Return a lamp that is out."""
+        return Possible(self.judgement.begin)
+
+    def find_write(self, state: Possible, seen: Observation) -> int | None:
+        """Every event is how bright it was made."""
+        bright: Any = seen.event
+        return int(bright)
+
+    def take_over(self, state: Possible, seen: Observation) -> Iterable[Possible]:
+        """Nothing else is seen."""
+        return (state,)
+
+    def list_named(self, state: Possible, write: int | None) -> frozenset[int]:
+        """No broker matters."""
+        return frozenset()
+
+    def adopt(self, partition: Any, write: int) -> Any:
+        """Return the lamp as bright as it was made."""
+        return replace(partition, bright=write)
+
+    def describe(self, write: int) -> str:
+        """Return how bright it was made."""
+        return str(write)
+
+    def describe_before(self, partition: Any, event: object) -> str:
+        """Return how bright it was."""
+        return str(partition.bright)
+
+    def describe_resting(self, *_: Any) -> tuple[str, str]:
+        """Nothing is owed."""
+        return "", ""
+
+    def exists(self, partition: Any) -> bool:
+        """There is a lamp from the beginning."""
+        return True
+
+
+def test_toy_is_judged() -> None:
+    """A step that its judgement does not allow is named by its clause and its zxid."""
+    around = Surroundings(frozenset(), frozenset(), 1, 1)
+    author = Author(1, frozenset(), "acting", fenced=True, broken=(), tested=(), undecided=())
+    tally = Tally()
+    tracker = PartitionTracker(LampRules("lamp", Readings()), tally)
+    for zxid, bright in enumerate((1, 2, 0, 2), start=1):
+        event: Any = bright
+        tracker.feed(
+            Observation("", "t", 0, zxid, 0, 0, 1, "/lamp", event, around, CERTAIN, author, False)
+        )
+    assert [(each.clause, each.zxid) for each in tally.violations] == [(CLAUSE, 4)]
+
+
+def test_toy_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """It stands among the protocols with what may happen and what must never be."""
+    assert run_command(["spec", "machines", "--format", "json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["machines"]
+    rows: Mapping[str, Any] = {row["name"]: row for row in listed}
+    assert {"lamp", "kafka-42", "kafka-zk"} <= set(rows)
+    assert rows["lamp"]["actions"] == "turn-up, break, step"
+    assert rows["lamp"]["properties"] == CLAUSE
+
+
+# All machines ------------------------------------------------------------------------------------
+
+ALL: Final = tuple(find_machines().values())
+EACH: Final = pytest.mark.parametrize("machine", ALL, ids=lambda machine: machine.name)
+
+
+@EACH
+def test_stories_of_findings_break_the_property_that_names_them(machine: Machine[Any]) -> None:
+    """Where exploration shows a finding, the property it breaks is the one that names it."""
+    known = {each.clause: each.findings for each in machine.properties}
+    told = [each for each in INSTANCES if get_scope(each.scope).profile == machine.name]
+    for each in told:
+        if each.invariant in known:
+            assert each.finding in known[each.invariant], each
+    assert {name for names in known.values() for name in names} <= {f.id for f in FINDINGS}
+
+
+SOURCES: Final = [
+    scope.make_source(get_profile(scope.profile))
+    for scope in SCOPES.values()
+    if scope.profile in ("kafka-42", "kafka-zk")
+]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.machine.name)
+def test_controller_cut_between_any_two_effects_comes_to_rest(source: MachineScope) -> None:
+    """After each prefix of what a controller does the next one comes to rest as well."""
+    machine, readings = source.machine, source.readings
+    cuts = 0
+    for target in source.bounds.sets["targets"]:
+        asked = machine.acts[0].make(target)
+        outcome = machine.step(source.bounds.start, asked, readings)
+        if isinstance(outcome, Rejected):
+            continue
+        for found in machine.iterate_cuts(outcome.state, readings):
+            taken = machine.step(found, Failover(), readings)
+            assert isinstance(taken, Accepted)
+            *_, last = machine.iterate_cuts(taken.state, readings)
+            assert machine.next_effect(last, readings) is None
+            cuts += 1
+    assert cuts >= 3
+
+
+@EACH
+def test_names_of_a_machine_are_unique(machine: Machine[Any]) -> None:
+    """No two acts are called alike, no two properties and no two goals."""
+    for names in (
+        [act.name for act in machine.acts],
+        [act.verb for act in machine.acts],
+        [each.clause for each in machine.properties],
+        [each.name for each in machine.properties if each.name],
+        [goal.name for goal in machine.goals],
+    ):
+        assert len(set(names)) == len(names)
