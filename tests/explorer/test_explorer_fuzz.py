@@ -2,7 +2,8 @@
 
 A model is drawn as text and compiled, so that it is what somebody would write: set operators,
 comprehensions, patterns, formats, `isinstance`, generators, errors that are caught, fields that
-overflow, and now and then what is refused: types, identities, globals that change.
+overflow, actions that end in several ways, constraints, and now and then what is refused: types,
+identities, globals that change.
 """
 
 from collections import Counter
@@ -23,6 +24,7 @@ from reassure_explorer.engine.interface import (
     Goal,
     Int,
     Invariant,
+    MapOf,
     Model,
     Noted,
     Option,
@@ -46,8 +48,20 @@ FIELDS: Final[dict[str, Domain]] = {
     "m": SetOf((1, 2, 3)),
     "q": SequenceOf(Int(0, 2), 2),
     "o": Option(Int(0, 2)),
+    "t": MapOf(("a", "b"), Int(0, 2)),
+    "u": MapOf((1, 2), SetOf((1, 2))),
 }
-START: Final = {"x": 0, "y": 0, "f": False, "c": "a", "m": frozenset({1}), "q": (1,), "o": None}
+START: Final = {
+    "x": 0,
+    "y": 0,
+    "f": False,
+    "c": "a",
+    "m": frozenset({1}),
+    "q": (1,),
+    "o": None,
+    "t": {"a": 0, "b": 1},
+    "u": {1: {1}, 2: ()},
+}
 
 HELPERS: Final = """
 import enum
@@ -89,6 +103,8 @@ def shape(value):
             return first + len(rest)
         case frozenset():
             return len(value)
+        case {"a": first}:
+            return first
     return 4
 """
 
@@ -98,6 +114,15 @@ NUMBERS: Final = (
     *("s.q.count({k})", "(s.o or 0)", "get(s.q, {k})", "find(s.q, {k})", "shape(s.q)"),
     *("shape(s.m)", "hash(s.q) % 3", "len(str(s.m)) % 3", "len(repr(s.q)) % 3", "s[0]"),
     *("len(s)", "Level({z})", "sorted(s.m, reverse=True)[:1].count({k})", "int(s.f)"),
+    *(
+        "s.t['a']",
+        "s.t['b']",
+        "s.t.get('c', {k})",
+        "sum(s.t.values())",
+        "len(s.u[{w}])",
+        "shape(s.t)",
+    ),
+    *("len(s.t | {{'a': 1}})", "max(s.t.items())[1]", "min(s.u[{w}], default=0)", "hash(s.t) % 3"),
     *("Counter(s.q)[{k}]", "len(s.m ^ {set})", "sum(s._asdict()['q'])", "next(iter(s.m), 0)"),
 )
 TRUTHS: Final = (
@@ -111,6 +136,10 @@ TRUTHS: Final = (
     *("s.q + (1,) == (1, {k})", "{seq} == s.q", "{members} == s.m", "s.o in (None, {k})"),
     *("s == s.replace(x={k})", "{k} in {members}", "len({seq}) == {k}", "s.f is True"),
     *("(s.x, s.q) == ({k}, (1,))", "s.q in ((), (1,))", "s.m in ({fixed}, frozenset())"),
+    *("s.t['b'] == {k}", "s.t == {{'a': {z}, 'b': 1}}", "{k} in s.t", "{k} in s.t.values()"),
+    *("('a', {z}) in s.t.items()", "list(s.t) == ['a', 'b']", "s.u[{w}] <= {set}", "{w} in s.u[1]"),
+    *("{map} == s.t", "isinstance(s.t, dict)", "s.t.keys() == {{'a', 'b'}}", "s.u[1] == s.u[2]"),
+    *("str(s.t) == str({{'a': 0, 'b': {z}}})", "dict(s.t) in ({{'a': 0, 'b': {z}}}, s.t)"),
     *("spell(s.x) == '{k}'", "hash(s.m) == hash({fixed})", "s.m.union(s.q) == {set}"),
 )
 MEMBERS: Final = (
@@ -124,6 +153,20 @@ SEQUENCES: Final = (
     *("(*s.q, {z})[:2]", "s.q[1:]", "(s.q + ({z},))[-2:]", "tuple(reversed(s.q))", "s.q[:1] * 2"),
     *("(s.q * 2)[:2]", "({z},) + s.q[:1]", "tuple(e for e in s.q if e != {k})", "[{z}]", "()"),
     *("s.q[::-1]", "tuple(sorted(s.q))", "max(s.q, ({z},))", "(2 * s.q)[:1]", "[*s.q]"),
+)
+MAPS: Final = (
+    *("s.t | {{'a': {n} % 3}}", "s.t | {{'b': (s.t['b'] + 1) % 3}}", "{{**s.t, 'b': {z}}}", "s.t"),
+    *("{{'b': 1}} | s.t", "{{e: {z} for e in s.t}}", "{{e: (v + 1) % 3 for e, v in s.t.items()}}"),
+    *("dict(s.t)", "s.t | {{'a': s.t['b']}}", "s.t | {{'a': 0}} | {{'a': {z}}}", "s.t | s.t"),
+)
+STRANGE_MAPS: Final = ("s.t | {{1: 0}}", "s.t | {{'a': {k}}}", "{{'a': 1}}", "s.u")
+MAPS_OF_SETS: Final = (
+    *(
+        "s.u | {{{w}: s.m - {{3}}}}",
+        "s.u | {{{w}: s.u[{w}] | {{{w}}}}}",
+        "{{1: s.u[2], 2: s.u[1]}}",
+    ),
+    *("s.u | {{{w}: ()}}", "{{e: s.u[e] - {{{w}}} for e in s.u}}", "{{**s.u, {w}: [{w}]}}"),
 )
 RARE: Final = (
     *("type(s.q) is tuple", "s.q is s.m", "id(s.m) == 0", "spell(s.q) == '{k}'"),
@@ -149,10 +192,12 @@ class Author:
         fillings = {
             "{k}": lambda: str(self.chance.randint(0, 3)),
             "{z}": lambda: str(self.chance.randint(0, 2)),
+            "{w}": lambda: str(self.chance.randint(1, 2)),
             "{set}": lambda: "{" + ", ".join(self.chance.sample("123", 2)) + "}",
             "{fixed}": lambda: "frozenset({1})",
             "{n}": lambda: self.pick(*NUMBERS),
             "{seq}": lambda: self.pick(*SEQUENCES),
+            "{map}": lambda: f"({self.pick(*MAPS)})",
             "{members}": lambda: f"({self.pick(*MEMBERS[:12])})",
         }
         for name, fill in fillings.items():
@@ -182,6 +227,10 @@ class Author:
                 f"m={self.pick(*MEMBERS)}",
                 f"m={self.pick(*MEMBERS)}",
                 f"q={self.pick(*SEQUENCES)}",
+                f"t={self.pick(*MAPS)}",
+                f"t={self.pick(*MAPS)}",
+                f"t={self.pick(*MAPS, *STRANGE_MAPS)}",
+                f"u={self.pick(*MAPS_OF_SETS)}",
                 f"o={self.pick('None', '{z}', 's.o', 'None if s.o else 1')}",
             )
         )
@@ -197,14 +246,34 @@ class Author:
         if self.chance.random() < 0.02:
             after = "s.replace(m=(e for e in s.m))"
         noted = self.pick("{a}", "{a}", "Noted({a}, (f'note {p}',))", "{a}._replace()")
-        lines.append(f"    return {noted.replace('{a}', after)}")
+        after = noted.replace("{a}", after)
+        lines += [f"    {line}" for line in self.write_end(after).splitlines()]
         return "\n".join(lines)
+
+    def write_end(self, after: str) -> str:
+        """Return how an action ends: mostly in one way, at times in several or none."""
+        if self.chance.random() < 0.7:
+            return f"return {after}"
+        other = f"s.replace({self.write_change()})"
+        several = (
+            f"return [{after}, {other}]",
+            f"return ({after}, {other}, {after})",
+            f"return [{after} for e in s.m if e != {self.pick('{k}')}]",
+            "return (s.replace(x=e) for e in s.q)",
+            f"return Noted([{after}, {other}], ('several',))",
+            "return []",
+            f"yield {after}\nyield {other}",
+            f"for e in s.m:\n    yield s.replace(o=e % 3)\nyield from [{after}]",
+        )
+        return self.chance.choice(several)
 
     def write(self) -> str:
         """Return the text of a model's functions."""
         parts = [HELPERS, RARE_HELPER]
         parts += [self.write_action(f"step{n}") for n in range(self.chance.randint(1, 3))]
         parts += [f"def check{n}(s, p=1):\n    return {self.write_truth()}" for n in range(4)]
+        within = f"s.x <= {self.pick('{k}')} or {self.write_truth()}"
+        parts.append(f"def within(s, p=1):\n    return {within}")
         return "\n".join(parts)
 
 
@@ -248,6 +317,7 @@ class Drawn:
                 Invariant("two", find(names["check2"])),
             ),
             (Goal("three", names["check3"]),),
+            constraint=names["within"] if self.seed % 3 == 0 else None,
         )
 
 
@@ -255,6 +325,7 @@ def summarise(result: ExploreResult) -> dict[str, Any]:
     """Return all that two engines must agree on."""
     return {
         "levels": result.levels,
+        "distinct": result.distinct,
         "generated": result.generated,
         "verdict": result.verdict,
         "broken": {v.invariant: len(v.story.steps) for v in result.violations},
@@ -312,7 +383,7 @@ def test_random_models_notice_a_planted_fault(monkeypatch: pytest.MonkeyPatch) -
     right = Diagrams.learn
 
     def forget(self: Diagrams, root: int, path: Any) -> int:
-        return right(self, root, type(path)(path.reads[1:], path.writes, path.notes))
+        return right(self, root, type(path)(path.reads[1:], path.steps))
 
     monkeypatch.setattr(Diagrams, "learn", forget)
     monkeypatch.setattr(

@@ -14,7 +14,7 @@ from reassure_explorer.engine.checkpoint import ForeignCheckpoint
 from reassure_explorer.engine.derived import EngineError, explore_derived
 from reassure_explorer.engine.diagrams import Diagrams
 from reassure_explorer.engine.domains import Int as IntDomain
-from reassure_explorer.engine.domains import LazySet
+from reassure_explorer.engine.domains import LazyMap, LazySet
 from reassure_explorer.engine.domains import SetOf as SetDomain
 from reassure_explorer.engine.interface import (
     Action,
@@ -24,6 +24,7 @@ from reassure_explorer.engine.interface import (
     Goal,
     Int,
     Invariant,
+    MapOf,
     Model,
     ModelError,
     Noted,
@@ -412,30 +413,38 @@ def test_stock_follows_functions_to_what_they_name() -> None:
 
 def _forget_writes(right: Any) -> Any:
     def wrong(self: Any, root: int, path: Any) -> int:
-        path = type(path)(path.reads, path.writes and dict([*path.writes.items()][1:]), path.notes)
-        return int(right(self, root, path))
+        fewer = tuple((dict([*writes.items()][1:]), notes) for writes, notes in path.steps)
+        return int(right(self, root, type(path)(path.reads, fewer)))
 
     return wrong
 
 
 def _forget_a_read(right: Any) -> Any:
     def wrong(self: Any, root: int, path: Any) -> int:
-        return int(right(self, root, type(path)(path.reads[:-1], path.writes, path.notes)))
+        return int(right(self, root, type(path)(path.reads[:-1], path.steps)))
 
     return wrong
 
 
 def _say_no(right: Any) -> Any:
     def wrong(self: Any, root: int, path: Any) -> int:
-        none = None if root >= self.actions else path.writes
-        return int(right(self, root, type(path)(path.reads, none, path.notes)))
+        none = () if root >= self.actions else path.steps
+        return int(right(self, root, type(path)(path.reads, none)))
 
     return wrong
 
 
 def _drop_notes(right: Any) -> Any:
     def wrong(self: Any, root: int, path: Any) -> int:
-        return int(right(self, root, type(path)(path.reads, path.writes, ())))
+        silent = tuple((writes, ()) for writes, _ in path.steps)
+        return int(right(self, root, type(path)(path.reads, silent)))
+
+    return wrong
+
+
+def _lose_a_way(right: Any) -> Any:
+    def wrong(self: Any, root: int, path: Any) -> int:
+        return int(right(self, root, type(path)(path.reads, path.steps[:1])))
 
     return wrong
 
@@ -455,31 +464,41 @@ def _read_nothing(right: Any) -> Any:
     return wrong
 
 
+def _take_the_first_key(right: Any) -> Any:
+    return lambda self, _: right(self, 1)
+
+
 PLANTED = [
     (Diagrams, "learn", _forget_writes),
     (Diagrams, "learn", _forget_a_read),
     (Diagrams, "learn", _say_no),
     (Diagrams, "learn", _drop_notes),
+    (Diagrams, "learn", _lose_a_way),
     (IntDomain, "encode", _shift_by_one),
     (SetDomain, "encode", _lose_a_member),
     (LazySet, "__contains__", _read_nothing),
+    (LazyMap, "__getitem__", _take_the_first_key),
 ]
 
 
 def play(state: Any, p: int) -> Any:
-    """Write every field."""
+    """Write every field, in one of two ways."""
     after = count(state, p) or state.replace(x=0)
     after = after.replace(m=after.m - {p} if p in state.m else after.m | {p})
-    return Noted(after.replace(q=(*state.q[:1], p - 1)), (f"played {p}",))
+    yield Noted(after.replace(q=(*state.q[:1], p - 1)), (f"played {p}",))
+    yield state.replace(t=state.t | {p: 1 - state.t[p]})
 
 
 @pytest.mark.parametrize(("owner", "name", "plant"), PLANTED)
 def test_planted_fault_is_contradicted(
     monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, plant: Any
 ) -> None:
-    """An engine that loses a write, a read, a note, a violation or a bit does not come through."""
+    """An engine that loses a write, a read, a note, a way, a violation or a bit is found out."""
     model = make_model(
-        ask(lambda s: s.m == {1, 2, 3} and s.x == 8), actions=(Action("play", play, (1, 2, 3)),)
+        ask(lambda s: s.m == {1, 2, 3} and s.x == 8 and s.t[1] == 1),
+        fields={**FIELDS, "t": MapOf((1, 2, 3), Int(0, 1))},
+        initial=({**START, "t": {1: 0, 2: 0, 3: 0}},),
+        actions=(Action("play", play, (1, 2, 3)),),
     )
     assert explore_derived(model).verdict is Verdict.VIOLATED
     monkeypatch.setattr(owner, name, plant(getattr(owner, name)))

@@ -28,13 +28,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from reassure_explorer.engine import kernels
+from reassure_explorer.engine import graph_kernels, kernels
 from reassure_explorer.engine.checkpoint import Checkpoint, Saved, compute_key
 from reassure_explorer.engine.diagrams import (
     I64,
     LEAF,
     MISSING,
-    NO,
     YES,
     Arrays,
     Diagrams,
@@ -88,9 +87,9 @@ STATES_PER_PATH: Final = 400
 """A level is split only if it has so many states for each path learned in the level before: Python
 learns in one thread at a time, and the others would wait for it."""
 COUNT_VALUES_TO: Final = 5_000_000
-Outcome = tuple[Any, tuple[str, ...]]
-"""What comes of a function in a state: the packed state after an action, None where it is not
-possible, or the truth of a check; and the notes."""
+Outcome = bool | list[tuple[Words, tuple[str, ...]]]
+"""What comes of a function in a state: the packed states after an action, each with the notes of
+the step, in order; or the truth of a check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +174,11 @@ class Engine:
         )
         names = [action.describe(parameter) for action, parameter in self.instances]
         names += [f"check {c.name}" for c in model.checks]
+        self.functions: tuple[Callable[[Any], bool], ...] = self.checks
+        """The checks, and the constraint where there is one."""
+        if model.constraint is not None:
+            self.functions = (*self.checks, model.constraint)
+            names.append("the constraint")
         self.diagrams = Diagrams(self.layout, names, len(self.instances))
         self.levels: list[StoredLevel] = []
         self.visited = Visited()
@@ -214,10 +218,12 @@ class Engine:
         nothing, misses = make_run(words, 0), np.empty((0, 2), dtype=np.int64)
         rows, none = nothing.reshape(0, words), np.empty(0, dtype=np.int64)
         kernels.expand(
-            nothing, 0, 1, d.roots, d.children, d.clear, d.put,
+            nothing, 0, 1, d.roots, d.children, d.clear, d.put, d.more, d.widest,
             self.recent, nothing, misses, self.hits,
         )  # fmt: skip
         kernels.judge(nothing, 0, 0, none, d.roots, d.children, none, misses)
+        if self.model.constraint is not None:
+            graph_kernels.mark(rows, 0, d.children)
         if self.group is not None:
             kernels.represent(rows, self.tables)
             kernels.permute(rows, self.tables, 0)
@@ -229,7 +235,7 @@ class Engine:
     def _trace(self, root: int, words: Words) -> Trace:
         if root < len(self.instances):
             return trace_action(self.layout, *self.instances[root], words)
-        return trace_check(self.layout, self.checks[root - len(self.instances)], words)
+        return trace_check(self.layout, self.functions[root - len(self.instances)], words)
 
     def find_leaf(self, root: int, words: Words) -> int:
         """Return the leaf that a state comes to, asking the plain function where it is not known.
@@ -288,20 +294,22 @@ class Engine:
         """
         state = self._unpack(words)
         if root >= len(self.instances):
-            return bool(self.checks[root - len(self.instances)](state)), ()
-        after, notes = self.model.ask(state, *self.instances[root])
-        if after is None:
-            return None, ()
+            return bool(self.functions[root - len(self.instances)](state))
         whence = partial(self.diagrams.names.__getitem__, root)
-        return self.layout.repack(words, state, after, whence), notes
+        answers = self.model.ask(state, *self.instances[root])
+        if not answers:
+            return []
+        if len(answers) == 1:
+            ((after, notes),) = answers
+            return [(self.layout.repack(words, state, after, whence), notes)]
+        return sorted((self.layout.repack(words, state, a, whence), notes) for a, notes in answers)
 
     def _read_leaf(self, root: int, words: Words, leaf: int) -> Outcome:
         """Return what a leaf says of a state, as `_ask_plain` does."""
         if root >= len(self.instances):
-            return leaf == LEAF - YES, ()
-        if leaf == LEAF - NO:
-            return None, ()
-        return self.diagrams.apply(leaf, words), self.diagrams.leaves[LEAF - leaf][1]
+            return leaf == LEAF - YES
+        d, chain = self.diagrams, self.diagrams.list_chain(leaf)
+        return sorted((d.apply(number, words), d.leaves[number][1]) for number in chain)
 
     def _hold_against_plain(self, root: int, words: Words, leaf: int) -> None:
         """Run the plain function on a state as well. Raises EngineError where it differs."""
@@ -318,11 +326,13 @@ class Engine:
             raise EngineError(self._describe_difference(root, words, *outcomes))
 
     def _tell_outcome(self, outcome: Outcome) -> str:
-        what, notes = outcome
-        if isinstance(what, bool):
-            return str(what)
-        after = "not possible" if what is None else str(self.layout.unpack(what))
-        return f"{after}, noting {', '.join(notes)}" if notes else after
+        if isinstance(outcome, bool):
+            return str(outcome)
+        ways = []
+        for words, notes in outcome:
+            after = str(self.layout.unpack(words))
+            ways.append(f"{after}, noting {', '.join(notes)}" if notes else after)
+        return " or ".join(ways) or "not possible"
 
     def _describe_difference(self, root: int, words: Words, ours: str, plain: str) -> str:
         return (
@@ -339,45 +349,40 @@ class Engine:
 
         `alone` says that no other thread expands states at the same time.
         """
-        words = self.layout.words
         count = len(self.instances)
-        out = make_run(words, max(BUFFER_STATES, 4 * CHUNK * count))
         misses = np.empty((CHUNK * count, 2), dtype=np.int64)
         chunk = CHUNK_LEARNING
         d = self._get_arrays(alone=alone)
         hits = np.zeros(len(d.clear), dtype=np.int64)
-        runs = Heap()
+        out = _Output(self, max(BUFFER_STATES, 4 * CHUNK * count))
         # Two threads that wrote to one table could each see half of a state of several words.
         recent = self.recent if alone else self.recent.copy()
-        start = filled = taken = 0
+        start = taken = 0
         while start < len(states):
             if d.paths != self.diagrams.paths or alone:
                 d = self._get_arrays(alone=alone)
             if len(hits) < len(d.clear):
                 hits = np.concatenate([hits, np.zeros(len(d.clear) - len(hits), dtype=np.int64)])
+            if not out.has_room(chunk * count * d.widest):
+                out.flush(chunk * count * d.widest)
+                if self._is_too_late():
+                    break
             start, written, steps, missed = kernels.expand(
-                states, start, chunk, d.roots[:count], d.children, d.clear, d.put,
-                recent, out[filled:], misses[: chunk * count], hits,
+                states, start, chunk, d.roots[:count], d.children, d.clear, d.put, d.more,
+                d.widest, recent, out.states[out.filled :], misses[: chunk * count], hits,
             )  # fmt: skip
             chunk = CHUNK_LEARNING if missed else min(2 * chunk, CHUNK)
-            filled += written
+            out.filled += written
             taken += steps
             if missed:
                 extra = self._resolve(as_rows(states), misses[:missed], hits)
                 taken += len(extra)
-                if len(extra):
-                    out[filled : filled + len(extra)] = extra if words > 1 else extra[:, 0]
-                    filled += len(extra)
-            if filled + 2 * CHUNK * count > len(out) or start == len(states):
-                kernels.represent(as_rows(out[:filled]), self.tables)
-                runs.add(sort_unique(out[:filled]))
-                filled = 0
-                if self._is_too_late():
-                    break
+                out.add(extra)
+        out.flush(0)
         with self._lock:
             self.generated += taken
             self._add_hits(hits)
-        return runs.runs
+        return out.runs.runs
 
     def _get_arrays(self, *, alone: bool) -> Arrays | Diagrams:
         if alone:
@@ -400,16 +405,14 @@ class Engine:
         asked = [(root, tuple(rows[i].tolist())) for i, root in misses.tolist()]
         with self._lock:
             for root, words in asked:
-                leaf = self.find_leaf(root, words)
-                if leaf == LEAF - NO:
-                    continue
-                made.append(self.diagrams.apply(leaf, words))
-                if LEAF - leaf < len(hits):
-                    hits[LEAF - leaf] += 1
-                else:
-                    late = np.zeros(LEAF - leaf + 1, dtype=np.int64)
-                    late[-1] = 1
-                    self._add_hits(late)
+                for number in self.diagrams.list_chain(self.find_leaf(root, words)):
+                    made.append(self.diagrams.apply(number, words))
+                    if number < len(hits):
+                        hits[number] += 1
+                    else:
+                        late = np.zeros(number + 1, dtype=np.int64)
+                        late[-1] = 1
+                        self._add_hits(late)
             self.seconds_learning += time.perf_counter() - begun
         return np.array(made, dtype=np.uint64).reshape(len(made), self.layout.words)
 
@@ -455,10 +458,22 @@ class Engine:
 
     # Checking --------------------------------------------------------------------------------
 
-    def _judge(self, level: Run) -> None:
-        """Look for broken invariants and reached goals among the states of a new level."""
+    def _split(self, states: Run) -> tuple[Run, Run]:
+        """Return the states within the constraint, and those outside."""
+        if self.model.constraint is None:
+            return states, states[:0]
+        root, rows = len(self.diagrams.names) - 1, as_rows(states)
+        marks = graph_kernels.mark(rows, self.diagrams.roots[root], self.diagrams.children)
+        for i in np.flatnonzero(marks == 2).tolist():
+            marks[i] = self.find_leaf(root, tuple(rows[i].tolist())) == LEAF - YES
+        return states[marks == 1], states[marks == 0]
+
+    def _judge(self, level: Run, depth: int, *, outside: bool = False) -> None:
+        """Look for broken invariants, and for goals within, among the new states of a depth."""
         first = len(self.instances)
         pending = self._list_pending()
+        if outside:
+            pending = [c for c in pending if c < len(self.model.invariants)]
         if not pending:
             return
         checks = np.array([first + c for c in pending], dtype=np.int64)
@@ -470,7 +485,7 @@ class Engine:
         for number, c in enumerate(pending):
             found = [int(part[number]) for part in parts if part[number] >= 0]
             if found:
-                self._found[c] = (len(self.levels) - 1, tuple(as_rows(level)[min(found)].tolist()))
+                self._found[c] = (depth, tuple(as_rows(level)[min(found)].tolist()))
 
     def _judge_part(self, level: Run, checks: I64, start: int, end: int, alone: bool) -> I64:
         """Return the first of some states in which each check is true, -1 where it is in none."""
@@ -497,7 +512,8 @@ class Engine:
     def _check_against_plain(self, level: Run) -> None:
         """Hold a few states that are expanded against the plain functions. Raises EngineError."""
         first = len(self.instances)
-        roots = [*range(first), *(first + c for c in self._list_pending())]
+        constraint = range(len(self.checks), len(self.functions))
+        roots = [*range(first), *(first + c for c in (*self._list_pending(), *constraint))]
         rows = as_rows(level)
         step = max(1, len(rows) // CHECKED_PER_LEVEL)
         for row in rows[::step][:CHECKED_PER_LEVEL]:
@@ -543,6 +559,7 @@ class Engine:
                 d.children,
                 d.clear,
                 d.put,
+                d.more,
                 self.tables,
             )
             if i < 0:
@@ -565,9 +582,9 @@ class Engine:
         steps: list[StoryStep] = []
         for root, words in way:
             action, parameter = self.instances[root]
-            after, notes = self._ask_plain(root, before)
-            if after != words:
-                outcomes = self._tell_outcome((words, notes)), self._tell_outcome((after, notes))
+            expected = self._ask_plain(root, before)
+            if isinstance(expected, bool) or words not in (after for after, _ in expected):
+                outcomes = self._tell_outcome([(words, ())]), self._tell_outcome(expected)
                 raise EngineError(self._describe_difference(root, before, *outcomes))
             before, state = words, self.layout.unpack(words)
             steps.append(StoryStep(action.name, parameter, action.describe(parameter), state))
@@ -608,8 +625,7 @@ class Engine:
         self._started, self._budget = time.perf_counter(), budget
         frontier = self._resume()
         if frontier is None:
-            frontier = self._make_first()
-            self._enter(frontier)
+            frontier = self._enter(self._make_first())
         while True:
             distinct = sum(level.size for level in self.levels)
             if progress is not None:
@@ -618,14 +634,15 @@ class Engine:
                 progress(Progress(depth, distinct, self.generated, len(frontier), seconds))
             if self._is_broken() and not keep_going:
                 self.unfinished = "stopped at the first level with a violation"
-            self.unfinished = self.unfinished or self._find_limit(distinct)
-            if self.unfinished is not None:
+            elif len(frontier):
+                self.unfinished = self.unfinished or self._find_limit(distinct)
+            if self.unfinished is not None or not len(frontier):
                 break
             self._check_against_plain(frontier)
-            frontier = self._next_level(frontier)
-            if self.unfinished is not None or len(frontier) == 0:
+            fresh = self._next_level(frontier)
+            if self.unfinished is not None or not len(fresh):
                 break
-            self._enter(frontier)
+            frontier = self._enter(fresh)
         self._check_unchanged()
         return self._report(distinct, compiling)
 
@@ -635,17 +652,30 @@ class Engine:
         kernels.represent(first, self.tables)
         return sort_unique(first.reshape(-1) if self.layout.words == 1 else first)
 
-    def _enter(self, frontier: Run) -> None:
-        """Take in a new level, look at its states, and save it where there is a directory."""
+    def _enter(self, fresh: Run) -> Run:
+        """Take in new states, look at them, and save them where there is a directory.
+
+        Returns those that are within the constraint: the new level.
+        """
+        depth, witnesses = len(self.levels), len(self._witnesses)
+        frontier, outside = self._split(fresh)
+        if len(outside):
+            self.visited.add(outside)
+            self._judge(outside, depth, outside=True)
+            # Nothing is asked of these states but the invariants.
+            del self._witnesses[witnesses:]
+        if not len(frontier):
+            return frontier
         level = store_level(frontier)
         if self.checkpoint is not None:
             level = self.checkpoint.keep_level(len(self.levels), level)
         self.visited.add(frontier)
         self.levels.append(level)
-        self._judge(frontier)
+        self._judge(frontier, depth)
         self._check_symmetric(frontier)
         if self.checkpoint is not None:
             self.checkpoint.save(self._make_saved(self.checkpoint.key))
+        return frontier
 
     def _make_saved(self, key: str) -> Saved:
         actions, notes = self._count()
@@ -732,6 +762,7 @@ class Engine:
             engine="derived",
             distinct=distinct,
             generated=self.generated,
+            initial=len(self.model.initial),
             levels=tuple(level.size for level in self.levels),
             violations=tuple(violations),
             goals={name: None if at is None else at[0] for name, at in reached.items()},
@@ -751,6 +782,36 @@ class Engine:
                 **({} if self.group is None else {"symmetry": self.group.as_json_dict()}),
             },
         )
+
+
+class _Output:
+    """Successors that were written, put by as sorted runs whenever the room for them ends."""
+
+    def __init__(self, engine: Engine, room: int) -> None:
+        self._tables, self._words = engine.tables, engine.layout.words
+        self.states = make_run(self._words, room)
+        self.filled = 0
+        self.runs = Heap()
+
+    def has_room(self, states: int) -> bool:
+        """Whether so many more states can be written."""
+        return self.filled + states <= len(self.states)
+
+    def add(self, rows: Run) -> None:
+        """Write states."""
+        if not self.has_room(len(rows)):
+            self.flush(len(rows))
+        self.states[self.filled : self.filled + len(rows)] = rows if self._words > 1 else rows[:, 0]
+        self.filled += len(rows)
+
+    def flush(self, room: int) -> None:
+        """Put by what was written, and have room for so many states."""
+        if self.filled:
+            kernels.represent(as_rows(self.states[: self.filled]), self._tables)
+            self.runs.add(sort_unique(self.states[: self.filled]))
+        self.filled = 0
+        if len(self.states) < room:
+            self.states = make_run(self._words, room)
 
 
 def _broken(find: Callable[[Any], str | None]) -> Callable[[Any], bool]:

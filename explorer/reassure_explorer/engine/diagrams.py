@@ -5,7 +5,8 @@ for each value of it. A child is a node, `MISSING` where no path has gone yet, o
 `LEAF - n`. A node is one number that says all a kernel needs: the place of its first child, and the
 word, shift and width of its cell; so one look in memory leads from a node to the next. Leaf `NO`
 says that an action is not possible or a check false, leaf `YES` that a check is true; every other
-leaf says which bits of the state to clear and which to set.
+leaf says which bits of the state to clear and which to set. Where an action may end in several ways
+its leaf is the first of a chain, in which each leaf is one way and names the next.
 
 A path can only be learned if it agrees with the paths before it: where two runs read the same
 values they must next read the same cell and end the same way. A model for which that is not so is
@@ -21,7 +22,7 @@ import numpy.typing as npt
 
 from reassure_explorer.engine.interface import ModelError
 from reassure_explorer.engine.packing import Layout, Words
-from reassure_explorer.engine.tracing import Trace
+from reassure_explorer.engine.tracing import Step, Trace
 
 MISSING: Final = -1
 LEAF: Final = -2
@@ -58,6 +59,9 @@ class Arrays:
     children: I64
     clear: U64
     put: U64
+    more: I64
+    widest: int
+    """Leaves of the longest chain."""
 
 
 class Diagrams:
@@ -74,6 +78,9 @@ class Diagrams:
         """Nodes, as first child << 32 | word << 16 | shift << 8 | width of the cell, and leaves."""
         self.clear: U64 = np.zeros((256, layout.words), dtype=np.uint64)
         self.put: U64 = np.zeros((256, layout.words), dtype=np.uint64)
+        self.more: I64 = np.zeros(256, dtype=np.int64)
+        """For each leaf the next of its chain, 0 where there is none."""
+        self.widest = 1
         self.leaves: list[tuple[int, tuple[str, ...]]] = [(-1, ()), (-1, ())]
         """For each leaf: the root it belongs to and the notes of the step."""
         self._written: list[tuple[Words, Words]] = [((), ()), ((), ())]
@@ -82,7 +89,7 @@ class Diagrams:
         self._places = [cell.word << 16 | cell.shift << 8 | cell.width for cell in layout.cells]
         """The lower half of a node's number, by the cell that it asks for."""
         self._used = 0
-        self._known_leaves: dict[tuple[int, tuple[str, ...], tuple[int, ...]], int] = {}
+        self._known_leaves: dict[tuple[Any, ...], int] = {}
 
     def freeze(self) -> Arrays:
         """Return the diagrams as they are now.
@@ -92,7 +99,8 @@ class Diagrams:
         only ever grow, and what is there stays.
         """
         children = self.children[: self._used].copy()
-        return Arrays(self.paths, self.roots.copy(), children, self.clear, self.put)
+        roots = self.roots.copy()
+        return Arrays(self.paths, roots, children, self.clear, self.put, self.more, self.widest)
 
     def walk(self, root: int, words: Words) -> int:
         """Return the leaf (`LEAF - n`) that a state comes to, or MISSING."""
@@ -154,29 +162,58 @@ class Diagrams:
         return first << _FIRST | place
 
     def _find_leaf(self, root: int, path: Trace) -> int:
-        if path.writes is None:
+        if not path.steps:
             return LEAF - NO
         if root >= self.actions:
             return LEAF - YES
+        self.widest = max(self.widest, len(path.steps))
+        known = 0
+        # In an order of their own: what a model goes over, a set, may come in any.
+        for key in sorted(self._make_key(step) for step in path.steps):
+            known = self._add_leaf(root, key, known)
+        return LEAF - known
+
+    def _make_key(self, step: Step) -> tuple[Words, Words, tuple[str, ...]]:
+        """Return the bits to clear and to set, and the notes."""
         clear, put = [0] * self.layout.words, [0] * self.layout.words
-        for number, value in path.writes.items():
+        for number, value in step[0].items():
             cell = self.layout.cells[number]
             clear[cell.word] |= (1 << cell.width) - 1 << cell.shift
             put[cell.word] |= value << cell.shift
-        key = (root, path.notes, (*clear, *put))
-        known = self._known_leaves.get(key)
+        return tuple(clear), tuple(put), step[1]
+
+    def _add_leaf(self, root: int, key: tuple[Words, Words, tuple[str, ...]], after: int) -> int:
+        """Return the number of the leaf that is followed by another one, 0 for none."""
+        known = self._known_leaves.get((root, key, after))
         if known is None:
-            known = len(self.leaves)
-            self._known_leaves[key] = known
+            known = self._known_leaves[root, key, after] = len(self.leaves)
+            clear, put, notes = key
             self.clear = _grow(self.clear, known + 1, 0)
             self.put = _grow(self.put, known + 1, 0)
+            self.more = _grow(self.more, known + 1, 0)
             self.clear[known] = np.array(clear, dtype=np.uint64)
             self.put[known] = np.array(put, dtype=np.uint64)
-            self.leaves.append((root, path.notes))
-            self._written.append((tuple(clear), tuple(put)))
-        return LEAF - known
+            self.more[known] = after
+            self.leaves.append((root, notes))
+            self._written.append((clear, put))
+        return known
 
-    def apply(self, leaf: int, words: Words) -> Words:
-        """Return the packed state after the step that ends in this leaf (`LEAF - n`)."""
-        clear, put = self._written[LEAF - leaf]
+    def list_chain(self, leaf: int) -> list[int]:
+        """Return the numbers of the leaves of the chain that begins with a leaf (`LEAF - n`)."""
+        chain = [LEAF - leaf] if leaf < LEAF - NO else []
+        while chain and (after := self.more.item(chain[-1])):
+            chain.append(after)
+        return chain
+
+    def count_widths(self) -> list[int]:
+        """Return for each action instance the leaves of its longest chain, at least one."""
+        widths = [1] * self.actions
+        for number, (root, _) in enumerate(self.leaves):
+            if root >= 0:
+                widths[root] = max(widths[root], len(self.list_chain(LEAF - number)))
+        return widths
+
+    def apply(self, number: int, words: Words) -> Words:
+        """Return the packed state after the step that a leaf of this number stands for."""
+        clear, put = self._written[number]
         return tuple([word & ~c | p for word, c, p in zip(words, clear, put, strict=True)])

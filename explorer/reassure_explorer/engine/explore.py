@@ -67,6 +67,7 @@ class Exploration:
         return {
             "scope": self.scope,
             "engine": result.engine,
+            "as_tlc": result.as_tlc,
             "unfinished": result.unfinished,
             "violations": [describe_violation(violation) for violation in result.violations],
             "goals": dict(result.goals),
@@ -86,9 +87,12 @@ class Exploration:
         times = f"{result.seconds:.1f} s and {result.seconds_compiling:.1f} s to load the engine"
         rules = "" if self.profile is None else f" ({self.profile})"
         goals = f"{counts['goals_reached']} of {counts['goals']} goals reached"
+        tlc = result.as_tlc
+        generated = f"{tlc['generated']:,} states generated, {tlc['distinct']:,} distinct"
         lines = [
             f"explore {self.scope}{rules}: {self.verdict.value}",
             f"  {counts['distinct']:,} states, {steps}, {times} ({result.engine})",
+            f"  as TLC counts: {generated}, depth {tlc['depth']}",
             f"  {counts['invariants']} invariants, {goals}, {len(result.notes)} clauses exercised",
         ]
         if "symmetry" in result.details:
@@ -235,4 +239,6 @@ def _make_plain(value: Any) -> Any:
         return sorted(value)
     if isinstance(value, tuple):
         return [_make_plain(entry) for entry in value]
+    if isinstance(value, Mapping):
+        return {str(key): _make_plain(entry) for key, entry in value.items()}
     return value if value is None or isinstance(value, int | str) else str(value)

@@ -15,25 +15,34 @@ from reassure_explorer.engine.result import Budget
 from reassure_explorer.engine.runs import as_rows, merge_all
 
 I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
 _WIDTH: Final = 230
 _HEIGHT: Final = 64
 MOST_NODES: Final = 150
 
 
 class StateGraph:
-    """States as sorted rows, and the successor of each by each action instance.
+    """States as sorted rows, and the successors of each by each action instance.
 
-    Made from an engine that has explored everything.
+    Made from an engine that has explored everything. Steps that lead outside the constraint are
+    left out.
     """
 
     def __init__(self, engine: Engine) -> None:
         self.engine, self.model = engine, engine.model
         self.count = len(engine.instances)
-        self.rows = as_rows(merge_all(list(engine.visited.runs), engine.layout.words))
+        levels = [level.restore() for level in engine.levels]
+        self.rows = as_rows(merge_all(levels, engine.layout.words))
         d = engine.diagrams
+        self.columns: I64 = np.concatenate([[0], np.cumsum(d.count_widths())]).astype(np.int64)
+        """For each action instance its first column among the targets, and where the last ends."""
+        self.owners: I64 = np.repeat(np.arange(self.count), np.diff(self.columns))
+        """The action instance of each column."""
         self.targets: I32 = graph_kernels.link(
-            self.rows, d.roots[: self.count], d.children, d.clear, d.put
+            self.rows, d.roots[: self.count], d.children, d.clear, d.put, d.more, self.columns
         )
+        if self.model.constraint is not None:
+            self.targets[self.targets == -3] = -1
         assert self.targets.min(initial=0) >= -1, "the exploration missed a successor"
 
     @property
@@ -85,7 +94,8 @@ def draw_graph(model: Model, fields: Sequence[str], states: int = 200_000) -> st
             "take fewer fields"
         )
     arrows: dict[tuple[int, int], set[str]] = {}
-    for at, (action, _) in enumerate(graph.engine.instances):
+    for at, owner in enumerate(graph.owners.tolist()):
+        action, _ = graph.engine.instances[owner]
         for row in np.flatnonzero(graph.targets[:, at] >= 0).tolist():
             pair = (int(member[row]), int(member[graph.targets[row, at]]))
             if pair[0] != pair[1]:

@@ -6,34 +6,44 @@ from reassure_explorer.engine.kernels import Array, compare_rows, compiled, walk
 
 
 @compiled
-def link(states: Array, roots: Array, children: Array, clear: Array, put: Array) -> Array:
-    """Return the successor of each state (row) by each root, as a row number, -1 where none.
+def link(
+    states: Array,
+    roots: Array,
+    children: Array,
+    clear: Array,
+    put: Array,
+    more: Array,
+    columns: Array,
+) -> Array:
+    """Return the successors of each state (row) by each root, as row numbers, -1 where none.
 
-    `states` are sorted rows. -2 stands for a path that was never learned, -3 for a successor that
-    is not among the states.
+    `states` are sorted rows; the steps of a root stand in `columns` from its number on to that of
+    the next. -2 stands for a path that was never learned, -3 for a successor that is not among the
+    states.
     """
-    targets = np.full((len(states), len(roots)), -1, dtype=np.int32)
+    targets = np.full((len(states), columns[-1]), -1, dtype=np.int32)
     target = np.empty((1, states.shape[1]), dtype=np.uint64)
     for i in range(len(states)):
         for root in range(len(roots)):
-            at = walk(states, i, roots[root], children)
-            if at == -2:
-                continue
-            if at == -1:
-                targets[i, root] = -2
-                continue
-            for k in range(states.shape[1]):
-                target[0, k] = (states[i, k] & ~clear[-2 - at, k]) | put[-2 - at, k]
-            low = 0
-            high = len(states)
-            while low < high:
-                middle = (low + high) >> 1
-                if compare_rows(states, middle, target, 0) < 0:
-                    low = middle + 1
-                else:
-                    high = middle
-            found = low < len(states) and compare_rows(states, low, target, 0) == 0
-            targets[i, root] = low if found else -3
+            column = columns[root]
+            leaf = -2 - walk(states, i, roots[root], children)
+            if leaf == -1:
+                targets[i, column] = -2
+            while leaf > 0:
+                for k in range(states.shape[1]):
+                    target[0, k] = (states[i, k] & ~clear[leaf, k]) | put[leaf, k]
+                low = 0
+                high = len(states)
+                while low < high:
+                    middle = (low + high) >> 1
+                    if compare_rows(states, middle, target, 0) < 0:
+                        low = middle + 1
+                    else:
+                        high = middle
+                found = low < len(states) and compare_rows(states, low, target, 0) == 0
+                targets[i, column] = low if found else -3
+                column += 1
+                leaf = more[leaf]
     return targets
 
 
@@ -135,7 +145,9 @@ def find_components(targets: Array, allowed: Array) -> Array:
 
 
 @compiled
-def judge_components(targets: Array, component: Array, fair: Array, count: int) -> Array:
+def judge_components(
+    targets: Array, component: Array, fair: Array, columns: Array, count: int
+) -> Array:
     """Return for each component and fair root whether the component does the root justice.
 
     It does where the root is not possible in one of its states, or leads from one of them to
@@ -147,7 +159,13 @@ def judge_components(targets: Array, component: Array, fair: Array, count: int) 
         if c < 0:
             continue
         for f in range(len(fair)):
-            j = targets[i, fair[f]]
-            if j < 0 or component[j] == c:
+            possible = False
+            for column in range(columns[fair[f]], columns[fair[f] + 1]):
+                j = targets[i, column]
+                if j >= 0:
+                    possible = True
+                    if component[j] == c:
+                        just[c, f] = True
+            if not possible:
                 just[c, f] = True
     return just

@@ -10,13 +10,16 @@ a new one by `state.replace(field=value)`, or None where it is not possible:
 
     Action("join", join, parameters=(1, 2, 3))
 
+Where one action may end in several ways it returns a list of states, or yields them; each counts as
+a step of its own.
+
 An action may depend on nothing but the state and its parameter. It looks at fields through the
 state it is given, as late and as little as it can: the engine that is derived from the model learns
 one case for every different combination of what an action read. Take one action for each broker in
 place of a loop over brokers, and ask `broker in state.live` in place of copying the set.
 
-Sets answer as frozensets do, sequences as tuples do. `copy a field whole` and `compare by id order`
-are allowed, and cost more or rule out symmetry.
+Sets answer as frozensets do, sequences as tuples do, maps as dicts do that never change. `copy a
+field whole` and `compare by id order` are allowed, and cost more or rule out symmetry.
 
 A model may say that some things are alike (`Symmetry`): states that differ only in which of them is
 which are then explored once.
@@ -24,7 +27,7 @@ which are then explored once.
 
 import keyword
 from collections import namedtuple
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from typing import Any, Protocol
@@ -33,7 +36,9 @@ from reassure_explorer.engine.domains import (
     Choice,
     Domain,
     Flag,
+    FrozenMap,
     Int,
+    MapOf,
     Option,
     OutOfRange,
     SequenceOf,
@@ -46,9 +51,11 @@ __all__ = [
     "Choice",
     "Domain",
     "Flag",
+    "FrozenMap",
     "Goal",
     "Int",
     "Invariant",
+    "MapOf",
     "Model",
     "ModelError",
     "Noted",
@@ -98,7 +105,8 @@ class Action:
 
     name: str
     step: Callable[[Any, Any], Any]
-    """From state and parameter to the next state, a Noted one, or None where it cannot happen."""
+    """From state and parameter to the next state, a Noted one, or None where it cannot happen; to a
+    list of these, or an iterator, where it may end in several ways."""
     parameters: tuple[Any, ...] = (None,)
     fair: bool = False
     """Whether it is bound to happen where it stays possible for ever (weak fairness)."""
@@ -160,7 +168,8 @@ class Symmetry:
     members: tuple[Hashable, ...]
     values: Mapping[str, Callable[[Rename, Any], Any]] = field(default_factory=dict)
     """For each field that holds members how to rename a value: of a set one member of it, of a
-    sequence one entry, otherwise the value. Fields not named here hold no members."""
+    sequence one entry, of a map each key and each value, otherwise the value. Fields not named
+    here hold no members."""
     families: tuple[tuple[str, ...], ...] = ()
     """Fields that change places with the members: one for each member, in the members' order."""
     parameters: Mapping[str, Callable[[Rename, Any], Any]] = field(default_factory=dict)
@@ -187,6 +196,9 @@ class Model:
     """Fields that count down how many faults of a kind may still happen."""
     symmetries: tuple[Symmetry, ...] = ()
     """What may change places; looked at only where symmetry is asked for."""
+    constraint: Callable[[Any], bool] | None = None
+    """Where the exploration goes on from: a state for which this is false is looked at by the
+    invariants, but it is not counted as reached, and what follows from it is left out."""
 
     def __post_init__(self) -> None:
         for name in ("initial", "actions", "invariants", "goals", "faults", "symmetries"):
@@ -205,6 +217,11 @@ class Model:
             self._check_symmetry(symmetry)
         if not self.initial_states:
             raise ModelError(f"model {self.name} has no initial state; give at least one")
+        if not any(map(self.is_within, self.initial_states)):
+            raise ModelError(
+                f"model {self.name}: no initial state is within the constraint, so that nothing "
+                "would be explored; widen the constraint"
+            )
 
     def _check_symmetry(self, symmetry: Symmetry) -> None:
         named = {*symmetry.values, *(name for family in symmetry.families for name in family)}
@@ -222,6 +239,10 @@ class Model:
                     f"model {self.name}: {', '.join(family)} cannot change places with the "
                     f"{symmetry.name}s; give one field for each, all with the same range"
                 )
+
+    def is_within(self, state: Any) -> bool:
+        """Whether the exploration goes on from a state."""
+        return self.constraint is None or bool(self.constraint(state))
 
     @property
     def checks(self) -> tuple[Invariant | Goal, ...]:
@@ -271,34 +292,46 @@ class Model:
             values.append(value)
         return self.state_type._make(values)
 
-    def check_answer(self, after: Any, action: Action) -> Any:
-        """Return what an action answered where it is a state of this model. Raises ModelError."""
-        if not isinstance(after, self.state_type):
-            raise ModelError(
-                f"model {self.name}: action {action.name} answered {after!r}; it must answer "
-                "None, or a state made with `replace` from the state it was given"
-            )
-        return after
+    def list_answers(self, answer: Any, action: Action) -> list["Answer"]:
+        """Return the states that an action answered, each with its notes; none for None.
 
-    def ask(self, state: Any, action: Action, parameter: Any) -> tuple[Any, tuple[str, ...]]:
+        Raises ModelError for a strange answer.
+        """
+        if answer is None:
+            return []
+        if isinstance(answer, self.state_type):
+            return [(answer, ())]
+        if isinstance(answer, Noted):
+            noted = self.list_answers(answer.state, action)
+            return [(state, (*notes, *answer.notes)) for state, notes in noted]
+        if isinstance(answer, list | tuple | Iterator):
+            return [found for one in answer for found in self.list_answers(one, action)]
+        raise ModelError(
+            f"model {self.name}: action {action.name} answered {answer!r}; it must answer None, a "
+            "state made with `replace` from the state it was given, or a list of such states"
+        )
+
+    def ask(self, state: Any, action: Action, parameter: Any) -> list["Answer"]:
         """Return what an action answers, its values as they are, and its notes.
 
-        None where it cannot happen. Raises ModelError for a strange answer.
+        Nothing where it cannot happen. Raises ModelError for a strange answer.
         """
-        after, notes = action.step(state, parameter), ()
-        if isinstance(after, Noted):
-            after, notes = after.state, tuple(after.notes)
-        return (None, ()) if after is None else (self.check_answer(after, action), notes)
+        return self.list_answers(action.step(state, parameter), action)
 
-    def take(self, state: Any, action: Action, parameter: Any) -> tuple[Any, tuple[str, ...]]:
-        """Return the plain state after an action, None where it cannot happen, and its notes.
+    def take(self, state: Any, action: Action, parameter: Any) -> list["Answer"]:
+        """Return the plain states that an action may lead to, with its notes.
 
-        Raises RangeError, and ModelError for a strange answer.
+        Nothing where it cannot happen. Raises RangeError, and ModelError for a strange answer.
         """
-        after, notes = self.ask(state, action, parameter)
-        if after is not None:
-            after = self.normalise(after, partial(action.describe, parameter), state)
-        return after, notes
+        whence = partial(action.describe, parameter)
+        return [
+            (self.normalise(after, whence, state), notes)
+            for after, notes in self.ask(state, action, parameter)
+        ]
+
+
+Answer = tuple[Any, tuple[str, ...]]
+"""A state that an action leads to, and what is noted of the step."""
 
 
 @cache

@@ -163,6 +163,8 @@ def expand(
     children: Array,
     clear: Array,
     put: Array,
+    more: Array,
+    widest: int,
     recent: Array,
     out: Array,
     misses: Array,
@@ -170,10 +172,10 @@ def expand(
 ) -> tuple[int, int, int, int]:
     """Write the successors of states to `out` until the states end or room runs out.
 
-    So many states are taken at a time, root by root; `out` and `misses` have room for a step of
-    each root from each of them. Answers the first state not expanded, the number of states written,
-    of steps taken and of misses. A miss is a (state, root) whose path is not learned yet. States
-    found in `recent` are steps and are not written again.
+    So many states are taken at a time, root by root; `misses` has room for each root of each of
+    them, `out` for `widest` steps of each. Answers the first state not expanded, the number of
+    states written, of steps taken and of misses. A miss is a (state, root) whose path is not
+    learned yet. States found in `recent` are steps and are not written again.
     """
     written = 0
     taken = 0
@@ -182,7 +184,7 @@ def expand(
     while start < len(states):
         end = min(start + chunk, len(states))
         room = (end - start) * len(roots)
-        if written + room > len(out) or missed + room > len(misses):
+        if written + room * widest > len(out) or missed + room > len(misses):
             break
         for root in range(len(roots)):
             at: Number = np.int64(-1)
@@ -190,9 +192,14 @@ def expand(
             for i in range(start, end):
                 at, last = walk_again(states, i, roots[root], children, at, last, read)
                 if at < -2:
-                    hits[-2 - at] += 1
-                    taken += 1
-                    written += write_successor(states, i, -2 - at, clear, put, recent, out, written)
+                    leaf = -2 - at
+                    while leaf > 0:
+                        hits[leaf] += 1
+                        taken += 1
+                        written += write_successor(
+                            states, i, leaf, clear, put, recent, out, written
+                        )
+                        leaf = more[leaf]
                 elif at == -1:
                     misses[missed, 0] = i
                     misses[missed, 1] = root
@@ -317,6 +324,7 @@ def find_source(
     children: Array,
     clear: Array,
     put: Array,
+    more: Array,
     tables: Any,
 ) -> tuple[int, int]:
     """Return the first (state, root) whose successor is `target`, or (-1, -1).
@@ -326,17 +334,17 @@ def find_source(
     after = np.empty((1, states.shape[1]), dtype=np.uint64)
     for i in range(len(states)):
         for root in range(len(roots)):
-            at = walk(states, i, roots[root], children)
-            if at >= -2:
-                continue
-            for k in range(states.shape[1]):
-                after[0, k] = (states[i, k] & ~clear[-2 - at, k]) | put[-2 - at, k]
-            represent(after, tables)
-            same = True
-            for k in range(states.shape[1]):
-                same = same and after[0, k] == target[k]
-            if same:
-                return i, root
+            leaf = -2 - walk(states, i, roots[root], children)
+            while leaf > 0:
+                for k in range(states.shape[1]):
+                    after[0, k] = (states[i, k] & ~clear[leaf, k]) | put[leaf, k]
+                represent(after, tables)
+                same = True
+                for k in range(states.shape[1]):
+                    same = same and after[0, k] == target[k]
+                if same:
+                    return i, root
+                leaf = more[leaf]
     return -1, -1
 
 

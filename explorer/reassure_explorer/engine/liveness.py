@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reassure_explorer.engine import graph_kernels
-from reassure_explorer.engine.derived import Engine
+from reassure_explorer.engine.derived import Engine, EngineError
 from reassure_explorer.engine.diagrams import LEAF, YES
 from reassure_explorer.engine.graph import I32, StateGraph
 from reassure_explorer.engine.interface import Goal, Model, ModelError
@@ -65,6 +65,11 @@ def check_liveness(model: Model, *, states: int = MOST_STATES) -> LivenessResult
     """
     if model.settled is None:
         raise ModelError(f"model {model.name} does not say what is settled; give it `settled`")
+    if model.constraint is not None:
+        raise ModelError(
+            f"model {model.name} has a constraint, and fair runs would end where it cuts them off; "
+            "write the bound into the actions to look at fair runs"
+        )
     watched = replace(model, goals=(Goal(SETTLED, model.settled),), invariants=())
     engine = Engine(watched)
     result = engine.run(keep_going=True, budget=Budget(states=states))
@@ -94,7 +99,9 @@ class _Graph(StateGraph):
         unsettled = self._find_unsettled()
         component = graph_kernels.find_components(self.targets, unsettled)
         made = int(component.max(initial=-1)) + 1
-        just = graph_kernels.judge_components(self.targets, component, self.fair, made)
+        just = graph_kernels.judge_components(
+            self.targets, component, self.fair, self.columns, made
+        )
         bad = np.flatnonzero(just.all(axis=1))
         lasso = None if len(bad) == 0 else self._make_lasso(component, bad)
         return LivenessResult(self.model.name, distinct, int(unsettled.sum()), lasso)
@@ -103,41 +110,50 @@ class _Graph(StateGraph):
         ways = _Ways(self.targets, self.starts, np.ones(len(self.rows), dtype=np.bool_))
         entry = ways.find_nearest(np.isin(component, bad))
         start, stem = ways.walk_to(entry)
-        initial = self.unpack(start)
-        steps, state = self._retell(stem, initial)
-        cycle, _ = self._retell(self._find_cycle(entry, component == component[entry]), state)
-        return Lasso(Story(initial, steps), cycle)
+        steps = self._tell(start, stem)
+        cycle = self._tell(entry, self._find_cycle(entry, component == component[entry]))
+        return Lasso(Story(self.unpack(start), steps), cycle)
 
     def _find_cycle(self, entry: int, inside: npt.NDArray[np.bool_]) -> list[int]:
-        """Return roots that lead from a row back to it and do justice to every fair action."""
-        roots: list[int] = []
+        """Return columns that lead from a row back to it and do justice to every fair action."""
+        taken: list[int] = []
         rows = [entry]
         for root in self.fair.tolist():
-            if root in roots or any(self.targets[i, root] < 0 for i in rows):
+            own = range(self.columns[root], self.columns[root + 1])
+            there = self.targets[:, own]
+            if any(at in taken for at in own) or any((there[i] < 0).all() for i in rows):
                 continue
             ways = _Ways(self.targets, np.array(rows[-1:], dtype=np.int32), inside)
-            there = self.targets[:, root]
-            impossible, takes = inside & (there < 0), inside & (there >= 0) & inside[there]
+            stays = (there >= 0) & inside[there]
+            impossible, takes = inside & (there < 0).all(axis=1), inside & stays.any(axis=1)
             near = ways.find_nearest(impossible | takes)
-            way = ways.walk_to(near)[1] + ([root] if takes[near] else [])
-            roots, rows = roots + way, rows + self._find_rows(rows[-1], way)
+            last = [own[int(np.argmax(stays[near]))]] if takes[near] else []
+            way = ways.walk_to(near)[1] + last
+            taken, rows = taken + way, rows + self._find_rows(rows[-1], way)
         ways = _Ways(self.targets, np.array(rows[-1:], dtype=np.int32), inside)
-        return roots + ways.walk_to(entry)[1]
+        return taken + ways.walk_to(entry)[1]
 
-    def _find_rows(self, row: int, roots: list[int]) -> list[int]:
+    def _find_rows(self, row: int, columns: list[int]) -> list[int]:
         rows = []
-        for root in roots:
-            row = int(self.targets[row, root])
+        for column in columns:
+            row = int(self.targets[row, column])
             rows.append(row)
         return rows
 
-    def _retell(self, roots: list[int], state: Any) -> tuple[tuple[StoryStep, ...], Any]:
+    def _tell(self, row: int, columns: list[int]) -> tuple[StoryStep, ...]:
+        """Return the steps that columns stand for; the plain model must take them as well."""
         steps: list[StoryStep] = []
-        for root in roots:
-            action, parameter = self.engine.instances[root]
-            state, _ = self.engine.model.take(state, action, parameter)
+        before = self.unpack(row)
+        for column, after in zip(columns, self._find_rows(row, columns), strict=True):
+            action, parameter = self.engine.instances[self.owners[column]]
+            state = self.unpack(after)
+            if state not in (found for found, _ in self.model.take(before, action, parameter)):
+                raise EngineError(
+                    f"{action.describe(parameter)} does not lead from {before} to {state}"
+                )
             steps.append(StoryStep(action.name, parameter, action.describe(parameter), state))
-        return tuple(steps), state
+            before = state
+        return tuple(steps)
 
 
 class _Ways:
@@ -152,9 +168,9 @@ class _Ways:
         return int(np.argmin(np.where(wanted & (self.steps >= 0), self.steps, far)))
 
     def walk_to(self, row: int) -> tuple[int, list[int]]:
-        """Return the row where a shortest way begins, and its roots."""
-        roots: list[int] = []
+        """Return the row where a shortest way begins, and its columns."""
+        columns: list[int] = []
         while self.steps[row] > 0:
-            roots.append(int(self.by[row]))
+            columns.append(int(self.by[row]))
             row = int(self.before[row])
-        return row, roots[::-1]
+        return row, columns[::-1]

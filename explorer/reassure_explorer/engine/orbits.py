@@ -8,6 +8,7 @@ under each permutation; the image of a state is all these put together.
 `Comparison` holds packed states against their images: what was declared to be alike must be.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -243,7 +244,8 @@ class Comparison:
         if len(differ):
             i, c = differ[0].tolist()
             state = self.engine.layout.unpack(tuple(rows[i].tolist()))
-            raise make_check_error(generator, self.model.checks[c].name, state)
+            names = [*(check.name for check in self.model.checks), "the constraint"]
+            raise make_check_error(generator, names[c], state)
 
     def _compare_steps(
         self,
@@ -252,24 +254,34 @@ class Comparison:
         root: int,
         leaves: tuple[I32, I32],
     ) -> None:
-        d, which = self.engine.diagrams, self.group.permutations.index(generator)
-        possible = [part < LEAF - NO for part in leaves]
-        afters = [
-            (part & ~d.clear[LEAF - leaf]) | d.put[LEAF - leaf]
-            for part, leaf in zip(rows, leaves, strict=True)
+        which = self.group.permutations.index(generator)
+        (ours, expected), (theirs, found) = map(self._list_steps, rows, leaves)
+        expected = kernels.permute(expected, self.engine.tables, which)
+        lists = [
+            Counter(zip(owners.tolist(), map(tuple, afters.tolist()), strict=True))
+            for owners, afters in ((ours, expected), (theirs, found))
         ]
-        afters[0] = kernels.permute(afters[0], self.engine.tables, which)
-        alike = (afters[0] == afters[1]).all(axis=1) | ~possible[0]
-        bad = np.flatnonzero((possible[0] != possible[1]) | ~alike)
-        if len(bad):
-            i = int(bad[0])
-            layout, (action, parameter) = self.engine.layout, self.engine.instances[root]
-            expected, found = (
-                layout.unpack(tuple(after[i].tolist())) if can[i] else None
-                for after, can in zip(afters, possible, strict=True)
-            )
-            state = layout.unpack(tuple(rows[0][i].tolist()))
-            there = action.describe(generator.rename_parameter(action.name, parameter))
-            raise make_error(
-                generator, f"{action.describe(parameter)} in {state}", there, expected, found
-            )
+        if lists[0] == lists[1]:
+            return
+        lacking, beyond = lists[0] - lists[1], lists[1] - lists[0]
+        i = min(owner for owner, _ in (*lacking, *beyond))
+        layout, (action, parameter) = self.engine.layout, self.engine.instances[root]
+        one, other = (
+            next((layout.unpack(after) for owner, after in some if owner == i), None)
+            for some in (lacking, beyond)
+        )
+        state = layout.unpack(tuple(rows[0][i].tolist()))
+        there = action.describe(generator.rename_parameter(action.name, parameter))
+        raise make_error(generator, f"{action.describe(parameter)} in {state}", there, one, other)
+
+    def _list_steps(self, rows: Run, leaves: I32) -> tuple[npt.NDArray[np.int64], Run]:
+        """Return all successors of rows by one root, and for each the number of its row."""
+        d = self.engine.diagrams
+        at = np.flatnonzero(leaves < LEAF - NO)
+        numbers = LEAF - leaves[at].astype(np.int64)
+        owners, afters = [at], [(rows[at] & ~d.clear[numbers]) | d.put[numbers]]
+        while len(numbers := d.more[numbers]):
+            at, numbers = at[numbers > 0], numbers[numbers > 0]
+            owners.append(at)
+            afters.append((rows[at] & ~d.clear[numbers]) | d.put[numbers])
+        return np.concatenate(owners), np.concatenate(afters)

@@ -87,7 +87,8 @@ def list_functions(model: Model) -> list[tuple[str, Any]]:
     steps: list[tuple[str, Any]] = [(f"action {a.name}", a.step) for a in model.actions]
     steps += [(f"the parameters of {a.name}", a.parameters) for a in model.actions]
     steps += [(f"invariant {invariant.name}", invariant.find) for invariant in model.invariants]
-    return steps + [(f"goal {goal.name}", goal.reached) for goal in model.goals]
+    steps += [(f"goal {goal.name}", goal.reached) for goal in model.goals]
+    return steps if model.constraint is None else [*steps, ("the constraint", model.constraint)]
 
 
 def take_stock(model: Model) -> Stock:

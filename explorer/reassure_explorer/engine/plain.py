@@ -1,7 +1,8 @@
 """The plain engine: breadth-first search over the model's own functions, made to be read.
 
 It is slow and is the reference for every other engine. Levels are explored completely, one after
-the other; invariants and goals are looked at in each new state. Where `keep_going` is off it stops
+the other; invariants and goals are looked at in each new state, of those outside the constraint
+the invariants only. Where `keep_going` is off it stops
 after the first level in which an invariant is broken.
 
 With `symmetry` it goes on from one state of each orbit only (`symmetry`), and holds the rules
@@ -49,17 +50,23 @@ class _Search:
         self.started = time.perf_counter()
 
     def run(self) -> ExploreResult:
-        frontier = list(self.parents)
-        while frontier:
-            self.levels.append(len(frontier))
-            self._judge(frontier)
+        fresh = list(self.parents)
+        while fresh:
+            frontier = [state for state in fresh if self.model.is_within(state)]
+            depth = len(self.levels)
+            self._look_for_violations(fresh)
+            if frontier:
+                self.levels.append(len(frontier))
+                self._judge(frontier, depth)
             if self.violations and not self.keep_going:
                 self.unfinished = "stopped at the first level with a violation"
+                break
+            if not frontier:
                 break
             self.unfinished = self._find_limit()
             if self.unfinished is not None:
                 break
-            frontier = self._expand(frontier)
+            fresh = self._expand(frontier)
         return self._report()
 
     def _represent(self, state: Any) -> Any:
@@ -69,28 +76,27 @@ class _Search:
         reached: list[Any] = []
         for state in frontier:
             for number, (action, parameter) in enumerate(self.model.list_instances(state)):
-                after, notes = self.model.take(state, action, parameter)
-                if after is None:
-                    continue
-                self.notes.update(notes)
-                self.actions[action.name] += 1
-                after = self._represent(after)
-                if after not in self.parents:
-                    self.parents[after] = (state, number)
-                    reached.append(after)
+                for after, notes in self.model.take(state, action, parameter):
+                    self.notes.update(notes)
+                    self.actions[action.name] += 1
+                    after = self._represent(after)
+                    if after not in self.parents:
+                        self.parents[after] = (state, number)
+                        reached.append(after)
         return reached
 
-    def _judge(self, level: list[Any]) -> None:
+    def _judge(self, level: list[Any], depth: int) -> None:
         if self.group is not None:
             for state in level:
                 check_symmetric(self.group, state)
-        depth = len(self.levels) - 1
         for goal in self.model.goals:
             if self.goals[goal.name] is None and any(map(goal.reached, level)):
                 self.goals[goal.name] = depth
+
+    def _look_for_violations(self, fresh: list[Any]) -> None:
         for invariant in self.model.invariants:
             if invariant.name not in self.violations:
-                self._look_for(invariant, level)
+                self._look_for(invariant, fresh)
 
     def _look_for(self, invariant: Invariant, level: list[Any]) -> None:
         for state in level:
@@ -118,7 +124,7 @@ class _Search:
         budget = self.budget
         if budget.depth is not None and len(self.levels) > budget.depth:
             return f"the budget of {budget.depth} steps is used up"
-        if budget.states is not None and len(self.parents) >= budget.states:
+        if budget.states is not None and sum(self.levels) >= budget.states:
             return f"the budget of {budget.states} states is used up"
         if budget.seconds is not None and time.perf_counter() - self.started >= budget.seconds:
             return f"the budget of {budget.seconds} s is used up"
@@ -128,8 +134,9 @@ class _Search:
         return ExploreResult(
             model=self.model.name,
             engine="plain",
-            distinct=len(self.parents),
+            distinct=sum(self.levels),
             generated=sum(self.actions.values()),
+            initial=len(self.model.initial),
             levels=tuple(self.levels),
             violations=tuple(self.violations.values()),
             goals=self.goals,

@@ -32,6 +32,8 @@ def format_value(value: Any) -> str:
 
     >>> format_value(frozenset({2, 1})), format_value((1, 2)), format_value(None)
     ('{1 2}', '[1 2]', '-')
+    >>> format_value({"a": 1, "b": (2,)})
+    '{a: 1 b: [2]}'
     """
     if value is None:
         return "-"
@@ -39,6 +41,9 @@ def format_value(value: Any) -> str:
         return "{" + " ".join(format_value(member) for member in sorted(value)) + "}"
     if isinstance(value, tuple):
         return "[" + " ".join(format_value(entry) for entry in value) + "]"
+    if isinstance(value, Mapping):
+        parts = (f"{format_value(key)}: {format_value(entry)}" for key, entry in value.items())
+        return "{" + " ".join(parts) + "}"
     if is_dataclass(value):
         parts = (format_value(getattr(value, part.name)) for part in fields(value))
         return f"{type(value).__name__}({' '.join(parts)})"
@@ -69,6 +74,8 @@ def _as_itf(value: Any) -> Any:
         return {"#set": [_as_itf(member) for member in sorted(value)]}
     if isinstance(value, tuple):
         return [_as_itf(entry) for entry in value]
+    if isinstance(value, Mapping):
+        return {"#map": [[_as_itf(key), _as_itf(entry)] for key, entry in value.items()]}
     if isinstance(value, int) and not isinstance(value, bool):
         return {"#bigint": str(value)}
     if value is None:
@@ -79,8 +86,8 @@ def _as_itf(value: Any) -> Any:
 def make_itf(story: Story, source: str = "") -> str:
     """Return the story as an ITF trace: JSON with a state for the start and for each step.
 
-    Numbers are `#bigint`, sets `#set`, sequences lists; an absent value is the string "none". The
-    variable `action` says what led to the state.
+    Numbers are `#bigint`, sets `#set`, maps `#map`, sequences lists; an absent value is the string
+    "none". The variable `action` says what led to the state.
     """
     names = list(story.initial._fields)
     states = [(None, story.initial), *((step.words, step.state) for step in story.steps)]

@@ -72,9 +72,11 @@ class ExploreResult:
     model: str
     engine: str
     distinct: int
-    """Different states reached, the initial ones included."""
+    """Different states reached within the constraint, the initial ones included."""
     generated: int
-    """Steps taken: one for each action that is possible in each distinct state expanded."""
+    """Steps taken: one for each way of each action that is possible in each state expanded."""
+    initial: int
+    """Initial states that the model was given."""
     levels: tuple[int, ...]
     """Distinct states by depth."""
     violations: tuple[Violation, ...]
@@ -101,6 +103,15 @@ class ExploreResult:
     def depth(self) -> int:
         """Steps to the farthest state seen."""
         return len(self.levels) - 1
+
+    @property
+    def as_tlc(self) -> dict[str, int]:
+        """The counts as TLC says them: initial states are generated too, and depth counts states.
+
+        So a single state is at depth 1. States outside the constraint are generated, not distinct.
+        """
+        generated = self.initial + self.generated
+        return {"generated": generated, "distinct": self.distinct, "depth": len(self.levels)}
 
     @property
     def verdict(self) -> Verdict:

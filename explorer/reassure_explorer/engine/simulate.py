@@ -60,12 +60,12 @@ class _Walker:
         self.notes: Counter[str] = Counter()
 
     def walk(self, most: int) -> int:
-        """Take at most so many steps; answer how many there were."""
+        """Take at most so many steps, none from outside the constraint; answer how many."""
         state = initial = self.chance.choice(self.model.initial_states)
         taken: list[StoryStep] = []
         self._look(Story(initial, ()))
         for _ in range(most):
-            step = self._choose(state)
+            step = self._choose(state) if self.model.is_within(state) else None
             if step is None:
                 break
             taken.append(step)
@@ -80,9 +80,10 @@ class _Walker:
         self.chance.shuffle(actions)
         for action in actions:
             for parameter in self.chance.sample(action.parameters, len(action.parameters)):
-                after, notes = self.model.take(state, action, parameter)
-                if after is None:
+                answers = self.model.take(state, action, parameter)
+                if not answers:
                     continue
+                after, notes = answers[0] if len(answers) == 1 else self.chance.choice(answers)
                 self.notes.update(notes)
                 self.actions[action.name] += 1
                 return StoryStep(action.name, parameter, action.describe(parameter), after)
@@ -91,8 +92,9 @@ class _Walker:
     def _look(self, story: Story) -> None:
         state = story.last
         self.seen.add(state)
+        within = self.model.is_within(state)
         for goal in self.model.goals:
-            self.goals[goal.name] = self.goals[goal.name] or goal.reached(state)
+            self.goals[goal.name] = self.goals[goal.name] or (within and goal.reached(state))
         for invariant in self.model.invariants:
             known = self.violations.get(invariant.name)
             if known is not None and len(known.story.steps) <= len(story.steps):

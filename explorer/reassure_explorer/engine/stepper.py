@@ -43,11 +43,15 @@ def _collect(model: Model, story: Story | None, most: int) -> dict[str, Any]:
         state = order[len(records)]
         possible, others = [], []
         for at, (action, parameter) in enumerate(model.instances):
-            after, notes = model.take(state, action, parameter)
-            if after is None:
-                others.append([at, _explain(action, state, parameter)])
+            if not model.is_within(state):
+                others.append([at, "the exploration ends here, outside the constraint"])
                 continue
-            possible.append([at, number(after), list(notes)])
+            ways = model.take(state, action, parameter)
+            if not ways:
+                others.append([at, _explain(action, state, parameter)])
+            for way, (after, notes) in enumerate(ways):
+                word = f"{at}.{way}" if way else str(at)
+                possible.append([at, number(after), list(notes), word])
         broken = [f"{i.name}: {why}" for i in model.invariants if (why := i.find(state))]
         values = [format_value(getattr(state, name)) for name in model.fields]
         records.append({"v": values, "a": possible, "n": others, "b": broken})
@@ -105,12 +109,13 @@ function show() {
     row.append(make("td", field), make("td", now.v[i], now.v[i] === before.v[i] ? "" : "new"));
     return row;
   }));
-  get("way").replaceChildren(...way.slice(1).map(step => make("li", data.actions[step[0]])));
-  get("can").replaceChildren(...now.a.map(([action, target, notes]) => {
+  const taken = way.slice(1).map(step => step[0]);
+  get("way").replaceChildren(...taken.map(word => make("li", data.actions[parseInt(word)])));
+  get("can").replaceChildren(...now.a.map(([action, target, notes, word]) => {
     const button = make("button", data.actions[action]);
     button.disabled = target < 0;
     if (target < 0) button.textContent += " (beyond this page)";
-    button.onclick = () => { way.push([action, target]); show(); };
+    button.onclick = () => { way.push([word, target]); show(); };
     const row = document.createElement("div");
     row.append(button, make("span", notes.join(", "), "small no"));
     return row;
@@ -124,22 +129,22 @@ function show() {
   }));
   get("back").disabled = way.length === 1;
   get("tell").hidden = next() === null;
-  const taken = way.slice(1).map(step => step[0]).join("-");
-  if (typeof history !== "undefined") history.replaceState(null, "", "#" + taken);
+  const address = "#" + taken.join("-");
+  if (typeof history !== "undefined") history.replaceState(null, "", address);
 }
 function follow(address) {
   for (const word of address.replace("#", "").split("-").filter(word => word)) {
     const now = data.states[way[way.length - 1][1]];
-    const edge = now.a.find(([action, target]) => action === Number(word) && target >= 0);
+    const edge = now.a.find(edge => edge[3] === word && edge[1] >= 0);
     if (!edge) return;
-    way.push([edge[0], edge[1]]);
+    way.push([edge[3], edge[1]]);
   }
 }
 function next() {
   const at = way.length - 1;
   if (at + 1 >= data.path.length || way[at][1] !== data.path[at]) return null;
   const edge = data.states[data.path[at]].a.find(([, target]) => target === data.path[at + 1]);
-  return edge ? [edge[0], edge[1]] : null;
+  return edge ? [edge[3], edge[1]] : null;
 }
 function back() { if (way.length > 1) { way.pop(); show(); } }
 function tell() { const step = next(); if (step) { way.push(step); show(); } }

@@ -15,6 +15,7 @@ the generators, the derived one the states that new paths were learned from and 
 level.
 """
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +26,9 @@ from typing import Any, Final
 from reassure_explorer.engine.domains import (
     Choice,
     Domain,
+    FrozenMap,
     Int,
+    MapOf,
     Option,
     OutOfRange,
     SequenceOf,
@@ -110,7 +113,7 @@ def _renaming(
 
 
 def _rename_within(domain: Domain, value: Any, change: Callable[[Any], Any]) -> Any:
-    """Rename one member of a set, one entry of a sequence, or the value."""
+    """Rename a member of a set, an entry of a sequence, key and value of a map, or the value."""
     match domain:
         case Option():
             return None if value is None else _rename_within(domain.inner, value, change)
@@ -118,6 +121,11 @@ def _rename_within(domain: Domain, value: Any, change: Callable[[Any], Any]) -> 
             return frozenset(change(member) for member in value)
         case SequenceOf():
             return tuple(_rename_within(domain.element, entry, change) for entry in value)
+        case MapOf():
+            entries = value.items()
+            return FrozenMap(
+                (change(k), _rename_within(domain.value, v, change)) for k, v in entries
+            )
     return change(value)
 
 
@@ -134,6 +142,10 @@ def list_values(domain: Domain) -> Iterator[Any]:
             yield from ((entry,) for entry in list_values(domain.element))
         case Option():
             yield from list_values(domain.inner)
+        case MapOf():
+            for key, entry in product(domain.keys, list_values(domain.value)):
+                rest = dict.fromkeys(domain.keys, next(list_values(domain.value)))
+                yield FrozenMap({**rest, key: entry})
 
 
 @dataclass(frozen=True)
@@ -250,18 +262,23 @@ def check_symmetric(group: Group, state: Any) -> None:
         image = permutation.apply(state)
         for action, parameter in group.model.instances:
             renamed = permutation.rename_parameter(action.name, parameter)
-            here, _ = group.model.take(state, action, parameter)
-            there, _ = group.model.take(image, action, renamed)
-            expected = None if here is None else permutation.apply(here)
+            here = group.model.take(state, action, parameter)
+            there = Counter(after for after, _ in group.model.take(image, action, renamed))
+            expected = Counter(permutation.apply(after) for after, _ in here)
             if expected != there:
                 words = f"{action.describe(parameter)} in {state}", action.describe(renamed)
-                raise make_error(permutation, *words, expected, there)
+                lacking, beyond = (
+                    next(iter(some), None) for some in (expected - there, there - expected)
+                )
+                raise make_error(permutation, *words, lacking, beyond)
         for invariant in group.model.invariants:
             if (invariant.find(state) is None) != (invariant.find(image) is None):
                 raise make_check_error(permutation, invariant.name, state)
         for goal in group.model.goals:
             if bool(goal.reached(state)) != bool(goal.reached(image)):
                 raise make_check_error(permutation, goal.name, state)
+        if group.model.is_within(state) != group.model.is_within(image):
+            raise make_check_error(permutation, "the constraint", state)
 
 
 def make_error(
@@ -304,8 +321,9 @@ def undo_permutations(group: Group, representatives: list[Any]) -> Story:
     steps: list[StoryStep] = []
     for representative in representatives[1:]:
         for action, parameter in group.model.instances:
-            after, _ = group.model.take(state, action, parameter)
-            if after is not None and group.represent(after) == representative:
+            ways = group.model.take(state, action, parameter)
+            after = next((s for s, _ in ways if group.represent(s) == representative), None)
+            if after is not None:
                 break
         else:
             raise NotSymmetric(

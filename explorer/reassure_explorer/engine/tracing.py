@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any, Final
 
 from reassure_explorer.engine.domains import Lazy, OutOfRange, answer_plainly, unlazy
-from reassure_explorer.engine.interface import Action, Model, ModelError, Noted, make_range_error
+from reassure_explorer.engine.interface import Action, Model, ModelError, make_range_error
 from reassure_explorer.engine.packing import Layout, Words
 
 _ENGINE: Final = frozenset(
@@ -25,15 +25,20 @@ _ENGINE: Final = frozenset(
 """Modules whose errors are not the model's."""
 
 
+Step = tuple[Mapping[int, int], tuple[str, ...]]
+"""Cell values written by cell, and the notes."""
+TRUE: Final[tuple[Step, ...]] = (({}, ()),)
+"""What stands for a check that is true."""
+
+
 @dataclass(frozen=True, slots=True)
 class Trace:
     """What one run of a function read, and what came of it."""
 
     reads: tuple[tuple[int, int], ...]
     """Cell numbers with the values read, in order, each cell once."""
-    writes: Mapping[int, int] | None
-    """Cell values written by cell; None where the action is not possible or a check is false."""
-    notes: tuple[str, ...] = ()
+    steps: tuple[Step, ...]
+    """What an action may do; nothing where it is not possible or a check is false."""
 
 
 class Recorder:
@@ -138,20 +143,16 @@ Sequence.register(TracedState)
 
 def trace_action(layout: Layout, action: Action, parameter: Any, words: Words) -> Trace:
     """Run an action on a packed state. Raises RangeError, and ModelError for a strange answer."""
-    recorder = Recorder(layout, words)
+    recorder, whence = Recorder(layout, words), partial(action.describe, parameter)
     try:
-        after = action.step(TracedState(layout, recorder, {}), parameter)
-        notes: tuple[str, ...] = ()
-        if isinstance(after, Noted):
-            after, notes = after.state, tuple(after.notes)
-        if after is None:
-            return Trace(tuple(recorder.reads.items()), None)
-        if type(after) is not TracedState:
-            # A plain state was made afresh: all of its fields are written.
-            values = layout.model.check_answer(after, action)._asdict()
-            after = TracedState(layout, recorder, values)
-        writes = after.compute_writes(partial(action.describe, parameter), words)
-        return Trace(tuple(recorder.reads.items()), writes, notes)
+        answer = action.step(TracedState(layout, recorder, {}), parameter)
+        steps: list[Step] = []
+        for after, notes in layout.model.list_answers(answer, action):
+            if type(after) is not TracedState:
+                # A plain state was made afresh: all of its fields are written.
+                after = TracedState(layout, recorder, after._asdict())
+            steps.append((after.compute_writes(whence, words), notes))
+        return Trace(tuple(recorder.reads.items()), tuple(steps))
     finally:
         recorder.finished = True
 
@@ -161,7 +162,7 @@ def trace_check(layout: Layout, check: Any, words: Words) -> Trace:
     recorder = Recorder(layout, words)
     try:
         answer = bool(check(TracedState(layout, recorder, {})))
-        return Trace(tuple(recorder.reads.items()), {} if answer else None)
+        return Trace(tuple(recorder.reads.items()), TRUE if answer else ())
     finally:
         recorder.finished = True
 
@@ -209,7 +210,6 @@ def order_fields(model: Model, steps: int = 24) -> tuple[str, ...]:
             except Exception:  # The exploration raises it should it come here.
                 continue
             reads.update({owners[cell] for cell, _ in path.reads})
-            if path.writes is not None:
-                after.append(layout.write(words, path.writes))
+            after += [layout.write(words, writes) for writes, _ in path.steps]
         words = after[step * 7 % len(after)] if after else first
     return tuple(sorted(model.fields, key=lambda name: -reads[name]))
