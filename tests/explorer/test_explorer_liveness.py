@@ -103,7 +103,7 @@ def test_drop_at_every_restart_is_a_livelock() -> None:
     assert lasso.cycle[-1].state == lasso.stem.last
     assert exploration.exit_code == 1
     assert "for ever" in exploration.render()
-    document = exploration.as_json_dict()["liveness"]
+    document = exploration.make_body()["liveness"]
     assert len(document["cycle"]) == len(actions)
 
 

@@ -22,7 +22,7 @@ from reassure_explorer.engine.simulate import NO_PROOF, simulate
 from reassure_explorer.engine.stepper import make_page
 from reassure_explorer.scopes.catalogue import explore_scope, get_model
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "explorer.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "models.md"
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_page_holds_states_actions_and_reasons() -> None:
     page = make_page(model, states=50)
     data = _read_page(page)
     first = data["states"][data["starts"][0]]
-    assert "submit [2, 3]" in [data["actions"][at] for at, _, _ in first["a"]]
+    assert "submit [2, 3]" in [data["actions"][at] for at, *_ in first["a"]]
     why = {data["actions"][at]: reason for at, reason in first["n"]}
     assert why["join 3"].startswith("isr.change.assigned-only")
     assert "http" not in page
@@ -187,7 +187,7 @@ def test_command_writes_report_and_stories(tmp_path: Path) -> None:
 
 
 def test_document_example_runs() -> None:
-    """The model in docs/explorer.md does what the text says."""
+    """The model in docs/models.md does what the text says."""
     blocks = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks) == 2
     names = {"__name__": "example"}

@@ -1,6 +1,8 @@
 """What `reassure explore` does: run the explorer, and keep what it found in a directory."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,13 +11,15 @@ from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.telling import get_text, tell
 from reassure_conformance.script import SUFFIX
 from reassure_explorer.engine.explore import Exploration, describe_violation, explore
-from reassure_explorer.engine.renderings import make_itf, tell_story
+from reassure_explorer.engine.interface import Model, ModelError
+from reassure_explorer.engine.loading import BadModel, blame, load_model
+from reassure_explorer.engine.packing import EngineError
+from reassure_explorer.engine.renderings import draw_story, make_itf, tell_story
 from reassure_explorer.engine.result import Budget, Violation
 from reassure_explorer.scopes.catalogue import SCOPES, get_model, get_scope
 from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.pictures import draw_scope_story
 from reassure_spec.errors import BadUsage
-from reassure_spec.readings import Readings
 
 if TYPE_CHECKING:
     from reassure_conformance.scenarios.live import LiveOutcome
@@ -43,9 +47,44 @@ def format_counts(scope: str, profile: str) -> list[str]:
     return ["-"] * 3 if known is None else [f"{number:,}" for number in known]
 
 
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is explored: a standard scope under its rules, or a model from elsewhere."""
+
+    model: Model
+    profile: str | None = None
+    readings: Mapping[str, str] = field(default_factory=dict)
+    reference: str | None = None
+    """What names the function that made a model from elsewhere."""
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Raise BadModel, with the place, for what goes wrong in a model from elsewhere."""
+        try:
+            yield
+        except (ModelError, EngineError) as error:
+            if self.reference is None:
+                raise
+            raise BadModel(f"{self.reference}: {error}") from error
+        except Exception as error:
+            found = self.reference and blame(self.reference, self.model, error)
+            if not found:
+                raise
+            raise found from error
+
+
 def choose_profile(scope: str) -> str:
     """Return the profile that a scope is about. Raises UnknownScope."""
     return get_scope(scope).profile
+
+
+def choose_scope(scope: str, profile: str, readings: Mapping[str, str]) -> Subject:
+    """Return a standard scope under a profile.
+
+    Raises UnknownScope, UnknownReading, RefusedReading.
+    """
+    found, model = get_model(scope, profile, readings)
+    return Subject(model, profile, found.as_dict())
 
 
 class BadRequest(BadUsage):
@@ -65,12 +104,34 @@ WALKS_WITHOUT: Final = (
 """Options that mean nothing where random walks are taken."""
 
 
+OF_SCOPES: Final = ("scope", "profile", "readings", "sweep", "controller")
+"""Options that say something of a standard scope only."""
+
+
+def choose_model(reference: str, given: Iterable[str]) -> Subject:
+    """Return a model from elsewhere; `given` are the options that somebody chose.
+
+    Raises BadRequest, BadReference, NoModel, BadModel.
+    """
+    idle = [name for name in given if name in OF_SCOPES]
+    if idle:
+        flag = "--reading" if idle[0] == "readings" else f"--{idle[0]}"
+        raise BadRequest(f"{flag} is about our own scopes; leave it or --model away")
+    if "graph" in given and "fields" not in given:
+        raise BadRequest("say with --fields by which fields of your model states are drawn as one")
+    return Subject(load_model(reference), reference=reference)
+
+
 def check_options(
-    options: Mapping[str, Any], places: Iterable[Path | None], *, controller: bool = False
+    options: Mapping[str, Any],
+    subject: Subject,
+    places: Iterable[Path | None],
+    *,
+    controller: bool = False,
 ) -> None:
     """Refuse, before anything is explored, what cannot be done afterwards.
 
-    `places` are the files that are to be written. Raises BadRequest, UnknownScope.
+    `places` are the files that are to be written. Raises BadRequest.
     """
     if options["walks"] is not None:
         idle = [name for name in WALKS_WITHOUT if options[name]]
@@ -81,16 +142,15 @@ def check_options(
     for place in places:
         if place is not None and not place.absolute().parent.is_dir():
             raise BadRequest(f"{place}: there is no directory {place.parent}; make it first")
-    if options["liveness"]:
-        source = get_scope(options["scope"]).make_source(Readings())
-        if source.make_model(options["scope"]).settled is None:
-            raise BadRequest(
-                f"scope {options['scope']} says nothing of fair runs, so --liveness has nothing "
-                "to check; scope restless is made for it"
-            )
+    if options["liveness"] and subject.model.settled is None:
+        advice = "give it `settled`" if subject.reference else "scope restless is made for it"
+        raise BadRequest(
+            f"{subject.model.name} says nothing of fair runs, so --liveness has nothing to check; "
+            f"{advice}"
+        )
 
 
-def run_explore(options: Mapping[str, Any], progress: Progress) -> Exploration:
+def run_explore(options: Mapping[str, Any], subject: Subject, progress: Progress) -> Exploration:
     """Explore as the options of the command line say."""
 
     def tell(at: Any) -> None:
@@ -101,29 +161,30 @@ def run_explore(options: Mapping[str, Any], progress: Progress) -> Exploration:
         progress(words, 0, 0)
 
     budget = Budget(options["states"], options["seconds"], options["memory_mib"])
-    readings, model = get_model(options["scope"], options["profile"], options["readings"])
-    return explore(
-        model,
-        engine=options["engine"],
-        profile=options["profile"],
-        readings=readings.as_dict(),
-        budget=budget,
-        keep_going=options["keep_going"],
-        minimise=options["minimise_faults"],
-        liveness=options["liveness"],
-        threads=options["threads"],
-        directory=options["directory"],
-        progress=tell,
-        symmetry=options["symmetry"],
-    )
+    with subject.blamed():
+        return explore(
+            subject.model,
+            engine=options["engine"],
+            profile=subject.profile,
+            readings=subject.readings,
+            budget=budget,
+            keep_going=options["keep_going"],
+            minimise=options["minimise_faults"],
+            liveness=options["liveness"],
+            threads=options["threads"],
+            directory=options["directory"],
+            progress=tell,
+            symmetry=options["symmetry"],
+        )
 
 
-def run_walks(options: Mapping[str, Any], seed: int) -> tuple[Document, str]:
-    """Take random walks through a scope; answer the document and the result in words."""
+def run_walks(options: Mapping[str, Any], subject: Subject, seed: int) -> tuple[Document, str]:
+    """Take random walks; answer the document and the result in words."""
     from reassure_explorer.engine.simulate import simulate
 
-    readings, model = get_model(options["scope"], options["profile"], options["readings"])
-    result = simulate(model, seed, walks=options["walks"], seconds=options["seconds"])
+    model = subject.model
+    with subject.blamed():
+        result = simulate(model, seed, walks=options["walks"], seconds=options["seconds"])
     counts = {
         "distinct": result.distinct,
         "generated": result.steps,
@@ -133,7 +194,7 @@ def run_walks(options: Mapping[str, Any], seed: int) -> tuple[Document, str]:
         "walks": result.walks,
     }
     body = {
-        "scope": options["scope"],
+        "scope": model.name,
         "engine": "walks",
         "coverage": {"actions": dict(result.actions), "clauses": dict(result.notes)},
         "violations": [describe_violation(violation) for violation in result.violations],
@@ -144,15 +205,15 @@ def run_walks(options: Mapping[str, Any], seed: int) -> tuple[Document, str]:
         result.seconds,
         counts,
         seed=seed,
-        profile=options["profile"],
-        readings=readings.as_dict(),
+        profile=subject.profile,
+        readings=subject.readings,
         body=body,
     )
     stories = [f"\n{v.invariant}: {v.reason}\n{tell_story(v.story)}" for v in result.violations]
     return document, "\n".join([result.render(), *stories])
 
 
-def write_pictures(options: Mapping[str, Any], exploration: Exploration) -> None:
+def write_pictures(options: Mapping[str, Any], subject: Subject, exploration: Exploration) -> None:
     """Write the page to step through, and the picture of the state graph, where asked for.
 
     Raises ModelError for a graph that is too large to draw.
@@ -160,7 +221,7 @@ def write_pictures(options: Mapping[str, Any], exploration: Exploration) -> None
     from reassure_explorer.engine.graph import draw_graph
     from reassure_explorer.engine.stepper import make_page
 
-    _, model = get_model(options["scope"], options["profile"], options["readings"])
+    model = subject.model
     if options["page"] is not None:
         violations = exploration.result.violations
         story = violations[0].story if violations else None
@@ -170,7 +231,7 @@ def write_pictures(options: Mapping[str, Any], exploration: Exploration) -> None
         write_text(options["graph"], draw_graph(model, fields))
 
 
-def run_sweep(options: Mapping[str, Any]) -> Listed:
+def run_sweep(subject: Subject) -> Listed:
     """Settle every reading otherwise, one at a time; answer what that changes."""
     from reassure_explorer.scopes.sweep import sweep
 
@@ -180,14 +241,19 @@ def run_sweep(options: Mapping[str, Any]) -> Listed:
             ", ".join(f"{name} ({steps} steps)" for name, steps in found.broken.items()) or "-",
             ", ".join(found.mended) or "-",
         ]
-        for found in sweep(options["scope"], options["profile"])
+        for found in sweep(subject.model.name, subject.profile or "")
     ]
-    title = f"Readings that change what holds in {options['scope']} ({options['profile']})"
+    title = f"Readings that change what holds in {subject.model.name} ({subject.profile})"
     return "readings_swept", title, ["reading", "breaks", "mends"], rows
 
 
 def make_scenarios(exploration: Exploration) -> dict[str, Scenario]:
-    """Return each story as a scenario, by the invariant that it breaks; all are replayed here."""
+    """Return each story as a scenario, by the invariant that it breaks; all are replayed here.
+
+    Scenarios tell of our own models only.
+    """
+    if exploration.profile is None:
+        return {}
     return {
         violation.invariant: _tell(exploration, violation)
         for violation in exploration.result.violations
@@ -195,7 +261,7 @@ def make_scenarios(exploration: Exploration) -> dict[str, Scenario]:
 
 
 def _tell(exploration: Exploration, violation: Violation) -> Scenario:
-    scope, profile = exploration.scope, exploration.profile or choose_profile(exploration.scope)
+    scope, profile = exploration.scope, exploration.profile or ""
     readings, _ = get_model(scope, profile, exploration.readings)
     return tell(scope, profile, readings, violation)
 
@@ -277,6 +343,7 @@ def make_document(
 
 def write_stories(exploration: Exploration, directory: Path) -> None:
     """Write report.json, and each story as text, scenario, ITF trace and picture."""
+    draw = draw_story if exploration.profile is None else draw_scope_story
     directory.mkdir(parents=True, exist_ok=True)
     make_document(exploration).write(directory)
     for name, scenario in make_scenarios(exploration).items():
@@ -288,7 +355,7 @@ def write_stories(exploration: Exploration, directory: Path) -> None:
         texts = {
             ".txt": f"{title}\n{tell_story(violation.story)}\n",
             ".itf.json": make_itf(violation.story, exploration.scope) + "\n",
-            ".svg": draw_scope_story(violation.story, title),
+            ".svg": draw(violation.story, title),
         }
         for suffix, text in texts.items():
             write_text(directory / f"{violation.invariant}{suffix}", text)

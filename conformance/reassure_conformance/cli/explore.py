@@ -1,7 +1,7 @@
 """The verb `explore`: every state within a scope."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,9 +17,15 @@ from reassure_conformance.cli.options import (
     rules_options,
 )
 
+if TYPE_CHECKING:
+    from reassure_conformance.answers.exploring import Subject
+
 
 @click.command()
 @click.option("--scope", default="small", show_default=True, metavar="NAME", help="See --list.")
+@click.option(
+    "--model", metavar="MODULE:FUNCTION", help="A model of your own; or ./FILE.py:FUNCTION."
+)
 @click.option("--list", "listed", is_flag=True, help="List the scopes.")
 @click.option("--sweep", is_flag=True, help="Settle each reading otherwise: what does it change?")
 @click.option(
@@ -68,28 +74,26 @@ def explore(
     controller: bool,
     **options: Any,
 ) -> int:
-    """Visit every state that the model can reach within a scope, and check each.
+    """Visit every state that a model can reach, and check each.
 
-    Without --profile the scope's own counts; --list says which.
+    A scope of ours, without --profile under the one that it is about (see --list), or a model of
+    your own.
     """
     from reassure_conformance.answers import exploring
 
     if listed:
         return emit_table("explore", *exploring.list_scopes(), form)
-    if not is_given("profile"):
-        options["profile"] = exploring.choose_profile(options["scope"])
-    options["readings"] = parse_readings(options["readings"])
-    check_rules(options["profile"], options["readings"])
+    subject = _choose_subject(options)
     places = (options["page"], options["graph"], out)
-    exploring.check_options(options, places, controller=controller)
+    exploring.check_options(options, subject, places, controller=controller)
     if sweep:
-        return emit_table("explore", *exploring.run_sweep(options), form)
+        return emit_table("explore", *exploring.run_sweep(subject), form)
     if options["walks"] is not None:
-        document, words = exploring.run_walks(options, choose_seed(options["seed"]))
+        document, words = exploring.run_walks(options, subject, choose_seed(options["seed"]))
         return emit(document, form, lambda: words)
     with Progress() as progress:
-        exploration = exploring.run_explore(options, progress)
-    exploring.write_pictures(options, exploration)
+        exploration = exploring.run_explore(options, subject, progress)
+    exploring.write_pictures(options, subject, exploration)
     if out is not None:
         exploring.write_stories(exploration, out)
     for place in filter(None, places):
@@ -101,3 +105,18 @@ def explore(
     document = exploring.make_document(exploration, outcomes)
     words = f"{exploration.render()}\n{exploring.render_outcomes(outcomes)}"
     return emit(document, form, lambda: words)
+
+
+def _choose_subject(options: dict[str, Any]) -> "Subject":
+    """Return the scope, or the model from elsewhere, that the options name."""
+    from reassure_conformance.answers import exploring
+
+    reference = options.pop("model")
+    if reference is not None:
+        given = [name for name in click.get_current_context().params if is_given(name)]
+        return exploring.choose_model(reference, given)
+    readings = parse_readings(options["readings"])
+    scope = options["scope"]
+    profile = options["profile"] if is_given("profile") else exploring.choose_profile(scope)
+    check_rules(profile, readings)
+    return exploring.choose_scope(scope, profile, readings)

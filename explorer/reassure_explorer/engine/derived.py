@@ -172,24 +172,15 @@ class Engine:
             *(_broken(invariant.find) for invariant in model.invariants),
             *(goal.reached for goal in model.goals),
         )
-        names = [action.describe(parameter) for action, parameter in self.instances]
-        names += [f"check {c.name}" for c in model.checks]
-        self.functions: tuple[Callable[[Any], bool], ...] = self.checks
+        constraints = () if model.constraint is None else (model.constraint,)
+        self.functions = (*self.checks, *constraints)
         """The checks, and the constraint where there is one."""
-        if model.constraint is not None:
-            self.functions = (*self.checks, model.constraint)
-            names.append("the constraint")
-        self.diagrams = Diagrams(self.layout, names, len(self.instances))
+        self.diagrams = Diagrams(self.layout, _name_roots(model), len(self.instances))
         self.levels: list[StoredLevel] = []
         self.visited = Visited()
         if self.checkpoint is not None:
             self.visited.allocate = self.checkpoint.allocate
-        # States written lately, to leave repetitions out before sorting. What is here was written
-        # once and is never lost, so that leaving it out is exact; an initial state fills it.
-        first = np.array(self.layout.pack(model.initial_states[0]), dtype=np.uint64)
-        self.recent: Run = np.tile(first, (1 << kernels.RECENT_BITS, 1))
-        if self.layout.words == 1:
-            self.recent = self.recent.reshape(-1)
+        self.recent = self._make_recent()
         self.generated = 0
         self._learned = 0
         """Paths learned before the level that is being expanded."""
@@ -209,6 +200,16 @@ class Engine:
         self._lock = threading.Lock()
         self._found: dict[int, tuple[int, Words]] = {}
         self._peak_bytes = 0
+
+    def _make_recent(self) -> Run:
+        """Return room for states written lately, to leave repetitions out before sorting.
+
+        What is there was written once and is never lost, so that leaving it out is exact; an
+        initial state fills it.
+        """
+        first = np.array(self.layout.pack(self.model.initial_states[0]), dtype=np.uint64)
+        recent: Run = np.tile(first, (1 << kernels.RECENT_BITS, 1))
+        return recent.reshape(-1) if self.layout.words == 1 else recent
 
     def _warm_kernels(self) -> float:
         """Compile the kernels that walk diagrams, or load them; answer the seconds all took."""
@@ -812,6 +813,13 @@ class _Output:
         self.filled = 0
         if len(self.states) < room:
             self.states = make_run(self._words, room)
+
+
+def _name_roots(model: Model) -> list[str]:
+    """Return the names of a model's action instances, checks and constraint, for messages."""
+    names = [action.describe(parameter) for action, parameter in model.instances]
+    names += [f"check {check.name}" for check in model.checks]
+    return names if model.constraint is None else [*names, "the constraint"]
 
 
 def _broken(find: Callable[[Any], str | None]) -> Callable[[Any], bool]:

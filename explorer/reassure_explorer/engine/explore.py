@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reassure_explorer.engine.interface import Model
 from reassure_explorer.engine.plain import explore_plain
-from reassure_explorer.engine.renderings import tell_story
+from reassure_explorer.engine.renderings import list_members, tell_story
 from reassure_explorer.engine.result import Budget, ExploreResult, Story, Verdict, Violation
 from reassure_spec.errors import BadUsage
 
@@ -236,7 +236,7 @@ def _describe_state(state: Any) -> dict[str, Any]:
 
 def _make_plain(value: Any) -> Any:
     if isinstance(value, frozenset):
-        return sorted(value)
+        return [_make_plain(member) for member in list_members(value)]
     if isinstance(value, tuple):
         return [_make_plain(entry) for entry in value]
     if isinstance(value, Mapping):

@@ -5,7 +5,7 @@ and as a space-time diagram in SVG, one line for whoever takes part and time run
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from html import escape
 from types import MappingProxyType
@@ -27,6 +27,18 @@ def find_changes(before: Any, after: Any) -> dict[str, tuple[Any, Any]]:
     }
 
 
+def list_members(members: Iterable[Any]) -> list[Any]:
+    """Return the members of a set in their own order, by kind and words where they have none.
+
+    >>> list_members({10, 9}), list_members({("a", 1), "b", "a"})
+    ([9, 10], ['a', 'b', ('a', 1)])
+    """
+    try:
+        return sorted(members)
+    except TypeError:
+        return sorted(members, key=lambda member: (type(member).__name__, format_value(member)))
+
+
 def format_value(value: Any) -> str:
     """Return a value as stories show it.
 
@@ -38,7 +50,7 @@ def format_value(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, frozenset):
-        return "{" + " ".join(format_value(member) for member in sorted(value)) + "}"
+        return "{" + " ".join(format_value(member) for member in list_members(value)) + "}"
     if isinstance(value, tuple):
         return "[" + " ".join(format_value(entry) for entry in value) + "]"
     if isinstance(value, Mapping):
@@ -71,7 +83,7 @@ def tell_story(story: Story) -> str:
 
 def _as_itf(value: Any) -> Any:
     if isinstance(value, frozenset):
-        return {"#set": [_as_itf(member) for member in sorted(value)]}
+        return {"#set": [_as_itf(member) for member in list_members(value)]}
     if isinstance(value, tuple):
         return [_as_itf(entry) for entry in value]
     if isinstance(value, Mapping):
