@@ -163,6 +163,8 @@ class BrokerGone(NamedTuple):
     """
 
     broker: int
+    orderly: bool = True
+    """Whether it had been taken out of every in-sync set that has somebody else alive."""
 
 
 class Forbidden(NamedTuple):
@@ -660,9 +662,11 @@ class Router(Generic[History]):
                 cluster.changes.note_first_name(broker, Change(zxid, time_ms))
             cluster.changes.note_registration(broker, Change(zxid, time_ms))
         if data is None:
-            for key in [key for key, brokers in cluster.left_out.items() if broker in brokers]:
+            keys = [key for key, brokers in cluster.left_out.items() if broker in brokers]
+            orderly = self._is_orderly(cluster, broker)
+            for key in keys:
                 cluster.left_out[key] -= {broker}
-                self._emit(cluster, *key, path, BrokerGone(broker))
+                self._emit(cluster, *key, path, BrokerGone(broker, orderly))
             cluster.live -= {broker}
             for owned in cluster.brokers_of_session.values():
                 owned.discard(broker)
@@ -785,6 +789,17 @@ class Router(Generic[History]):
             # Whoever is assigned existed; the snapshot does not say who else did.
             cluster.registered = cluster.registered.union(*after.values())
             cluster.forget_surroundings()
+        self._emit_assigned(cluster, path, topic, before, after)
+
+    def _emit_assigned(
+        self,
+        cluster: History,
+        path: str,
+        topic: str,
+        before: dict[int, ReplicaList],
+        after: dict[int, ReplicaList],
+    ) -> None:
+        """Tell each partition of which the topic's znode says something else now."""
         for number in {**before, **after}:
             assigned = after.get(number)
             if assigned != before.get(number):
@@ -834,7 +849,7 @@ class Router(Generic[History]):
         except BadZnode as error:
             self._emit(cluster, topic, number, path, Unreadable(error.reason))
             return
-        if cluster.chroot in self._fenced:
+        if self._decides(cluster):
             assigned = cluster.topics.get(topic, {}).get(number, ())
             live, isr = cluster.live, state.isr
             left_out = [broker for broker in assigned if broker in live and broker not in isr]
@@ -847,6 +862,14 @@ class Router(Generic[History]):
             self._find_writer(cluster, state.leader),
         )
         self._emit(cluster, topic, number, path, event)
+
+    def _decides(self, cluster: History) -> bool:
+        """Whether the write at hand is a controller's."""
+        return cluster.chroot in self._fenced
+
+    def _is_orderly(self, cluster: History, broker: int) -> bool:
+        """Whether a broker whose registration ends had been taken out of the in-sync sets."""
+        return True
 
     def _find_writer(self, cluster: History, leader: int) -> int:
         brokers = cluster.brokers_of_session.get(self._now[2])

@@ -17,7 +17,7 @@ from reassure_judge.tracker import ClusterTracker, PartitionTracker
 from reassure_judge.verdicts import ClauseVerdict, Tally, Violation, summarise
 from reassure_model.kip_236.state import Partition
 from reassure_spec.readings import Readings
-from reassure_spec.rooms import refuse_readings
+from reassure_spec.rooms import judge_of, refuse_readings
 from reassure_spec.znodes import PartitionKey
 
 
@@ -112,7 +112,7 @@ class Judge:
         min_insync_replicas: int = 1,
     ) -> None:
         self.rules = make_rules(profile, readings)
-        refuse_readings(self.rules.room, readings)
+        refuse_readings(judge_of(profile), readings)
         self.profile = profile
         self.readings = readings
         self.transactions = 0

@@ -41,13 +41,16 @@ class Rules(ABC, Generic[Kept, Written]):
 
     profiles: ClassVar[tuple[str, ...]]
     """The profiles that it judges."""
-    room: ClassVar[str] = "judge"
-    """The name by which `reassure_spec.rooms` says which readings are carried out."""
     judgement: ClassVar[Judgement[Any, Any]]
     leaders: ClassVar[tuple[type, ...]] = ()
     """The writes that are no controller's, so that nobody asks for a controller's authority."""
     noticed: ClassVar[tuple[type, ...]] = ()
     """The writes that `notice` looks at."""
+    shape_first: ClassVar[bool] = False
+    """Whether what a write says is named before who made it, where both are wrong."""
+    suspects_first: ClassVar[bool] = False
+    """Whether a write is taken for part of a controlled shutdown rather than for one whose author
+    does not know who is there, where it may be either."""
     any_write: ClassVar[tuple[str, ...]] = ("znode.well-formed",)
     """What every write that a rule accepts puts to the test besides."""
     kept_at_rest: ClassVar[tuple[str, ...]] = ()

@@ -101,7 +101,7 @@ class PartitionTracker:
             return
         if self.suspicions.open:
             if isinstance(event, BrokerGone):
-                self.suspicions.clear(event.broker)
+                self.suspicions.clear(event.broker, orderly=event.orderly)
                 return
             self.suspicions.look(seen.time_ms)
         rules = self.rules
@@ -169,10 +169,14 @@ class PartitionTracker:
             for state in states:
                 found += self._look(state, write, views, every=self._is_view_kept(seen))
         sure = not found and complete and not self.overflowed
-        if sure and not blamed and self._suspect(seen, write, rejected[0]):
+        settled = complete and not accepted and not self.overflowed and not blamed
+        suspected = settled and (sure or self.rules.suspects_first)
+        if suspected and self._suspect(seen, write, rejected[0], doubtful=not sure):
             return
         if sure or blamed:
-            self._reject(seen, write, [*blamed, *(rejected[:1] if sure else ())])
+            shape = rejected[:1] if sure else []
+            first = self.rules.shape_first
+            self._reject(seen, write, [*shape, *blamed] if first else [*blamed, *shape])
             # What somebody else wrote changes nothing in the controller's mind.
             if found:
                 others = () if seen.author.office == ACTING else self.states
@@ -195,7 +199,9 @@ class PartitionTracker:
             tested = [c for c in tested if c in outcome.clauses]
         self._count(seen, write, before, tuple(tested))
 
-    def _suspect(self, seen: Observation, write: Any, rejected: Rejected) -> bool:
+    def _suspect(
+        self, seen: Observation, write: Any, rejected: Rejected, *, doubtful: bool
+    ) -> bool:
         """Whether a write that is allowed by no state may be part of a controlled shutdown."""
         before = self.states[0].partition
         stopping = self.rules.find_stopping(self.states[0], write, seen.around)
@@ -207,7 +213,7 @@ class PartitionTracker:
         if not found:
             return False
         violation = self._make_violation(seen, rejected, self.rules.describe(write))
-        self.suspicions.add(Suspicion(stopping, seen.time_ms, violation))
+        self.suspicions.add(Suspicion(stopping, seen.time_ms, violation, doubtful))
         self._keep(found)
         tested = next(o.clauses for o in outcomes if isinstance(o, Accepted))
         self._count(seen, write, before, tuple(c for c in tested if c != ACT))

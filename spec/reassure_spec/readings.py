@@ -60,6 +60,9 @@ class Readings:
     move_online_from: str = "in-sync"
     election_unclean: str = "no"
     election_preferred: str = "asked"
+    election_order: str = "assignment"
+    controller_fenced: str = "yes"
+    insync_writer: str = "either"
     heal_redundancy: str = "assigned-live"
     heal_stale_task: str = "execute"
     heal_regenerate: str = "from-assignment"
@@ -224,6 +227,26 @@ READINGS: Final[tuple[Reading, ...]] = (
         "KAFKA-42, section 5, preferred leader selector (silent)",
     ),
     Reading(
+        "election.order",
+        ("assignment", "in-sync-set"),
+        "the order of the in-sync set means nothing; Kafka took it before 0.8.2 (KAFKA-1503), and "
+        "for a shutdown before 0.10.1 (KAFKA-3670)",
+        "KAFKA-42, section 5 (silent)",
+    ),
+    Reading(
+        "controller.fenced",
+        ("yes", "no"),
+        "from Kafka 2.1 a controller's write fails once the controller epoch is another one",
+        "silent in KAFKA-42; KAFKA-6082",
+    ),
+    Reading(
+        "insync.writer",
+        ("either", "leader", "controller"),
+        "until Kafka 2.6 the leader writes the in-sync set, from 2.7 the controller for it; "
+        "brokers of both may run together",
+        "KAFKA-4485, implementation, item 3; KIP-497",
+    ),
+    Reading(
         "heal.redundancy",
         ("assigned-live", "isr-full"),
         "a broker that is back and catching up already makes a task pointless, says the text",
@@ -354,13 +377,16 @@ PROFILES: Final[Mapping[str, Readings]] = MappingProxyType(
             move_expand_first="no",
             move_cut_isr="no",
             election_unclean="last-resort",
+            election_preferred="automatic",
+            election_order="in-sync-set",
+            controller_fenced="no",
         ),
         "kip-46": Readings(),
         "kip-236-legacy": Readings(),
         "kip-236": Readings(),
         "kip-236-amended": _AMENDED,
         "kafka-4485": Readings(),
-        "kafka-zk": Readings(target_unknown_broker="wait"),
+        "kafka-zk": Readings(target_unknown_broker="wait", election_preferred="automatic"),
     }
 )
 """The profiles by name. A profile is nothing but its readings and the clauses that list it."""

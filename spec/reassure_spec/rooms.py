@@ -61,6 +61,14 @@ _REQUESTS: Final = (
 """The readings of the rules of KIP-236."""
 _MOVES: Final = (*_begin("move."), "election.unclean", "target.dead-replica")
 _LOGS: Final = _begin("isr.", "hw.", "follower.", "lag.")
+_WRITTEN: Final = (
+    "election.unclean",
+    "election.preferred",
+    "election.order",
+    "controller.fenced",
+    "insync.writer",
+)
+"""The readings of what Kafka's own controllers and leaders write."""
 _NO_LAG: Final = "how far a replica lags is not in ZooKeeper"
 _ONE_PARTITION: Final = "partitions are followed one by one, and a request's fate is decided by all"
 _NEVER_ELECTS: Final = "its controller never holds such an election"
@@ -84,6 +92,12 @@ _ALL: Final = (
         },
     ),
     Room("judge of kafka-4485", _LOGS, "no rule on what observations tell depends on it"),
+    Room("judge of kafka-zk", _WRITTEN, "no rule on what is in ZooKeeper's log depends on it"),
+    Room(
+        "judge of kafka-42",
+        (*_WRITTEN, "move.cut-isr"),
+        "no rule on what is in ZooKeeper's log depends on it",
+    ),
     Room(
         "controller",
         (*_REQUESTS, "move.expand-first"),

@@ -258,9 +258,9 @@ SYSTEMS: Final = (
         ("kafka-zk",),
         ("shipped.",),
         ("kafka-zk",),
-        ("kafka_zk", "copies"),
+        ("kafka_zk", "kafka_writes", "copies"),
         ("zk-",),
-        ("target.unknown-broker",),
+        ("target.unknown-broker", "election.order", "controller.fenced", "insync.writer"),
         ("kafka-zk",),
     ),
     System(

@@ -40,6 +40,8 @@ PROFILE_OF = {
     "model": "kip-236",
     "judge": "kip-236",
     "judge of kafka-4485": "kafka-4485",
+    "judge of kafka-42": "kafka-42",
+    "judge of kafka-zk": "kafka-zk",
     "controller": "kip-236",
     **{explorer_of(name): name for name in PROFILES},
     "explorer of kip-236": "kip-236",
@@ -109,19 +111,28 @@ MODULES: dict[str, tuple[str, ...]] = {
     "explorer of kafka-zk": ("kafka_zk", "topics"),
 }
 """The modules of the model that a room asks."""
+_KAFKA = ("model/reassure_model/kafka_writes.py", "judge/reassure_judge/kafka.py")
+FILES: dict[str, tuple[str, ...]] = {
+    "judge of kafka-42": (*_KAFKA, "judge/reassure_judge/protocols/kafka_42.py"),
+    "judge of kafka-zk": (*_KAFKA, "judge/reassure_judge/protocols/kafka_zk.py"),
+    "judge of kafka-4485": (
+        "judge/reassure_judge/observed",
+        "model/reassure_model/kafka_4485/leader.py",
+    ),
+    "controller": ("controller/reassure_controller",),
+}
+"""The files of other rooms, or the folders of such files."""
 BY_ARGUMENT = {"drop_order"}
 """Readings that no function asks about: the order of the lags is an argument."""
 
 
-@pytest.mark.parametrize("room", [*MODULES, "controller", "judge of kafka-4485"])
+@pytest.mark.parametrize("room", [*MODULES, *FILES])
 def test_room_declares_what_its_code_asks(room: str) -> None:
     """The readings that a room asks about are those that its code reads, no more and no fewer."""
-    if room == "controller":
-        asked = find_asked(iter((ROOT / "controller/reassure_controller").glob("*.py")))
-    elif room == "judge of kafka-4485":
-        noted = ROOT / "model/reassure_model/kafka_4485/leader.py"
-        asked = find_asked(iter((ROOT / "judge/reassure_judge/observed").glob("*.py")))
-        asked |= find_asked(iter((noted,)))
+    if room in FILES:
+        named = [ROOT / name for name in FILES[room]]
+        folders = (path for each in named if each.is_dir() for path in each.glob("*.py"))
+        asked = find_asked(iter([*folders, *(each for each in named if each.is_file())]))
     else:
         model = ROOT / "model/reassure_model"
         places = (model / name.replace(".", "/") for name in MODULES[room])

@@ -1,0 +1,444 @@
+"""What the judge needs to read the logs of Apache Kafka itself, whatever its version.
+
+Beside what every protocol has in ZooKeeper there are the lists of what is added and removed in a
+topic's znode (from 2.4), the old znode of reassignments, and notifications. Controller and broker
+of one process share one session, so it is the leader epoch that tells whose write one is: only a
+controller raises it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from reassure_judge.authors import FENCED, Verdicts, judge_authority
+from reassure_judge.doubt import GRACE_MS, Change
+from reassure_judge.history import (
+    CREATE,
+    AssignedWritten,
+    ClusterHistory,
+    Forbidden,
+    Observation,
+    Router,
+    StateWritten,
+)
+from reassure_judge.rules import Fault, Possible, Rules
+from reassure_model.controllers import ACTING
+from reassure_model.kafka_writes import (
+    AlterIsr,
+    Hosted,
+    RemoveEntry,
+    WriteLists,
+    Written,
+    get_assignment,
+    list_targets,
+)
+from reassure_model.kafka_zk import Assignment
+from reassure_model.kip_236.invariants import Invariant
+from reassure_model.kip_236.state import LeaderAndIsr, Surroundings
+from reassure_model.kip_236.writes import ChangeIsr, CreateState, WriteState
+from reassure_model.machine import Due
+from reassure_model.outcome import Accepted, Rejected
+from reassure_spec import znodes
+from reassure_spec.clauses import clause
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import (
+    NO_LEADER,
+    AssignmentZnode,
+    BadZnode,
+    PartitionKey,
+    ReplicaList,
+    StateZnode,
+)
+
+
+class ListsWritten(NamedTuple):
+    """A topic's znode says this of a partition; None: it holds the partition not."""
+
+    assignment: Assignment | None
+
+
+class EntryWritten(NamedTuple):
+    """The old znode names this target for the partition; None: it names the partition not."""
+
+    target: ReplicaList | None
+
+
+class KafkaHistory(ClusterHistory):
+    """What is remembered of one cluster besides."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.lists: dict[str, dict[int, Assignment]] = {}
+        """By topic and partition: the assignment with what is being added and removed."""
+        self.entries: dict[PartitionKey, ReplicaList] = {}
+        """What the old znode names."""
+        self.states: dict[PartitionKey, StateZnode] = {}
+        self.gone: dict[PartitionKey, frozenset[int]] = {}
+        """By partition: in-sync replicas whose brokers went away, and that are still in the set."""
+
+    def get_surroundings(self, topic: str, partition: int = -1) -> Surroundings:
+        """Return what the rules may read of the cluster, and who is back from being away."""
+        around = super().get_surroundings(topic, partition)
+        bounced = self.gone.get((topic, partition), frozenset()) & self.live
+        return replace(around, bounced=bounced) if bounced else around
+
+
+class KafkaRouter(Router[KafkaHistory]):
+    """Reads the lists, the old znode and notifications as well."""
+
+    kinds = (
+        r"(?P<entries>/admin/reassign_partitions)",
+        r"/log_dir_event_notification/(?P<log_dir>[^/]+)",
+        r"(?P<notifications>/isr_change_notification|/log_dir_event_notification)",
+        r"/isr_change_notification/(?P<isr_change>[^/]+)",
+    )
+
+    def __init__(
+        self,
+        readings: Readings,
+        grace_ms: int = GRACE_MS,
+        *,
+        whole: bool = True,
+        min_insync_replicas: int = 1,
+    ) -> None:
+        least = min_insync_replicas
+        super().__init__(KafkaHistory, readings, grace_ms, whole=whole, min_insync_replicas=least)
+        self._handlers |= {
+            "entries": self._on_entries,
+            "log_dir": self._on_log_dir,
+            "notifications": self._on_notification,
+            "isr_change": self._on_notification,
+        }
+        self._written: dict[int, Assignment] = {}
+        """What the topic's znode at hand says of its partitions."""
+
+    def judge_authority(self, office: str, *, fenced: bool) -> Verdicts:
+        """Judge who made a controller's write; before 2.1 there are no fences."""
+        if fenced or self.readings.controller_fenced == "yes":
+            return judge_authority(office, fenced=fenced)
+        found = judge_authority(office, fenced=True)
+        return found._replace(tested=tuple(c for c in found.tested if c != FENCED))
+
+    def _decides(self, cluster: KafkaHistory) -> bool:
+        if cluster.chroot in self._fenced:
+            return True
+        return cluster.get_author(self._now[2], fenced=False).office == ACTING
+
+    def _is_orderly(self, cluster: KafkaHistory, broker: int) -> bool:
+        others = cluster.live - {broker}
+        return not any(
+            broker in state.isr and not others.isdisjoint(state.isr)
+            for (topic, _), state in cluster.states.items()
+            if topic not in cluster.deleting
+        )
+
+    @clause("shipped.assignment.lists-within")
+    def _on_topic(
+        self, cluster: KafkaHistory, path: str, data: bytes | None, topic: str, second: str
+    ) -> None:
+        before = cluster.lists.get(topic, {})
+        self._written = {}
+        try:
+            written = {} if data is None else znodes.decode_topic_lists(path, data)
+            self._written = {number: _get_lists(each) for number, each in written.items()}
+        except BadZnode as error:
+            # Where the replicas themselves are readable, the lists are what is wrong.
+            try:
+                znodes.decode_topic(path, data or b"")
+            except BadZnode:
+                pass
+            else:
+                broken = Forbidden("shipped.assignment.lists-within", error.reason)
+                self._emit(cluster, topic, min(before, default=0), path, broken)
+                self._written = before
+        super()._on_topic(cluster, path, data, topic, second)
+
+    def _emit_assigned(
+        self,
+        cluster: KafkaHistory,
+        path: str,
+        topic: str,
+        before: dict[int, ReplicaList],
+        after: dict[int, ReplicaList],
+    ) -> None:
+        old, new = cluster.lists.get(topic, {}), {}
+        for number, replicas in after.items():
+            found = self._written.get(number) or old.get(number)
+            new[number] = found or Assignment(replicas)
+        for number in {**old, **new}:
+            if old.get(number) != new.get(number):
+                self._emit(cluster, topic, number, path, ListsWritten(new.get(number)))
+        cluster.lists[topic] = new
+
+    def _on_state(
+        self, cluster: KafkaHistory, path: str, data: bytes | None, topic: str, second: str
+    ) -> None:
+        super()._on_state(cluster, path, data, topic, second)
+        key = topic, int(second)
+        before = cluster.states.pop(key, None)
+        try:
+            state = None if data is None else znodes.decode_state(path, data)
+        except BadZnode:  # was told above
+            return
+        if state is None:
+            cluster.gone.pop(key, None)
+            return
+        cluster.states[key] = state
+        gone = cluster.gone.get(key)
+        if gone:
+            # The last member stays in the set when it is taken offline.
+            raised = before is not None and state.leader_epoch != before.leader_epoch
+            left = frozenset() if raised and len(state.isr) == 1 else gone.intersection(state.isr)
+            cluster.gone[key] = left
+
+    def _on_broker(
+        self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
+    ) -> None:
+        broker = int(first)
+        if data is None:
+            for key, state in cluster.states.items():
+                if broker in state.isr:
+                    cluster.gone[key] = cluster.gone.get(key, frozenset()) | {broker}
+        super()._on_broker(cluster, path, data, first, second)
+
+    def _on_epoch(
+        self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
+    ) -> None:
+        """Forget who is back: a controller that takes office does not know that they were gone."""
+        cluster.gone = {key: gone - cluster.live for key, gone in cluster.gone.items()}
+        super()._on_epoch(cluster, path, data, first, second)
+
+    def _on_entries(
+        self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
+    ) -> None:
+        try:
+            entries = () if data is None else znodes.decode_reassign_partitions(path, data)
+        except BadZnode:
+            entries = ()  # a client's mistake, which asks for nothing
+        before, after = cluster.entries, {entry.key: entry.target for entry in entries}
+        cluster.entries = after
+        for topic, number in {**before, **after}:
+            target = after.get((topic, number))
+            if target != before.get((topic, number)):
+                self._emit(cluster, topic, number, path, EntryWritten(target))
+
+    def _on_log_dir(
+        self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
+    ) -> None:
+        """Take the broker that lost a disk for one of which nobody knows what it has."""
+        zxid, time_ms, session = self._now
+        if data is not None and not self._given and self._op.kind == CREATE:
+            for broker in cluster.brokers_of_session.get(session, ()):
+                cluster.changes.note_registration(broker, Change(zxid, time_ms))
+
+    def _on_notification(
+        self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
+    ) -> None:
+        """Pass over what only says that something else was written."""
+
+
+def _get_lists(found: AssignmentZnode) -> Assignment:
+    return Assignment(found.replicas, found.adding, found.removing)
+
+
+# The rules ----------------------------------------------------------------------------------------
+
+
+@clause("leader.in-isr")
+def find_leader_out_of_sync(hosted: Hosted) -> str | None:
+    """Say so when there is a leader and it is not in sync."""
+    state = hosted.state
+    if state is None or state.leader == NO_LEADER or state.leader in state.isr:
+        return None
+    return f"leader {state.leader}, in sync {list(state.isr)}"
+
+
+@clause("isr.never-empty")
+def find_empty_isr(hosted: Hosted) -> str | None:
+    """Say so when no replica is in sync."""
+    return "no replica is in sync" if hosted.state is not None and not hosted.state.isr else None
+
+
+@clause("shipped.isr.within-assigned", "move.isr.within-assigned")
+def find_outside(hosted: Hosted) -> str | None:
+    """Say so when leader or in-sync set lie outside the assignment."""
+    state, assigned = hosted.state, hosted.assigned
+    if state is None or assigned is None:
+        return None
+    outside = [r for r in (*state.isr, state.leader) if r not in (*assigned, NO_LEADER)]
+    return f"in sync or leading, and not assigned: {outside}" if outside else None
+
+
+def make_invariants(within: str) -> tuple[Any, ...]:
+    """Return what is always true, and what is true at rest by the clause named."""
+    return (
+        Invariant("leader.in-isr", find_leader_out_of_sync),  # type: ignore[arg-type]
+        Invariant("isr.never-empty", find_empty_isr),  # type: ignore[arg-type]
+        Invariant(within, find_outside, at_rest=True),  # type: ignore[arg-type]
+    )
+
+
+class KafkaRules(Rules[Possible, Written]):
+    """What holds of every version."""
+
+    leaders = (ChangeIsr,)
+    shape_first = True
+    suspects_first = True
+    kept_at_rest = ("controller.epoch.kept", "znode.roots-kept", "topic.settings-kept")
+
+    def make_router(
+        self, grace_ms: int = GRACE_MS, *, whole: bool = True, min_insync_replicas: int = 1
+    ) -> KafkaRouter:
+        """Return a router that knows what Kafka has in ZooKeeper."""
+        least = min_insync_replicas
+        return KafkaRouter(self.readings, grace_ms, whole=whole, min_insync_replicas=least)
+
+    def begin(self) -> Possible:
+        """Return a partition that does not exist."""
+        return Possible(Hosted())
+
+    def find_write(self, state: Possible, seen: Observation) -> Written | None:
+        """Say which write this is: only a controller raises the leader epoch."""
+        before: Hosted = state.partition
+        match seen.event:
+            case StateWritten(new, writer) if new is not None and before.assigned is not None:
+                if before.state is None:
+                    return CreateState(new)
+                if new.leader_epoch != before.state.leader_epoch:
+                    return WriteState(new)
+                return AlterIsr(new) if seen.author.fenced else ChangeIsr(new, writer)
+            case ListsWritten(assignment) if assignment is not None and before.assigned is not None:
+                return WriteLists(assignment)
+            case EntryWritten(None) if before.entry is not None:
+                by_client = seen.author.is_client and not seen.author.fenced
+                return None if by_client else RemoveEntry()
+        return None
+
+    def take_over(self, state: Possible, seen: Observation) -> Iterable[Possible]:
+        """Take over what clients write, and what is given."""
+        before: Hosted = state.partition
+        match seen.event:
+            case StateWritten(new, _):
+                told = before.assigned or ()
+                return (Possible(replace(before, state=new, told=told)),)
+            case ListsWritten(None) | AssignedWritten(None):
+                return (Possible(Hosted(entry=before.entry, asked=before.asked)),)
+            case ListsWritten(assignment) if assignment is not None:
+                return (Possible(_take_lists(before, assignment)),)
+            case EntryWritten(None):
+                return (Possible(replace(before, entry=None)),)
+            case EntryWritten(target) if target is not None:
+                return (Possible(self.take_entry(before, target)),)
+        return (state,)
+
+    def take_entry(self, before: Hosted, target: ReplicaList) -> Hosted:
+        """Return the partition once the old znode names a target."""
+        return replace(before, entry=target)
+
+    def accept(
+        self, state: Possible, write: Written, around: Surroundings
+    ) -> Accepted[Hosted] | Rejected:
+        """Ask the model; a broker that came back may be treated as gone, and as there."""
+        outcome = super().accept(state, write, around)
+        if isinstance(outcome, Accepted) or not around.bounced:
+            return outcome
+        seen = replace(around, stopping=around.stopping | around.bounced)
+        second = super().accept(state, write, seen)
+        return second if isinstance(second, Accepted) else outcome
+
+    def list_named(self, state: Possible, write: Written | None) -> frozenset[int]:
+        """Return the brokers that matter to a partition, or to a write to it."""
+        hosted: Hosted = state.partition
+        named = [*(hosted.assigned or ()), *(r for t in list_targets(hosted) for r in t)]
+        states = [hosted.state, getattr(write, "state", None)]
+        for each in states:
+            named += [] if each is None else [each.leader, *each.isr]
+        return frozenset(named) - {NO_LEADER}
+
+    def find_stopping(
+        self, state: Possible, write: Written, around: Surroundings
+    ) -> frozenset[int]:
+        """Return the live brokers that a controller's write takes out of the in-sync set."""
+        before = state.partition.state
+        if not isinstance(write, WriteState) or before is None:
+            return frozenset()
+        return frozenset(before.isr).difference(write.state.isr) & around.live
+
+    def adopt(self, partition: Hosted, write: Written) -> Hosted:
+        """Return the partition with what was written."""
+        match write:
+            case CreateState(state) | WriteState(state) | ChangeIsr(state, _) | AlterIsr(state):
+                return replace(partition, state=state)
+            case WriteLists(assignment):
+                return _take_lists(partition, assignment)
+            case RemoveEntry():
+                return replace(partition, entry=None)
+
+    def believe(self, state: Possible, write: Written) -> tuple[Possible, ...]:
+        """Return what the author may have in mind: that it completes, or not."""
+        after = self.adopt(state.partition, write)
+        return tuple(dict.fromkeys((Possible(after), Possible(replace(after, completing=True)))))
+
+    def list_faults(self, partition: Hosted) -> frozenset[Fault]:
+        """Return what is wrong with a partition as it stands, replicas standing twice included."""
+        isr = () if partition.state is None else partition.state.isr
+        lists = (("assigned.no-duplicates", partition.assigned or ()), ("isr.no-duplicates", isr))
+        twice = {(c, str(r)) for c, each in lists for r in each if each.count(r) > 1}
+        return super().list_faults(partition) | twice
+
+    def list_kept(self, partition: Hosted) -> Iterable[str]:
+        """Return the clauses that a partition puts to the test by being there."""
+        kept = ("topic.removed-when-asked",) if partition.assigned is not None else ()
+        return (*kept, *(("partition.state-kept",) if partition.state is not None else ()))
+
+    def tells_flight(self, event: object) -> bool | None:
+        """Whether the lists say that something is under way."""
+        if not isinstance(event, ListsWritten):
+            return None
+        return event.assignment is not None and event.assignment.is_reassigning
+
+    def describe(self, write: Written) -> str:
+        """Return the content that a write leaves."""
+        match write:
+            case CreateState(state) | WriteState(state) | ChangeIsr(state, _) | AlterIsr(state):
+                return _show_state(state)
+            case WriteLists(assignment):
+                return _show_lists(assignment)
+            case RemoveEntry():
+                return "the entry of the old znode removed"
+
+    def describe_before(self, partition: Hosted, event: object) -> str:
+        """Return what an event changed."""
+        match event:
+            case StateWritten():
+                return "" if partition.state is None else _show_state(partition.state)
+            case ListsWritten():
+                return _show_lists(get_assignment(partition)) if partition.assigned else ""
+            case EntryWritten():
+                return "" if partition.entry is None else f"target {list(partition.entry)}"
+        return ""
+
+    def describe_resting(
+        self, partition: Hosted, topic: str, number: int, owed: Due[Written] | None
+    ) -> tuple[str, str]:
+        """Return the partition's state, which is what is owed."""
+        state = partition.state
+        return znodes.state_path(topic, number), "" if state is None else _show_state(state)
+
+
+def _take_lists(before: Hosted, lists: Assignment) -> Hosted:
+    after = replace(before, assigned=lists.replicas, adding=lists.adding, removing=lists.removing)
+    return replace(after, told=before.told or lists.replicas)
+
+
+def _show_state(state: LeaderAndIsr) -> str:
+    return znodes.encode_state(
+        StateZnode(state.leader, state.leader_epoch, state.controller_epoch, state.isr)
+    ).decode()
+
+
+def _show_lists(lists: Assignment) -> str:
+    text = f"assigned {list(lists.replicas)}"
+    if lists.is_reassigning:
+        text += f", adding {list(lists.adding)}, removing {list(lists.removing)}"
+    return text

@@ -1,0 +1,84 @@
+"""Kafka 0.8.0 to 2.3: only the old znode says where a partition is going."""
+
+from dataclasses import replace
+from typing import Final
+
+from reassure_judge.history import ElectionSeen
+from reassure_judge.kafka import KafkaRules, make_invariants
+from reassure_model.controllers import Controllership
+from reassure_model.kafka_writes import (
+    ENTRIES,
+    AlterIsr,
+    Hosted,
+    Outcome,
+    RemoveEntry,
+    WriteLists,
+    Written,
+    accept_create_state,
+    accept_isr,
+    accept_path_gone,
+    accept_replicas,
+    accept_write_state,
+    fail_over,
+    next_obligation,
+)
+from reassure_model.kip_236.state import Surroundings
+from reassure_model.kip_236.writes import ChangeIsr, CreateState, WriteState
+from reassure_model.machine import Judgement
+from reassure_model.outcome import Accepted, Rejected
+from reassure_spec.clauses import clause
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import ReplicaList
+
+
+def accept(hosted: Hosted, write: Written, around: Surroundings, readings: Readings) -> Outcome:
+    """Judge any write to a partition."""
+    match write:
+        case ChangeIsr() | AlterIsr():
+            return accept_isr(hosted, write, around, readings)
+        case WriteState():
+            return accept_write_state(hosted, write, around, readings, ENTRIES)
+        case CreateState():
+            return accept_create_state(hosted, write, around)
+        case WriteLists():
+            return accept_replicas(hosted, write, cut=readings.move_cut_isr == "yes")
+        case RemoveEntry():
+            return accept_path_gone(hosted, around)
+
+
+class EntriesRules(KafkaRules):
+    """Kafka without lists."""
+
+    profiles = ("kafka-42",)
+    judgement = Judgement(
+        Hosted(),
+        accept,
+        fail_over,
+        next_obligation,
+        make_invariants("move.isr.within-assigned"),
+    )
+
+    def take_entry(self, before: Hosted, target: ReplicaList) -> Hosted:
+        """Return the partition with one target more that a controller may have read."""
+        others = tuple(each for each in before.asked if each != target)
+        return replace(before, entry=target, asked=(*others, target))
+
+    @clause("controller.epoch.raised-by-one", "controller.registered-ephemeral")
+    def accept_election(
+        self, before: Controllership, election: ElectionSeen
+    ) -> Accepted[Controllership] | Rejected:
+        """Judge an election, which takes two transactions before 2.1: `/controller`, the epoch."""
+        broker, epoch, ephemeral = election
+        if broker is not None and epoch == before.epoch:
+            if not ephemeral:
+                return Rejected(
+                    "controller.registered-ephemeral", "/controller outlives its session"
+                )
+            return Accepted(Controllership(broker, epoch), ("controller.registered-ephemeral",))
+        if broker is None and before.broker is not None and epoch == before.epoch + 1:
+            after = Controllership(None, epoch)
+            return Accepted(after, ("controller.epoch.raised-by-one",))
+        return super().accept_election(before, election)
+
+
+RULES: Final = EntriesRules

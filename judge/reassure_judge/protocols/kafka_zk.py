@@ -1,0 +1,56 @@
+"""Kafka 2.4 to 3.9 (KIP-455): a topic's znode says what is being added and removed."""
+
+from typing import Final
+
+from reassure_judge.kafka import KafkaRules, make_invariants
+from reassure_model.kafka_writes import (
+    LISTS,
+    AlterIsr,
+    Hosted,
+    Outcome,
+    RemoveEntry,
+    WriteLists,
+    Written,
+    accept_create_state,
+    accept_entry_gone,
+    accept_isr,
+    accept_lists,
+    accept_write_state,
+    fail_over,
+    next_obligation,
+)
+from reassure_model.kip_236.state import Surroundings
+from reassure_model.kip_236.writes import ChangeIsr, CreateState, WriteState
+from reassure_model.machine import Judgement
+from reassure_spec.readings import Readings
+
+
+def accept(hosted: Hosted, write: Written, around: Surroundings, readings: Readings) -> Outcome:
+    """Judge any write to a partition."""
+    match write:
+        case ChangeIsr() | AlterIsr():
+            return accept_isr(hosted, write, around, readings)
+        case WriteState():
+            return accept_write_state(hosted, write, around, readings, LISTS)
+        case CreateState():
+            return accept_create_state(hosted, write, around)
+        case WriteLists():
+            return accept_lists(hosted, write, around)
+        case RemoveEntry():
+            return accept_entry_gone(hosted)
+
+
+class ListsRules(KafkaRules):
+    """Kafka with lists."""
+
+    profiles = ("kafka-zk",)
+    judgement = Judgement(
+        Hosted(),
+        accept,
+        fail_over,
+        next_obligation,
+        make_invariants("shipped.isr.within-assigned"),
+    )
+
+
+RULES: Final = ListsRules
