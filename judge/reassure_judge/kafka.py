@@ -34,7 +34,7 @@ from reassure_model.kafka_writes import (
 )
 from reassure_model.kafka_zk import Assignment
 from reassure_model.kip_236.invariants import Invariant
-from reassure_model.kip_236.state import LeaderAndIsr, Surroundings
+from reassure_model.kip_236.state import Environment, LeaderAndIsr
 from reassure_model.kip_236.writes import ChangeIsr, CreateState, WriteState
 from reassure_model.machine import Due
 from reassure_model.outcome import Accepted, Rejected
@@ -76,9 +76,9 @@ class KafkaHistory(ClusterHistory):
         self.gone: dict[PartitionKey, frozenset[int]] = {}
         """By partition: in-sync replicas whose brokers went away, and that are still in the set."""
 
-    def get_surroundings(self, topic: str, partition: int = -1) -> Surroundings:
+    def get_environment(self, topic: str, partition: int = -1) -> Environment:
         """Return what the rules may read of the cluster, and who is back from being away."""
-        around = super().get_surroundings(topic, partition)
+        around = super().get_environment(topic, partition)
         bounced = self.gone.get((topic, partition), frozenset()) & self.live
         return replace(around, bounced=bounced) if bounced else around
 
@@ -336,7 +336,7 @@ class KafkaRules(Rules[Possible, Written]):
         return replace(before, entry=target)
 
     def accept(
-        self, state: Possible, write: Written, around: Surroundings
+        self, state: Possible, write: Written, around: Environment
     ) -> Accepted[Hosted] | Rejected:
         """Ask the model; a broker that came back may be treated as gone, and as there."""
         outcome = super().accept(state, write, around)
@@ -355,9 +355,7 @@ class KafkaRules(Rules[Possible, Written]):
             named += [] if each is None else [each.leader, *each.isr]
         return frozenset(named) - {NO_LEADER}
 
-    def find_stopping(
-        self, state: Possible, write: Written, around: Surroundings
-    ) -> frozenset[int]:
+    def find_stopping(self, state: Possible, write: Written, around: Environment) -> frozenset[int]:
         """Return the live brokers that a controller's write takes out of the in-sync set."""
         before = state.partition.state
         if not isinstance(write, WriteState) or before is None:

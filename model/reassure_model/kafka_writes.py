@@ -16,7 +16,7 @@ from typing import Final
 
 from reassure_model.kafka_zk import Assignment, reassign_to
 from reassure_model.kip_236.rules import find_broken_epoch, has_duplicates
-from reassure_model.kip_236.state import LeaderAndIsr, Surroundings, is_leader_live
+from reassure_model.kip_236.state import Environment, LeaderAndIsr, is_leader_live
 from reassure_model.kip_236.writes import ChangeIsr, CreateState, WriteState
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.selectors import select_new, select_offline
@@ -117,7 +117,7 @@ def is_reached(hosted: Hosted, target: ReplicaList) -> bool:
     return hosted.completing or (state is not None and is_within(target, state.isr))
 
 
-def get_serving(around: Surroundings) -> frozenset[int]:
+def get_serving(around: Environment) -> frozenset[int]:
     """Return the brokers that may lead: alive, and not about to stop."""
     return around.live - around.stopping
 
@@ -126,7 +126,7 @@ def get_serving(around: Surroundings) -> frozenset[int]:
 
 
 @clause("partition.new.epoch-zero", "partition.new.leader-first-live", "partition.new.isr-all-live")
-def accept_create_state(hosted: Hosted, write: CreateState, around: Surroundings) -> Outcome:
+def accept_create_state(hosted: Hosted, write: CreateState, around: Environment) -> Outcome:
     """Judge the first state of a partition."""
     new, assigned = write.state, hosted.assigned or ()
     elected = select_new(assigned, around.live)
@@ -145,7 +145,7 @@ def accept_create_state(hosted: Hosted, write: CreateState, around: Surroundings
     return Accepted(replace(hosted, state=new, told=assigned), tested)
 
 
-def _bad_controller_epoch(new: LeaderAndIsr, around: Surroundings) -> Rejected:
+def _bad_controller_epoch(new: LeaderAndIsr, around: Environment) -> Rejected:
     reason = (
         f"controller epoch {new.controller_epoch}, the current one is {around.controller_epoch}"
     )
@@ -158,7 +158,7 @@ def _bad_controller_epoch(new: LeaderAndIsr, around: Surroundings) -> Rejected:
 @clause("isr.change.keeps-leader", "isr.change.by-leader", "isr.change.leader-kept")
 @clause("isr.change.assigned-only", "isr.change.live-only", "state.controller-epoch-stamped")
 def accept_isr(
-    hosted: Hosted, write: ChangeIsr | AlterIsr, around: Surroundings, readings: Readings
+    hosted: Hosted, write: ChangeIsr | AlterIsr, around: Environment, readings: Readings
 ) -> Outcome:
     """Judge a change of the in-sync set that keeps the leader epoch."""
     old, new = hosted.state, write.state
@@ -202,7 +202,7 @@ def accept_isr(
 
 @clause("leader-epoch.raised-by-one", "state.controller-epoch-stamped")
 def accept_write_state(
-    hosted: Hosted, write: WriteState, around: Surroundings, readings: Readings, names: Names
+    hosted: Hosted, write: WriteState, around: Environment, readings: Readings, names: Names
 ) -> Outcome:
     """Judge a controller's write of leader and in-sync set, for whatever reason."""
     old, new = hosted.state, write.state
@@ -247,7 +247,7 @@ def find_broken_set(hosted: Hosted, new: LeaderAndIsr) -> Rejected | None:
 @clause("state.write-conditional", "isr.remove.only-when-due", "shipped.complete.target-in-sync")
 @clause("shipped.complete.leader-first", "move.step.wait-in-sync", "move.step.elect")
 def find_wrong_removal(
-    hosted: Hosted, new: LeaderAndIsr, around: Surroundings, names: Names
+    hosted: Hosted, new: LeaderAndIsr, around: Environment, names: Names
 ) -> Rejected | None:
     """Find who joined, or left the in-sync set without being dead, stopped or unneeded."""
     old = hosted.state
@@ -277,7 +277,7 @@ def find_wrong_removal(
 
 @clause("leader-epoch.raised-with-reason")
 def judge_kept_leader(
-    hosted: Hosted, new: LeaderAndIsr, around: Surroundings, names: Names
+    hosted: Hosted, new: LeaderAndIsr, around: Environment, names: Names
 ) -> tuple[str, ...] | Rejected:
     """Judge a write that leaves the leader: a removal, or a new epoch alone."""
     old = hosted.state
@@ -298,7 +298,7 @@ def judge_kept_leader(
 
 @clause("shipped.leader.none-when-stopped")
 def judge_lost_leader(
-    hosted: Hosted, new: LeaderAndIsr, around: Surroundings, names: Names
+    hosted: Hosted, new: LeaderAndIsr, around: Environment, names: Names
 ) -> tuple[str, ...] | Rejected:
     """Judge a write that leaves no leader: the old one died or is stopped, and leaves the set."""
     old = hosted.state
@@ -320,7 +320,7 @@ def judge_lost_leader(
 @clause("election.live", "election.clean", "election.only-when-due", "election.assignment-order")
 @clause("act.unclean-election")
 def judge_election(
-    hosted: Hosted, new: LeaderAndIsr, around: Surroundings, readings: Readings, names: Names
+    hosted: Hosted, new: LeaderAndIsr, around: Environment, readings: Readings, names: Names
 ) -> tuple[str, ...] | Rejected:
     """Judge a write by which somebody else leads."""
     old, assigned = hosted.state, hosted.assigned
@@ -390,7 +390,7 @@ def find_firsts(
 @clause("shipped.assignment.original-derivable", "shipped.assignment.target-first")
 @clause("shipped.change.recorded-first", "shipped.complete.target-in-sync")
 @clause("shipped.complete.leader-first")
-def accept_lists(hosted: Hosted, write: WriteLists, around: Surroundings) -> Outcome:
+def accept_lists(hosted: Hosted, write: WriteLists, around: Environment) -> Outcome:
     """Judge a write of the three lists: another target, or the end of the way to one."""
     old, new = get_assignment(hosted), write.assignment
     if has_duplicates(new.replicas):
@@ -491,7 +491,7 @@ def accept_entry_gone(hosted: Hosted) -> Outcome:
 
 
 @clause("move.step.remove-path", "move.listener.refuse-dead")
-def accept_path_gone(hosted: Hosted, around: Surroundings) -> Outcome:
+def accept_path_gone(hosted: Hosted, around: Environment) -> Outcome:
     """Judge the removal of an entry before 2.4: the target is reached, or was refused."""
     entry = hosted.entry
     assert entry is not None
@@ -513,14 +513,14 @@ def fail_over(hosted: Hosted, readings: Readings) -> Hosted:
     return replace(hosted, completing=False, told=hosted.assigned or ())
 
 
-def _raised(hosted: Hosted, around: Surroundings, leader: int, isr: ReplicaList) -> WriteState:
+def _raised(hosted: Hosted, around: Environment, leader: int, isr: ReplicaList) -> WriteState:
     assert hosted.state is not None
     epoch = hosted.state.leader_epoch + 1
     return WriteState(LeaderAndIsr(leader, epoch, around.controller_epoch, isr))
 
 
 @clause("partition.new.brought-online", "election.held", "isr.remove.dead")
-def next_obligation(hosted: Hosted, around: Surroundings, readings: Readings) -> Owes | None:
+def next_obligation(hosted: Hosted, around: Environment, readings: Readings) -> Owes | None:
     """Return what the controller has to write next: a first state, a leader, a dead one's end."""
     state, assigned = hosted.state, hosted.assigned
     if assigned is None or around.deleting:

@@ -19,13 +19,13 @@ from reassure_model.kafka_writes import (
     fail_over,
     next_obligation,
 )
-from reassure_model.kip_236.state import Surroundings
+from reassure_model.kip_236.state import Environment
 from reassure_model.kip_236.writes import ChangeIsr, CreateState, WriteState
 from reassure_model.machine import Judgement
 from reassure_spec.readings import Readings
 
 
-def accept(hosted: Hosted, write: Written, around: Surroundings, readings: Readings) -> Outcome:
+def accept(hosted: Hosted, write: Written, around: Environment, readings: Readings) -> Outcome:
     """Judge any write to a partition."""
     match write:
         case ChangeIsr() | AlterIsr():
