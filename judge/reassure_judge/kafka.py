@@ -76,9 +76,9 @@ class KafkaHistory(ClusterHistory):
         self.gone: dict[PartitionKey, frozenset[int]] = {}
         """By partition: in-sync replicas whose brokers went away, and that are still in the set."""
 
-    def get_environment(self, topic: str, partition: int = -1) -> Environment:
+    def get_surroundings(self, topic: str, partition: int = -1) -> Environment:
         """Return what the rules may read of the cluster, and who is back from being away."""
-        around = super().get_environment(topic, partition)
+        around = super().get_surroundings(topic, partition)
         bounced = self.gone.get((topic, partition), frozenset()) & self.live
         return replace(around, bounced=bounced) if bounced else around
 
