@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reassure_judge.observed.contents import Log, count_common
 from reassure_judge.observed.judge import NEEDS, UNJUDGED, ObservationJudge
+from reassure_judge.observed.lags import Past
 from reassure_judge.verdicts import Tally
-from reassure_model.kafka_4485 import invariants, replication
+from reassure_model.kafka_4485 import invariants, lag, replication
 from reassure_pipeline.observed_sample import Telling, Walk, tell_term, tell_walk
 from reassure_spec.clauses import clauses_of_profile
 from reassure_spec.observations import (
@@ -78,7 +80,7 @@ MEMORYLESS = (
 
 
 @given(seed=st.integers(0, 2**32), order=st.integers(0, 2**32))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_walks_of_the_machine_hold(seed: int, order: int) -> None:
     """Whatever the machine does with all amendments is sound, in any order of the writers."""
     tally = judge(walk(seed).telling.shuffle(Random(order)), AMENDED)
@@ -146,7 +148,7 @@ class Loss:
 
 
 @given(seed=st.integers(0, 2**32), order=st.integers(0, 2**32))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_what_is_missing_blames_nobody(seed: int, order: int) -> None:
     """Of a sound history any lines may be missing: nothing is called broken for that."""
     random = Random(order)
@@ -159,7 +161,7 @@ def test_what_is_missing_blames_nobody(seed: int, order: int) -> None:
 
 
 @given(seed=st.integers(0, 2**32), order=st.integers(0, 2**32))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_what_is_not_told_blames_nobody(seed: int, order: int) -> None:
     """A writer may leave out any kinds, where it does not claim to tell them all."""
     random = Random(order)
@@ -180,7 +182,7 @@ def test_what_is_not_told_blames_nobody(seed: int, order: int) -> None:
 
 
 @given(seed=st.integers(0, 2**32), order=st.integers(0, 2**32))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_killed_writers_blame_nobody(seed: int, order: int) -> None:
     """Writers may end anywhere, with a line that was not finished."""
     random, told = Random(order), walk(seed).telling
@@ -674,3 +676,178 @@ def check_fault(plant: Plant, histories: Callable[[int], Telling], readings: Rea
 def test_fault_is_named_at_its_line(name: str) -> None:
     """A fault planted in a walk of the machine is named at its line by the clause meant for it."""
     check_fault(FAULTS[name], lambda seed: walk(seed).telling, AMENDED)
+
+
+# A leader by the clock --------------------------------------------------------------------------
+
+
+def credit_wrongly(lines: Lines, at: int, *, late: bool) -> object:
+    """Count a follower as caught up at a time that no rule gives."""
+    said, earlier = lines[at].what, before(lines, at, Fetch)
+    assert isinstance(said, Fetch)
+    assert said.log_end_offset is not None
+    assert said.caught_up_ms is not None
+    assert said.time_ms is not None
+    notes = [
+        x.what for x in lines[:at] if isinstance(x.what, Fetch) and x.what.follower == said.follower
+    ]
+    if not notes or earlier is None or said.caught_up_ms == 0:
+        return None
+    full, ends = said.offset >= said.log_end_offset, notes[-1].log_end_offset
+    assert ends is not None
+    if late:  # caught up with the leader, and counted before that
+        return said._replace(caught_up_ms=said.caught_up_ms - 1) if full else None
+    behind = said.offset < ends and not full
+    return said._replace(caught_up_ms=said.time_ms) if behind else None
+
+
+def credit_last(lines: Lines, at: int, *, noted_first: bool) -> object:
+    """Give a follower that has all of the last fetch no credit, or that of this fetch."""
+    said = lines[at].what
+    assert isinstance(said, Fetch)
+    notes = [
+        x.what for x in lines[:at] if isinstance(x.what, Fetch) and x.what.follower == said.follower
+    ]
+    ends = notes[-1].log_end_offset if notes else None
+    assert said.log_end_offset is not None
+    if ends is None or not ends <= said.offset < said.log_end_offset:
+        return None
+    last, now = notes[-1].time_ms, said.time_ms
+    assert last is not None
+    assert now is not None
+    if noted_first:
+        return said._replace(caught_up_ms=now) if now > last else None
+    return said._replace(caught_up_ms=last - 1)
+
+
+def note_end_before_clock(lines: Lines, at: int) -> object:
+    """Note an end of the leader that is older than the time beside it."""
+    said = lines[at].what
+    assert isinstance(said, Fetch)
+    moves = [x.what for x in lines[:at] if isinstance(x.what, Replica)]
+    if not moves or moves[-1].time_ms is None or said.time_ms is None:
+        return None
+    old = moves[-1].time_ms < said.time_ms
+    return said._replace(log_end_offset=moves[-1].log_end_offset - 1) if old else None
+
+
+def confuse_pseudo(lines: Lines, at: int) -> object:
+    """Leave a follower in, or out, against its lag."""
+    said = lines[at].what
+    assert isinstance(said, Evaluate)
+    return said._replace(pseudo_isr=tuple({1, 0} ^ {1} if 1 in said.pseudo_isr else {0, 1}))
+
+
+def stall(lines: Lines, at: int) -> object:
+    """Let the mark stay where it was at first."""
+    said, moves = lines[at].what, [x.what for x in lines[:at] if isinstance(x.what, Replica)]
+    assert isinstance(said, Evaluate)
+    assert said.time_ms is not None
+    passed = [m for m in moves if m.time_ms is not None and m.time_ms < said.time_ms - 100]
+    first = before(lines, at, Evaluate)
+    if not passed or first is None or said.time_ms <= 1_100:
+        return None
+    return said._replace(high_watermark=0)
+
+
+CLOCK: Mapping[str, Plant] = {
+    "caught up, and counted earlier": change(
+        Fetch, "lag.credit.caught-up", lambda lines, at: credit_wrongly(lines, at, late=True)
+    ),
+    "counted without a reason": change(
+        Fetch, "lag.estimate-never-short", lambda lines, at: credit_wrongly(lines, at, late=False)
+    ),
+    "no credit for the last fetch": change(
+        Fetch, "lag.credit.last-fetch", lambda lines, at: credit_last(lines, at, noted_first=False)
+    ),
+    "noted before it is compared": change(
+        Fetch, "lag.noted-after-serving", lambda lines, at: credit_last(lines, at, noted_first=True)
+    ),
+    "end read before the clock": change(Fetch, "lag.clock-before-end", note_end_before_clock),
+    "close or not against the lag": change(Evaluate, "isr.pseudo.by-lag", confuse_pseudo),
+    "mark stands still": change(Evaluate, "hw.stall-bounded", stall),
+}
+
+
+@pytest.mark.clause("lag.estimate-never-short")
+@pytest.mark.clause("lag.noted-after-serving")
+@pytest.mark.parametrize("name", CLOCK)
+def test_fault_of_the_clock_is_named_at_its_line(name: str) -> None:
+    """A fault planted in a term by the clock is named at its line by the clause meant for it."""
+    check_fault(CLOCK[name], lambda seed: tell_term(Random(seed), TIMED, 3, 80), TIMED)
+
+
+@pytest.mark.clause("lag.evaluated-in-time")
+def test_evaluation_that_comes_late_is_advice_not_followed() -> None:
+    """An evaluation left out is seen at the next one, and binds nobody."""
+    told = copy_lines(tell_term(Random(3), TIMED, 3, 80))
+    lines = told["broker-0"]
+    times = {n: x.what.time_ms for n, x in enumerate(lines) if isinstance(x.what, Evaluate)}
+    gone = [n for n, at in times.items() if at is not None and 1_050 < at <= 1_150]
+    told["broker-0"] = renumber([x for n, x in enumerate(lines) if n not in gone])
+    found = judge(Telling(lines=told).shuffle(Random(1)), TIMED).violations
+    late = [v for v in found if "lag.evaluated-in-time" in (v.clause, *v.besides)]
+    assert len(late) == 1
+    assert not late[0].binds()
+
+
+# Orders and parts -------------------------------------------------------------------------------
+
+
+@given(seed=st.integers(0, 2**32), order=st.integers(0, 2**32))
+@settings(max_examples=80, deadline=None)
+def test_verdict_is_the_same_in_any_order_of_writers(seed: int, order: int) -> None:
+    """However the lines of writers are mixed, what is found is the same, sound or not."""
+    random = Random(order)
+    told = tell_walk(random, Readings(), 3, 60, is_prompt=False).telling
+    plant = random.choice(list(FAULTS.values()))
+    lines = copy_lines(told)
+    plant(lines, random)
+    told = Telling(lines={writer: renumber(x) for writer, x in lines.items()})
+    found = []
+    for mix in (seed, seed + 1):
+        mixed = told.shuffle(Random(mix))
+        tally = judge(mixed, AMENDED)
+        broken = {
+            (clause, mixed[n - 1].writer, mixed[n - 1].sequence) for clause, n in find_broken(tally)
+        }
+        found.append((broken, dict(tally.exercised), dict(tally.undecided)))
+    assert found[0] == found[1]
+
+
+epochs = st.lists(st.integers(0, 3), max_size=6).map(lambda log: tuple(sorted(log)))
+
+
+def spans(log: tuple[int, ...]) -> Log:
+    """Return a log of the model by its leader epochs."""
+    firsts = [n for n, epoch in enumerate(log) if n == 0 or log[n - 1] != epoch]
+    return Log(len(log), tuple((log[n], n) for n in firsts))
+
+
+@given(epochs, epochs)
+def test_common_prefix_is_the_models(log: tuple[int, ...], other: tuple[int, ...]) -> None:
+    """By leader epochs two logs share as many records as the model counts one by one."""
+    assert count_common(spans(log), spans(other)) == replication.count_common(log, other)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=8),
+    st.integers(0, 10),
+    st.integers(0, 20),
+)
+def test_past_is_the_models(moves: list[tuple[int, int]], limit: int, wait: int) -> None:
+    """How far the leader's log had come a limit ago is what the model's definition says."""
+    now, end = 100, 5
+    past, history = Past(now, end, limit), [(now, end)]
+    for gap, grown in moves:
+        now, end = now + gap, end + grown
+        past.move(now, end)
+        history.append((now, end))
+        assert past.end_before(now) == lag.end_at(tuple(history), now, of_ms="start")
+    now += wait
+    for of_ms in ("end", "start"):
+        then = past.end_a_limit_ago(now, of_ms=of_ms)
+        assert then == lag.end_at(tuple(history), now - limit, of_ms=of_ms)
+        for offset in range(end + 1):
+            lags = lag.compute_replica_lag(tuple(history), offset, now, of_ms=of_ms)
+            assert (lags <= limit) == (offset >= then)

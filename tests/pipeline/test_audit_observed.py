@@ -252,6 +252,16 @@ def make_transaction(zxid: int, op: Any) -> Transaction:
     return committed(op, zxid=zxid, session_id=1, cxid=zxid, time_ms=1000 + zxid)
 
 
+def tell_little(seed: int) -> dict[str, list[Observation]]:
+    """Return what brokers say that never tell when they write the in-sync set."""
+    told = {}
+    for name, lines in tell(seed, stored=False).items():
+        kept = [line for line in lines if type(line.what).__name__ != "IsrWrite"]
+        kept[0] = kept[0]._replace(what=Writer(tuple(k for k in KINDS if k != "isr_write")))
+        told[name] = [line._replace(sequence=number) for number, line in enumerate(kept)]
+    return told
+
+
 def list_states(told: dict[str, list[Observation]]) -> list[Observation]:
     """Return what was stored, by version, whoever wrote it."""
     found = {}
@@ -273,11 +283,11 @@ def test_log_says_what_was_stored(tmp_path: Path, capsys: Any) -> None:
     for seed in range(6):
         place = tmp_path / str(seed)
         place.mkdir()
-        write(place, tell(seed, stored=False))
+        write(place, tell_little(seed))
         log = write_states(tmp_path / f"log-{seed}", list_states(tell(seed)))
         for at, paths in enumerate(((place,), (place, log))):
-            code, document = audit(capsys, *paths, "--at-rest")
-            assert (code, document["observed"]["joined"]) == (0, at)
+            _, document = audit(capsys, *paths, "--at-rest")
+            assert (document["violations"], document["observed"]["joined"]) == ([], at)
             (clause,) = (c for c in document["clauses"] if c["id"] == "election.clean")
             exercised[at] += clause["exercised"]
     assert exercised[0] < exercised[1]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from reassure_judge.verdicts import Place, Tally, Violation
+from reassure_judge.verdicts import Place, Tally, Violation, binds
 from reassure_spec.observations import Observation
 
 
@@ -64,10 +64,19 @@ class Ledger:
         return reason is None or not certain
 
     def close(self, line: Line) -> None:
-        """End a line: the first clause that it broke is its violation, the others are besides."""
-        if self._open:
-            self._note(line, self._open[0], (found.clause for found in self._open[1:]))
-            self._open.clear()
+        """End a line: the first clause that it broke is its violation, the others are besides.
+
+        Advice that it did not follow stands for itself, and hides nothing.
+        """
+        if not self._open:
+            return
+        binding = [found for found in self._open if binds(found.clause)]
+        if binding:
+            self._note(line, binding[0], [found.clause for found in binding[1:]])
+        for found in self._open:
+            if found not in binding:
+                self._note(line, found, ())
+        self._open.clear()
 
     def _note(self, line: Line, broken: Broken, besides: Iterable[str]) -> None:
         said = line.said
