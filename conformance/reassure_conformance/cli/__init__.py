@@ -30,7 +30,6 @@ from reassure_conformance.cli import (
     vectors,
 )
 from reassure_conformance.report.document import INTERRUPTED
-from reassure_conformance.report.supervise import supervise
 from reassure_spec.errors import BadUsage
 
 _TELLS_ONLY: Final = frozenset({"-h", "--help", "--version"})
@@ -94,5 +93,7 @@ def main() -> NoReturn:
     arguments = sys.argv[1:]
     if not arguments or _TELLS_ONLY & set(arguments):
         sys.exit(run_command(arguments))
+    from reassure_conformance.report.supervise import supervise
+
     text, code = supervise(arguments, run_command, partial(failing.explain_end, arguments))
     sys.exit(failing.print_last(text, code))

@@ -12,13 +12,15 @@ import traceback
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from reassure_conformance.report.document import error_document
-from reassure_conformance.report.supervise import Lost
 from reassure_spec.errors import BadConfiguration, BadData, ReassureError, Unavailable
+
+if TYPE_CHECKING:
+    from reassure_conformance.report.supervise import Lost
 
 NOBODY_READS: Final = 141
 """The exit code where nobody takes what there is to say: that of a broken pipe in a shell."""
@@ -129,7 +131,7 @@ def say_error(
     say(error_document(find_verb(arguments), code, body).as_json())
 
 
-def explain_end(arguments: Sequence[str], code: int, lost: Lost | None) -> str:
+def explain_end(arguments: Sequence[str], code: int, lost: "Lost | None") -> str:
     """Return the text for a verb whose process ended without a verdict, or was interrupted."""
     message = "interrupted" if lost is None else str(lost)
     click.echo(f"{'' if lost is None else lost.trace}reassure: {message}", err=True)
