@@ -24,12 +24,12 @@ def _nothing(*args: object, **kwargs: object) -> list[Any]:
 
 
 def _no_theorems(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    monkeypatch.setattr("reassure_proofs.runner.prove_all", _nothing)
+    monkeypatch.setattr("reassure_conformance.answers.proving.prove_all", _nothing)
     return ["prove"]
 
 
 def _no_theorems_of_a_rule(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    monkeypatch.setattr("reassure_proofs.candidate.prove_candidate", _nothing)
+    monkeypatch.setattr("reassure_conformance.answers.proving.prove_candidate", _nothing)
     return ["prove", "--code", "some.module:rule"]
 
 

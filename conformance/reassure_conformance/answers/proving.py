@@ -17,6 +17,8 @@ from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLAT
 from reassure_conformance.scenarios.live.live_server import LiveServer
 from reassure_conformance.scenarios.live.stage import Stage
 from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment
+from reassure_proofs import opinion
+from reassure_proofs.candidate import prove_candidate
 from reassure_proofs.necessity import SHAPE, NecessityResult, examine_hypotheses
 from reassure_proofs.replays import (
     End,
@@ -27,10 +29,13 @@ from reassure_proofs.replays import (
     prepare,
     violates,
 )
+from reassure_proofs.runner import prove_all, to_json
+from reassure_proofs.smt import make_scripts
 from reassure_proofs.sweep import render as render_sweep
 from reassure_proofs.sweep import sweep
 from reassure_proofs.sweep import to_json as sweep_to_json
 from reassure_proofs.theorems import get_theorems
+from reassure_proofs.wording import explain
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import PartitionKey
 
@@ -38,11 +43,16 @@ COLUMNS: Final = ("theorem", "clause", "profile", "bound", "hypotheses", "verdic
 WIDTH: Final = 100
 A_LEMMA: Final = "a lemma"
 _SHAPES_SHOWN: Final = 4
+_OWN_FACTOR: Final = 3
+"""Up to which replication factor a rule of somebody's own is held against theorems, at most."""
 KEY: Final[PartitionKey] = ("orders", 0)
 SAME: Final = "shows the same"
 NOT_POSSIBLE: Final = "not possible"
 FACTOR: Final = 2
 """Replication factor in which each hypothesis shows that it is needed."""
+
+Say = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done and how much there is."""
 
 
 def render_theorems(theorems: Sequence[Mapping[str, Any]], form: str) -> list[str]:
@@ -160,6 +170,74 @@ def list_document() -> tuple[Document, str]:
     return Document("prove", HOLDS, 0.0, {"theorems": len(rows)}, body=body), "\n".join(lines)
 
 
+def explain_document(names: Sequence[str], factor: int, timeout_s: float) -> tuple[Document, str]:
+    """Return the named theorems in words."""
+    told = {name: explain(name, factor, timeout_s) for name in names}
+    document = Document("prove", HOLDS, None, {"theorems": len(told)}, body={"explained": told})
+    return document, "\n\n".join(told.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is to be proved, and how far."""
+
+    names: Sequence[str]
+    """Theorems; none stands for all."""
+    factor: int
+    """The longest list of replicas that is tried."""
+    timeout_s: float
+    code: str | None = None
+    """A rule of somebody's own, as `module:function`, that is held against the theorems."""
+    profile: str = "kip-236"
+    """Whose theorems are asked of such a rule."""
+    second_opinion: bool = False
+    """Whether another solver is asked as well."""
+
+
+def prove_document(asked: Question, progress: Say, form: str) -> tuple[Document, str]:
+    """Prove theorems and return report and text.
+
+    Raises UnknownTheoremError, CandidateError, and NoSecondSolverError where there is none.
+    """
+    start = time.monotonic()
+    if asked.code is not None:
+        factor = min(asked.factor, _OWN_FACTOR)
+        results = prove_candidate(asked.code, factor, asked.profile, asked.timeout_s)
+    else:
+        results = prove_all(
+            list(asked.names) or None,
+            asked.factor,
+            lambda *done: progress("proofs", *done),
+            asked.timeout_s,
+            tier="full",
+        )
+    body = to_json(results)
+    verdict, counts = body.pop("verdict"), body.pop("counts")
+    lines = render_theorems(body["theorems"], form)
+    if asked.second_opinion:
+        told = _ask_again(asked, progress)
+        body |= {"second_opinion": told}
+        if verdict == HOLDS:
+            verdict = VIOLATED if told["differs"] else UNKNOWN if told["unknown"] else HOLDS
+        numbers = ", ".join(f"{told[name]} {name}" for name in ("agrees", "differs", "unknown"))
+        lines.append(f"{told['solver']} on {told['scripts']} questions: {numbers}")
+    profiles = {theorem["profile"] for theorem in body["theorems"]}
+    profile = profiles.pop() if len(profiles) == 1 else None
+    seconds = time.monotonic() - start
+    document = Document("prove", verdict, seconds, counts, profile=profile, body=body)
+    return document, "\n".join([*lines, f"{verdict.upper()} in {seconds:.1f} s"])
+
+
+def _ask_again(asked: Question, progress: Say) -> dict[str, Any]:
+    """Return what another solver says to every question."""
+    scripts = make_scripts(list(asked.names) or None, asked.factor, asked.timeout_s)
+    answers = opinion.ask_all(
+        scripts, asked.timeout_s, lambda done: progress("second opinion", done, 0)
+    )
+    told: dict[str, Any] = opinion.to_json(answers)["second_opinion"]
+    return told
+
+
 @dataclass(frozen=True, slots=True)
 class ReplayRow:
     """What became of one counterexample."""
@@ -248,10 +326,6 @@ def _compare(live: LiveServer, item: NecessityResult, replay: Replay) -> str:
     return SAME if broken else f"comes to {end}, which keeps the claim"
 
 
-Say = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is done and how much there is."""
-
-
 def replay_document(
     names: Sequence[str], timeout_s: float, progress: Say, form: str
 ) -> tuple[Document, str]:
@@ -278,7 +352,7 @@ def replay_document(
     verdict = VIOLATED if counts["differ"] else HOLDS if rows else VACUOUS
     body = {"replays": [row.to_json() for row in rows]}
     document = Document("prove", verdict, time.monotonic() - start, counts, body=body)
-    return document, render_replays(rows, form)
+    return document, f"{render_replays(rows, form)}\n{verdict.upper()}"
 
 
 def sweep_document(
@@ -301,7 +375,7 @@ def sweep_document(
     missed = UNKNOWN if counts["unknown"] else HOLDS if results else VACUOUS
     verdict = VIOLATED if counts["news"] else missed
     document = Document("prove", verdict, time.monotonic() - start, counts, body=body)
-    return document, render_sweep(results)
+    return document, f"{render_sweep(results)}\n{verdict.upper()}"
 
 
 def render_replays(rows: Sequence[ReplayRow], form: str) -> str:

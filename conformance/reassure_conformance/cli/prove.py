@@ -1,61 +1,8 @@
 """The verb `prove`: theorems about the model's own functions."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import click
 
 from reassure_conformance.cli.options import Progress, emit, format_option
-from reassure_conformance.report.document import HOLDS, UNKNOWN, VIOLATED, Document
-from reassure_spec.errors import Unavailable
-
-
-def _explain_theorems(
-    names: tuple[str, ...], replication_factor: int, timeout_s: float, form: str
-) -> int:
-    """Print the named theorems in words."""
-    from reassure_proofs.wording import explain
-
-    if not names:
-        raise click.UsageError("--explain needs the name of a theorem; see `reassure prove --list`")
-    told = {name: explain(name, replication_factor, timeout_s) for name in names}
-    document = Document("prove", HOLDS, None, {"theorems": len(told)}, body={"explained": told})
-    return emit(document, form, lambda: "\n\n".join(told.values()))
-
-
-def _sweep_or_replay(
-    names: tuple[str, ...], thorough: bool, timeout_s: float, form: str, *, swept: bool
-) -> int:
-    """Sweep the readings, or replay the counterexamples of left-out hypotheses."""
-    from reassure_conformance.answers import proving
-
-    with Progress() as progress:
-        if swept:
-            document, text = proving.sweep_document(names, timeout_s, progress, thorough=thorough)
-        else:
-            document, text = proving.replay_document(names, timeout_s, progress, form)
-    return emit(document, form, lambda: f"{text}\n{document.verdict.upper()}")
-
-
-def _ask_again(
-    names: tuple[str, ...], replication_factor: int, timeout_s: float, progress: Progress
-) -> dict[str, Any]:
-    """Return what another solver says to every question."""
-    from reassure_proofs.opinion import SOLVER, ask_all, has_second_solver, to_json
-    from reassure_proofs.smt import make_scripts
-
-    if not has_second_solver():
-        raise Unavailable(f"{SOLVER} is not installed: no second opinion. Install the extra dev.")
-    scripts = make_scripts(list(names) or None, replication_factor, timeout_s)
-    return to_json(ask_all(scripts, timeout_s, lambda done: progress("second opinion", done, 0)))
-
-
-def _join_opinions(verdict: str, opinions: Mapping[str, Any]) -> str:
-    """Return the verdict where another solver was asked as well, who may differ or not know."""
-    if verdict != HOLDS or not opinions:
-        return verdict
-    told = opinions["second_opinion"]
-    return VIOLATED if told["differs"] else UNKNOWN if told["unknown"] else HOLDS
 
 
 @click.command()
@@ -104,54 +51,23 @@ def prove(
     form: str,
 ) -> int:
     """Prove the theorems about the model's own functions, or about a rule of your own."""
-    import time
-
     from reassure_conformance.answers import proving
-    from reassure_proofs.candidate import prove_candidate
-    from reassure_proofs.runner import prove_all, to_json
     from reassure_proofs.statement import THOROUGH
 
-    if listed:
-        listing, lines = proving.list_document()
-        return emit(listing, form, lambda: lines)
     factor = THOROUGH if thorough else replication_factor
     timeout_s = max(timeout_s, 600.0) if thorough else timeout_s
-    if explained:
-        return _explain_theorems(names, factor, timeout_s, form)
-    if swept or replayed:
-        return _sweep_or_replay(names, thorough, timeout_s, form, swept=swept)
-    start = time.monotonic()
-    opinions: dict[str, Any] = {}
+    if explained and not names:
+        raise click.UsageError("--explain needs the name of a theorem; see `reassure prove --list`")
     with Progress() as progress:
-        if code is not None:
-            results = prove_candidate(code, min(factor, 3), profile, timeout_s)
+        if listed:
+            document, text = proving.list_document()
+        elif explained:
+            document, text = proving.explain_document(names, factor, timeout_s)
+        elif swept:
+            document, text = proving.sweep_document(names, timeout_s, progress, thorough=thorough)
+        elif replayed:
+            document, text = proving.replay_document(names, timeout_s, progress, form)
         else:
-            results = prove_all(
-                list(names) or None,
-                factor,
-                lambda done, total: progress("proofs", done, total),
-                timeout_s,
-                tier="full",
-            )
-        if second_opinion:
-            opinions = _ask_again(names, factor, timeout_s, progress)
-    body = {**to_json(results), **opinions}
-    profiles = sorted({theorem["profile"] for theorem in body["theorems"]})
-    document = Document(
-        "prove",
-        _join_opinions(body.pop("verdict"), opinions),
-        time.monotonic() - start,
-        body.pop("counts"),
-        profile=profiles[0] if len(profiles) == 1 else None,
-        body=body,
-    )
-
-    def render() -> str:
-        lines = proving.render_theorems(body["theorems"], form)
-        if opinions:
-            told = opinions["second_opinion"]
-            numbers = ", ".join(f"{told[name]} {name}" for name in ("agrees", "differs", "unknown"))
-            lines.append(f"{told['solver']} on {told['scripts']} questions: {numbers}")
-        return "\n".join([*lines, f"{document.verdict.upper()} in {document.seconds:.1f} s"])
-
-    return emit(document, form, render)
+            asked = proving.Question(names, factor, timeout_s, code, profile, second_opinion)
+            document, text = proving.prove_document(asked, progress, form)
+    return emit(document, form, lambda: text)

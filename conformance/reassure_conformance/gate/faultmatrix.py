@@ -8,15 +8,16 @@ binds here, a SHOULD as well: the question is whether the fault is seen, not how
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.expected import EXPECTED, PROFILES
-from reassure_conformance.gate.running import BUNDLED, Result, Settings, run
-from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED
+from reassure_conformance.gate.running import BUNDLED, Progress, Result, Settings, run
+from reassure_conformance.report.display import render_table
+from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
 
 KILLED: Final = "killed"
 SURVIVED: Final = "survived"
@@ -81,13 +82,13 @@ def run_matrix(
     faults: Sequence[str],
     settings: Settings,
     directory: Path,
-    tell: Callable[[Kill], None] = lambda _: None,
+    progress: Progress = lambda *_: None,
 ) -> list[Kill]:
     """Switch on one fault after another and run until each is caught or the budget ends.
 
-    Each gets a run directory of its own below `directory`. `tell` hears of every kill as it falls.
+    Each gets a run directory of its own below `directory`.
     """
-    kills = []
+    kills: list[Kill] = []
     for fault in faults:
         start = time.monotonic()
         profile = PROFILES.get(fault, settings.profile)
@@ -98,9 +99,8 @@ def run_matrix(
         below.mkdir(parents=True)
         result = run(chosen, below)
         result.as_document().write(below)
-        kill = summarise_kill(fault, result, time.monotonic() - start)
-        tell(kill)
-        kills.append(kill)
+        kills.append(summarise_kill(fault, result, time.monotonic() - start))
+        progress(f"{fault}: {kills[-1].outcome}", len(kills), len(faults))
     return kills
 
 
@@ -128,3 +128,42 @@ def matrix_counts(kills: Sequence[Kill]) -> dict[str, int]:
         "unknown": outcomes.count(UNSETTLED),
         "unexpected": sum(kill.outcome == KILLED and not kill.expected for kill in kills),
     }
+
+
+def matrix_document(
+    faults: Sequence[str], settings: Settings, directory: Path, progress: Progress
+) -> Document:
+    """Run the matrix and return its document, which stands in the directory as well."""
+    start = time.monotonic()
+    kills = run_matrix(faults, settings, directory, progress)
+    document = Document(
+        "faults",
+        matrix_verdict(kills),
+        time.monotonic() - start,
+        matrix_counts(kills),
+        seed=settings.seed,
+        profile=settings.profile,
+        readings=settings.readings,
+        body={"matrix": [kill.as_dict() for kill in kills], "directory": str(directory)},
+    )
+    document.write(directory)
+    return document
+
+
+def render_matrix(document: Document, form: str) -> str:
+    """Return the matrix as a table, with its counts."""
+    columns = ["fault", "outcome", "by clause", "expected", "steps", "seconds"]
+    rows = [
+        [
+            kill["fault"],
+            kill["outcome"],
+            kill["clause"],
+            "yes" if kill["expected"] else "no",
+            kill["steps"],
+            round(kill["seconds"], 1),
+        ]
+        for kill in document.body["matrix"]
+    ]
+    table = render_table("Kill matrix", columns, rows, form)
+    counts = ", ".join(f"{name} {value}" for name, value in document.counts.items())
+    return f"{table}{document.verdict.upper()} in {document.seconds:.1f} s: {counts}"
