@@ -110,6 +110,11 @@ class Changes:
         self._first_named.clear()
         self._settings.clear()
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether somebody says when the cluster rests."""
+        return self._settled_zxid is not None
+
     def forget(self) -> None:
         """Note that what was in doubt may not be so now: something changed, or a term began."""
         self.answer_until_ms = -inf

@@ -166,7 +166,8 @@ class Judge:
                 tracker.rest(*key, self._zxid, around, untouched, self._time_ms)
         if chroot in self.tracking.clusters:
             cluster = self.tracking.clusters[chroot]
-            cluster.rest(chroot, self._zxid, untouched, self._time_ms)
+            around = history.get_surroundings("")
+            cluster.rest(chroot, self._zxid, around, untouched, self._time_ms)
 
     def forget(self, chroot: str) -> None:
         """Drop what is remembered of a cluster; verdicts so far are kept."""

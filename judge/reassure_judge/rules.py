@@ -9,8 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
+from reassure_judge.books import Book
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import ElectionSeen, Observation, Router
+from reassure_judge.verdicts import Tally
 from reassure_model.controllers import Controllership, accept_election
 from reassure_model.kip_236.state import Environment
 from reassure_model.machine import Due, Judgement
@@ -72,6 +74,10 @@ class Rules(ABC, Generic[Kept, Written]):
         self, grace_ms: int = GRACE_MS, *, whole: bool = True, min_insync_replicas: int = 1
     ) -> Router[Any]:
         """Return what turns transactions into observations (`reassure_judge.history.Router`)."""
+
+    def make_book(self, tally: Tally) -> Book | None:
+        """Return what follows a cluster as a whole (`reassure_judge.books`), where it has to be."""
+        return None
 
     # What happens ---------------------------------------------------------------------------------
 

@@ -434,6 +434,7 @@ class ClusterTracker:
         self.controllership = Controllership()
         self.tally = tally
         self.bad: dict[str, BadRequestSeen] = {}
+        self.book = rules.make_book(tally)
         self._reported: set[str] = set()
 
     def feed(self, seen: Observation) -> None:
@@ -458,6 +459,8 @@ class ClusterTracker:
                 self._violate(seen, clause_id, reason)
             case Unreadable(reason):
                 self._violate(seen, "znode.well-formed", reason)
+        if self.book is not None:
+            self.book.feed(seen)
 
     def _on_election(self, seen: Observation, election: ElectionSeen) -> None:
         before = self.controllership
@@ -483,8 +486,17 @@ class ClusterTracker:
         for rejected in author.broken:
             self._violate(seen, rejected.clause, rejected.reason)
 
-    def rest(self, chroot: str, zxid: int, untouched: frozenset[str], time_ms: int = 0) -> None:
+    def rest(
+        self,
+        chroot: str,
+        zxid: int,
+        around: Environment,
+        untouched: frozenset[str],
+        time_ms: int = 0,
+    ) -> None:
         """Judge what must be gone, and what must be there, when nothing is left to do."""
+        if self.book is not None:
+            self.book.rest(chroot, zxid, around, time_ms)
         for kept in self.rules.kept_at_rest:
             self.tally.exercised[kept] += 1
         for path, found in self.bad.items():

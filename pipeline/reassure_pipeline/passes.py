@@ -192,7 +192,7 @@ class Judging:
         if rest.partition < 0:
             cluster = self._tracking.clusters.get(rest.chroot)
             if cluster is not None:
-                cluster.rest(rest.chroot, rest.zxid, rest.untouched, rest.time_ms)
+                cluster.rest(rest.chroot, rest.zxid, rest.around, rest.untouched, rest.time_ms)
             return
         tracker = self._tracking.partitions[rest.chroot, rest.topic, rest.partition]
         key = rest.chroot, rest.topic, rest.partition

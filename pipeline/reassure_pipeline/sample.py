@@ -85,6 +85,10 @@ class SampleCluster:
         self._versions.pop(path, None)
         return Delete(self.chroot + path)
 
+    def knows(self, path: str) -> bool:
+        """Whether a znode is there."""
+        return path in self._versions
+
     def control(self, *ops: Op, fenced: bool = True) -> int:
         """Append a controller's transaction, which checks the controller epoch unless told not."""
         fence = (Check(self.chroot + znodes.CONTROLLER_EPOCH, self.epoch + 1),) if fenced else ()

@@ -25,6 +25,7 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from reassure_spec.errors import ReassureError
+from reassure_spec.readings import BUILT_ON
 
 LEVELS: Final = ("MUST", "SHOULD", "MAY", "UNTESTABLE")
 """How binding a clause is. UNTESTABLE: nothing that ZooKeeper records can show it either way."""
@@ -151,8 +152,12 @@ def get_clause(clause_id: str) -> Clause:
 
 
 def clauses_of_profile(profile: str) -> tuple[Clause, ...]:
-    """Return the clauses that belong to the named profile, in the order of the text."""
-    return tuple(clause for clause in load_clauses().values() if profile in clause.profiles)
+    """Return the clauses that belong to the named profile, in the order of the text.
+
+    Those of the profile that it stands on belong to it as well.
+    """
+    names = {profile, BUILT_ON.get(profile, profile)}
+    return tuple(each for each in load_clauses().values() if names & set(each.profiles))
 
 
 _carried_out: dict[str, set[str]] = {}

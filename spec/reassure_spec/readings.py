@@ -392,6 +392,12 @@ PROFILES: Final[Mapping[str, Readings]] = MappingProxyType(
 """The profiles by name. A profile is nothing but its readings and the clauses that list it."""
 
 
+BUILT_ON: Final[Mapping[str, str]] = MappingProxyType(
+    {"kip-236-legacy": "kip-236", "kip-46": "kip-236"}
+)
+"""The profiles that stand on top of another one, all of whose clauses hold under them as well."""
+
+
 class UnknownReading(BadUsage):
     """A reading or profile name, or the value of a reading, that the register does not have."""
 

@@ -80,17 +80,17 @@ _EXPLORED: Final = {
     ("election.preferred", "automatic"): _NEVER_ELECTS,
 }
 
+_UNJUDGED: Final = "no rule on what is in ZooKeeper's log depends on it"
+_JUDGED: Final = {
+    ("drop.order", "by-lag"): _NO_LAG,
+    ("request.conflict", "whole-request"): _ONE_PARTITION,
+}
+
 _ALL: Final = (
     Room("model", tuple(_VALUES), ""),
-    Room(
-        "judge",
-        _REQUESTS,
-        "no rule on what is in ZooKeeper's log depends on it",
-        {
-            ("drop.order", "by-lag"): _NO_LAG,
-            ("request.conflict", "whole-request"): _ONE_PARTITION,
-        },
-    ),
+    Room("judge", _REQUESTS, _UNJUDGED, _JUDGED),
+    Room("judge of kip-236-legacy", (*_REQUESTS, "legacy.rewrite"), _UNJUDGED, _JUDGED),
+    Room("judge of kip-46", (*_REQUESTS, *_begin("heal.")), _UNJUDGED, _JUDGED),
     Room("judge of kafka-4485", _LOGS, "no rule on what observations tell depends on it"),
     Room("judge of kafka-zk", _WRITTEN, "no rule on what is in ZooKeeper's log depends on it"),
     Room(

@@ -60,6 +60,7 @@ PERSISTENT_ROOTS: Final = (
 _TOPIC_KEYS: Final = frozenset({"version", "partitions", "adding_replicas", "removing_replicas"})
 _read_value: Final = json.JSONDecoder().raw_decode
 _REQUEST_NAME: Final = re.compile(r"request_([0-9]{10})")
+_TASK_NAME: Final = re.compile(r"task_([0-9]{10})")
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _FIRST_NUMBERS: Final = {str(number): number for number in range(1000)}
 """Nearly all that are met, so that these cost a look only."""
@@ -199,6 +200,16 @@ def parse_request_name(name: str) -> int | None:
     (12, None)
     """
     match = _REQUEST_NAME.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def parse_task_name(name: str) -> int | None:
+    """Return the number in the name of a task, or None when it is not one.
+
+    >>> parse_task_name("task_0000000012"), parse_task_name("task_12")
+    (12, None)
+    """
+    match = _TASK_NAME.fullmatch(name)
     return int(match[1]) if match else None
 
 
@@ -655,6 +666,16 @@ def decode_broker(path: str, data: bytes) -> tuple[str, int]:
     if not isinstance(host, str):
         raise BadZnode(path, f"host: expected text, found {_show(host)}")
     return host, _integer(path, value.get("port"), "port")
+
+
+def decode_rack(path: str, data: bytes) -> str | None:
+    """Decode a broker's registration (versions 1 to 5) to its rack, None where it names none."""
+    value = _load(path, data)
+    _check_version(path, value, (1, 2, 3, 4, 5))
+    rack = value.get("rack")
+    if rack is not None and not isinstance(rack, str):
+        raise BadZnode(path, f"rack: expected text, found {_show(rack)}")
+    return rack
 
 
 def decode_config(path: str, data: bytes) -> dict[str, str]:

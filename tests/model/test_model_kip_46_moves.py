@@ -139,7 +139,7 @@ def move(healed: Healed, what: int, broker: int, readings: Readings) -> Healed:
 
 
 @pytest.mark.parametrize("readings", [WRITTEN, REPAIRED], ids=["written", "repaired"])
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(moves=st.lists(MOVES, max_size=60))
 def test_healing_sees_what_happens_to_its_partitions(
     readings: Readings, moves: list[tuple[int, int]]

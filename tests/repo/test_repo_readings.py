@@ -42,6 +42,8 @@ PROFILE_OF = {
     "judge of kafka-4485": "kafka-4485",
     "judge of kafka-42": "kafka-42",
     "judge of kafka-zk": "kafka-zk",
+    "judge of kip-236-legacy": "kip-236-legacy",
+    "judge of kip-46": "kip-46",
     "controller": "kip-236",
     **{explorer_of(name): name for name in PROFILES},
     "explorer of kip-236": "kip-236",
@@ -97,10 +99,12 @@ _KIP_236 = (
 )
 MODULES: dict[str, tuple[str, ...]] = {
     "judge": _KIP_236,
+    "judge of kip-236-legacy": (*_KIP_236, "kip_236_legacy.entries"),
+    "judge of kip-46": (*_KIP_236, "kip_46.__init__", "kip_46.writes"),
     "explorer of kip-236": _KIP_236,
-    "explorer of kip-236-legacy": (*_KIP_236, "kip_236_legacy"),
+    "explorer of kip-236-legacy": (*_KIP_236, "kip_236_legacy.__init__"),
     "explorer of kafka-42": ("kafka_42",),
-    "explorer of kip-46": ("kip_46",),
+    "explorer of kip-46": ("kip_46.__init__",),
     "explorer of kafka-4485": (
         "kafka_4485.replication",
         "kafka_4485.lag",

@@ -6,7 +6,7 @@ write is kept as several possible states (`reassure_judge.possible`).
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import (
@@ -64,7 +64,7 @@ from reassure_model.outcome import Accepted, Rejected
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
-from reassure_spec.znodes import BadZnode
+from reassure_spec.znodes import BadZnode, RequestZnode
 
 _ANY: Final = ("znode.well-formed",)
 _ASSIGNED: Final = (*_ANY, "topic.partitions-kept", "topic.content-kept")
@@ -128,7 +128,7 @@ class RequestHistory(ClusterHistory):
 class RequestRouter(Router[RequestHistory]):
     """Reads the request queue and the records as well."""
 
-    kinds = (
+    kinds: ClassVar[tuple[str, ...]] = (
         r"(?P<request_parents>/admin/reassignment_requests|/admin/reassignments)",
         r"/admin/reassignment_requests/(?P<request>[^/]+)",
         r"/admin/reassignments/(?P<parent>[^/]+)",
@@ -193,6 +193,7 @@ class RequestRouter(Router[RequestHistory]):
             self._on_bad(cluster, path, "request.consumed", "asks for nothing")
             return
         cluster.requests[sequence] = tuple(request.assignments)
+        self._tell_queue(cluster, path, sequence, request)
         for (topic, number), target in request.assignments.items():
             asked = Request(sequence, target, request.legacy)
             self._emit(cluster, topic, number, path, RequestSubmitted(asked))
@@ -206,8 +207,15 @@ class RequestRouter(Router[RequestHistory]):
             self._drop_request(cluster, path, sequence)
 
     def _drop_request(self, cluster: RequestHistory, path: str, sequence: int) -> None:
+        if sequence in cluster.requests:
+            self._tell_queue(cluster, path, sequence, None)
         for topic, number in cluster.requests.pop(sequence, ()):
             self._emit(cluster, topic, number, path, RequestRemoved(sequence))
+
+    def _tell_queue(
+        self, cluster: RequestHistory, path: str, sequence: int, request: RequestZnode | None
+    ) -> None:
+        """Take note of a request that was made, or is gone (None), as a whole."""
 
     def _on_bad(self, cluster: RequestHistory, path: str, clause: str, reason: str) -> None:
         cluster.bad[path] = clause
@@ -317,7 +325,7 @@ def find_write(before: Partition, event: object) -> Write | None:
 class RequestRules(Rules[Possible, Write]):
     """KIP-236."""
 
-    profiles = ("kip-236", "kip-236-amended")
+    profiles: ClassVar[tuple[str, ...]] = ("kip-236", "kip-236-amended")
     judgement = JUDGEMENT
     leaders = (ChangeIsr,)
     noticed = _ON_REQUESTS

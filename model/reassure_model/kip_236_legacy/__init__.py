@@ -123,12 +123,12 @@ def next_effect(legacy: Legacy, readings: Readings) -> Effect | None:
     due = next_owed(legacy, readings)
     if due is None:
         return next_for_znode(legacy, readings)
-    return _remove_completed(legacy, due.key, due.owed) or due
+    return remove_completed(legacy, due.key, due.owed) or due
 
 
 @clause("legacy.entry.removed-when-done", "legacy.entry.before-child")
 @clause("legacy.entry.matching-target")
-def _remove_completed(legacy: Legacy, key: PartitionKey, owed: Obligation) -> Effect | None:
+def remove_completed(legacy: Legacy, key: PartitionKey, owed: Obligation) -> Effect | None:
     """Take the entry of a reassignment that is complete out of the znode before its record goes."""
     flight = legacy.get(key).reassignment
     if not isinstance(owed.write, DeleteReassignment) or flight is None or not flight.legacy:

@@ -286,14 +286,21 @@ def judge_start(
 
 @clause("heal.task.satisfied-skipped", "heal.cancel.never-running", "heal.cancel.automatic-only")
 @clause("heal.cancel.enough-replicas", "heal.task.stale", "heal.task.started")
-def judge_task_removal(cluster: Cluster, task: Task, readings: Readings) -> Judged:
-    """Judge a controller that removes a task."""
+def judge_task_removal(
+    cluster: Cluster, task: Task, readings: Readings, *, refused: bool = False
+) -> Judged:
+    """Judge a controller that removes a task.
+
+    `refused` says that an operator who asked for what is left of it would be refused.
+    """
     if find_senseless(task) is not None:
         return ("heal.task.refuse-duplicate",)
-    if is_satisfied(cluster, task):
-        return ("heal.task.satisfied-skipped",)
     if find_running(cluster) == task:
         return Rejected("heal.cancel.never-running", f"task {task.number} was removed as it ran")
+    if is_satisfied(cluster, task):
+        return ("heal.task.satisfied-skipped",)
+    if refused:
+        return ("heal.task.as-reassignment",)
     if not task.automatic:
         return Rejected("heal.cancel.automatic-only", f"task {task.number} is an operator's")
     if is_redundant(cluster, task, readings):

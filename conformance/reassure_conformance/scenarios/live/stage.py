@@ -382,7 +382,7 @@ class Stage:
         for key, tracker in self._tracking.partitions.items():
             tracker.rest(*key, self._zxid, self.environment(key[1]), untouched)
         for chroot, cluster in self._tracking.clusters.items():
-            cluster.rest(chroot, self._zxid, untouched)
+            cluster.rest(chroot, self._zxid, self.environment(""), untouched)
 
     @property
     def violations(self) -> tuple[Violation, ...]:

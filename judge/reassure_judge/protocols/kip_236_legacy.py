@@ -1,0 +1,392 @@
+"""KIP-236 with the old znode in front of it: `/admin/reassign_partitions`, entry by entry.
+
+Partitions are judged as under KIP-236. Beside them a book follows the znode: who wrote which entry,
+what the acting controller has made of it, and whether it went when it should
+(`reassure_model.kip_236_legacy.entries`).
+"""
+
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from reassure_judge.books import Book, Copied, Earlier, QueueWritten, is_by_client
+from reassure_judge.doubt import GRACE_MS
+from reassure_judge.history import Observation
+from reassure_judge.protocols.kip_236 import RequestHistory, RequestRules
+from reassure_judge.verdicts import Tally
+from reassure_judge.whole import WholeRouter
+from reassure_model.kip_236.state import Environment, Partition, is_done
+from reassure_model.kip_236_legacy.entries import (
+    MAYBE,
+    NO,
+    YES,
+    Entry,
+    find_broken_translation,
+    find_entry_debt,
+    is_carried_by,
+    is_entry_left,
+    judge_entry_change,
+    judge_entry_removal,
+)
+from reassure_model.outcome import Rejected
+from reassure_spec import znodes
+from reassure_spec.clauses import clause
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import BadZnode, LegacyEntry, PartitionKey, ReplicaList
+
+_PATH: Final = znodes.REASSIGN_PARTITIONS
+
+
+class OldZnodeWritten(NamedTuple):
+    """The old znode was written, or deleted (None)."""
+
+    entries: tuple[LegacyEntry, ...] | None
+    created: bool
+    bad: str
+    """Why the content is not of the format, "" where it is; then there are no entries."""
+    noticed_ms: float
+    """What was changed up to this time has been noticed by whoever writes now."""
+
+
+class LegacyRouter(WholeRouter):
+    """Reads the old znode as well."""
+
+    kinds = (*WholeRouter.kinds, r"(?P<old_znode>/admin/reassign_partitions)")
+
+    def __init__(self, readings: Readings, grace_ms: int = GRACE_MS, **more: Any) -> None:
+        super().__init__(readings, grace_ms, **more)
+        self._handlers["old_znode"] = self._on_old_znode
+
+    def _on_old_znode(
+        self, cluster: RequestHistory, path: str, data: bytes | None, first: str, second: str
+    ) -> None:
+        created = self.is_created(data)
+        entries: tuple[LegacyEntry, ...] | None = None
+        bad = ""
+        if data is not None:
+            try:
+                entries = znodes.decode_reassign_partitions(path, data)
+            except BadZnode as error:
+                entries, bad = (), error.reason
+        event = OldZnodeWritten(entries, created, bad, self.get_noticed(cluster))
+        self._emit(cluster, "", -1, path, event)
+
+
+class LegacyBook(Book):
+    """Follows the old znode of one cluster."""
+
+    def __init__(self, readings: Readings, tally: Tally) -> None:
+        super().__init__(readings, tally)
+        self.there = False
+        self.bad = ""
+        self.entries: dict[PartitionKey, Entry] = {}
+        self._earlier: Earlier[PartitionKey, ReplicaList] = Earlier()
+        """Targets that clients have taken back."""
+        self._written_ms: dict[PartitionKey, int] = {}
+        """When a client wrote an entry that stands."""
+        self._removed: set[PartitionKey] = set()
+        """Partitions in flight of which the entry was removed as done."""
+        self._translated_before: set[PartitionKey] = set()
+        """Entries that an earlier controller made a request of."""
+        self._flight_epoch: dict[PartitionKey, int | None] = {}
+        """The term in which the record in flight was written."""
+        self._deleted: set[PartitionKey] = set()
+        """Partitions in flight of which a client took the entry away."""
+        self._inherited: set[int] = set()
+        """Requests that the acting controller found when it took office."""
+        self._pending: dict[int, int | None] = {}
+        """Requests that wait, with the term of the controller that made them, None for a client."""
+        self._succeeded = False
+        """Whether a controller took office over something since the last rest."""
+        self._left: tuple[Observation, PartitionKey] | None = None
+        """The removal of a record of which the entry is still there."""
+
+    # What happens ---------------------------------------------------------------------------------
+
+    def feed(self, seen: Observation) -> None:
+        """Judge one observation; what one transaction does counts as done at once."""
+        if self._left is not None and seen.zxid != self._left[0].zxid:
+            self._look_at_left()
+        super().feed(seen)
+
+    def begin_term(self) -> None:
+        """Note that another controller acts, who has made nothing of the entries."""
+        for key, entry in self.entries.items():
+            if entry.translated != NO:
+                self._translated_before.add(key)
+            taken = YES if _is_asked(self.get(key), entry.target) else NO
+            self.entries[key] = replace(entry, translated=taken, created=True)
+        self._inherited = set(self._pending)
+        flights = any(p.reassignment is not None for p in self.partitions.values())
+        self._succeeded = bool(self._inherited or self.entries or flights)
+
+    def judge(self, seen: Observation) -> None:
+        """Judge a write to the znode or to the queue."""
+        match seen.event:
+            case OldZnodeWritten():
+                self._on_znode(seen, seen.event)
+            case QueueWritten(sequence, None):
+                self._on_request_gone(seen, sequence)
+            case QueueWritten():
+                self._on_request(seen, seen.event)
+
+    @clause("legacy.failover.sources-in-order", "legacy.conflict.both-ways")
+    @clause("legacy.failover.same-flag")
+    def _on_request_gone(self, seen: Observation, sequence: int) -> None:
+        term = self._pending.pop(sequence, None)
+        before = self._inherited - {sequence}
+        if sequence not in self._inherited and term == self.epoch and not is_by_client(seen):
+            if before & self._pending.keys():
+                why = f"requests {sorted(before)} were found, and request {sequence} came first"
+                broken = Rejected("legacy.failover.sources-in-order", why)
+                self.violate(seen, ("", -1), broken, ("", ""))
+            elif self._inherited:
+                self.count(("legacy.failover.sources-in-order",))
+        if is_by_client(seen):
+            return
+        for key, partition in self.partitions.items():
+            flight = partition.reassignment
+            for request in partition.requests:
+                other = flight is not None and request.legacy != flight.legacy
+                if other and request.sequence == sequence:
+                    self._count_conflict(key)
+
+    def _count_conflict(self, key: PartitionKey) -> None:
+        self.count(("legacy.conflict.both-ways",))
+        if self._flight_epoch.get(key) != self.epoch:
+            self.count(("legacy.failover.same-flag",))
+
+    @clause("client.request.unmarked", "legacy.translate.request", "legacy.translate.flag")
+    @clause("legacy.failover.translated-again", "legacy.rewrite.taken-up")
+    @clause("legacy.original.rollback")
+    def _on_request(self, seen: Observation, event: QueueWritten) -> None:
+        request = event.request
+        assert request is not None
+        if seen.given or is_by_client(seen):
+            self._pending[event.sequence] = None
+            if not seen.given:
+                broken = Rejected("client.request.unmarked", "a client's request says legacy")
+                verdict = broken if request.legacy else ("client.request.unmarked",)
+                self.settle(seen, ("", -1), (verdict,), ("", ""))
+            return
+        self._pending[event.sequence] = self.epoch
+        shown = ("", _show_all(request.assignments))
+        self.blame(seen, ("", -1), shown)
+        now = {key: [entry.target] for key, entry in self.entries.items()}
+        until = {
+            key: [*now.get(key, ()), *self._earlier.get(key, event.noticed_ms)]
+            for key in request.assignments
+        }
+        asked, marked = request.assignments, request.legacy
+        views = [find_broken_translation(asked, each, marked=marked) for each in (now, until)]
+        kept = ("legacy.translate.request", "legacy.translate.flag")
+        self.settle(seen, ("", -1), [kept if v is None else v for v in views], shown)
+        for key, target in asked.items():
+            entry = self.entries.get(key)
+            if entry is None or entry.target != target:
+                continue
+            if key in self._translated_before:
+                self.count(("legacy.failover.translated-again",))
+            if not entry.created:
+                self.count(("legacy.rewrite.taken-up",))
+            if entry.original == target:
+                self.count(("legacy.original.rollback",))
+            self.entries[key] = replace(entry, translated=YES)
+
+    # The znode ------------------------------------------------------------------------------------
+
+    def _on_znode(self, seen: Observation, event: OldZnodeWritten) -> None:
+        written = {entry.key: entry for entry in event.entries or ()}
+        if seen.given or is_by_client(seen):
+            self._take_from_client(seen, event, written)
+        else:
+            self._judge_rewrite(seen, event, written)
+        self.there, self.bad = event.entries is not None, event.bad
+
+    def _take_from_client(
+        self, seen: Observation, event: OldZnodeWritten, written: dict[PartitionKey, LegacyEntry]
+    ) -> None:
+        before, self.entries = self.entries, {}
+        for key, old in before.items():
+            if key not in written or written[key].target != old.target:
+                self._earlier.note(key, old.target, seen.time_ms)
+                if event.entries is None and is_carried_by(old, self.get(key)):
+                    self._deleted.add(key)
+        for key, new in written.items():
+            entry, partition = before.get(key), self.get(key)
+            if entry is not None and entry.target == new.target and not event.created:
+                self.entries[key] = replace(entry, original=new.original)
+                continue
+            taken = MAYBE if seen.given else NO
+            made = Entry(new.target, new.original, taken, event.created or seen.given)
+            self.entries[key] = replace(made, begun=is_carried_by(made, partition))
+            self._translated_before.discard(key)
+            self._written_ms[key] = seen.time_ms
+
+    @clause("legacy.znode.deleted-with-last", "legacy.znode.malformed")
+    def _judge_rewrite(
+        self, seen: Observation, event: OldZnodeWritten, written: dict[PartitionKey, LegacyEntry]
+    ) -> None:
+        shown = (self._show(), _show_entries(event.entries))
+        self.blame(seen, ("", -1), shown)
+        for key, entry in list(self.entries.items()):
+            if key not in written:
+                self._judge_removal(seen, key, entry, shown)
+                del self.entries[key]
+        for key, new in written.items():
+            before, partition = self.entries.get(key), self.get(key)
+            verdict = judge_entry_change(before, new, partition)
+            self.settle(seen, key, (verdict,), shown)
+            made = Entry(new.target) if before is None else before
+            self.entries[key] = replace(made, target=new.target, original=new.original)
+        if event.entries == ():
+            broken = Rejected("legacy.znode.deleted-with-last", "it is left without an entry")
+            self.violate(seen, ("", -1), broken, shown)
+        elif event.entries is None:
+            kept = "legacy.znode.malformed" if self.bad else "legacy.znode.deleted-with-last"
+            self.count((kept,))
+
+    def _judge_removal(
+        self, seen: Observation, key: PartitionKey, entry: Entry, shown: tuple[str, str]
+    ) -> None:
+        partition = self.get(key)
+        verdict = judge_entry_removal(entry, partition, seen.around, self.readings)
+        if self.settle(seen, key, (verdict,), shown) and is_carried_by(entry, partition):
+            self._removed.add(key)
+
+    # Partitions -----------------------------------------------------------------------------------
+
+    @clause("legacy.conflict.both-ways", "legacy.failover.same-flag", "legacy.translate.flag")
+    @clause("legacy.failover.top-from-child", "legacy.entry.before-child")
+    @clause("legacy.znode.delete-does-not-cancel")
+    def follow(
+        self, seen: Observation, key: PartitionKey, before: Partition, after: Partition
+    ) -> None:
+        """Look at what becomes of a reassignment in flight."""
+        old, new = before.reassignment, after.reassignment
+        if old == new:
+            return
+        if new is None:
+            self._on_record_gone(seen, key, before)
+            return
+        shown = ("", f"to {list(new.target)}, top {new.top}, legacy {new.legacy}")
+        if old is not None and not seen.given:
+            again = self._flight_epoch.get(key) != self.epoch
+            if old.legacy != new.legacy:
+                name = "legacy.failover.same-flag" if again else "legacy.conflict.both-ways"
+                why = f"legacy {new.legacy}, the one in flight says {old.legacy}"
+                self.violate(seen, key, Rejected(name, why), shown)
+            if again:
+                why = f"top {new.top}, the record says {old.top}"
+                broken = Rejected("legacy.failover.top-from-child", why)
+                verdict = broken if old.top != new.top else ("legacy.failover.top-from-child",)
+                self.settle(seen, key, (verdict,), shown)
+        heads = [r for r in before.requests if r.target == new.target][:1]
+        if any(request.legacy for request in heads):
+            broken = Rejected("legacy.translate.flag", "the request says legacy, the record not")
+            verdict = ("legacy.translate.flag",) if new.legacy else broken
+            self.settle(seen, key, (verdict,), shown)
+        self._flight_epoch[key] = self.epoch
+        entry = self.entries.get(key)
+        if entry is not None and is_carried_by(entry, after):
+            self.entries[key] = replace(entry, begun=True)
+
+    def _on_record_gone(self, seen: Observation, key: PartitionKey, before: Partition) -> None:
+        flight = before.reassignment
+        assert flight is not None
+        self._flight_epoch.pop(key, None)
+        entry = self.entries.get(key)
+        if is_entry_left(entry, before):
+            self._look_at_left()
+            self._left = (seen, key)
+        elif flight.legacy and key in self._removed:
+            self.count(("legacy.entry.before-child",))
+            self._removed.discard(key)
+        if key in self._deleted:
+            broken = Rejected("legacy.znode.delete-does-not-cancel", "the move was given up")
+            done = ("legacy.znode.delete-does-not-cancel",)
+            verdict = done if is_done(before) else broken
+            self.settle(seen, key, (verdict,), ("", ""))
+        self._deleted.discard(key)
+
+    def _look_at_left(self) -> None:
+        """Judge the removal of a record, once it is known what else the transaction did."""
+        if self._left is None:
+            return
+        seen, key = self._left
+        self._left = None
+        removed = key in self._removed
+        self._removed.discard(key)
+        if key not in self.entries or removed:
+            # It went in the same transaction, or went before and a client wrote it anew.
+            self.count(("legacy.entry.before-child",))
+            return
+        broken = Rejected("legacy.entry.before-child", "its entry is in the old znode still")
+        assert isinstance(seen.event, Copied)
+        written_ms = self._written_ms.get(key)
+        fresh = written_ms is not None and written_ms >= seen.event.noticed_ms
+        views = (broken, ()) if fresh else (broken,)
+        self.settle(seen, key, views, (self._show(), ""))
+
+    # At rest --------------------------------------------------------------------------------------
+
+    @clause("legacy.failover.half-done", "legacy.znode.deleted-with-last", "legacy.znode.malformed")
+    def find_debts(self, around: Environment) -> list[tuple[PartitionKey, str, Rejected]]:
+        """Return what is owed to entries, and to the znode."""
+        self._look_at_left()
+        debts = []
+        for key, entry in self.entries.items():
+            owed = find_entry_debt(entry, self.get(key), self.readings)
+            if owed is not None:
+                debts.append((key, _PATH, owed))
+        if self.bad:
+            owed = Rejected("legacy.znode.malformed", f"it is still there: {self.bad}")
+            debts.append((("", -1), _PATH, owed))
+        elif self.there and not self.entries:
+            owed = Rejected("legacy.znode.deleted-with-last", "it is there without an entry")
+            debts.append((("", -1), _PATH, owed))
+        if self._succeeded and not debts:
+            self.count(("legacy.failover.half-done",))
+        self._succeeded = False
+        self._earlier.settle()
+        self._written_ms.clear()
+        return debts
+
+    def _show(self) -> str:
+        if not self.there:
+            return ""
+        entries = [LegacyEntry(key, e.target, e.original) for key, e in self.entries.items()]
+        return self.bad or _show_entries(tuple(entries))
+
+
+class LegacyRules(RequestRules):
+    """KIP-236 with the old znode."""
+
+    profiles = ("kip-236-legacy",)
+    room = "judge of kip-236-legacy"
+
+    def make_router(
+        self, grace_ms: int = GRACE_MS, *, whole: bool = True, min_insync_replicas: int = 1
+    ) -> LegacyRouter:
+        """Return a router that knows the old znode."""
+        least = min_insync_replicas
+        return LegacyRouter(self.readings, grace_ms, whole=whole, min_insync_replicas=least)
+
+    def make_book(self, tally: Tally) -> LegacyBook:
+        """Return a book of the old znode."""
+        return LegacyBook(self.readings, tally)
+
+
+RULES: Final = LegacyRules
+
+
+def _is_asked(partition: Partition, target: ReplicaList) -> bool:
+    """Whether a request by the old route that asks for it is waiting."""
+    return any(request.legacy and request.target == target for request in partition.requests)
+
+
+def _show_all(assignments: object) -> str:
+    return str(assignments)
+
+
+def _show_entries(entries: tuple[LegacyEntry, ...] | None) -> str:
+    return "" if entries is None else znodes.encode_reassign_partitions(entries).decode()

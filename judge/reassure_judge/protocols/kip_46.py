@@ -1,0 +1,497 @@
+"""KIP-46: brokers that are replaced when they stay away, on top of KIP-236.
+
+What a task moves is moved by requests and judged as under KIP-236. Beside that a book follows the
+records of failed brokers and the tasks, and judges what is written there by the model's functions
+(`reassure_model.kip_46.writes`).
+
+The failure interval, the size of a task and the share of the bandwidth stand nowhere in ZooKeeper,
+so nothing is said of them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from reassure_judge.books import NO_KEY, Book, Earlier, QueueWritten, is_by_client
+from reassure_judge.doubt import GRACE_MS
+from reassure_judge.history import Observation
+from reassure_judge.protocols.kip_236 import RequestHistory, RequestRules
+from reassure_judge.verdicts import Tally
+from reassure_judge.whole import WholeRouter
+from reassure_model.kip_46 import Cluster, Hosted, Task, compute_plan, find_running
+from reassure_model.kip_46.moves import find_left, host, is_refused
+from reassure_model.kip_46.writes import (
+    Judged,
+    find_record_debts,
+    find_replaced,
+    find_senseless,
+    find_task_debt,
+    judge_choice,
+    judge_generated,
+    judge_record,
+    judge_record_removal,
+    judge_start,
+    judge_task_removal,
+)
+from reassure_model.kip_236.state import Environment, Partition
+from reassure_model.outcome import Rejected
+from reassure_spec import znodes
+from reassure_spec.clauses import clause
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import BadZnode, PartitionKey, ReplicaList
+
+
+class RackSeen(NamedTuple):
+    """A broker registered, with its rack where it says so."""
+
+    broker: int
+    rack: str | None
+
+
+class FailureWritten(NamedTuple):
+    """The record of a broker's failure was written, or deleted (None)."""
+
+    broker: int
+    since: int | None
+    noticed_ms: float
+    """What was changed up to this time has been noticed by whoever writes now."""
+
+
+class TaskWritten(NamedTuple):
+    """A task was written, or deleted (None)."""
+
+    number: int
+    task: Task | None
+    noticed_ms: float
+
+
+class Misshapen(NamedTuple):
+    """What stands among records or tasks is none, by its name or by its content."""
+
+    clause: str
+    reason: str
+
+
+class MisshapenGone(NamedTuple):
+    """What a `Misshapen` with this path named is gone, or mended."""
+
+
+class HealingRouter(WholeRouter):
+    """Reads records of failures and tasks as well."""
+
+    kinds = (
+        *WholeRouter.kinds,
+        r"(?P<shelf>/admin/failed_brokers|/admin/reassignment_tasks)",
+        r"/admin/failed_brokers/(?P<failed>[^/]+)",
+        r"/admin/reassignment_tasks/(?P<task>[^/]+)",
+    )
+
+    def __init__(self, readings: Readings, grace_ms: int = GRACE_MS, **more: Any) -> None:
+        super().__init__(readings, grace_ms, **more)
+        self._handlers |= {
+            "shelf": self._on_root,
+            "failed": self._on_failed,
+            "task": self._on_task,
+        }
+        self._misshapen: set[tuple[str, str]] = set()
+        """Chroot and path of what stands there and is none of ours."""
+
+    def _on_broker(
+        self, cluster: RequestHistory, path: str, data: bytes | None, first: str, second: str
+    ) -> None:
+        super()._on_broker(cluster, path, data, first, second)
+        if data is not None:
+            self._emit(cluster, "", -1, path, RackSeen(int(first), _read_rack(path, data)))
+
+    @clause("heal.record.format")
+    def _on_failed(
+        self, cluster: RequestHistory, path: str, data: bytes | None, first: str, second: str
+    ) -> None:
+        self._mend(cluster, path)
+        broker = znodes.parse_number(first)
+        if broker is None:
+            reason = "it is not named like a broker"
+            self._misshape(cluster, path, data, "heal.record.format", reason)
+            return
+        try:
+            since = None if data is None else znodes.decode_failed_broker(path, data)
+        except BadZnode as error:
+            self._misshape(cluster, path, data, "heal.record.format", error.reason)
+            return
+        event = FailureWritten(broker, since, self.get_noticed(cluster))
+        self._emit(cluster, "", -1, path, event)
+
+    @clause("heal.generate.persisted")
+    def _on_task(
+        self, cluster: RequestHistory, path: str, data: bytes | None, first: str, second: str
+    ) -> None:
+        self._mend(cluster, path)
+        number = znodes.parse_task_name(first)
+        if number is None:
+            reason = "it is not named like a task"
+            self._misshape(cluster, path, data, "heal.generate.persisted", reason)
+            return
+        try:
+            task = None if data is None else _read_task(path, number, data)
+        except BadZnode as error:
+            self._misshape(cluster, path, data, "heal.generate.persisted", error.reason)
+            return
+        event = TaskWritten(number, task, self.get_noticed(cluster))
+        self._emit(cluster, "", -1, path, event)
+
+    def _misshape(
+        self, cluster: RequestHistory, path: str, data: bytes | None, clause_id: str, reason: str
+    ) -> None:
+        if data is not None:
+            self._misshapen.add((cluster.chroot, path))
+            self._emit(cluster, "", -1, path, Misshapen(clause_id, reason))
+
+    def _mend(self, cluster: RequestHistory, path: str) -> None:
+        if (cluster.chroot, path) in self._misshapen:
+            self._misshapen.discard((cluster.chroot, path))
+            self._emit(cluster, "", -1, path, MisshapenGone())
+
+
+class HealingBook(Book):
+    """Follows the records of failures and the tasks of one cluster."""
+
+    def __init__(self, readings: Readings, tally: Tally) -> None:
+        super().__init__(readings, tally)
+        self.racks: dict[int, str | None] = {}
+        self.failed: dict[int, int] = {}
+        """By broker: the time in the record of its failure, in ms."""
+        self.tasks: dict[int, Task] = {}
+        self.misshapen: dict[str, Misshapen] = {}
+        self._hosted: dict[PartitionKey, Hosted] = {}
+        self._placed: dict[int, set[PartitionKey]] = {}
+        """By broker with a record: the partitions for which a task was made since."""
+        self._recorded_epoch: dict[int, int | None] = {}
+        """By broker with a record: the term in which it was written."""
+        self._planned: Earlier[PartitionKey, ReplicaList] = Earlier()
+        """What partitions were assigned, or were to be, until lately."""
+        self._unrecorded: Earlier[int, int] = Earlier()
+        """Records that there were until lately."""
+        self._withdrawn: Earlier[int, Task] = Earlier()
+        """Tasks that there were until lately."""
+        self._generated: Counter[int] = Counter()
+        """By broker: how often it was chosen since the last record was removed."""
+
+    def begin_term(self) -> None:
+        """Note that another controller acts, who generates anew."""
+        self._generated.clear()
+
+    # What there is --------------------------------------------------------------------------------
+
+    def make_cluster(self, around: Environment) -> Cluster:
+        """Return the cluster as ZooKeeper holds it."""
+        return Cluster(
+            tuple(sorted(self.racks.items())),
+            around.live,
+            tuple(hosted for _, hosted in sorted(self._hosted.items())),
+            failed=tuple(sorted(self.failed.items())),
+            tasks=tuple(task for _, task in sorted(self.tasks.items())),
+        )
+
+    def _iterate_views(self, seen: Observation) -> Iterator[Cluster]:
+        """Yield the cluster as it is, then as whoever writes may have seen its brokers."""
+        cluster, doubtful = self.make_cluster(seen.around), seen.doubt.brokers
+        yield cluster
+        if doubtful:
+            live = cluster.live
+            yield from (replace(cluster, live=each) for each in (live | doubtful, live - doubtful))
+
+    def follow(
+        self, seen: Observation, key: PartitionKey, before: Partition, after: Partition
+    ) -> None:
+        """Keep what healing looks at of a partition."""
+        self._keep(seen, key, after)
+
+    def take_queue(self, seen: Observation, event: QueueWritten) -> None:
+        """Take over what became of the queue, and what healing looks at of its partitions."""
+        named = {key for key, partition in self.partitions.items() if partition.requests}
+        super().take_queue(seen, event)
+        named |= {key for key, partition in self.partitions.items() if partition.requests}
+        for key in named:
+            self._keep(seen, key, self.get(key))
+
+    def _keep(self, seen: Observation, key: PartitionKey, partition: Partition) -> None:
+        before, after = self._hosted.get(key), host(key, partition)
+        if before is not None and (after is None or after.assigned != before.assigned):
+            self._planned.note(key, before.assigned, seen.time_ms)
+        if after is None:
+            self._hosted.pop(key, None)
+        else:
+            self._hosted[key] = after
+
+    def judge(self, seen: Observation) -> None:
+        """Judge a write to records, to tasks or to the queue."""
+        match seen.event:
+            case RackSeen(broker, rack):
+                self.racks[broker] = rack
+            case FailureWritten():
+                self._on_record(seen, seen.event)
+            case TaskWritten():
+                self._on_task(seen, seen.event)
+            case Misshapen():
+                self._on_misshapen(seen, seen.event)
+            case MisshapenGone():
+                self.misshapen.pop(seen.path, None)
+            case QueueWritten(_, request, noticed_ms):
+                if request is not None and not seen.given and not is_by_client(seen):
+                    self._on_start(seen, request.assignments, noticed_ms)
+
+    # Records --------------------------------------------------------------------------------------
+
+    def _on_record(self, seen: Observation, event: FailureWritten) -> None:
+        broker, since = event.broker, event.since
+        before = self.failed.get(broker)
+        shown = (_show_record(before), _show_record(since))
+        if not seen.given:
+            self.blame(seen, NO_KEY, shown)
+            views: list[Judged]
+            if since is not None:
+                live, doubtful = seen.around.live, seen.doubt.brokers
+                lives = (live, live - doubtful) if broker in doubtful else (live,)
+                views = [judge_record(broker, before, since, each) for each in lives]
+            else:
+                placed, readings = self._placed.get(broker, set()), self.readings
+                views = [
+                    judge_record_removal(cluster, broker, placed, readings)
+                    for cluster in self._iterate_views(seen)
+                ]
+            self.settle(seen, NO_KEY, views, shown)
+        if since is None:
+            if before is not None:
+                self._unrecorded.note(broker, before, seen.time_ms)
+            for kept in (self.failed, self._placed, self._recorded_epoch):
+                kept.pop(broker, None)
+            self._generated.clear()
+        elif before is None:
+            self.failed[broker] = since
+            self._recorded_epoch[broker] = None if seen.given else self.epoch
+            self._placed[broker] = set()
+        else:
+            self.failed[broker] = since
+
+    @clause("heal.record.format", "heal.generate.persisted")
+    def _on_misshapen(self, seen: Observation, event: Misshapen) -> None:
+        by_client = seen.given or is_by_client(seen)
+        if event.clause == "heal.record.format" or not by_client:
+            self.violate(seen, NO_KEY, Rejected(event.clause, event.reason), ("", ""))
+        else:
+            self.misshapen[seen.path] = event
+
+    # Tasks ----------------------------------------------------------------------------------------
+
+    def _on_task(self, seen: Observation, event: TaskWritten) -> None:
+        before, task = self.tasks.get(event.number), event.task
+        shown = (_show_task(before), _show_task(task))
+        if not seen.given:
+            theirs = [each for each in (before, task) if each is not None and each.automatic]
+            if theirs or not is_by_client(seen):
+                self.blame(seen, NO_KEY, shown)
+            if not is_by_client(seen):
+                if before is not None:
+                    self._judge_removal(seen, before, shown)
+                if task is not None:
+                    self._judge_creation(seen, task, event.noticed_ms, shown)
+        if before is not None:
+            self._withdrawn.note(event.number, before, seen.time_ms)
+            del self.tasks[event.number]
+        if task is not None:
+            if task.automatic:
+                self._note_placed(self.make_cluster(seen.around), task)
+            self.tasks[event.number] = task
+
+    def _note_placed(self, cluster: Cluster, task: Task) -> None:
+        """Note whom a generated task replaces in which partitions."""
+        plan = compute_plan(cluster)
+        for key, target in task.assignments:
+            hosted = self._hosted.get(key)
+            before = {*plan.get(key, ()), *(() if hosted is None else hosted.assigned)}
+            for broker in (before - set(target)) & self._placed.keys():
+                self._placed[broker].add(key)
+
+    def _judge_removal(self, seen: Observation, task: Task, shown: tuple[str, str]) -> None:
+        refused = self._is_refused(task, seen.around)
+        views = [
+            judge_task_removal(cluster, task, self.readings, refused=refused)
+            for cluster in self._iterate_views(seen)
+        ]
+        self.settle(seen, NO_KEY, views, shown)
+
+    def _is_refused(self, task: Task, around: Environment) -> bool:
+        cluster = self.make_cluster(around)
+        if find_running(cluster) == task:
+            return False
+        return is_refused(find_left(cluster, task), self.partitions, around, self.readings)
+
+    @clause("heal.generate.persisted", "heal.failover.generated-again")
+    def _judge_creation(
+        self, seen: Observation, task: Task, noticed_ms: float, shown: tuple[str, str]
+    ) -> None:
+        broken = Rejected("heal.generate.persisted", "it does not say that it was generated")
+        self.settle(
+            seen, NO_KEY, (("heal.generate.persisted",) if task.automatic else broken,), shown
+        )
+        for key, target in task.assignments:
+            self._judge_target(seen, key, target, noticed_ms, shown)
+
+    def _list_bases(
+        self, cluster: Cluster, key: PartitionKey, noticed_ms: float
+    ) -> tuple[list[ReplicaList], list[ReplicaList]]:
+        """Return what a task may be made from, as things are and as they were lately."""
+        hosted = self._hosted.get(key)
+        if hosted is None:
+            return [], self._planned.get(key, noticed_ms)
+        plan = compute_plan(cluster)[key]
+        from_plan = self.readings.heal_regenerate == "from-plan"
+        now = [plan] if from_plan else [hosted.assigned, plan]
+        older = [replicas for _, replicas in self._list_older(key, noticed_ms)]
+        return now, [*now, *older, *self._planned.get(key, noticed_ms)]
+
+    def _list_older(
+        self, key: PartitionKey, noticed_ms: float
+    ) -> Iterator[tuple[PartitionKey, ReplicaList]]:
+        """Yield what tasks that were there lately asked for a partition."""
+        for number in self._withdrawn.names():
+            for task in self._withdrawn.get(number, noticed_ms):
+                yield from (each for each in task.assignments if each[0] == key)
+
+    @clause("heal.failover.generated-again")
+    def _judge_target(
+        self,
+        seen: Observation,
+        key: PartitionKey,
+        target: ReplicaList,
+        noticed_ms: float,
+        shown: tuple[str, str],
+    ) -> None:
+        clusters, recorded = list(self._iterate_views(seen)), self.failed.keys()
+        lately = {b for b in self._unrecorded.names() if self._unrecorded.get(b, noticed_ms)}
+        bases, older = self._list_bases(clusters[0], key, noticed_ms)
+        views = [judge_generated(clusters[0], key, target, bases, recorded, self.readings)]
+        views += [
+            judge_generated(each, key, target, older, recorded | lately, self.readings)
+            for each in clusters
+        ]
+        sure = self.settle(seen, key, views, shown)
+        found = find_replaced(target, bases, recorded)
+        if found is None:
+            return
+        base, places = found
+        for place in places:
+            epoch = self._recorded_epoch.get(base[place], self.epoch)
+            if epoch != self.epoch:
+                self.count(("heal.failover.generated-again",))
+            certain = sure and len(clusters) == 1 and not lately and len(places) == 1
+            if certain and not self._planned.has_any(noticed_ms):
+                self._judge_choice(seen, key, base, place, target, clusters[0], shown)
+            self._generated[target[place]] += 1
+
+    def _judge_choice(
+        self,
+        seen: Observation,
+        key: PartitionKey,
+        base: ReplicaList,
+        place: int,
+        target: ReplicaList,
+        cluster: Cluster,
+        shown: tuple[str, str],
+    ) -> None:
+        """Judge who was chosen, however replicas were counted."""
+        planned = _count(compute_plan(cluster).values())
+        assigned = _count(hosted.assigned for hosted in self._hosted.values())
+        loads = (assigned + self._generated, planned)
+        verdict = judge_choice(cluster, base, base[place], target[place], loads)
+        self.settle(seen, key, (verdict,), shown)
+
+    @clause("heal.task.as-reassignment")
+    def _on_start(
+        self, seen: Observation, asked: Mapping[PartitionKey, ReplicaList], noticed_ms: float
+    ) -> None:
+        shown = ("", ", ".join(f"{t}-{n} to {list(to)}" for (t, n), to in asked.items()))
+        self.blame(seen, NO_KEY, shown)
+        clusters = list(self._iterate_views(seen))
+        older = {
+            number: task
+            for number in self._withdrawn.names()
+            for task in self._withdrawn.get(number, noticed_ms)
+        }
+        if older:
+            tasks = tuple(task for _, task in sorted({**older, **self.tasks}.items()))
+            clusters += [replace(cluster, tasks=tasks) for cluster in clusters]
+            clusters += [replace(clusters[0], tasks=(task,)) for task in older.values()]
+        views = [judge_start(cluster, asked, self.readings) for cluster in clusters]
+        self.settle(seen, NO_KEY, views, shown)
+
+    # At rest --------------------------------------------------------------------------------------
+
+    @clause("heal.task.refuse-duplicate", "heal.task.as-reassignment")
+    def find_debts(self, around: Environment) -> list[tuple[PartitionKey, str, Rejected]]:
+        """Return what is owed to records and tasks."""
+        for kept in (self._planned, self._unrecorded, self._withdrawn):
+            kept.settle()
+        cluster = self.make_cluster(around)
+        debts = [
+            (NO_KEY, znodes.failed_broker_path(broker), owed)
+            for broker, owed in find_record_debts(cluster, self._placed, self.readings)
+        ]
+        for path, found in self.misshapen.items():
+            debts.append((NO_KEY, path, Rejected("heal.task.refuse-duplicate", found.reason)))
+        due = find_task_debt(cluster, self.readings)
+        if due is not None:
+            task, owed = due
+            if find_senseless(task) is None and self._is_refused(task, around):
+                owed = Rejected("heal.task.as-reassignment", "its reassignments are refused")
+            debts.append((NO_KEY, znodes.task_path(task.number), owed))
+        return debts
+
+
+class HealingRules(RequestRules):
+    """KIP-236 with self-healing."""
+
+    profiles = ("kip-46",)
+    room = "judge of kip-46"
+
+    def make_router(
+        self, grace_ms: int = GRACE_MS, *, whole: bool = True, min_insync_replicas: int = 1
+    ) -> HealingRouter:
+        """Return a router that knows records of failures and tasks."""
+        least = min_insync_replicas
+        return HealingRouter(self.readings, grace_ms, whole=whole, min_insync_replicas=least)
+
+    def make_book(self, tally: Tally) -> HealingBook:
+        """Return a book of records and tasks."""
+        return HealingBook(self.readings, tally)
+
+
+RULES: Final = HealingRules
+
+
+def _read_rack(path: str, data: bytes) -> str | None:
+    try:
+        return znodes.decode_rack(path, data)
+    except BadZnode:
+        return None  # a broker's own business; without a rack nobody is preferred by it
+
+
+def _read_task(path: str, number: int, data: bytes) -> Task:
+    found = znodes.decode_task(path, data)
+    return Task(number, tuple(sorted(found.assignments.items())), found.automatic)
+
+
+def _count(lists: Iterable[ReplicaList]) -> Counter[int]:
+    """Return how many replicas each broker has."""
+    return Counter(replica for replicas in lists for replica in replicas)
+
+
+def _show_record(since: int | None) -> str:
+    return "" if since is None else znodes.encode_failed_broker(since).decode()
+
+
+def _show_task(task: Task | None) -> str:
+    if task is None:
+        return ""
+    return znodes.encode_task(znodes.TaskZnode(dict(task.assignments), task.automatic)).decode()

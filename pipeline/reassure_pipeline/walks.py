@@ -1,0 +1,379 @@
+"""Histories that walks of the model leave: what would stand in a log had a cluster gone that way.
+
+A walk keeps a state of the model. Each action is taken there first, so that the rules have their
+say, and then written as whoever takes it would: a controller under its fence, a leader in its own
+session, a client in its. The controller does what the model's own functions owe.
+
+One request may name several partitions, and the model removes it from each by itself. Its znode
+goes with the last of them, so a later one is not touched before.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, Generic, TypeVar
+
+from reassure_model import kip_46, kip_236_legacy
+from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, Return
+from reassure_model.kip_46 import (
+    Assignments,
+    CreateTask,
+    DeleteRecord,
+    HealingConfig,
+    RecordFailure,
+    RemoveTask,
+    StartTask,
+    Submit,
+    Tick,
+)
+from reassure_model.kip_46 import moves as healing
+from reassure_model.kip_46.moves import Healed, make_healed
+from reassure_model.kip_236.batch import Batch, On, WriteOwed
+from reassure_model.kip_236.obligations import next_write
+from reassure_model.kip_236.state import LeaderAndIsr, Reassignment
+from reassure_model.kip_236.writes import (
+    CreateReassignment,
+    CreateState,
+    DeleteReassignment,
+    DeleteRequest,
+    UpdateReassignment,
+    Write,
+    WriteAssigned,
+    WriteState,
+)
+from reassure_model.kip_236_legacy import (
+    Ask,
+    DeleteLegacy,
+    Legacy,
+    RewriteZnode,
+    Translate,
+    WriteLegacy,
+    make_legacy,
+    next_for_znode,
+    remove_completed,
+)
+from reassure_model.outcome import Rejected
+from reassure_pipeline.sample import SampleCluster
+from reassure_spec import znodes
+from reassure_spec.readings import Readings, get_profile
+from reassure_spec.znodes import PartitionKey, ReplicaList, RequestZnode
+from reassure_zookeeper.transactions import Op, Transaction
+
+_FIRST_CONTROLLER: Final = 900
+"""Controllers write in sessions of their own, and outlive brokers."""
+_LEADER_SESSION: Final = 0x2000
+
+State = TypeVar("State", bound=Batch)
+
+
+class Walk(ABC, Generic[State]):
+    """A walk of one of the model's machines, and the transactions that it leaves."""
+
+    def __init__(self, state: State, profile: str, readings: Readings | None = None) -> None:
+        self.readings = get_profile(profile) if readings is None else readings
+        self.cluster = SampleCluster(max(state.live))
+        self.state = state
+        self._open: dict[int, set[PartitionKey]] = {}
+        """Requests that are there, and the partitions that have not done with them."""
+        self._controllers = 0
+        self._elect()
+        self.state = replace(state, controller_epoch=self.cluster.epoch)
+        for topic in sorted({key[0] for key, _ in state.partitions}):
+            self.cluster.append(self.cluster.create(znodes.topic_path(topic), self._topic(topic)))
+
+    @property
+    def transactions(self) -> list[Transaction]:
+        """All that was written so far."""
+        return self.cluster.transactions
+
+    # What anybody does ----------------------------------------------------------------------------
+
+    def take(self, action: object) -> int:
+        """Take an action and write it; answer its zxid, or that of the last write if it has none.
+
+        Raises NotPossible for one that has nothing to act upon, or that the rules reject.
+        """
+        match action:
+            case Die(broker):
+                self._step(action)
+                self.cluster.kill(broker)
+            case Return(broker):
+                self._step(action)
+                self.cluster.register(broker)
+            case Failover():
+                self._step(action)
+                self._elect()
+            case On(key, Join() | Leave()):
+                self._step(action)
+                self._write_isr(key)
+            case _:
+                self._step(action)
+                self._write_action(action)
+        return self.cluster.zxid
+
+    def run(self, limit: int = 300) -> int:
+        """Let the controller do all that it owes; answer the last zxid."""
+        for _ in range(limit):
+            if not self.control():
+                return self.cluster.zxid
+        raise RuntimeError(f"after {limit} steps something is still owed: {self.find_step()}")
+
+    def control(self) -> bool:
+        """Let the controller take its next step; answer whether there was one."""
+        step = self.find_step()
+        if step is None:
+            return False
+        self._carry_out(step)
+        if isinstance(step, WriteOwed):
+            self._write_owed(step)
+        else:
+            self.write_effect(step)
+        return True
+
+    def join_all(self) -> None:
+        """Let every live replica that is assigned catch up, where there is a leader."""
+        for key, partition in self.state.partitions:
+            for replica in partition.assigned or ():
+                if partition.state is not None and replica not in partition.state.isr:
+                    try:
+                        self.take(On(key, Join(replica)))
+                    except NotPossible:
+                        continue
+
+    def settle(self, limit: int = 30) -> int:
+        """Let controller and followers act until nothing changes; answer the last zxid."""
+        for _ in range(limit):
+            zxid = self.run()
+            self.join_all()
+            if self.cluster.zxid == zxid:
+                return zxid
+        raise RuntimeError(f"it does not come to an end: {self.state}")
+
+    @abstractmethod
+    def find_step(self) -> object | None:
+        """Return what the controller does next, None while it waits."""
+
+    @abstractmethod
+    def _step(self, action: object) -> None:
+        """Take an action in the model. Raises NotPossible."""
+
+    @abstractmethod
+    def _carry_out(self, step: object) -> None:
+        """Carry out a step of the controller in the model."""
+
+    @abstractmethod
+    def _write_action(self, action: object) -> None:
+        """Write what an action of the protocol's own leaves."""
+
+    @abstractmethod
+    def write_effect(self, step: object) -> None:
+        """Write what a step of the protocol's own leaves, whether or not it is owed."""
+
+    def find_owed(self) -> WriteOwed | None:
+        """Return the write that is owed to the first partition; requests are taken in order."""
+        heads = [p.requests[0].sequence for _, p in self.state.partitions if p.requests]
+        for key, partition in self.state.partitions:
+            owed = next_write(partition, self.state.as_system(key).around, self.readings)
+            if owed is None:
+                continue
+            on_queue = isinstance(
+                owed.write, CreateReassignment | UpdateReassignment | DeleteRequest
+            )
+            if not on_queue or partition.requests[0].sequence == min(heads):
+                return WriteOwed(key, owed)
+        return None
+
+    # Writing --------------------------------------------------------------------------------------
+
+    def _elect(self) -> None:
+        self.cluster.append(self.cluster.delete(znodes.CONTROLLER))
+        self._controllers += 1
+        self.cluster.elect(_FIRST_CONTROLLER + self._controllers)
+
+    def _topic(self, topic: str) -> bytes:
+        listed = {key[1]: p.assigned for key, p in self.state.partitions if key[0] == topic}
+        return znodes.encode_topic({n: a for n, a in listed.items() if a is not None})
+
+    def _write_isr(self, key: PartitionKey) -> None:
+        state = self.state.get(key).state
+        assert state is not None
+        op = self.cluster.put(znodes.state_path(*key), _state(state))
+        self.cluster.append(op, session=_LEADER_SESSION + state.leader)
+
+    def submit(
+        self, assignments: Mapping[PartitionKey, ReplicaList], *, legacy: bool = False
+    ) -> Op:
+        """Return the op that makes the request that was made last."""
+        sequence = self.state.next_sequence - 1
+        self._open[sequence] = set(assignments)
+        data = znodes.encode_request(RequestZnode(assignments, legacy))
+        return self.cluster.create(znodes.request_path(sequence), data)
+
+    def _write_owed(self, due: WriteOwed) -> None:
+        write, key = due.owed.write, due.key
+        if isinstance(write, DeleteRequest):
+            left = self._open[write.sequence]
+            left.discard(key)
+            if left:
+                return
+        self.cluster.control(*self.find_ops(key, write))
+
+    def find_ops(self, key: PartitionKey, write: Write) -> tuple[Op, ...]:
+        """Return the operations that a write to a partition is."""
+        topic, number = key
+        cluster, record = self.cluster, znodes.reassignment_path(topic, number)
+        parent = f"{znodes.REASSIGNMENTS}/{topic}"
+        match write:
+            case CreateState(state):
+                return (cluster.create(znodes.state_path(topic, number), _state(state)),)
+            case WriteState(state):
+                return (cluster.put(znodes.state_path(topic, number), _state(state)),)
+            case WriteAssigned():
+                return (cluster.put(znodes.topic_path(topic), self._topic(topic)),)
+            case CreateReassignment(made):
+                above = () if cluster.knows(parent) else (cluster.create(parent),)
+                return (*above, cluster.create(record, _record(made)))
+            case UpdateReassignment(made):
+                return (cluster.put(record, _record(made)),)
+            case DeleteReassignment():
+                others = any(
+                    other != key and other[0] == topic and p.reassignment is not None
+                    for other, p in self.state.partitions
+                )
+                gone = cluster.delete(record)
+                return (gone,) if others else (gone, cluster.delete(parent))
+            case DeleteRequest(sequence):
+                return (cluster.delete(znodes.request_path(sequence)),)
+            case _:
+                raise NotPossible(f"{write} is no controller's")
+
+
+class LegacyWalk(Walk[Legacy]):
+    """A walk of the request protocol with the old znode."""
+
+    def __init__(
+        self,
+        assignments: Mapping[PartitionKey, ReplicaList],
+        brokers: int,
+        readings: Readings | None = None,
+    ) -> None:
+        members = frozenset(range(1, brokers + 1))
+        super().__init__(make_legacy(assignments, members), "kip-236-legacy", readings)
+
+    def find_step(self) -> WriteOwed | kip_236_legacy.Effect | None:
+        """Return what the controller does next."""
+        due = self.find_owed()
+        if due is None:
+            return next_for_znode(self.state, self.readings)
+        return remove_completed(self.state, due.key, due.owed) or due
+
+    def _step(self, action: object) -> None:
+        outcome = kip_236_legacy.step(self.state, action, self.readings)  # type: ignore[arg-type]
+        if isinstance(outcome, Rejected):
+            raise NotPossible(f"{action}: {outcome}")
+        self.state = outcome.state
+
+    def _carry_out(self, step: object) -> None:
+        outcome = kip_236_legacy.apply_effect(self.state, step, self.readings)  # type: ignore[arg-type]
+        if isinstance(outcome, Rejected):
+            raise NotPossible(f"{step}: {outcome}")
+        self.state = outcome.state
+
+    def _write_action(self, action: object) -> None:
+        path, cluster = znodes.REASSIGN_PARTITIONS, self.cluster
+        match action:
+            case WriteLegacy(entries):
+                data = znodes.encode_reassign_partitions(entries)
+                make = cluster.put if cluster.knows(path) else cluster.create
+                cluster.append(make(path, data))
+            case DeleteLegacy():
+                cluster.append(cluster.delete(path))
+            case Ask(assignments, legacy):
+                cluster.append(self.submit(dict(assignments), legacy=legacy))
+
+    def write_effect(self, step: object) -> None:
+        """Write a translation, or what is left of the old znode."""
+        path, cluster = znodes.REASSIGN_PARTITIONS, self.cluster
+        match step:
+            case Translate(entries):
+                asked = {entry.key: entry.target for entry in entries}
+                cluster.control(self.submit(asked, legacy=True))
+            case RewriteZnode(()):
+                cluster.control(cluster.delete(path))
+            case RewriteZnode(entries):
+                cluster.control(cluster.put(path, znodes.encode_reassign_partitions(entries)))
+
+
+class HealingWalk(Walk[Healed]):
+    """A walk of healing on top of the request protocol."""
+
+    def __init__(
+        self,
+        assignments: Mapping[PartitionKey, ReplicaList],
+        brokers: int,
+        readings: Readings | None = None,
+        config: HealingConfig | None = None,
+    ) -> None:
+        self.config = HealingConfig() if config is None else config
+        racks = dict.fromkeys(range(1, brokers + 1))
+        super().__init__(make_healed(racks, assignments), "kip-46", readings)
+        cluster = self.cluster
+        for path in (znodes.FAILED_BROKERS, znodes.REASSIGNMENT_TASKS):
+            cluster.append(cluster.create(path))
+
+    def find_step(self) -> WriteOwed | kip_46.Effect | None:
+        """Return what the controller does next."""
+        due = self.find_owed()
+        return due or healing.next_step(self.state, self.config, self.readings)
+
+    def _step(self, action: object) -> None:
+        outcome = healing.step(self.state, action, self.config, self.readings)  # type: ignore[arg-type]
+        if isinstance(outcome, Rejected):
+            raise NotPossible(f"{action}: {outcome}")
+        self.state = outcome.state
+
+    def _carry_out(self, step: object) -> None:
+        outcome = healing.carry_out(self.state, step, self.readings)  # type: ignore[arg-type]
+        if isinstance(outcome, Rejected):
+            raise NotPossible(f"{step}: {outcome}")
+        before, self.state = self.state, outcome.state
+        if isinstance(step, StartTask):
+            self._started = healing.find_left(healing.as_cluster(before), before.tasks[0])
+
+    def _write_action(self, action: object) -> None:
+        match action:
+            case Tick(milliseconds):
+                self.cluster.time_ms += milliseconds
+            case Submit(assignments):
+                self.cluster.append(self.make_task(assignments, automatic=False))
+
+    def make_task(self, assignments: Assignments, *, automatic: bool) -> Op:
+        """Return the op that makes the task that was numbered last."""
+        data = znodes.encode_task(znodes.TaskZnode(dict(assignments), automatic))
+        return self.cluster.create(znodes.task_path(self.state.next_number - 1), data)
+
+    def write_effect(self, step: object) -> None:
+        """Write a record, a task, or the request that starts one."""
+        cluster = self.cluster
+        match step:
+            case RecordFailure(broker, since):
+                data = znodes.encode_failed_broker(since)
+                cluster.control(cluster.create(znodes.failed_broker_path(broker), data))
+            case DeleteRecord(broker):
+                cluster.control(cluster.delete(znodes.failed_broker_path(broker)))
+            case CreateTask(assignments):
+                cluster.control(self.make_task(assignments, automatic=True))
+            case StartTask():
+                cluster.control(self.submit(dict(self._started)))
+            case RemoveTask(number):
+                cluster.control(cluster.delete(znodes.task_path(number)))
+
+
+def _state(state: LeaderAndIsr) -> bytes:
+    fields = state.leader, state.leader_epoch, state.controller_epoch, state.isr
+    return znodes.encode_state(znodes.StateZnode(*fields))
+
+
+def _record(record: Reassignment) -> bytes:
+    found = znodes.ReassignmentZnode(record.top, record.target, record.legacy)
+    return znodes.encode_reassignment(found)

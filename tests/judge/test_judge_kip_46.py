@@ -1,0 +1,682 @@
+"""Healing: sound walks hold, and each mistake in records and tasks is named."""
+
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reassure_judge.judge import Judge
+from reassure_judge.verdicts import HOLDS, NOT_FOLLOWED, UNKNOWN, VIOLATED
+from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, Return
+from reassure_model.kip_46 import (
+    CreateTask,
+    DeleteRecord,
+    Generate,
+    HealingConfig,
+    RecordFailure,
+    RemoveTask,
+    StartTask,
+    Submit,
+    Tick,
+)
+from reassure_model.kip_236.batch import On
+from reassure_pipeline.walks import HealingWalk
+from reassure_spec import znodes
+from reassure_spec.readings import Readings, get_profile, override_readings
+from reassure_spec.znodes import PartitionKey, ReplicaList, RequestZnode, TaskZnode
+from reassure_zookeeper.transactions import Op
+
+PROFILE: Final = "kip-46"
+WRITTEN: Final = get_profile(PROFILE)
+REPAIRED: Final = override_readings(
+    WRITTEN,
+    {
+        "heal.regenerate": "from-plan",
+        "heal.replaces": "all-due",
+        "heal.stale-task": "skip",
+    },
+)
+STRICT: Final = override_readings(WRITTEN, {"heal.redundancy": "isr-full"})
+T0: Final = ("t", 0)
+T1: Final = ("t", 1)
+T2: Final = ("t", 2)
+Asked = dict[PartitionKey, ReplicaList]
+
+
+class Judged:
+    """A walk that a judge follows; wherever the controller has nothing to do the cluster rests."""
+
+    def __init__(
+        self, readings: Readings = WRITTEN, *, size: int = 1, listed: Asked | None = None
+    ) -> None:
+        config = HealingConfig(partitions_per_task=size)
+        where = {T0: (1, 2), T1: (2, 3)} if listed is None else listed
+        self.walk = HealingWalk(where, 5, readings, config)
+        self.judge = Judge(PROFILE, readings)
+        self._fed = 0
+        self.rest()
+
+    def feed(self) -> None:
+        """Let the judge read what was written since."""
+        for transaction in self.walk.transactions[self._fed :]:
+            self.judge.feed(transaction)
+        self._fed = len(self.walk.transactions)
+
+    def rest(self) -> None:
+        """Let the controller do all that it owes, and rest."""
+        self.walk.run()
+        self.look_at_rest()
+
+    def look_at_rest(self) -> None:
+        """Tell the judge that the cluster rests."""
+        self.feed()
+        self.judge.quiesce()
+
+    def take(self, *actions: object) -> None:
+        """Take actions."""
+        for action in actions:
+            self.walk.take(action)
+        self.feed()
+
+    def finish(self) -> None:
+        """Let everybody act until nothing changes, resting in between."""
+        for _ in range(40):
+            self.rest()
+            zxid = self.walk.cluster.zxid
+            self.walk.join_all()
+            if self.walk.cluster.zxid == zxid:
+                return
+
+    def until(self, kind: type) -> object:
+        """Let everybody act until the controller is about to take a step of a kind; return it."""
+        for _ in range(100):
+            step = self.walk.find_step()
+            if isinstance(step, kind):
+                self.feed()
+                return step
+            if step is None:
+                self.look_at_rest()
+                self.walk.join_all()
+            else:
+                self.walk.control()
+        raise AssertionError(f"no {kind.__name__} comes")
+
+    def broken(self) -> list[tuple[str, int]]:
+        """Return clause and zxid of each violation."""
+        self.feed()
+        for tracker in self.judge.tracking.partitions.values():
+            tracker.suspicions.rest()
+        return [(each.clause, each.zxid) for each in self.judge.violations]
+
+    def exercised(self) -> set[str]:
+        """Return the clauses that were put to the test."""
+        self.feed()
+        return {name for name, times in self.judge.exercised.items() if times}
+
+    def control(self, *ops: Op, fenced: bool = True) -> int:
+        """Write as the controller what the model does not owe."""
+        zxid = self.walk.cluster.control(*ops, fenced=fenced)
+        self.feed()
+        return zxid
+
+    def client(self, *ops: Op) -> int:
+        """Write as a client."""
+        zxid = self.walk.cluster.append(*ops)
+        self.feed()
+        return zxid
+
+    # What may be written
+
+    def record(self, broker: int, since: int = 0) -> Op:
+        """Return the write of a record."""
+        path, data = znodes.failed_broker_path(broker), znodes.encode_failed_broker(since)
+        cluster = self.walk.cluster
+        return cluster.put(path, data) if cluster.knows(path) else cluster.create(path, data)
+
+    def no_record(self, broker: int) -> Op:
+        """Return the removal of a record."""
+        return self.walk.cluster.delete(znodes.failed_broker_path(broker))
+
+    def task(self, number: int, asked: Asked, *, automatic: bool = True) -> Op:
+        """Return the making of a task."""
+        data = znodes.encode_task(TaskZnode(asked, automatic))
+        return self.walk.cluster.create(znodes.task_path(number), data)
+
+    def no_task(self, number: int) -> Op:
+        """Return the removal of a task."""
+        return self.walk.cluster.delete(znodes.task_path(number))
+
+    def request(self, asked: Asked) -> Op:
+        """Return the making of a request."""
+        data = znodes.encode_request(RequestZnode(asked))
+        return self.walk.cluster.create(znodes.request_path(77), data)
+
+
+# Sound walks --------------------------------------------------------------------------------------
+
+MOVES: Final = st.tuples(st.integers(0, 12), st.integers(0, 4), st.integers(0, 59))
+
+
+def choose(what: int, which: int, other: int) -> object:
+    """Return the action that three numbers stand for."""
+    key, broker = (T0, T1)[which % 2], 1 + which
+    match what:
+        case 4 | 5:
+            return Die(broker)
+        case 6:
+            return Return(broker)
+        case 7:
+            return Tick(1000)
+        case 8 | 9:
+            return On(key, Join(1 + other % 5))
+        case 10:
+            return On(key, Leave(1 + other % 5))
+        case 11:
+            return Submit(((key, (broker, 1 + (which + 1 + other % 3) % 5)),))
+        case _:
+            return Failover()
+
+
+def play(judged: Judged, moves: list[tuple[int, int, int]]) -> None:
+    """Take moves; what is not possible changes nothing."""
+    for what, which, other in moves:
+        if what <= 3:
+            for _ in range(1 + which):
+                judged.walk.control()
+            continue
+        if what == 11 and len(judged.walk.state.tasks) > 3:
+            continue
+        try:
+            judged.take(choose(what, which, other))
+        except NotPossible:
+            continue
+
+
+ALL: Final = pytest.mark.parametrize(
+    "readings", [WRITTEN, REPAIRED, STRICT], ids=["written", "repaired", "strict"]
+)
+
+
+@ALL
+@settings(max_examples=50, deadline=None)
+@given(moves=st.lists(MOVES, max_size=40), size=st.integers(1, 2), rests=st.booleans())
+def test_sound_walks_hold(
+    readings: Readings, moves: list[tuple[int, int, int]], size: int, rests: bool
+) -> None:
+    """Whatever brokers, operators and controllers do, what the model owes and writes is allowed."""
+    judged = Judged(readings, size=size)
+    for move in moves:
+        play(judged, [move])
+        if rests and judged.walk.find_step() is None:
+            judged.look_at_rest()
+    for broker in range(1, 6):
+        if broker not in judged.walk.state.live:
+            judged.take(Return(broker))
+    judged.finish()
+    assert [(v.clause, v.zxid, v.reason) for v in judged.judge.violations] == []
+
+
+@settings(max_examples=40, deadline=None)
+@given(moves=st.lists(MOVES, max_size=30))
+def test_sound_walks_hold_when_nobody_says_that_they_rest(
+    moves: list[tuple[int, int, int]],
+) -> None:
+    """A log of which nobody knows when the cluster rested is never red by a sound controller."""
+    judged = Judged()
+    play(judged, moves)
+    judge = Judge(PROFILE, WRITTEN)
+    for transaction in judged.walk.transactions:
+        judge.feed(transaction)
+    assert [(v.clause, v.reason) for v in judge.violations] == []
+
+
+@ALL
+def test_failover_at_every_place_is_sound(readings: Readings) -> None:
+    """Whichever write was the last of a controller's, the next one heals all the same."""
+    exercised: set[str] = set()
+    for place in range(40):
+        judged = Judged(readings)
+        judged.take(Die(2), Tick(1000))
+        steps = 0
+        for _ in range(16):
+            while steps != place and judged.walk.control():
+                steps += 1
+            if steps == place:
+                judged.take(Failover())
+                steps += 1
+            judged.take(Tick(1000))
+            judged.walk.join_all()
+        judged.finish()
+        assert judged.broken() == []
+        held = [partition.assigned for _, partition in judged.walk.state.partitions]
+        assert all(2 not in (replicas or ()) for replicas in held)
+        exercised |= judged.exercised()
+    assert "heal.failover.generated-again" in exercised
+
+
+RECORDS: Final = {"heal.record.first-failure", "heal.record.format"}
+TASKS: Final = {
+    "heal.generate.persisted",
+    "heal.generate.replaces-failed",
+    "heal.target.no-duplicate",
+    "heal.target.live",
+    "heal.target.rack",
+    "heal.target.even",
+    "heal.target.lowest-id",
+    "heal.record.deleted-when-scheduled",
+    "heal.task.in-order",
+    "heal.task.as-reassignment",
+    "heal.task.started",
+    "heal.task.one-at-a-time",
+    "heal.task.satisfied-skipped",
+    "heal.cancel.enough-replicas",
+}
+
+
+@pytest.mark.parametrize(
+    ("readings", "actions", "clauses"),
+    [
+        (WRITTEN, [Die(2), "rest", Tick(1000)], RECORDS | TASKS),
+        (
+            REPAIRED,
+            [Die(2), "rest", Tick(1000)],
+            RECORDS
+            | TASKS
+            | {
+                "heal.generate.all-due",
+                "heal.generate.from-plan",
+                "heal.task.no-live-replica-removed",
+            },
+        ),
+        (WRITTEN, [Die(2), "rest", Return(2)], {"heal.record.deleted-on-return"}),
+        (
+            WRITTEN,
+            [Die(2), "rest", Tick(1000), StartTask, Return(2)],
+            {"heal.cancel.enough-replicas", "heal.cancel.automatic-only"},
+        ),
+        (REPAIRED, [Die(2), "rest", Tick(1000), StartTask, Die(4)], {"heal.task.stale"}),
+        (WRITTEN, [Submit(((T0, (1, 2)),))], {"heal.task.satisfied-skipped"}),
+        (WRITTEN, [Submit(((T0, (1, 9)),))], {"heal.task.as-reassignment"}),
+    ],
+)
+def test_clauses_are_put_to_the_test(
+    readings: Readings, actions: list[object], clauses: set[str]
+) -> None:
+    """Each clause of healing that a log can show comes up in a plain story, and holds."""
+    judged = Judged(readings)
+    for action in actions:
+        if action == "rest":
+            judged.rest()
+        elif isinstance(action, type):
+            judged.until(action)
+        else:
+            judged.take(action)
+    judged.finish()
+    assert judged.broken() == []
+    assert clauses - judged.exercised() == set()
+    verdicts = {each.id: each.verdict for each in judged.judge.report().verdicts}
+    assert {name: verdicts[name] for name in clauses} == dict.fromkeys(clauses, HOLDS)
+
+
+# Planted mistakes ---------------------------------------------------------------------------------
+
+
+def away() -> Judged:
+    """Return a cluster in which broker 2 is recorded and its interval has passed."""
+    judged = Judged()
+    judged.take(Die(2))
+    judged.rest()
+    judged.take(Tick(1000))
+    return judged
+
+
+def generating() -> Judged:
+    """Return a cluster that is about to persist its first task, t-0 from [1,2] to [1,4]."""
+    judged = away()
+    step = judged.until(CreateTask)
+    assert isinstance(step, CreateTask)
+    assert step.assignments == ((T0, (1, 4)),)
+    return judged
+
+
+def queued() -> Judged:
+    """Return a cluster that is about to start the first of two tasks."""
+    judged = away()
+    judged.until(StartTask)
+    assert [task.number for task in judged.walk.state.tasks] == [0, 1]
+    return judged
+
+
+def running() -> Judged:
+    """Return a cluster of which the first of two tasks runs."""
+    judged = queued()
+    judged.rest()
+    assert judged.walk.state.get(T0).reassignment is not None
+    return judged
+
+
+Plant = Callable[[], tuple[Judged, int]]
+
+
+def on(make: Callable[[], Judged], write: Callable[[Judged], int]) -> Plant:
+    """Return the mistake that is made by a write in a situation."""
+
+    def plant() -> tuple[Judged, int]:
+        judged = make()
+        return judged, write(judged)
+
+    return plant
+
+
+def _unplaced(judged: Judged) -> int:
+    """Let the first task be persisted and the record go before the second is."""
+    judged.walk.control()
+    return judged.control(judged.no_record(2))
+
+
+def _second_before_first(judged: Judged) -> int:
+    (asked,) = judged.walk.state.tasks[1].assignments
+    return judged.control(judged.request(dict([asked])))
+
+
+def _late_start(judged: Judged) -> int:
+    judged.take(Return(2))
+    judged.judge.router.settle("")
+    return judged.control(judged.request({T0: (1, 4)}))
+
+
+def _deposed(judged: Judged) -> int:
+    session = 0x2000 + judged.walk.cluster.controller
+    judged.take(Failover())
+    zxid = judged.walk.cluster.append(judged.no_record(2), session=session)
+    judged.feed()
+    return zxid
+
+
+def _operators() -> Judged:
+    """Return a cluster with an operator's task that is about to start."""
+    judged = Judged()
+    judged.take(Submit(((T0, (1, 4)),)))
+    judged.until(StartTask)
+    return judged
+
+
+def _malformed(path: str, content: bytes) -> Callable[[Judged], int]:
+    return lambda judged: judged.control(judged.walk.cluster.create(path, content))
+
+
+PLANTED: Final[dict[str, tuple[str, Plant]]] = {
+    "record-of-a-live-broker": (
+        "heal.record.first-failure",
+        on(Judged, lambda j: j.control(j.record(3))),
+    ),
+    "record-written-anew": (
+        "heal.record.first-failure",
+        on(away, lambda j: j.control(j.record(2, 500))),
+    ),
+    "record-without-a-time": (
+        "heal.record.format",
+        on(Judged, _malformed(znodes.failed_broker_path(3), b'{"since":1}')),
+    ),
+    "record-of-nobody": (
+        "heal.record.format",
+        on(Judged, _malformed(f"{znodes.FAILED_BROKERS}/three", b"{}")),
+    ),
+    "record-gone-too-early": (
+        "heal.record.deleted-when-scheduled",
+        on(away, lambda j: j.control(j.no_record(2))),
+    ),
+    "record-gone-half-way": ("heal.record.deleted-when-scheduled", on(generating, _unplaced)),
+    "record-by-a-client": (
+        "controller.write.by-controller",
+        on(away, lambda j: j.client(j.no_record(2))),
+    ),
+    "record-by-a-deposed-controller": ("controller.write.by-controller", on(away, _deposed)),
+    "record-unfenced": (
+        "controller.write.epoch-checked",
+        on(away, lambda j: j.control(j.no_record(2), fenced=False)),
+    ),
+    "task-for-a-live-broker": (
+        "heal.generate.replaces-failed",
+        on(generating, lambda j: j.control(j.task(0, {T0: (4, 2)}))),
+    ),
+    "task-with-fewer-replicas": (
+        "heal.generate.replaces-failed",
+        on(generating, lambda j: j.control(j.task(0, {T0: (1,)}))),
+    ),
+    "task-in-another-order": (
+        "heal.generate.replaces-failed",
+        on(generating, lambda j: j.control(j.task(0, {T0: (4, 1)}))),
+    ),
+    "task-for-nothing": (
+        "heal.generate.replaces-failed",
+        on(generating, lambda j: j.control(j.task(0, {T0: (1, 2)}))),
+    ),
+    "task-to-a-dead-broker": (
+        "heal.target.live",
+        on(generating, lambda j: j.control(j.task(0, {T0: (1, 9)}))),
+    ),
+    "task-with-a-replica-twice": (
+        "heal.target.no-duplicate",
+        on(generating, lambda j: j.control(j.task(0, {T0: (1, 1)}))),
+    ),
+    "task-that-is-not-marked": (
+        "heal.generate.persisted",
+        on(generating, lambda j: j.control(j.task(0, {T0: (1, 4)}, automatic=False))),
+    ),
+    "task-that-nobody-can-read": (
+        "heal.generate.persisted",
+        on(generating, _malformed(znodes.task_path(0), b"[]")),
+    ),
+    "task-with-a-wrong-name": (
+        "heal.generate.persisted",
+        on(generating, _malformed(f"{znodes.REASSIGNMENT_TASKS}/first", b"{}")),
+    ),
+    "task-to-a-full-broker": (
+        "heal.target.even",
+        on(generating, lambda j: j.control(j.task(0, {T0: (1, 3)}))),
+    ),
+    "task-to-a-higher-id": (
+        "heal.target.lowest-id",
+        on(generating, lambda j: j.control(j.task(0, {T0: (1, 5)}))),
+    ),
+    "task-generated-by-a-client": (
+        "controller.write.by-controller",
+        on(away, lambda j: j.client(j.task(0, {T0: (1, 4)}))),
+    ),
+    "start-of-no-task": (
+        "heal.task.as-reassignment",
+        on(queued, lambda j: j.control(j.request({T0: (1, 5)}))),
+    ),
+    "start-of-what-is-there": (
+        "heal.task.as-reassignment",
+        on(
+            lambda: _two_in_one(),
+            lambda j: j.control(j.request({T0: (1, 2), T1: (2, 4)})),
+        ),
+    ),
+    "start-out-of-turn": ("heal.task.in-order", on(queued, _second_before_first)),
+    "start-while-another-runs": ("heal.task.one-at-a-time", on(running, _second_before_first)),
+    "start-of-what-is-done": (
+        "heal.task.satisfied-skipped",
+        on(
+            lambda: _with_operators_task((1, 2)),
+            lambda j: j.control(j.request({T0: (1, 2)})),
+        ),
+    ),
+    "start-of-what-is-enough": ("heal.cancel.enough-replicas", on(queued, _late_start)),
+    "start-unfenced": (
+        "controller.write.epoch-checked",
+        on(queued, lambda j: j.control(j.request({T0: (1, 4)}), fenced=False)),
+    ),
+    "running-task-removed": (
+        "heal.cancel.never-running",
+        on(running, lambda j: j.control(j.no_task(0))),
+    ),
+    "operators-task-removed": (
+        "heal.cancel.automatic-only",
+        on(_operators, lambda j: j.control(j.no_task(0))),
+    ),
+    "task-removed-for-nothing": (
+        "heal.task.started",
+        on(queued, lambda j: j.control(j.no_task(0))),
+    ),
+    "generated-task-removed-by-a-client": (
+        "controller.write.by-controller",
+        on(queued, lambda j: j.client(j.no_task(0))),
+    ),
+}
+
+
+def _with_operators_task(target: ReplicaList) -> Judged:
+    judged = Judged()
+    judged.take(Submit(((T0, target),)))
+    return judged
+
+
+def _two_in_one() -> Judged:
+    """Return a cluster with an operator's task of which one partition is there already."""
+    judged = Judged()
+    judged.take(Submit(((T0, (1, 2)), (T1, (2, 4)))))
+    return judged
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_mistake_is_named_where_it_is(name: str) -> None:
+    """Each single mistake is found at its own transaction, by the clause that is meant for it."""
+    clause, plant = PLANTED[name]
+    judged, zxid = plant()
+    assert judged.broken() == [(clause, zxid)]
+    verdicts = {each.id: each.verdict for each in judged.judge.report().verdicts}
+    assert verdicts[clause] in (VIOLATED, NOT_FOLLOWED)
+
+
+@pytest.mark.clause("heal.task.no-live-replica-removed")
+def test_start_that_takes_a_live_replica_out_is_told() -> None:
+    """Where stale tasks are to be skipped, starting one is not following that."""
+    judged = Judged(REPAIRED)
+    judged.take(Die(2))
+    judged.rest()
+    judged.take(Tick(1000))
+    judged.until(StartTask)
+    judged.take(Return(2), Die(1))
+    judged.judge.router.settle("")
+    zxid = judged.control(judged.request({T0: (1, 4)}))
+    assert judged.broken() == [("heal.task.no-live-replica-removed", zxid)]
+
+
+@pytest.mark.clause("heal.generate.all-due", "heal.generate.from-plan")
+def test_generated_task_that_leaves_another_failed_broker_is_told() -> None:
+    """Where all that is due is replaced at once, a target keeps nobody who is away for as long."""
+    judged = Judged(REPAIRED, listed={T0: (1, 2)})
+    judged.take(Die(2), Die(1))
+    judged.rest()
+    judged.take(Tick(1000))
+    judged.until(CreateTask)
+    zxid = judged.control(judged.task(0, {T0: (1, 3)}))
+    assert judged.broken() == [("heal.generate.all-due", zxid)]
+
+
+REST: Final = {
+    "record-of-who-is-back": (
+        "heal.record.deleted-on-return",
+        lambda: _left(DeleteRecord, Die(2), "rest", Return(2)),
+    ),
+    "no-record": ("heal.record.complete", lambda: _left(RecordFailure, Die(2))),
+    "record-after-its-tasks": (
+        "heal.record.deleted-when-scheduled",
+        lambda: _left(DeleteRecord, Die(2), "rest", Tick(1000)),
+    ),
+    "task-that-waits": (
+        "heal.task.started",
+        lambda: _left(StartTask, Submit(((T0, (1, 4)),))),
+    ),
+    "task-that-is-done": (
+        "heal.task.satisfied-skipped",
+        lambda: _left(RemoveTask, Submit(((T0, (1, 2)),))),
+    ),
+    "task-that-is-enough": (
+        "heal.cancel.enough-replicas",
+        lambda: _left(RemoveTask, Die(2), "rest", Tick(1000), StartTask, Return(2)),
+    ),
+    "task-that-is-refused": (
+        "heal.task.as-reassignment",
+        lambda: _left(RemoveTask, Submit(((T0, (1, 9)),))),
+    ),
+}
+
+
+def _left(owed: type, *actions: object) -> Judged:
+    """Return a cluster whose controller rests and owes a step of a kind."""
+    judged = Judged()
+    for action in actions:
+        if action == "rest":
+            judged.rest()
+        elif isinstance(action, type):
+            judged.until(action)
+        else:
+            judged.take(action)
+    judged.until(owed)
+    return judged
+
+
+@pytest.mark.parametrize("name", REST)
+def test_controller_that_rests_too_early_is_named(name: str) -> None:
+    """What is owed to records and tasks at rest is named, once."""
+    clause, make = REST[name]
+    judged = make()
+    judged.look_at_rest()
+    judged.look_at_rest()
+    assert clause in [found for found, _ in judged.broken()]
+    assert len([found for found, _ in judged.broken() if found == clause]) == 1
+
+
+@pytest.mark.clause("heal.task.refuse-duplicate")
+@pytest.mark.parametrize("content", [b"{", b'{"version":1,"assignments":{"t":{"0":[1,1]}}}'])
+def test_tasks_that_make_no_sense_are_refused(content: bytes) -> None:
+    """An operator's task that nobody can carry out is owed its removal, and that is right."""
+    for removes in (False, True):
+        judged = Judged()
+        path = znodes.task_path(0)
+        judged.client(judged.walk.cluster.create(path, content))
+        if removes:
+            judged.control(judged.no_task(0))
+        judged.look_at_rest()
+        found = [clause for clause, _ in judged.broken()]
+        assert found == ([] if removes else ["heal.task.refuse-duplicate"])
+
+
+def test_operator_may_withdraw_a_task() -> None:
+    """Whoever wrote a task may take it back; a controller that has read it is not to blame."""
+    judged = _operators()
+    judged.client(judged.no_task(0))
+    assert judged.broken() == []
+    judged.control(judged.request({T0: (1, 4)}))
+    assert judged.broken() == []
+    verdicts = {each.id: each.verdict for each in judged.judge.report().verdicts}
+    assert verdicts["heal.task.as-reassignment"] == UNKNOWN
+
+
+def test_generate_writes_nothing() -> None:
+    """What a controller has in memory only shows nowhere."""
+    judged = away()
+    judged.until(Generate)
+    zxid = judged.walk.cluster.zxid
+    assert judged.walk.control()
+    assert judged.walk.cluster.zxid == zxid
+
+
+def test_under_kip_236_records_and_tasks_are_trees_of_their_own() -> None:
+    """Without the profile nothing is said of them, and that they were left out is said."""
+    walk = running().walk
+    judge = Judge("kip-236", get_profile("kip-236"))
+    judged = Judge(PROFILE, WRITTEN)
+    for transaction in walk.transactions:
+        judge.feed(transaction)
+        judged.feed(transaction)
+    unjudged = judge.router.count_unjudged()
+    assert unjudged[znodes.FAILED_BROKERS] > 0
+    assert unjudged[znodes.REASSIGNMENT_TASKS] > 0
+    assert not judged.router.count_unjudged().keys() & unjudged.keys() - {"/"}
