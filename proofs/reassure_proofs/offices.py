@@ -6,7 +6,7 @@ combination, is one path. Epochs and brokers are any integers at all.
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from itertools import pairwise, product
+from itertools import product
 from typing import Any, Final
 
 from reassure_model import kafka_42, topics
@@ -14,13 +14,8 @@ from reassure_model.controllers import Controllership, accept_election
 from reassure_model.environment import Controller, Die, Return
 from reassure_model.outcome import Accepted
 from reassure_model.state_machines import (
-    DROP_PATH,
-    PARTITION_TABLES,
     REPLICA_TABLES,
-    PartitionState,
     ReplicaState,
-    move_partition,
-    move_replica,
 )
 from reassure_proofs.formula import Truth, all_of, implies
 from reassure_proofs.statement import (
@@ -86,39 +81,6 @@ def _is_election(values: Values, after: Any) -> Truth:
     if broker is None:
         return epoch == values["epoch"]
     return (epoch == values["epoch"] + 1) & (epoch == values["new_epoch"])
-
-
-# The tables -------------------------------------------------------------------------------------
-
-
-def find_disagreements(values: Values) -> tuple[str, ...]:
-    """Return every move of a replica or partition on which code and table disagree."""
-    profile = values["profile"]
-    replicas, partitions = REPLICA_TABLES[profile], PARTITION_TABLES[profile]
-    wrong = [
-        f"{before.name} to {state.name}"
-        for before, state in product(ReplicaState, repeat=2)
-        if isinstance(move_replica(before, state, profile), Accepted)
-        != (before in replicas.get(state, ()))
-    ]
-    wrong += [
-        f"{old.name} to {new.name}"
-        for old, new in product(PartitionState, repeat=2)
-        if isinstance(move_partition(old, new, profile), Accepted) != (old in partitions[new])
-    ]
-    return tuple(wrong)
-
-
-def find_broken_drop(values: Values) -> tuple[str, ...]:
-    """Return every move on the way of a dropped replica that the table does not have."""
-    table, path = REPLICA_TABLES[values["profile"]], (ReplicaState.ONLINE, *DROP_PATH)
-    return tuple(
-        f"{old.name} to {new.name}" for old, new in pairwise(path) if old not in table.get(new, ())
-    )
-
-
-def _profile_shapes(*profiles: str) -> Any:
-    return lambda _: ({"profile": _word(profile)} for profile in profiles)
 
 
 # The actions that move replicas -----------------------------------------------------------------
@@ -241,23 +203,6 @@ DEAD_NOT_DELETING: Final = Hypothesis(
 
 # Theorems ---------------------------------------------------------------------------------------
 
-_ALL: Final = tuple(REPLICA_TABLES)
-TABLES: Final = Subject(
-    "tables",
-    find_disagreements,
-    "the comparison of code and tables",
-    _profile_shapes(*_ALL),
-    bounded="every pair of states in every profile",
-)
-"""Every move there could be."""
-DROPPED: Final = Subject(
-    "drop-path",
-    find_broken_drop,
-    "the way of a dropped replica",
-    _profile_shapes("kip-236", "kip-236-amended"),
-    bounded="the one way that there is",
-)
-"""The states that a dropped replica goes through."""
 DELETED: Final = Subject(
     "deletion-step",
     delete,
@@ -292,10 +237,6 @@ def _theorem(
     )
 
 
-def _is_empty(_: Values, found: Any) -> Truth:
-    return len(found) == 0
-
-
 OFFICE_THEOREMS: Final[tuple[Theorem, ...]] = (
     _theorem(
         "controller-epoch-is-new",
@@ -312,22 +253,6 @@ OFFICE_THEOREMS: Final[tuple[Theorem, ...]] = (
         "The controller epoch changes with an election only, and then by one.",
         OFFICE,
         _is_election,
-    ),
-    _theorem(
-        "machines-follow-their-tables",
-        "replica.transition.valid-previous",
-        "In every profile a replica or partition moves exactly where its table says that it may.",
-        TABLES,
-        _is_empty,
-        expected="searched",
-    ),
-    _theorem(
-        "drop-path-is-legal",
-        "replica.transition.valid-previous",
-        "A dropped replica that was online comes to exist no more by legal moves.",
-        DROPPED,
-        _is_empty,
-        expected="searched",
     ),
     _theorem(
         "deletion-moves-by-table",

@@ -1,10 +1,10 @@
 """Proves the theorems, in worker processes where that pays, and reports.
 
-Verdicts on a theorem: `proved`, `searched` (gone through case by case, nothing found), `refuted`,
-`unknown`. What they mean depends on what is expected: a refutation that is expected is a *finding*
-about a document; one that is not is a violation; an expected refutation that does not come is
-stale, because what the register says is no longer so. Only a value refutes: where the code raises
-on the counterexample it is broken, whatever was expected.
+Verdicts on a theorem: `proved`, `refuted`, `unknown`. What they mean depends on what is expected: a
+refutation that is expected is a *finding* about a document; one that is not is a violation; an
+expected refutation that does not come is stale, because what the register says is no longer so.
+Only a value refutes: where the code raises on the counterexample it is broken, whatever was
+expected.
 """
 
 import os
@@ -45,7 +45,7 @@ class TheoremResult:
 
     theorem: Theorem
     verdict: str
-    """`proved`, `searched`, `refuted` or `unknown`."""
+    """`proved`, `refuted` or `unknown`."""
     bound: str
     """Up to where it was looked at, in words."""
     seconds: float
@@ -114,7 +114,6 @@ class TheoremResult:
             "readings": self.readings,
             "changes": list(theorem.subject.changes),
             "layer": theorem.layer,
-            "method": "search" if theorem.is_search else "proof",
             "bound": self.bound,
             "hypotheses": _named(theorem.hypotheses),
             "shape": _named(theorem.shape),
@@ -278,8 +277,6 @@ def summarise_records(
     certified = places == list(range(len(theorem.shapes(replication_factor))))
     verdict, reason = summarise_verdict(counterexample is not None, reason, paths, certified)
     raised = next((item["raised"][theorem.name] for item in ordered if _raised(item, theorem)), "")
-    if verdict == "proved" and theorem.is_search:
-        verdict = "searched"
     return TheoremResult(
         theorem=theorem,
         verdict=verdict,
@@ -338,14 +335,13 @@ def summarise_outcomes(results: Sequence[TheoremResult]) -> str:
 def to_json(results: Sequence[TheoremResult]) -> Record:
     """Return the body of the report: `verdict`, `counts` and `theorems`.
 
-    In the counts, `proved`, `searched`, `refuted` and `unknown` add up to `theorems`; `findings`
+    In the counts, `proved`, `refuted` and `unknown` add up to `theorems`; `findings`
     are the refutations that were expected.
     """
     verdicts = [result.verdict for result in results]
     counts = {
         "theorems": len(results),
         "proved": verdicts.count("proved"),
-        "searched": verdicts.count("searched"),
         "refuted": verdicts.count("refuted"),
         "unknown": verdicts.count("unknown"),
         "findings": sum(result.outcome == "finding" for result in results),

@@ -140,11 +140,9 @@ class Theorem:
     profile: str
     """The profile whose readings the code was given, but for the changes of the subject."""
     expected: str = "proved"
-    """`proved`, `searched` where it is gone through case by case, or `refuted` where a document
-    promises what this reading cannot keep."""
+    """`proved`, or `refuted` where a document promises what this reading cannot keep."""
     layer: str = "code"
-    """What kind of proof: `code` is the model's own text on symbolic values, `steps` every story
-    that its steps can tell within a scope."""
+    """What kind of proof: `code` is the model's own text on symbolic values."""
     largest: int | None = None
     """Replication factor beyond which the shapes would cost too much, None if there is no such."""
     shape: tuple[Hypothesis, ...] = ()
@@ -163,13 +161,6 @@ class Theorem:
             raise ValueError(f"{self.name}: profile {self.profile}, the code was given {given}")
 
     @property
-    def is_search(self) -> bool:
-        """Whether nothing is symbolic: each case is run once, which is a search and no proof."""
-        return all(
-            parameter.kind == "word" for shape in self.shapes(2) for parameter in shape.values()
-        )
-
-    @property
     def scenario(self) -> str:
         """Return the scenario that the counterexample is, by area and name; "" where none is."""
         told = self.expected == "refuted" and self.subject.tell is not None
@@ -183,7 +174,7 @@ class Theorem:
     def bound(self, replication_factor: int) -> str:
         """Return in words what is bounded when proved up to `replication_factor`."""
         words = self.subject.bounded.format(self._cap(replication_factor))
-        return words if self.is_search else f"{words}; all integers unbounded"
+        return f"{words}; all integers unbounded"
 
     def shapes(self, replication_factor: int) -> tuple[Shape, ...]:
         """Return the shapes to look at, smallest first."""

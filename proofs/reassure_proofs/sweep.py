@@ -1,28 +1,17 @@
-"""What becomes of each theorem under each other reading, and of the systems when they meet.
+"""What becomes of each theorem under each other reading.
 
 Every theorem whose code takes readings is asked once more for each reading that the code looks at,
 with each of its other values, one at a time; a reading that the code never looks at within the
-bound changes nothing there. Then the systems that meet (requests with the old znode, healing with
-an operator's tasks, deletion with reassignment) are gone through story by story, again under each
-reading. What is refuted and not in the register of findings is news.
+bound changes nothing there. What is refuted and not in the register of findings is news. What
+becomes of whole stories the explorer says (`reassure_explorer.scopes.sweep`).
 
     python -m reassure_proofs.sweep [THEOREM...]
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Final
 
-from reassure_model import kafka_zk, kip_46, kip_236_legacy, topics
-from reassure_model.copies import Append
-from reassure_model.environment import Controller, Die, Failover, Join, Return
-from reassure_model.kip_236 import batch, system
-from reassure_model.kip_236.invariants import INVARIANTS, Invariant
-from reassure_model.kip_236.obligations import next_write
-from reassure_model.machine import Machine, find_machines
-from reassure_model.outcome import Accepted
-from reassure_model.state_machines import ReplicaState
 from reassure_proofs.runner import Progress, make_tasks, run_tasks, summarise_records
 from reassure_proofs.statement import Theorem
 from reassure_proofs.tasks import Task, group_theorems
@@ -33,9 +22,7 @@ from reassure_spec.readings import (
     Readings,
     field_name,
     get_profile,
-    override_readings,
 )
-from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
 
 HOLDS: Final = "holds"
 REFUTED: Final = "refuted"
@@ -49,7 +36,7 @@ class SweepResult:
     """One guarantee under one choice of readings."""
 
     name: str
-    """Theorem, or the systems that meet and the clause that is looked at."""
+    """The theorem."""
     clause: str
     profile: str
     change: str
@@ -60,7 +47,7 @@ class SweepResult:
     """Whether the profile's own readings give the same verdict."""
     counterexample: str
     findings: tuple[str, ...]
-    """Findings of the register that speak of this reading, or of this clause."""
+    """Findings of the register that speak of this reading."""
     reason: str = ""
     """Why the verdict is unknown."""
 
@@ -106,7 +93,7 @@ def sweep(
     processes: int = 2,
     protocol_factor: int = 1,
 ) -> list[SweepResult]:
-    """Return what becomes of the named theorems (of all, and of the meetings, without names).
+    """Return what becomes of the named theorems, of all without names.
 
     `protocol_factor` bounds the theorems of the protocol, which take minutes beyond 1. Where the
     shapes lack what a reading has the code look at, nothing is asked. Raises UnknownTheoremError
@@ -121,7 +108,7 @@ def sweep(
     for tier, factor in (("gate", replication_factor), ("full", protocol_factor)):
         groups = group_theorems([item for item in theorems if item.tier == tier])
         rows += _sweep_groups(groups, _Means(factor, progress, timeout_s, processes))
-    return rows if names is not None else [*rows, *sweep_meetings()]
+    return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +152,7 @@ def _prove_under(
         read = frozenset(name for record in records for name in record.get("read", ()))
         for theorem in group:
             result = summarise_records(theorem, records, means.replication_factor)
-            verdict = {"proved": HOLDS, "searched": HOLDS}.get(result.verdict, result.verdict)
+            verdict = HOLDS if result.verdict == "proved" else result.verdict
             shown = result.counterexample["sentence"] if result.counterexample else ""
             change = changes[0] if changes else ""
             row = SweepResult(
@@ -181,328 +168,6 @@ def _prove_under(
             )
             rows.append((row, read))
     return rows
-
-
-# Systems that meet ------------------------------------------------------------------------------
-
-Successors = Callable[[Any], Iterator[tuple[Any, Any]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Meeting:
-    """Two systems, what may happen in both, and what none of it may lead to."""
-
-    name: str
-    profile: str
-    readings: tuple[str, ...]
-    """The readings that are varied."""
-    start: Callable[[], Any]
-    successors: Callable[[Readings], Successors]
-    problems: Callable[[Readings], Mapping[str, Callable[[Any], str | None]]]
-    """What must never be, by clause."""
-    budget: tuple[tuple[type, int], ...]
-    known: Mapping[str, tuple[str, ...]]
-    """Findings of the register by clause, where the profile's own readings break it."""
-
-
-_KEY: Final[PartitionKey] = ("t", 0)
-_LIMIT: Final = 60_000
-
-
-def _start_legacy() -> kip_236_legacy.Legacy:
-    born = kip_236_legacy.make_legacy({_KEY: (1,)}, frozenset({1, 2, 3}))
-    online = kip_236_legacy.step(born, Controller(), get_profile("kip-236-legacy"))
-    assert isinstance(online, Accepted)
-    return online.state
-
-
-def _write(target: ReplicaList) -> kip_236_legacy.WriteLegacy:
-    return kip_236_legacy.WriteLegacy((LegacyEntry(_KEY, target, None),))
-
-
-_CLIENTS: Final = (
-    _write((2,)),
-    _write((3,)),
-    kip_236_legacy.Ask(((_KEY, (2,)),)),
-    kip_236_legacy.Ask(((_KEY, (1,)),)),
-)
-
-
-def _legacy_steps(readings: Readings) -> Successors:
-    def successors(state: kip_236_legacy.Legacy) -> Iterator[tuple[Any, Any]]:
-        actions: list[Any] = [*_CLIENTS, Failover(), Die(1)]
-        actions += [Return(broker) for broker in sorted(state.known - state.live)]
-        if kip_236_legacy.next_effect(state, readings) is not None:
-            actions.append(Controller())
-        inner = system.enabled(state.as_system(_KEY), readings)
-        actions += [batch.On(_KEY, each) for each in inner if isinstance(each, Join)]
-        for action in actions:
-            if isinstance(action, Die) and action.broker not in state.live:
-                continue
-            outcome = kip_236_legacy.step(state, action, readings)
-            if isinstance(outcome, Accepted):
-                yield action, replace(outcome.state, controller_epoch=1)
-
-    return successors
-
-
-def _find_rejected(state: kip_236_legacy.Legacy, readings: Readings) -> str | None:
-    """Say so when the rules reject what the controller owes."""
-    if kip_236_legacy.next_effect(state, readings) is None:
-        return None
-    outcome = kip_236_legacy.step(state, Controller(), readings)
-    return None if isinstance(outcome, Accepted) else f"rejected by {outcome.clause}"
-
-
-def _find_broken(
-    state: kip_236_legacy.Legacy, invariant: Invariant, readings: Readings
-) -> str | None:
-    partition = state.get(_KEY)
-    rests = next_write(partition, state.as_system(_KEY).around, readings) is None
-    return None if invariant.at_rest and not rests else invariant.find(partition)
-
-
-def _find_waiting_client(state: kip_236_legacy.Legacy, readings: Readings) -> str | None:
-    """Say so when the controller waits while an entry has nothing in flight for it."""
-    if state.entries is None or kip_236_legacy.next_effect(state, readings) is not None:
-        return None
-    flight = state.get(_KEY).reassignment
-    if flight is not None:
-        return None
-    return f"nothing is in flight for the entry {list(state.entries[0].target)}"
-
-
-def _legacy_problems(readings: Readings) -> Mapping[str, Callable[[Any], str | None]]:
-    found: dict[str, Callable[[Any], str | None]] = {
-        each.clause: partial(_find_broken, invariant=each, readings=readings) for each in INVARIANTS
-    }
-    found["legacy.entry.removed-when-done"] = partial(_find_waiting_client, readings=readings)
-    found["complete.carried-out"] = partial(_find_rejected, readings=readings)
-    return found
-
-
-_CONFIG: Final = kip_46.HealingConfig()
-
-
-def _healing_steps(readings: Readings) -> Successors:
-    tasks = tuple(kip_46.Submit(((_KEY, target),)) for target in ((2, 1), (1, 3)))
-
-    def successors(cluster: kip_46.Cluster) -> Iterator[tuple[Any, Any]]:
-        for action in (*kip_46.enabled(cluster, _CONFIG, readings), *tasks):
-            outcome = kip_46.step(cluster, action, _CONFIG, readings)
-            if isinstance(outcome, Accepted):
-                yield action, outcome.state
-
-    return successors
-
-
-def _healing_problems(readings: Readings) -> Mapping[str, Callable[[Any], str | None]]:
-    return {
-        "heal.task.no-live-replica-removed": lambda cluster: kip_46.find_live_removed(
-            cluster, _CONFIG, readings
-        ),
-        "heal.task.one-at-a-time": kip_46.find_two_running,
-        "heal.target.no-duplicate": kip_46.find_duplicate,
-        "heal.generate.replaces-failed": kip_46.find_factor_changed,
-    }
-
-
-def _deletion_steps(_: Readings) -> Successors:
-    def successors(topic: topics.Topic) -> Iterator[tuple[Any, Any]]:
-        actions: list[Any] = [topics.Ask(), topics.Reassign(0), topics.Grow((2,)), Failover()]
-        actions += [Die(b) for b in sorted(topic.live)]
-        actions += [Return(b) for b in sorted({1, 2} - topic.live)]
-        actions += [topics.Complete(p) for p in sorted(topic.reassigning)]
-        started = (k for k, s in topic.states if s is ReplicaState.DELETION_STARTED)
-        actions += [topics.Answer(key) for key in started]
-        actions += [Controller()] if topics.next_effect(topic) is not None else []
-        for action in actions:
-            outcome = topics.step(topic, action)
-            if isinstance(outcome, Accepted):
-                yield action, outcome.state
-
-    return successors
-
-
-def _find_deleted_while_moved(topic: topics.Topic) -> str | None:
-    """Say so when a replica deletes its log, or the topic is gone, while a partition is moved."""
-    if not topic.reassigning:
-        return None
-    started = [key for key, state in topic.states if state is ReplicaState.DELETION_STARTED]
-    if started or not topic.partitions:
-        return f"partition {min(topic.reassigning)} is being reassigned while the topic is deleted"
-    return None
-
-
-_SHIPPED: Final = find_machines()["kafka-zk"]
-
-
-def _problems_of(
-    machine: Machine[Any], readings: Readings
-) -> Mapping[str, Callable[[Any], str | None]]:
-    """Return what must never be of a machine, by clause."""
-    return {
-        each.clause: partial(machine.find_broken, each, readings=readings)
-        for each in machine.properties
-    }
-
-
-def _shipped_steps(_: Readings) -> Successors:
-    calls: tuple[ReplicaList | None, ...] = (None, (3,))
-
-    def successors(shipped: kafka_zk.Shipped) -> Iterator[tuple[Any, Any]]:
-        actions = [a for a in kafka_zk.enabled(shipped, calls) if not isinstance(a, Append)]
-        entries = [kafka_zk.WriteEntry(target, shipped.entry is None) for target in ((2,), (3,))]
-        for action in (*actions, *entries, kafka_zk.AskDeletion()):
-            outcome = kafka_zk.step(shipped, action)
-            if isinstance(outcome, Accepted):
-                yield action, replace(outcome.state, leader_epoch=0)
-
-    return successors
-
-
-_HEALING_READINGS: Final = (
-    "heal.redundancy",
-    "heal.stale-task",
-    "heal.regenerate",
-    "heal.replaces",
-)
-_LEGACY_READINGS: Final = (
-    "legacy.rewrite",
-    "legacy.original-replicas",
-    "drop.slice",
-    "drop.evaluated",
-    "drop.protects",
-    "drop.reevaluated-on-failover",
-    "top.recorded",
-    "offline.drop",
-    "request.same-target",
-    "target.size",
-    "target.dead-replica",
-    "move.recheck-before-stop",
-)
-MEETINGS: Final[tuple[Meeting, ...]] = (
-    Meeting(
-        "requests with the old znode",
-        "kip-236-legacy",
-        _LEGACY_READINGS,
-        _start_legacy,
-        _legacy_steps,
-        _legacy_problems,
-        (
-            (kip_236_legacy.WriteLegacy, 2),
-            (kip_236_legacy.Ask, 1),
-            (Failover, 1),
-            (Die, 0),
-            (Return, 0),
-        ),
-        {"legacy.entry.removed-when-done": ("legacy-3",)},
-    ),
-    Meeting(
-        "healing with an operator's tasks",
-        "kip-46",
-        _HEALING_READINGS,
-        lambda: kip_46.make_cluster({1: None, 2: None, 3: None, 4: None}, {_KEY: (1, 2)}),
-        _healing_steps,
-        _healing_problems,
-        ((kip_46.Submit, 1), (Die, 2), (Return, 1), (Failover, 1), (kip_46.Tick, 1)),
-        {"heal.task.no-live-replica-removed": ("heal-1",)},
-    ),
-    Meeting(
-        "deletion with reassignment",
-        "kafka-zk",
-        (),
-        lambda: topics.make_topic(((1,),), frozenset({1, 2})),
-        _deletion_steps,
-        lambda _: {
-            "topic.delete.waits-for-reassignment": _find_deleted_while_moved,
-            "topic.delete.config-not-left": topics.find_orphan_config,
-        },
-        ((topics.Ask, 1), (topics.Reassign, 1), (topics.Grow, 1), (Die, 1), (Failover, 1)),
-        {},
-    ),
-    Meeting(
-        "shipped calls with the old znode and deletion",
-        "kafka-zk",
-        (),
-        lambda: kafka_zk.make_shipped((1,), frozenset({1, 2, 3})),
-        _shipped_steps,
-        partial(_problems_of, _SHIPPED),
-        (
-            (kafka_zk.Alter, 1),
-            (kafka_zk.WriteEntry, 1),
-            (kafka_zk.AskDeletion, 1),
-            (Die, 1),
-            (Return, 0),
-            (Failover, 1),
-        ),
-        {each.clause: each.findings for each in _SHIPPED.properties},
-    ),
-)
-"""What is gone through story by story."""
-
-
-def sweep_meetings(names: Sequence[str] | None = None) -> list[SweepResult]:
-    """Return what becomes of the guarantees where systems meet, under each reading."""
-    rows: list[SweepResult] = []
-    for meeting in MEETINGS:
-        if names is None or meeting.name in names:
-            rows += _sweep_meeting(meeting)
-    return rows
-
-
-def _sweep_meeting(meeting: Meeting) -> Iterator[SweepResult]:
-    base = get_profile(meeting.profile)
-    changes = [change for name in meeting.readings for change in other_values(name, base)]
-    before: dict[str, str] = {}
-    for change in ("", *changes):
-        pairs = dict([change.split("=", 1)]) if change else {}
-        readings = override_readings(base, pairs)
-        found, reason = _find_stories(meeting, readings)
-        for clause, story in found.items():
-            shown = "" if story is None else "; ".join(map(str, story))
-            missed = UNKNOWN if reason else HOLDS
-            verdict = missed if story is None else REFUTED
-            known = meeting.known.get(clause, ()) + (findings_of_reading(change) if change else ())
-            yield SweepResult(
-                f"{meeting.name}: {clause}",
-                clause,
-                meeting.profile,
-                change,
-                verdict,
-                as_before=before.setdefault(clause, verdict) == verdict and bool(change),
-                counterexample=shown,
-                findings=known,
-                reason=reason if verdict == UNKNOWN else "",
-            )
-
-
-def _find_stories(
-    meeting: Meeting, readings: Readings
-) -> tuple[dict[str, tuple[Any, ...] | None], str]:
-    """Return a shortest story to each problem, and why the search was ended if it was."""
-    successors, problems = meeting.successors(readings), meeting.problems(readings)
-    kinds = tuple(kind for kind, _ in meeting.budget)
-    found: dict[str, tuple[Any, ...] | None] = dict.fromkeys(problems)
-    start = (meeting.start(), tuple(times for _, times in meeting.budget))
-    frontier: list[tuple[Any, tuple[Any, ...]]] = [(start, ())]
-    seen = {start}
-    while frontier:
-        reached = []
-        for (state, left), story in frontier:
-            for clause, find in problems.items():
-                if found[clause] is None and find(state) is not None:
-                    found[clause] = story
-            for action, after in successors(state):
-                rest = tuple(n - isinstance(action, k) for n, k in zip(left, kinds, strict=True))
-                node = (after, rest)
-                if min(rest) >= 0 and node not in seen:
-                    seen.add(node)
-                    reached.append((node, (*story, action)))
-        frontier = reached
-        if len(seen) > _LIMIT:
-            return found, f"more than {_LIMIT} states are reachable"
-    return found, ""
 
 
 def to_json(results: Sequence[SweepResult]) -> dict[str, Any]:

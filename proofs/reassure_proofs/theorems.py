@@ -54,7 +54,6 @@ from reassure_proofs.statement import (
     make_subject,
 )
 from reassure_proofs.step_theorems import STEP_THEOREMS
-from reassure_proofs.story_theorems import STORY_THEOREMS
 from reassure_spec.errors import BadUsage
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER
@@ -870,7 +869,6 @@ THEOREMS: Final[tuple[Theorem, ...]] = (
     *HEALING_THEOREMS,
     *OFFICE_THEOREMS,
     *REFUTATIONS,
-    *STORY_THEOREMS,
 )
 """Every theorem, in the order of reports."""
 

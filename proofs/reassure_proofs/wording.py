@@ -19,7 +19,6 @@ from reassure_proofs.theorems import get_theorems
 _LAYERS: Final = {
     "code": "the model's own code on symbolic values",
     "contract": "numbers of any size, on a contract that the code is proved to meet",
-    "steps": "every story that the model's steps can tell within a scope",
     "candidate": "a candidate's code on symbolic values",
 }
 _PAGE_FACTOR: Final = 2
@@ -59,7 +58,6 @@ def _explanation(
         "clause": theorem.clause or "none; a lemma about the model itself",
         "profile": ", ".join((theorem.profile, *theorem.subject.changes)),
         "readings": ", ".join(f"{name}={value}" for name, value in result.readings.items()),
-        "method": "search" if theorem.is_search else "proof",
         "about": f"{theorem.subject.words} ({_LAYERS[theorem.layer]})",
         "bound": result.bound,
         "verdict": f"{result.verdict}, expected {theorem.expected}",

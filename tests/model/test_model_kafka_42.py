@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from reassure_explorer.engine.walk import SearchLimit, find_shortest
+from reassure_explorer.engine.search import SearchLimit, find_shortest
 from reassure_explorer.scopes.machine import search
 from reassure_model.copies import Append
 from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from reassure_explorer.engine.walk import find_shortest
+from reassure_explorer.engine.search import find_shortest
 from reassure_model.environment import Controller, Die, Failover, Join, NotPossible
 from reassure_model.kip_236.batch import On, WriteOwed
 from reassure_model.kip_236.system import is_stopped

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from reassure_conformance.scenarios.worlds.kip_46 import PROBLEMS, Node, iterate_successors
-from reassure_explorer.engine.walk import find_shortest
+from reassure_explorer.engine.search import find_shortest
 from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.kip_46 import (
     Cluster,

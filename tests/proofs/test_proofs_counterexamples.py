@@ -14,6 +14,7 @@ from reassure_conformance.scenarios.scenario import (
     run_scenario,
     scenarios_folder,
 )
+from reassure_explorer.tales import list_tales
 from reassure_model.kip_236.state import Partition
 from reassure_proofs.counterexamples import (
     AREA,
@@ -23,7 +24,6 @@ from reassure_proofs.counterexamples import (
 )
 from reassure_proofs.runner import TheoremResult, prove_all
 from reassure_proofs.statement import Theorem
-from reassure_proofs.stories import TALES, find_tale
 from reassure_proofs.theorems import THEOREMS
 
 TOLD = [theorem for theorem in THEOREMS if theorem.scenario]
@@ -72,9 +72,7 @@ def _list(replicas: Any) -> str:
 def _expected_lines(theorem: Theorem, outcome: Any) -> Iterator[str]:
     """Yield what the world has to answer, given what the code under test returned."""
     partitions = outcome if isinstance(outcome, tuple) and outcome else (outcome,)
-    if theorem.layer == "steps" and theorem.subject.name.startswith("tale-"):
-        yield outcome[-1].removeprefix("=> ")
-    elif isinstance(partitions[-1], Partition):
+    if isinstance(partitions[-1], Partition):
         after = partitions[-1]
         assert after.state is not None
         state = f"leader {after.state.leader} isr {_list(after.state.isr)}"
@@ -109,26 +107,6 @@ SHOWN_ELSEWHERE = {
     "frequent-follower-enters-once": "ms 3 end 3 hw 3 pseudo [1,2] isr [1]",
     "isr-members-reach-hw-always": "ms 0 end 1 hw 1 pseudo [1,2] isr [1,2]",
     "silent-follower-leaves": "ms 1 end 1 hw 0 pseudo [1,2] isr [1,2]",
-    "table-stops-live-replica": "online -> non-existent: rejected",
-    "table-offline-again": "offline -> offline: rejected",
-    "story-legal-transitions": "is no valid previous state",
-    "story-found-in-sync-is-finished": "is not alive; path removed",
-    "story-path-goes-with-its-command": "path left to the controller",
-    "story-online-replica-is-elected": "replica 2: a new one may only follow",
-    "story-new-replica-follows": "replica 2: a new one may only follow",
-    "story-started-only-if-assigned": "running [1,2]",
-    "story-target-in-sync-after-stop": "isr [4]",
-    "story-cut-once": "leader 2 epoch 2 isr [2,1]",
-    "story-stored-set-as-defined": "isr [0,1] version 0 pseudo [0]",
-    "story-refused-entry-goes": "old znode: t-0 to [3]",
-    "story-cancelled-by-either-route": "request 1 waits: [1]",
-    "story-rewrite-is-seen": "old znode: t-0 to [3]",
-    "story-task-removes-no-live-replica": "task 0 automatic t-0 [3,2]",
-    "story-queue-goes-on": "task 0 automatic t-0 [3,2] running",
-    "story-targets-are-live": "failed 2",
-    "story-one-meaning-of-redundancy": "task 0 automatic",
-    "story-tasks-made-once": "task 1 automatic",
-    "story-queue-names-each-once": "task 2 automatic t-0 [3,2]",
 }
 """What the world shows where it has other words for it than the code under test."""
 
@@ -153,9 +131,9 @@ def test_scenario_shows_what_was_derived(
 
 
 def test_no_scenario_is_left_over() -> None:
-    """Each file in the area is the counterexample of a theorem."""
+    """Each file in the area is the counterexample of a theorem, or the story of a tale."""
     files = {file.stem for file in (scenarios_folder() / AREA).glob("*.txt")}
-    assert files == {theorem.name for theorem in TOLD}
+    assert files == {theorem.name for theorem in TOLD} | {tale.name for tale in list_tales()}
 
 
 def test_telling_needs_a_world() -> None:
@@ -163,36 +141,3 @@ def test_telling_needs_a_world() -> None:
     (theorem,) = (item for item in THEOREMS if item.name == "order-of-requests-is-free")
     with pytest.raises(ValueError, match="no world has the commands"):
         tell(theorem, {})
-
-
-def test_repaired_move_has_no_story(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the repair that a finding asks for, the search comes to its end and finds nothing."""
-    repairs = {
-        "move.expand-first": "yes",
-        "move.cut-isr": "yes",
-        "move.recheck-before-stop": "yes",
-        "election.unclean": "no",
-    }
-    from reassure_proofs import stories
-
-    for name in ("deleted-in-sync", "empty-leader", "stopped-leader", "emptied-assignment"):
-        monkeypatch.setitem(
-            TALES,  # type: ignore[arg-type]
-            f"repaired-{name}",
-            lambda name=name: stories._move_tale((1,), (2,), name, repairs, deaths=1, failovers=1),
-        )
-        assert find_tale(f"repaired-{name}") == (), name
-
-
-def test_story_is_a_shortest_one() -> None:
-    """The stories have the lengths that are known from the register of findings."""
-    lengths = {
-        "committed-lost": 4,
-        "mark-gone-back": 5,
-        "stale-entry": 8,
-        "member-emptied": 8,
-        "stopped-replica-in-sync": 6,
-        "stopped-replica-elected": 8,
-        "killed-command": 8,
-    }
-    assert {name: len(find_tale(name)) - 1 for name in lengths} == lengths

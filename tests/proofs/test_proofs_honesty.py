@@ -15,7 +15,6 @@ from reassure_proofs.logs import make_log
 from reassure_proofs.prover import Goal, explore_shape
 from reassure_proofs.runner import TheoremResult, prove_all, summarise_outcomes, summarise_records
 from reassure_proofs.statement import Parameter, Subject, Theorem, Values, choose_readings
-from reassure_proofs.stories import TALES
 from reassure_proofs.tasks import Task, group_theorems, run_task
 from reassure_proofs.theorems import DROP, THEOREMS, get_theorems
 from reassure_spec import readings
@@ -34,7 +33,7 @@ def _broken(_: Any) -> NoReturn:
 
 def test_crash_confirms_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the code of every expected refutation raises, none of them is refuted as expected."""
-    assert len(REFUTED) > 90
+    assert len(REFUTED) > 50
     monkeypatch.setattr(tasks, "make_function", lambda *_: (_broken, set[str]()))
     for group in group_theorems(REFUTED):
         names = tuple(theorem.name for theorem in group)
@@ -117,10 +116,6 @@ SUBJECTS = {theorem.subject.name: theorem for theorem in THEOREMS}
 def test_code_has_the_readings_that_are_told(theorem: Theorem) -> None:
     """The code under test holds no readings but those of its profile with the changes it names."""
     subject = theorem.subject
-    if subject.name.startswith("tale-"):
-        tale = TALES[subject.name.removeprefix("tale-")]()
-        assert (subject.changes, subject.profile) == (tale.readings, theorem.profile)
-        return
     allowed = {choose_readings(theorem.profile, subject.changes)} if subject.profile else set()
     held = _find_readings(subject.function)
     assert all(isinstance(each, Readings) for each in held), "it chooses readings of its own"
@@ -197,18 +192,9 @@ def _given(theorem: Theorem) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("theorem", THEOREMS, ids=lambda theorem: theorem.name)
-def test_search_is_called_a_search(theorem: Theorem) -> None:
-    """What has no symbolic argument is expected to be searched or refuted, never proved."""
-    symbolic = any(p.kind != "word" for shape in theorem.shapes(2) for p in shape.values())
-    assert theorem.is_search != symbolic
-    assert theorem.expected in (("refuted", "proved") if symbolic else ("refuted", "searched"))
-
-
-def test_search_that_finds_nothing_is_not_proved() -> None:
-    """The result of a search without a find is `searched`, which holds and is counted apart."""
-    (result,) = prove_all(["drop-path-is-legal"], 1, processes=1)
-    assert (result.verdict, result.outcome) == ("searched", "holds")
-    assert result.to_json()["method"] == "search"
+def test_theorem_is_about_something_symbolic(theorem: Theorem) -> None:
+    """What is gone through case by case is a search, which is no proof: the explorer's."""
+    assert any(p.kind != "word" for shape in theorem.shapes(2) for p in shape.values())
 
 
 def test_subject_without_readings_has_no_changes() -> None:

@@ -1,6 +1,5 @@
 """Controllers and state machines: verdicts, that no claim is vacuous, and planted faults."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from reassure_model import topics
 from reassure_model.controllers import Controllership, accept_election
 from reassure_model.outcome import Accepted
-from reassure_model.state_machines import ReplicaState
 from reassure_proofs import offices
 from reassure_proofs.necessity import examine_hypotheses
 from reassure_proofs.offices import DELETED, MOVED_42, OFFICE, OFFICE_THEOREMS
@@ -78,25 +76,7 @@ def test_fault_in_elections_is_caught(monkeypatch: pytest.MonkeyPatch, name: str
     assert _verdict(name) == "refuted"
 
 
-def _move_anywhere(previous: object, state: ReplicaState, profile: str) -> Any:
-    return Accepted(state)
-
-
-def test_fault_in_the_machine_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that moves anywhere is refuted."""
-    monkeypatch.setattr(offices, "move_replica", _move_anywhere)
-    assert _verdict("machines-follow-their-tables") == "refuted"
-
-
 def test_fault_in_deletion_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A controller that begins on a dead broker is refuted."""
     monkeypatch.setattr(topics, "find_hindrance", lambda _: None)
     assert _verdict("deletion-keeps-dead-from-deleting") == "refuted"
-
-
-def test_fault_in_a_table_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table without one of the moves of a drop is refuted."""
-    real: Mapping[str, Any] = offices.REPLICA_TABLES
-    cut = {**real["kip-236"], ReplicaState.NON_EXISTENT: frozenset({ReplicaState.OFFLINE})}
-    monkeypatch.setattr(offices, "REPLICA_TABLES", {**real, "kip-236": cut})
-    assert _verdict("drop-path-is-legal") == "refuted"

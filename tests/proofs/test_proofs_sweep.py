@@ -1,15 +1,13 @@
-"""The sweep: theorems under other readings, and systems that meet."""
+"""The sweep: theorems under other readings."""
 
 import pytest
 
 from reassure_proofs import sweep as module
 from reassure_proofs.sweep import (
-    MEETINGS,
     SweepResult,
     other_values,
     render,
     sweep,
-    sweep_meetings,
     to_json,
 )
 from reassure_proofs.tasks import Task, make_function, run_task
@@ -62,15 +60,6 @@ def test_values_that_are_not_chosen_are_all_of_them() -> None:
         make_function(theorem, ["drop.slice=exclusive"])
 
 
-def test_meetings_break_only_what_the_register_knows() -> None:
-    """Where deletion meets reassignment nothing comes up that the register does not know."""
-    results = sweep_meetings(["deletion with reassignment"])
-    assert {(each.clause, each.verdict, each.findings) for each in results} == {
-        ("topic.delete.waits-for-reassignment", "holds", ()),
-        ("topic.delete.config-not-left", "holds", ()),
-    }
-
-
 def test_forgotten_finding_is_news(monkeypatch: pytest.MonkeyPatch) -> None:
     """A refutation that no finding of the register speaks of is told first, as news."""
     monkeypatch.setattr(module, "FINDINGS", ())
@@ -79,11 +68,3 @@ def test_forgotten_finding_is_news(monkeypatch: pytest.MonkeyPatch) -> None:
     assert to_json(results)["counts"]["news"] == 1
     assert render(results).startswith("drop-leader-kept under kip-236, drop.slice=exclusive")
     assert "NEWS" in render(results)
-
-
-def test_search_that_is_cut_short_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where more states are reachable than may be looked at, what was not found is unknown."""
-    monkeypatch.setattr(module, "_LIMIT", 20)
-    results = sweep_meetings([MEETINGS[2].name])
-    assert {each.verdict for each in results} == {"unknown"}
-    assert all("more than 20 states" in each.reason for each in results)

@@ -102,17 +102,6 @@ def test_group_tells_what_its_theorems_share_and_each_theorem_its_own(
     assert verdict.startswith("HOLDS in ")
 
 
-def test_search_is_reported_as_a_search(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is gone through case by case is called searched, in words, in JSON and in the counts."""
-    _, out, _ = run(capsys, "drop-path-is-legal")
-    assert "  searched  drop-path-is-legal" in out
-    assert "unbounded" not in out
-    _, out, _ = run(capsys, "drop-path-is-legal", "--format", "json")
-    document = json.loads(out)
-    assert (document["counts"]["searched"], document["counts"]["proved"]) == (1, 0)
-    assert [t["method"] for t in document["theorems"]] == ["search"]
-
-
 def test_theorems_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     """The list names every theorem with what is expected of it, and proves nothing."""
     code, out, _ = run(capsys, "--list")
@@ -143,7 +132,6 @@ def test_document_has_the_agreed_keys(capsys: pytest.CaptureFixture[str]) -> Non
     assert document["counts"] == {
         "theorems": 1,
         "proved": 1,
-        "searched": 0,
         "refuted": 0,
         "unknown": 0,
         "findings": 0,

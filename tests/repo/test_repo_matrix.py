@@ -20,7 +20,7 @@ def collect_sources() -> Mapping[str, Places]:
     return where.collect_sources(ROOT / "tests")
 
 
-CHECKS = ("proof", "scenario", "fault", "test")
+CHECKS = ("proof", "exploration", "scenario", "fault", "test")
 CARRIED_OUT = ("model", "judge")
 
 

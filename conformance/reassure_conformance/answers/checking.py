@@ -63,7 +63,7 @@ def _worst_word(said: Mapping[str, list[str]]) -> str:
     >>> _worst_word({"finding": ["drop-2", "drop-1"]}), _worst_word({"finding": [], "proved": []})
     ('refuted without it (drop-1, drop-2)', 'proved')
     """
-    order = ("violated", "unknown", "stale", "proved", "searched")
+    order = ("violated", "unknown", "stale", "proved")
     word = next((each for each in order if each in said), "")
     return word or f"refuted without it ({', '.join(sorted(set(said['finding'])))})"
 

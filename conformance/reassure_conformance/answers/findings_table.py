@@ -37,6 +37,7 @@ from reassure_model.kip_236.invariants import INVARIANTS, Invariant
 from reassure_model.kip_236.obligations import compute_plan, next_write
 from reassure_model.machine import Machine, Property, Sets, find_machines
 from reassure_model.outcome import Accepted
+from reassure_proofs.counterexamples import AREA
 from reassure_spec.findings import FINDINGS
 from reassure_spec.readings import READINGS, Readings, get_profile, override_readings
 from reassure_spec.znodes import ReplicaList
@@ -455,10 +456,12 @@ def check_finding(shown: Sequence[str]) -> str:
     there is none, what else shows it, `words` where nothing does.
     """
     kinds = [each.partition(" ") for each in shown]
-    names = [name for kind, _, name in kinds if kind == "scenario"]
-    if not names:
+    # What a theorem or a small world finds is a scenario that is called like it.
+    names = [name if kind == "scenario" else f"{AREA}/{name}" for kind, _, name in kinds]
+    files = [file for name in names if (file := scenarios_folder() / f"{name}.txt").is_file()]
+    if not files:
         return kinds[0][0] if kinds else "words"
-    told = [read_scenario(scenarios_folder() / f"{name}.txt") for name in names]
+    told = map(read_scenario, files)
     return "differs" if any(compare(each, run_scenario(each)) for each in told) else "shown"
 
 

@@ -1,8 +1,9 @@
-"""Where each clause is carried out, judged, proved, told, planted against and tested.
+"""Where each clause is carried out, judged, proved, explored, told, planted against and tested.
 
 The sources are what is there: the `clause` decorator (model and judge), the ids that the judge's
-source names, the theorems, the heads of scenarios and stories, the clauses expected of the planted
-faults and, where the folder of the tests is at hand, the tests. Nothing loads a solver.
+source names, the theorems, the invariants of the explorer's scopes, the heads of scenarios and
+stories, the clauses expected of the planted faults and, where the folder of the tests is at hand,
+the tests. Nothing loads a solver.
 """
 
 import importlib
@@ -16,12 +17,16 @@ from reassure_conformance.answers.mentions import find_mentions, find_tests_of
 from reassure_conformance.gate.expected import EXPECTED
 from reassure_conformance.scenarios.scenario import find_scenarios as find_files
 from reassure_conformance.scenarios.scenario import read_scenario
+from reassure_explorer.scopes.catalogue import SCOPES
+from reassure_explorer.scopes.sweep import INSTANCES
+from reassure_explorer.tales import list_tales
 from reassure_spec.clauses import get_places, load_clauses
 from reassure_spec.findings import Finding
 from reassure_spec.matrix import Places
 from reassure_spec.matrix import make_matrix as make_rows
+from reassure_spec.readings import get_profile
 
-SHOWN: Final = ("model", "judge", "proof", "scenario", "fault")
+SHOWN: Final = ("model", "judge", "proof", "exploration", "scenario", "fault")
 COLUMNS: Final = ("clause", "level", *SHOWN)
 MANY: Final = 2
 """Where more places than this name a clause, they are counted rather than listed."""
@@ -76,6 +81,23 @@ def find_theorems() -> Places:
     )
 
 
+def find_explorations() -> Places:
+    """Return the scopes in which each clause is looked at in every state, those that break it last.
+
+    A standard scope may break a clause as well; the small ones are there because they do.
+    """
+    scopes = ((scope, scope.make_model(get_profile(scope.profile))) for scope in SCOPES.values())
+    known = load_clauses()
+    pairs = [
+        (check.name, scope.name)
+        for scope, model in scopes
+        for check in model.invariants
+        if check.name in known
+    ]
+    pairs += [(tale.clause, f"{tale.name} (broken)") for tale in list_tales()]
+    return _group(pairs)
+
+
 def find_scenarios() -> Places:
     """Return the scenarios of each clause."""
     return _group(
@@ -111,6 +133,7 @@ def collect_sources(tests: Path | None = None) -> dict[str, Places]:
         "model": find_registered("reassure_model"),
         "judge": find_judged(),
         "proof": find_theorems(),
+        "exploration": find_explorations(),
         "scenario": find_scenarios(),
         "story": find_stories(),
         "fault": find_faults(),
@@ -122,7 +145,8 @@ def find_places(clause_id: str) -> list[str]:
     """Return where a clause is carried out, judged and proved, by dotted names."""
     found = {"reassure_model": find_registered("reassure_model"), "reassure_judge": find_judged()}
     places = [f"{room}.{name}" for room in found for name in found[room].get(clause_id, ())]
-    return places + [f"theorem {name}" for name in find_theorems().get(clause_id, ())]
+    places += [f"theorem {name}" for name in find_theorems().get(clause_id, ())]
+    return places + [f"exploration {name}" for name in find_explorations().get(clause_id, ())]
 
 
 def make_matrix(most: int | None = None) -> list[list[Any]]:
@@ -146,6 +170,7 @@ _LABELS: Final[Mapping[str, str]] = {
     "model": "model",
     "judge": "judge",
     "proof": "theorems",
+    "exploration": "explorations",
     "scenario": "scenarios",
     "story": "stories",
     "fault": "planted faults",
@@ -176,7 +201,6 @@ def find_shown() -> Mapping[str, Sequence[str]]:
 
     Each of them names the findings that it shows; nothing is said twice.
     """
-    from reassure_explorer.scopes.sweep import INSTANCES
     from reassure_proofs.theorems import THEOREMS
 
     pairs = [
@@ -185,7 +209,7 @@ def find_shown() -> Mapping[str, Sequence[str]]:
         for finding in scenario.findings
     ]
     pairs += [(each.finding, f"theorem {each.name}") for each in THEOREMS if each.finding]
-    pairs += [(each.finding, f"exploration of {each.scope}") for each in INSTANCES]
+    pairs += [(each.finding, f"exploration {each.scope}") for each in INSTANCES]
     return _group(pairs)
 
 

@@ -23,12 +23,13 @@ from reassure_conformance.scenarios.scenario import (
 from reassure_conformance.scenarios.worlds.kip_236 import format_partition
 from reassure_conformance.scenarios.worlds.kip_236_legacy import format_entries
 from reassure_explorer.engine.result import Story, StoryStep, Violation
-from reassure_explorer.scopes.catalogue import Source, get_scope
+from reassure_explorer.scopes.catalogue import TALES, Source, get_scope
 from reassure_explorer.scopes.kafka_4485 import Logs
 from reassure_explorer.scopes.kip_46 import Healing
 from reassure_explorer.scopes.kip_236 import Reference, get_system
 from reassure_explorer.scopes.kip_236_legacy import OldZnode
 from reassure_explorer.scopes.machine import MachineScope
+from reassure_explorer.tales import SmallWorld
 from reassure_model.kafka_4485.replication import LEADER_ALONE, Verb
 from reassure_model.kip_236.state import Partition
 from reassure_spec.errors import ReassureError
@@ -238,6 +239,12 @@ TELLERS: Final[Mapping[type, Teller]] = {
     MachineScope: Teller(_open_machine, _say_machine, _show_problems, _describe_machine),
     Healing: Teller(_open_healing, _say_healing, _show_problems, _describe_healing),
     OldZnode: Teller(_open_old_znode, _say_old_znode, _show, _describe_old_znode),
+    SmallWorld: Teller(
+        lambda world: world.opening,
+        lambda _, step: step.words,
+        lambda world: world.closing,
+        lambda _, __: (),
+    ),
 }
 
 
@@ -266,6 +273,8 @@ def tell_source(
     """Do as `tell` does, for a source that need be no standard scope."""
     teller = TELLERS[type(source)]
     why = f"Found by exploring scope {scope}: {violation.reason}."
+    if scope in TALES:
+        why, name = f"Exploration {scope}. Broken: {TALES[scope].summary}", scope
     commands = list_commands(source, violation.story)
     text = "\n".join(
         [

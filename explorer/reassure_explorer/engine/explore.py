@@ -157,7 +157,7 @@ def explore(
     progress: Callable[[Any], None] | None = None,
     symmetry: bool = False,
 ) -> Exploration:
-    """Explore a model.
+    """Explore a model; what has no bounds is always left to the plain engine.
 
     `profile` and `readings` say under which rules it was made; they are reported, and tell
     explorations in a directory apart. With `minimise` stories use as few
@@ -171,7 +171,7 @@ def explore(
     Raises UnknownEngine, ForeignCheckpoint, NotSymmetric.
     """
     rules = dict(readings or {})
-    if engine == "plain":
+    if engine == "plain" or not model.is_bounded:
         result = explore_plain(model, keep_going=keep_going, budget=budget, symmetry=symmetry)
     elif engine == "derived":
         from reassure_explorer.engine.derived import explore_derived

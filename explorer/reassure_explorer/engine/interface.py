@@ -30,7 +30,7 @@ from collections import namedtuple
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from reassure_explorer.engine.domains import (
     Choice,
@@ -199,6 +199,8 @@ class Model:
     constraint: Callable[[Any], bool] | None = None
     """Where the exploration goes on from: a state for which this is false is looked at by the
     invariants, but it is not counted as reached, and what follows from it is left out."""
+    is_bounded: ClassVar[bool] = True
+    """Whether every engine can take it; the plain one takes any."""
 
     def __post_init__(self) -> None:
         for name in ("initial", "actions", "invariants", "goals", "faults", "symmetries"):

@@ -21,12 +21,13 @@ from reassure_explorer.scopes.kip_46 import Healing, HealingWorld
 from reassure_explorer.scopes.kip_236 import Limits, Reference, Target, World
 from reassure_explorer.scopes.kip_236_legacy import LegacyWorld, OldZnode
 from reassure_explorer.scopes.machine import Bounds, MachineScope
+from reassure_explorer.tales import Meeting, SmallWorld, Tale, list_meetings, list_tales
 from reassure_model.machine import find_machines
 from reassure_spec.errors import BadUsage
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import choose_readings, explorer_of
 
-Source = Reference | Logs | MachineScope | Healing | OldZnode
+Source = Reference | Logs | MachineScope | Healing | OldZnode | SmallWorld
 """What a scope's model is made from: a model of `reassure_model` within a world."""
 
 
@@ -44,6 +45,13 @@ class Scope:
     make_source: Callable[[Readings], Source]
     profile: str = "kip-236"
     """The version of the rules that it is about; any other can be asked for."""
+    is_whole: bool = False
+    """Whether it takes the model as it stands, so that no reading is refused."""
+
+    @property
+    def room(self) -> str:
+        """The room that says which readings are carried out here."""
+        return "model" if self.is_whole else explorer_of(self.profile)
 
     def make_model(self, readings: Readings) -> Model:
         """Return the model within this scope, under these readings."""
@@ -328,13 +336,39 @@ SCOPES: Final[Mapping[str, Scope]] = MappingProxyType({scope.name: scope for sco
 """The standard scopes by name."""
 
 
+def _make_tale(tale: Tale) -> Scope:
+    return Scope(
+        tale.name, tale.statement, lambda r: tale.make(r, tale.clause), tale.profile, is_whole=True
+    )
+
+
+def _make_meeting(meeting: Meeting) -> Scope:
+    return Scope(meeting.name, meeting.summary, meeting.make, meeting.profile)
+
+
+MEETINGS: Final[Mapping[str, Scope]] = MappingProxyType(
+    {meeting.name: _make_meeting(meeting) for meeting in list_meetings()}
+)
+"""Small worlds in which protocols meet, by name."""
+TALES: Final[Mapping[str, Scope]] = MappingProxyType(
+    {tale.name: _make_tale(tale) for tale in list_tales()}
+)
+"""Small worlds in which one promise is broken, by name."""
+
+
 def get_scope(name: str) -> Scope:
-    """Return a scope. Raises UnknownScope; the message lists those there are."""
-    try:
-        return SCOPES[name]
-    except KeyError:
-        known = ", ".join(SCOPES)
-        raise UnknownScope(f"there is no scope {name!r}; the scopes are: {known}") from None
+    """Return a scope, a standard one or a small world.
+
+    Raises UnknownScope; the message lists those there are.
+    """
+    found = SCOPES.get(name) or MEETINGS.get(name) or TALES.get(name)
+    if found is None:
+        known = ", ".join((*SCOPES, *MEETINGS))
+        raise UnknownScope(
+            f"there is no scope {name!r}; the scopes are: {known}, and a small one for each of "
+            "the findings (`reassure spec findings`)"
+        )
+    return found
 
 
 def get_model(
@@ -346,7 +380,7 @@ def get_model(
     UnknownReading and RefusedReading.
     """
     found = get_scope(scope)
-    chosen = choose_readings(explorer_of(found.profile), profile, readings or {})
+    chosen = choose_readings(found.room, profile, readings or {})
     return chosen, found.make_model(chosen)
 
 

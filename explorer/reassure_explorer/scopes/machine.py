@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from reassure_explorer.engine import interface
 from reassure_explorer.engine.interface import Choice, Flag, Int, Invariant, Model, SequenceOf
+from reassure_explorer.engine.search import find_shortest
 from reassure_explorer.engine.views import View, get_changes
-from reassure_explorer.engine.walk import find_shortest
 from reassure_explorer.scopes.copies import Steps
 from reassure_model import machine as declared
 from reassure_model.machine import Machine, Sets

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 from reassure_conformance.scenarios.worlds import dispatch, run_to_rest
-from reassure_explorer.engine.walk import find_shortest
+from reassure_explorer.engine.search import find_shortest
 from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.kip_46 import (
     Action,

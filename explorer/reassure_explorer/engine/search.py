@@ -1,14 +1,14 @@
-"""Walks: records of any kind as states, for questions that a few thousand states answer.
+"""Sketches: records of any kind as states, for questions that a few thousand states answer.
 
 A model bounds each of its fields, so that the derived engine can take millions of its states. A
-`Walk` bounds nothing: it is a start, what may follow, how often some of that may happen, and what
+`Sketch` bounds nothing: it is a start, what may follow, how often some of that may happen, and what
 must never be. The plain engine goes through it, and no other can.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from reassure_explorer.engine.domains import Domain
 from reassure_explorer.engine.interface import Action, Int, Invariant, Model, ModelError
@@ -40,7 +40,7 @@ class Whole(Domain):
     @cached_property
     def widths(self) -> tuple[int, ...]:
         """Refuse: only the plain engine can take a value that has no bits."""
-        raise ModelError("a walk has no bounds: only the plain engine can take it")
+        raise ModelError("a sketch has no bounds: only the plain engine can take it")
 
     def encode(self, value: Any) -> tuple[int, ...]:
         """Refuse."""
@@ -56,10 +56,11 @@ class Whole(Domain):
 
 
 @dataclass(frozen=True)
-class _Walked(Model):
+class _SketchModel(Model):
     """A model whose one action has another parameter for each thing that may happen."""
 
     follow: Callable[[Any], Mapping[Any, Any]] = dict
+    is_bounded: ClassVar[bool] = False
 
     def list_instances(self, state: Any) -> list[tuple[Action, Any]]:
         """Return what may happen in a state."""
@@ -68,7 +69,7 @@ class _Walked(Model):
 
 
 @dataclass(frozen=True)
-class Walk:
+class Sketch:
     """Where stories begin, how they go on, and what none of them may reach."""
 
     start: Any
@@ -94,7 +95,7 @@ class Walk:
             return state.replace(record=after, **{counter: left - 1}) if left else None
 
         limits = {counters[kind]: often for kind, often in self.limits.items()}
-        return _Walked(
+        return _SketchModel(
             name=name,
             fields={"record": Whole(), **{n: Int(0, often) for n, often in limits.items()}},
             initial=({"record": self.start, **limits},),
@@ -133,8 +134,8 @@ def find_shortest(
     Ties go to the successor listed first. Raises SearchLimit where `most` states are reachable and
     none of those looked at is found.
     """
-    walk = Walk(start, successors, {"": lambda s: "found" if found(s) else None}, limits or {})
-    result = explore_plain(walk.make_model("search"), budget=Budget(states=most))
+    sketch = Sketch(start, successors, {"": lambda s: "found" if found(s) else None}, limits or {})
+    result = explore_plain(sketch.make_model("search"), budget=Budget(states=most))
     if result.violations:
         return tuple(step.parameter for step in result.violations[0].story.steps)
     if result.unfinished is not None:
