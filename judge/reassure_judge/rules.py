@@ -7,6 +7,7 @@ over after a write that no rule allows. The engine (`reassure_judge.tracker`) kn
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from reassure_judge.books import Book
@@ -36,6 +37,35 @@ class Possible(NamedTuple):
 Kept = TypeVar("Kept", bound=Any)
 """What the engine keeps of one possible state: a named tuple with a field `partition`."""
 Written = TypeVar("Written")
+
+
+@dataclass(slots=True)
+class Signs:
+    """What a log holds of one cluster, as far as it tells which protocol it speaks."""
+
+    shown: bool = False
+    """Whether there are brokers or topics at all."""
+    trees: dict[str, int] = field(default_factory=dict)
+    """How often each tree was written that not every protocol has."""
+    filled: set[str] = field(default_factory=set)
+    """Those of them in which something stands."""
+    with_lists: int = 0
+    """Topics' znodes written with lists of what is being added and removed."""
+    without_lists: int = 0
+    brokers: set[int] = field(default_factory=set)
+    """The versions of brokers' registrations."""
+    fenced: bool = False
+    """Whether a transaction checked the controller epoch."""
+
+
+class Sign(NamedTuple):
+    """What tells that a cluster speaks a protocol."""
+
+    rank: int
+    """How particular it is: where several protocols see a sign, the highest one counts."""
+    words: str
+    readings: dict[str, str]
+    """The readings that the log itself settles."""
 
 
 class Rules(ABC, Generic[Kept, Written]):
@@ -68,6 +98,11 @@ class Rules(ABC, Generic[Kept, Written]):
             (each.clause, each.find) for each in invariants if not each.at_rest
         )
         """What is true of a partition after every write."""
+
+    @classmethod
+    def find_sign(cls, signs: Signs) -> Sign | None:
+        """Return what tells that a cluster speaks this protocol, None where nothing does."""
+        return None
 
     @abstractmethod
     def make_router(

@@ -37,15 +37,22 @@ def audit_document(
     """Judge the logs, on Spark where a master is given, and return the document.
 
     With `at_rest` what a controller owes at the end of a history is judged too; with `strict` a
-    SHOULD binds like a MUST. With `recognise` the profile was not asked for: NoRules is raised
-    where the logs tell of a protocol that it does not describe.
+    SHOULD binds like a MUST. With `recognise` nobody named a profile: the one that the logs tell of
+    is taken, with the readings that they settle, and `profile` where they tell of none. NoRules is
+    raised where they tell of several, or of Kafka's own protocol and not which.
     Raises the log reader's own errors for damaged or missing logs.
     """
     from reassure_pipeline.audit import audit_paths
+    from reassure_pipeline.recognising import recognise_logs
     from reassure_spec.rooms import choose_readings, judge_of
 
-    chosen = choose_readings(judge_of(profile), profile, readings)
     places = [find_place(path) for path in paths]
+    found = recognise_logs(places) if recognise else None
+    if isinstance(found, str):
+        raise NoRules(f"{found}; name one with --profile, or the logs one by one")
+    if found is not None:
+        profile, readings = found.profile, {**found.readings, **readings}
+    chosen = choose_readings(judge_of(profile), profile, readings)
     report = audit_paths(
         places,
         profile,
@@ -56,13 +63,14 @@ def audit_document(
         grace_ms=grace_ms,
     )
     foreign = next((words for each in report.archives for words in each.find_foreign()), None)
-    if recognise and foreign is not None:
+    if recognise and found is None and foreign is not None:
         raise NoRules(
             f"{foreign}. The judge has rules for {' and '.join(find_protocols())} only; "
             f"--profile {profile} holds the logs against that all the same"
         )
     body = dict((report.strictly() if strict else report).as_json_dict())
     verdict, counts = str(body.pop("verdict")), body.pop("counts")
+    body["recognised"] = None if found is None else found.as_dict()
     return Document(
         "audit",
         verdict,
@@ -81,7 +89,8 @@ def render_audit(document: Document, form: str) -> str:
     report = document.as_dict()
     sums = ", ".join(f"{name} {value}" for name, value in report["counts"].items())
     verdict = f"{document.verdict.upper()}: {sums}"
-    parts = [verdict, "", *display.fence(_describe_findings(report), form)]
+    parts = [verdict, "", *_describe_profile(report)]
+    parts += display.fence(_describe_findings(report), form)
     parts += [f"Needed: {need}" for need in report["needs"]]
     parts += _describe_undecided(report)
     parts += [line for archive in report["archives"] for line in _describe(archive)]
@@ -103,6 +112,16 @@ def _describe_findings(report: Mapping[str, Any]) -> Iterator[str]:
         if len(report[name]) > SHOWN:
             yield f"... and {len(report[name]) - SHOWN} more; --format json lists them all"
     yield from display.describe_not_followed(report["not_followed"])
+
+
+def _describe_profile(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which profile the logs were recognised to be of, and by what."""
+    found = report["recognised"]
+    if found is not None:
+        settled = ", ".join(f"{name}={value}" for name, value in found["readings"].items())
+        also = f"; the log settles {settled}" if settled else ""
+        yield f"Profile {found['profile']}: {found['why']}{also}. --profile chooses another one."
+        yield ""
 
 
 def _describe_undecided(report: Mapping[str, Any]) -> Iterator[str]:

@@ -5,6 +5,8 @@ from typing import Final
 
 from reassure_judge.history import ElectionSeen
 from reassure_judge.kafka import KafkaRules, make_invariants
+from reassure_judge.rules import Sign, Signs
+from reassure_judge.trees import KAFKAS_OWN
 from reassure_model.controllers import Controllership
 from reassure_model.kafka_writes import (
     ENTRIES,
@@ -46,10 +48,30 @@ def accept(hosted: Hosted, write: Written, around: Environment, readings: Readin
             return accept_path_gone(hosted, around)
 
 
+_LATE_REGISTRATION: Final = 4
+"""The version of a broker's registration from Kafka 0.10.2 on."""
+
+
 class EntriesRules(KafkaRules):
     """Kafka without lists."""
 
     profiles = ("kafka-42",)
+
+    @classmethod
+    def find_sign(cls, signs: Signs) -> Sign | None:
+        """Return the tree of Kafka's own that was written though topics' znodes have no lists."""
+        tree = next((tree for tree in KAFKAS_OWN if tree in signs.trees), None)
+        if tree is None or signs.without_lists == 0:
+            return None
+        # Kafka itself takes replicas out of the in-sync set before it writes the assignment.
+        readings = {"move.cut-isr": "yes"}
+        if signs.fenced:
+            readings["controller.fenced"] = "yes"
+        if signs.brokers and min(signs.brokers) >= _LATE_REGISTRATION:
+            readings["election.order"] = "assignment"
+        words = f"there is {tree}, and no adding_replicas in topics' znodes"
+        return Sign(0, words, readings)
+
     judgement = Judgement(
         Hosted(),
         accept,

@@ -3,6 +3,7 @@
 from typing import Final
 
 from reassure_judge.kafka import KafkaRules, make_invariants
+from reassure_judge.rules import Sign, Signs
 from reassure_model.kafka_writes import (
     LISTS,
     AlterIsr,
@@ -44,6 +45,15 @@ class ListsRules(KafkaRules):
     """Kafka with lists."""
 
     profiles = ("kafka-zk",)
+
+    @classmethod
+    def find_sign(cls, signs: Signs) -> Sign | None:
+        """Return that topics' znodes have lists, which Kafka writes from 2.4 on."""
+        if signs.with_lists == 0:
+            return None
+        words = f"adding_replicas stands in topics' znodes, {signs.with_lists} times"
+        return Sign(1, words, {})
+
     judgement = Judgement(
         Hosted(),
         accept,

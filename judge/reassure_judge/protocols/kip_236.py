@@ -34,7 +34,7 @@ from reassure_judge.possible import (
     submit_request,
     take_silent_steps,
 )
-from reassure_judge.rules import Fault, Rules
+from reassure_judge.rules import Fault, Rules, Sign, Signs
 from reassure_judge.standing import list_faults, look_past
 from reassure_model.controllers import ACTING, DEPOSED
 from reassure_model.kip_236.invariants import INVARIANTS
@@ -334,6 +334,12 @@ class RequestRules(Rules[Possible, Write]):
     def __init__(self, profile: str, readings: Readings) -> None:
         super().__init__(profile, readings)
         self.is_view_kept = is_remembered(readings)
+
+    @classmethod
+    def find_sign(cls, signs: Signs) -> Sign | None:
+        """Return the tree of requests or records that was written."""
+        tree = next((tree for tree in sorted(_PROTOCOL, reverse=True) if tree in signs.trees), None)
+        return None if tree is None else Sign(2, f"there is {tree}", {})
 
     def make_router(
         self, grace_ms: int = GRACE_MS, *, whole: bool = True, min_insync_replicas: int = 1

@@ -12,6 +12,7 @@ from reassure_judge.books import Book, Copied, Earlier, QueueWritten, is_by_clie
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Observation
 from reassure_judge.protocols.kip_236 import RequestHistory, RequestRules
+from reassure_judge.rules import Sign, Signs
 from reassure_judge.verdicts import Tally
 from reassure_judge.whole import WholeRouter
 from reassure_model.kip_236.state import Environment, Partition, is_done
@@ -358,11 +359,19 @@ class LegacyBook(Book):
         return self.bad or _show_entries(tuple(entries))
 
 
+_OLD: Final = "/admin/reassign_partitions"
+
+
 class LegacyRules(RequestRules):
     """KIP-236 with the old znode."""
 
     profiles = ("kip-236-legacy",)
-    room = "judge of kip-236-legacy"
+
+    @classmethod
+    def find_sign(cls, signs: Signs) -> Sign | None:
+        """Return that the old znode was written beside the requests of KIP-236."""
+        there = _OLD in signs.trees and super().find_sign(signs) is not None
+        return Sign(3, f"there is {_OLD} beside the requests of KIP-236", {}) if there else None
 
     def make_router(
         self, grace_ms: int = GRACE_MS, *, whole: bool = True, min_insync_replicas: int = 1

@@ -17,6 +17,7 @@ from reassure_judge.books import NO_KEY, Book, Earlier, QueueWritten, is_by_clie
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Observation
 from reassure_judge.protocols.kip_236 import RequestHistory, RequestRules
+from reassure_judge.rules import Sign, Signs
 from reassure_judge.verdicts import Tally
 from reassure_judge.whole import WholeRouter
 from reassure_model.kip_46 import Cluster, Hosted, Task, compute_plan, find_running
@@ -449,11 +450,19 @@ class HealingBook(Book):
         return debts
 
 
+_TREES: Final = ("/admin/reassignment_tasks", "/admin/failed_brokers")
+
+
 class HealingRules(RequestRules):
     """KIP-236 with self-healing."""
 
     profiles = ("kip-46",)
-    room = "judge of kip-46"
+
+    @classmethod
+    def find_sign(cls, signs: Signs) -> Sign | None:
+        """Return the records of failures, or the tasks, that stand among those of KIP-236."""
+        found = [tree for tree in _TREES if tree in signs.filled]
+        return Sign(4, f"something stands in {found[0]}", {}) if found else None
 
     def make_router(
         self, grace_ms: int = GRACE_MS, *, whole: bool = True, min_insync_replicas: int = 1
