@@ -218,6 +218,9 @@ class Walk(ABC, Generic[State]):
                 return
         self.cluster.control(*self.find_ops(key, write))
 
+    def _create_missing(self, *paths: str) -> tuple[Op, ...]:
+        return tuple(self.cluster.create(path) for path in paths if not self.cluster.knows(path))
+
     def find_ops(self, key: PartitionKey, write: Write) -> tuple[Op, ...]:
         """Return the operations that a write to a partition is."""
         topic, number = key
@@ -225,16 +228,17 @@ class Walk(ABC, Generic[State]):
         parent = f"{znodes.REASSIGNMENTS}/{topic}"
         match write:
             case CreateState(state):
-                return (cluster.create(znodes.state_path(topic, number), _state(state)),)
+                above = f"{znodes.topic_path(topic)}/partitions", znodes.partition_path(*key)
+                made = cluster.create(znodes.state_path(*key), _state(state))
+                return (*self._create_missing(*above), made)
             case WriteState(state):
                 return (cluster.put(znodes.state_path(topic, number), _state(state)),)
             case WriteAssigned():
                 return (cluster.put(znodes.topic_path(topic), self._topic(topic)),)
-            case CreateReassignment(made):
-                above = () if cluster.knows(parent) else (cluster.create(parent),)
-                return (*above, cluster.create(record, _record(made)))
-            case UpdateReassignment(made):
-                return (cluster.put(record, _record(made)),)
+            case CreateReassignment(begun):
+                return (*self._create_missing(parent), cluster.create(record, _record(begun)))
+            case UpdateReassignment(changed):
+                return (cluster.put(record, _record(changed)),)
             case DeleteReassignment():
                 others = any(
                     other != key and other[0] == topic and p.reassignment is not None
