@@ -370,3 +370,21 @@ def test_every_line_is_read_as_it_was_written(seed: int) -> None:
     assert [decode_observation(encode_observation(line)) for line in lines] == lines
     kinds = {type(line.what) for line in lines}
     assert len(kinds) > len(KINDS) - 3
+
+
+# The page ---------------------------------------------------------------------------------------
+
+PAGE = (Path(__file__).parents[2] / "docs/observations.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_page_shows_each_kind_right_and_wrong(kind: str) -> None:
+    """The page has each field of a kind, an example that is read, and one that is not."""
+    section = PAGE.partition(f"### `{kind}`\n")[2].partition("\n##")[0]
+    right, wrong = (block.partition("\n```")[0] for block in section.split("```json\n")[1:])
+    decoded = decode_observation(right)
+    assert json.loads(encode_observation(decoded)) == json.loads(right)
+    with pytest.raises(BadObservation, match=kind):
+        decode_observation(wrong)
+    listed = [line.split("`")[1] for line in section.splitlines() if line.startswith("| `")]
+    assert listed == [name for name, _, _ in KINDS[kind].fields]
