@@ -364,7 +364,7 @@ def name_kind(what: What) -> str:
 def decode_observation(data: bytes | str, file: str = "", line: int = 0) -> Observation:
     """Decode one line; `file` and `line` are where it stands. Raises BadObservation."""
     try:
-        value = json.loads(data)
+        value = json.loads(data.decode() if isinstance(data, bytes) else data)
     except (ValueError, RecursionError) as error:
         raise BadObservation(file, line, f"not JSON: {error}", is_json_broken=True) from None
     if type(value) is not dict:
@@ -387,41 +387,65 @@ def _decode(value: dict[str, Any]) -> Observation:
         strange = min(value.keys() - kind.known)
         known = ", ".join(sorted(kind.known))
         raise _Wrong(f"{name}: there is no field {reprlib.repr(strange)}; the fields are: {known}")
-    what = kind.make(*[_get(value, name, *field) for field in kind.fields])
-    writer = _get(value, name, "writer", _text)
-    run, sequence = _get(value, name, "run", _large), _get(value, name, "sequence", _large)
+    try:
+        return _build(value, kind)
+    except (_Wrong, KeyError):
+        raise _Wrong(f"{name}: {_find_fault(value, kind)}") from None
+
+
+def _build(value: dict[str, Any], kind: Kind) -> Observation:
+    """Return the line; raises KeyError or _Wrong, and does not say for which field."""
+    what = kind.make(
+        *[
+            check(value[name]) if name in value or is_needed else None
+            for name, check, is_needed in kind.fields
+        ]
+    )
+    writer, run, sequence = _text(value["writer"]), _large(value["run"]), _large(value["sequence"])
     if kind.head is _OF_WRITER:
         return Observation(writer, run, sequence, "", "", -1, NOBODY, 0, 0, what)
     return Observation(
         writer,
         run,
         sequence,
-        _get(value, name, "chroot", _chroot) if "chroot" in value else "",
-        _get(value, name, "topic", _text),
-        _get(value, name, "partition", _number),
-        _get(value, name, "broker", _number) if kind.head is _OF_REPLICA else NOBODY,
-        _get(value, name, "controller_epoch", _number),
-        _get(value, name, "leader_epoch", _number),
+        _chroot(value.get("chroot", "")),
+        _text(value["topic"]),
+        _number(value["partition"]),
+        _number(value["broker"]) if kind.head is _OF_REPLICA else NOBODY,
+        _number(value["controller_epoch"]),
+        _number(value["leader_epoch"]),
         what,
     )
 
 
-def _get(
-    value: dict[str, Any],
-    kind: str | None,
-    name: str,
-    check: Callable[[Any], Any],
-    needed: bool = True,
-) -> Any:
-    if name not in value:
-        if needed:
-            raise _Wrong(f"{kind}: expected a field {name!r}, and there is none")
-        return None
-    try:
-        return check(value[name])
-    except _Wrong as wrong:
-        found = reprlib.repr(value[name])
-        raise _Wrong(f"{kind}: {name}: expected {wrong}, found {found}") from None
+def _find_fault(value: dict[str, Any], kind: Kind) -> str:
+    """Say which field of a line is missing or not as it should be, and what was expected."""
+    own = {name: check for name, check, _ in kind.fields}
+    needed = (*kind.head[2:], *(name for name, _, is_needed in kind.fields if is_needed))
+    for name in needed:
+        if name not in value:
+            return f"expected a field {name!r}, and there is none"
+    for name, check in {**_HEAD_CHECKS, **own}.items():
+        if name in value:
+            try:
+                check(value[name])
+            except _Wrong as wrong:
+                return f"{name}: expected {wrong}, found {reprlib.repr(value[name])}"
+    raise AssertionError(f"nothing is wrong with {value}")
+
+
+_HEAD_CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "writer": _text,
+    "run": _large,
+    "sequence": _large,
+    "chroot": _chroot,
+    "topic": _text,
+    "partition": _number,
+    "broker": _number,
+    "controller_epoch": _number,
+    "leader_epoch": _number,
+}
+"""By name of a field of every line: what checks its value."""
 
 
 def encode_observation(observation: Observation) -> bytes:

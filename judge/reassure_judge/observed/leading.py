@@ -105,65 +105,71 @@ class Leading:
             self._lags.past.move(said.time_ms, self._end)
         self._take_mark(line, said.high_watermark, self._pseudo)
 
-    @clause("hw.never-decreases", "hw.minimum-of-pseudo-isr", "hw.over-stored-isr")
+    @clause("hw.never-decreases")
     def _take_mark(self, line: Line, mark: int, pseudo: ReplicaList | None) -> None:
-        before = self._mark
-        check = self._ledger.check
-        was, now = f"high watermark {before}", f"high watermark {mark}"
-        went_back = f"{mark} after {before}" if mark < before else None
-        check(
-            line,
-            "hw.never-decreases",
-            went_back,
-            expected=f"at least {before}",
-            before=was,
-            after=now,
-        )
-        kept = self._check_end(line, mark)
-        most = mark
-        if pseudo is not None and self._replicas:
-            offsets = self._list_offsets()
-            waited = (self._broker, *pseudo)
-            most = compute_high_watermark(before, self._replicas, offsets, waited)
-            noted = dict(zip(self._replicas, offsets, strict=True))
-            kept &= check(
-                line,
-                "hw.minimum-of-pseudo-isr",
-                f"log ends {_pick(noted, waited)}" if mark > most else None,
-                certain=self._tells_all("fetch", "evaluate", "replica"),
-                expected=f"at most {most}",
-                before=was,
-                after=now,
-            )
-            if self._readings.hw_over_stored_isr == "yes" and self._isr is not None:
-                stored = (*waited, *self._isr)
-                least = compute_high_watermark(before, self._replicas, offsets, stored)
-                kept &= check(
-                    line,
-                    "hw.over-stored-isr",
-                    f"log ends {_pick(noted, stored)}" if mark > least else None,
-                    certain=self._tells_all(
-                        "fetch", "evaluate", "replica", "isr_write", "isr_read"
-                    ),
-                    expected=f"at most {least}",
-                    before=was,
-                    after=now,
-                )
-                most = min(most, least)
-        # A mark that is too high is not gone on from: what follows from it is no news.
-        self._mark = mark if kept else min(mark, max(before, min(most, self._end)))
+        before, ledger = self._mark, self._ledger
         self._term.top_mark = max(self._term.top_mark, mark)
+        if not self._check_end(line, mark):
+            self._mark = max(before, self._end)
+        elif mark == before:
+            ledger.keep("hw.never-decreases")
+        elif mark < before:
+            self._mark = mark
+            ledger.check(
+                line,
+                "hw.never-decreases",
+                f"{mark} after {before}",
+                before=f"high watermark {before}",
+                after=f"high watermark {mark}",
+                expected=f"at least {before}",
+            )
+        else:
+            ledger.keep("hw.never-decreases")
+            # A mark that is too high is not gone on from: what follows from it is no news.
+            self._mark = min(mark, self._check_advance(line, mark, pseudo))
+
+    @clause("hw.minimum-of-pseudo-isr", "hw.over-stored-isr")
+    def _check_advance(self, line: Line, mark: int, pseudo: ReplicaList | None) -> int:
+        """Judge how far the mark advances; answer how far it may, where that is certain."""
+        if pseudo is None or not self._replicas:
+            return mark
+        offsets, waited, most = self._list_offsets(), (self._broker, *pseudo), mark
+        tells = ["fetch", "evaluate", "replica"]
+        rules = [("hw.minimum-of-pseudo-isr", waited, self._tells_all(*tells))]
+        if self._readings.hw_over_stored_isr == "yes" and self._isr is not None:
+            tells += ["isr_write", "isr_read"]
+            rules.append(("hw.over-stored-isr", (*waited, *self._isr), self._tells_all(*tells)))
+        for name, members, certain in rules:
+            allowed = compute_high_watermark(self._mark, self._replicas, offsets, members)
+            if mark <= allowed:
+                self._ledger.keep(name)
+                continue
+            ends = {r: end for r, end in zip(self._replicas, offsets, strict=True) if r in members}
+            kept = self._ledger.check(
+                line,
+                name,
+                f"log ends {ends}",
+                certain=certain,
+                before=f"high watermark {self._mark}",
+                after=f"high watermark {mark}",
+                expected=f"at most {allowed}",
+            )
+            most = most if kept else min(most, allowed)
+        return most
 
     @clause("hw.at-most-leader-end")
     def _check_end(self, line: Line, mark: int) -> bool:
-        end, certain = self._end, isinstance(line.said.what, Replica | Lead)
-        certain = certain or self._tells_all("replica")
+        end = self._end
+        if mark <= end:
+            self._ledger.keep("hw.at-most-leader-end")
+            return True
+        certain = isinstance(line.said.what, Replica | Lead) or self._tells_all("replica")
         if not certain:
-            self._end = max(end, mark)
+            self._end = mark
         return self._ledger.check(
             line,
             "hw.at-most-leader-end",
-            f"{mark} of a log that ends at {end}" if mark > end else None,
+            f"{mark} of a log that ends at {end}",
             certain=certain,
             before=f"log end {end}",
             after=f"high watermark {mark}",
@@ -182,17 +188,17 @@ class Leading:
         if said.log_end_offset is not None:
             self._end = max(self._end, said.log_end_offset)
         sent, epoch = said.follower_epoch, line.said.leader_epoch
-        fenced = True
-        if sent is not None:
-            fenced = self._ledger.check(
+        if sent is not None and sent != epoch:
+            self._ledger.check(
                 line,
                 "fetch.epoch-fenced",
-                f"sent in leader epoch {sent}, it is {epoch}" if sent != epoch else None,
+                f"sent in leader epoch {sent}, it is {epoch}",
                 after=f"fetch of {said.follower} from {said.offset} noted",
                 expected="refused",
             )
-        if not fenced:
             return
+        if sent is not None:
+            self._ledger.keep("fetch.epoch-fenced")
         self._offsets[said.follower] = said.offset
         self._heard.add(said.follower)
         self._term.note_fetch(line, said.follower, said.offset)
@@ -475,8 +481,3 @@ class Leading:
 
 def _show(isr: ReplicaList | None) -> str:
     return "unknown" if isr is None else str(sorted(isr))
-
-
-def _pick(noted: dict[int, int], replicas: ReplicaList) -> dict[int, int]:
-    """Return what is noted of some replicas."""
-    return {r: noted[r] for r in sorted(set(replicas)) if r in noted}

@@ -86,17 +86,17 @@ class ReplicaHistory:
         """Judge whether the replica acts upon an older order than before; then ignore the line."""
         said, before = line.said, self._order
         controller_epoch, epoch = said.controller_epoch, said.leader_epoch
-        back = controller_epoch < before[0] or epoch < before[1]
-        kept = self._ledger.check(
-            line,
-            "epoch.replica.never-back",
-            "it has acted upon a later order" if back else None,
-            before=f"controller epoch {before[0]}, leader epoch {before[1]}",
-            after=f"controller epoch {controller_epoch}, leader epoch {epoch}",
-            expected="an order of these epochs or later ones",
-        )
-        if not kept:
+        if controller_epoch < before[0] or epoch < before[1]:
+            self._ledger.check(
+                line,
+                "epoch.replica.never-back",
+                "it has acted upon a later order",
+                before=f"controller epoch {before[0]}, leader epoch {before[1]}",
+                after=f"controller epoch {controller_epoch}, leader epoch {epoch}",
+                expected="an order of these epochs or later ones",
+            )
             return False
+        self._ledger.keep("epoch.replica.never-back")
         if epoch != before[1]:
             self._followed, self._leading = False, None
         self._order = controller_epoch, epoch
@@ -159,10 +159,13 @@ class ReplicaHistory:
 
     @clause("hw.follower.from-leader")
     def _check_mark(self, line: Line, mark: int, end: int) -> None:
+        if mark <= end:
+            self._ledger.keep("hw.follower.from-leader")
+            return
         self._ledger.check(
             line,
             "hw.follower.from-leader",
-            f"{mark} of a log that ends at {end}" if mark > end else None,
+            f"{mark} of a log that ends at {end}",
             before=f"log end {end}",
             after=f"high watermark {mark}",
             expected=f"at most {end}",
