@@ -13,6 +13,7 @@ from reassure_conformance.answers.findings_table import (
     render_findings,
 )
 from reassure_conformance.answers.places import find_shown
+from reassure_explorer.engine.search import Sketch
 from reassure_spec.clauses import load_clauses
 from reassure_spec.findings import FINDINGS
 
@@ -100,9 +101,9 @@ def test_document_and_tables_have_every_row() -> None:
 
 def test_stories_are_shortest_and_bounded() -> None:
     """What breaks a guarantee is told by a shortest way, and beyond the depth nothing is."""
-    ways = find_stories(0, lambda n: [("one", n + 1), ("two", n + 2)], {"a": str_if(4)}, 3)
+    ways = find_stories(Sketch(0, lambda n: [("one", n + 1), ("two", n + 2)], {"a": str_if(4)}), 3)
     assert ways == {"a": ("4", ("two", "two"))}
-    assert find_stories(0, lambda n: [("one", n + 1)], {"a": str_if(4)}, 3) == {}
+    assert find_stories(Sketch(0, lambda n: [("one", n + 1)], {"a": str_if(4)}), 3) == {}
 
 
 def str_if(number: int) -> Callable[[int], str | None]:

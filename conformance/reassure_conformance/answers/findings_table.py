@@ -4,8 +4,7 @@ A row is one guarantee under one choice of readings: it holds within the scope, 
 counterexample is shown. Five families: the drop rule, by enumeration of its arguments; one
 partition under KIP-236 with everything around it; the first reassignment with a death or an
 interruption and a failover; shipped controllers; logs and high watermarks across elections. Where
-it takes states, they are gone through breadth first, so that the first story found is a shortest
-one.
+it takes states, the explorer's plain engine goes through them.
 
 Findings that a scenario shows are checked by telling the scenario to the model: `shown` where it
 runs as written, under the readings it names.
@@ -27,6 +26,10 @@ from reassure_conformance.scenarios.scenario import (
     run_scenario,
     scenarios_folder,
 )
+from reassure_explorer.engine.plain import explore_plain
+from reassure_explorer.engine.result import Budget
+from reassure_explorer.engine.search import Sketch
+from reassure_explorer.tales.kafka_4485 import follow
 from reassure_model import kafka_42, kafka_zk
 from reassure_model.environment import Controller, Die, Failover, Join, Return
 from reassure_model.kafka_4485 import replication
@@ -35,7 +38,7 @@ from reassure_model.kip_236 import system
 from reassure_model.kip_236.drop import compute_drop
 from reassure_model.kip_236.invariants import INVARIANTS, Invariant
 from reassure_model.kip_236.obligations import compute_plan, next_write
-from reassure_model.machine import Machine, Property, Sets, find_machines
+from reassure_model.machine import Sets, find_machines
 from reassure_model.outcome import Accepted
 from reassure_proofs.counterexamples import AREA
 from reassure_spec.findings import FINDINGS
@@ -71,29 +74,14 @@ class Guarantee:
         return [self.clause, self.under, self.within, self.verdict, self.counterexample]
 
 
-def find_stories(
-    start: S,
-    successors: Callable[[S], Iterable[tuple[A, S]]],
-    guarantees: Mapping[str, Find[S]],
-    depth: int,
-) -> dict[str, tuple[str, tuple[A, ...]]]:
-    """Return why and by which shortest story each guarantee is broken within so many steps."""
-    broken: dict[str, tuple[str, tuple[A, ...]]] = {}
-    seen, frontier = {start}, [(start, tuple[A, ...]())]
-    for _ in range(depth + 1):
-        reached: list[tuple[S, tuple[A, ...]]] = []
-        for state, story in frontier:
-            for name, find in guarantees.items():
-                if name not in broken and (why := find(state)) is not None:
-                    broken[name] = (why, story)
-            for action, after in successors(state):
-                if after not in seen:
-                    seen.add(after)
-                    reached.append((after, (*story, action)))
-        if len(broken) == len(guarantees):
-            break
-        frontier = reached
-    return broken
+def find_stories(sketch: Sketch, depth: int) -> dict[str, tuple[str, tuple[object, ...]]]:
+    """Return why and by which shortest story each problem is met within so many steps."""
+    model = sketch.make_model("guarantees")
+    result = explore_plain(model, keep_going=True, budget=Budget(depth=depth))
+    return {
+        each.invariant: (each.reason, tuple(step.parameter for step in each.story.steps))
+        for each in result.violations
+    }
 
 
 def _vary(names: Iterable[str], base: str) -> Iterator[tuple[str, Readings]]:
@@ -267,7 +255,7 @@ def judge_protocol(depth: int) -> Iterator[Guarantee]:
         online = system.step(born, Controller(), readings)
         assert isinstance(online, Accepted)
         successors = partial(_iterate_protocol, readings=readings)
-        found = find_stories(_normalise(online.state), successors, checks, depth)
+        found = find_stories(Sketch(_normalise(online.state), successors, checks), depth)
         for clause_id in checks:
             yield Guarantee(clause_id, under, scope, _tell(found.get(clause_id)))
 
@@ -317,51 +305,26 @@ def judge_machine(
     A case is a start, what the machine's sets stand for, and how often what is counted may happen.
     """
     machine = find_machines()[name]
-    kinds = {kind: act.counted for kind, act in machine.kinds.items() if act.counted}
     cases = tuple(cases)
     for under, readings in choices.items():
         found: dict[str, tuple[str, tuple[object, ...]]] = {}
         checks = {
-            each.clause: partial(_find_in, machine, each, readings)
+            each.clause: partial(machine.find_broken, each, readings=readings)
             for each in machine.by_name.values()
         }
         for start, sets, times in cases:
-            successors = _limit(
-                partial(
-                    machine.iterate_successors,
-                    readings=readings,
-                    sets=sets,
-                    without=machine.vocabulary.overlooked,
-                ),
-                tuple(kinds),
+            successors = partial(
+                machine.iterate_successors,
+                readings=readings,
+                sets=sets,
+                without=machine.vocabulary.overlooked,
             )
-            node = (start, tuple(times.get(counted, 0) for counted in kinds.values()))
-            for clause_id, story in find_stories(node, successors, checks, depth).items():
+            sketch = Sketch(start, successors, checks, machine.list_limits(times))
+            for clause_id, story in find_stories(sketch, depth).items():
                 if clause_id not in found or len(story[1]) < len(found[clause_id][1]):
                     found[clause_id] = story
         for clause_id in checks:
             yield Guarantee(clause_id, under, scope, _tell(found.get(clause_id)))
-
-
-def _limit(
-    successors: Callable[[Any], Iterable[tuple[Any, Any]]], kinds: tuple[type, ...]
-) -> Callable[[tuple[Any, tuple[int, ...]]], Iterator[tuple[Any, tuple[Any, tuple[int, ...]]]]]:
-    """Return the successors of a state and of how often actions of these kinds may still happen."""
-
-    def follow(node: tuple[Any, tuple[int, ...]]) -> Iterator[tuple[Any, Any]]:
-        state, left = node
-        for action, after in successors(state):
-            rest = tuple(n - isinstance(action, k) for n, k in zip(left, kinds, strict=True))
-            if min(rest, default=0) >= 0:
-                yield action, (after, rest)
-
-    return follow
-
-
-def _find_in(
-    machine: Machine[Any], wanted: Property[Any], readings: Readings, node: tuple[Any, Any]
-) -> str | None:
-    return machine.find_broken(wanted, node[0], readings)
 
 
 # Shipped controllers ----------------------------------------------------------------------------
@@ -394,22 +357,14 @@ def judge_shipped(depth: int) -> Iterator[Guarantee]:
 _LOGS: Final = ("hw.over-stored-isr", "hw.served-from", "isr.entry", "follower.truncation")
 
 
-def _iterate_logs(
-    state: replication.Replication, readings: Readings, records: int = 1, elections: int = 2
-) -> Iterator[tuple[replication.Action, replication.Replication]]:
-    for action in replication.enabled(state):
-        full = max(len(r.log) for r in state.replicas) >= records
-        if action.verb is replication.Verb.APPEND and full:
-            continue
-        if action.verb is replication.Verb.ELECT and (
-            state.leader_epoch >= elections or action.broker == state.leader
-        ):
-            continue
-        outcome = replication.step(state, action, readings)
-        if isinstance(outcome, Accepted):
-            after, term = outcome.state, outcome.state.term
-            version = after.version - term.version
-            yield action, replace(after, version=version, term=replace(term, version=0))
+def _follow_logs(
+    state: replication.Replication, readings: Readings
+) -> Iterator[tuple[Any, replication.Replication]]:
+    """Yield what may happen where no log holds more than one record."""
+    is_full = any(replica.log for replica in state.replicas)
+    for action, after in follow(state, readings):
+        if not (is_full and action.verb is replication.Verb.APPEND):
+            yield action, after
 
 
 def judge_logs(depth: int) -> Iterator[Guarantee]:
@@ -417,9 +372,9 @@ def judge_logs(depth: int) -> Iterator[Guarantee]:
     scope = f"2 brokers, 1 record, 2 elections, {depth} steps"
     choices = [*_vary(_LOGS, "kafka-4485"), *_vary(_LOGS, "kip-236-amended")]
     for under, readings in choices:
-        successors = partial(_iterate_logs, readings=readings)
-        start = replication.make_replication(2)
-        found = find_stories(start, successors, LOG_INVARIANTS, depth)
+        successors = partial(_follow_logs, readings=readings)
+        sketch = Sketch(replication.make_replication(2), successors, LOG_INVARIANTS)
+        found = find_stories(sketch, depth)
         for clause_id in LOG_INVARIANTS:
             yield Guarantee(clause_id, under, scope, _tell(found.get(clause_id)))
 
