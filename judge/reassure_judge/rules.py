@@ -73,6 +73,8 @@ class Rules(ABC, Generic[Kept, Written]):
 
     profiles: ClassVar[tuple[str, ...]]
     """The profiles that it judges."""
+    driven: ClassVar[tuple[str, ...]] = ()
+    """Those of them under which the gate knows what to ask of an implementation."""
     judgement: ClassVar[Judgement[Any, Any]]
     leaders: ClassVar[tuple[type, ...]] = ()
     """The writes that are no controller's, so that nobody asks for a controller's authority."""

@@ -125,11 +125,11 @@ def choose_seed(seed: int | None) -> int:
 def make_settings(options: Mapping[str, Any], connectable: str | None = None) -> Any:
     """Return the `Settings` of a run, checked against what is judged and driven."""
     from reassure_conformance.gate.running import BUNDLED, Settings
-    from reassure_judge.protocols import check_judged
+    from reassure_judge.protocols import check_driven
 
     readings = parse_readings(options["readings"])
     check_rules(options["profile"], readings)
-    check_judged(options["profile"])
+    check_driven(options["profile"])
     driven = ["controller"] if connectable in (None, BUNDLED) else []
     check_rules(options["profile"], readings, "judge", *driven)
     return Settings(

@@ -47,6 +47,7 @@ from reassure_conformance.gate.story import Story
 from reassure_judge import messages
 from reassure_judge.judge import Judge
 from reassure_judge.messages import Heard, Stored, Told
+from reassure_judge.protocols import check_driven
 from reassure_judge.verdicts import Violation
 from reassure_model.outcome import Rejected
 from reassure_spec.rooms import choose_readings
@@ -138,6 +139,7 @@ class Harness:
         with calling("describe"):
             self.description = expect(Description, adapter.describe())
         check_description(adapter, self.description)
+        check_driven(self.description.profile)
         self.readings = choose_readings(
             "judge", self.description.profile, self.description.readings
         )

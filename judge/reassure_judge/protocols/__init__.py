@@ -40,6 +40,17 @@ def check_judged(profile: str) -> None:
         )
 
 
+def check_driven(profile: str) -> None:
+    """Raise NoRules where the gate does not know what to ask of an implementation."""
+    check_judged(profile)
+    driven = [name for name, rules in find_protocols().items() if name in rules.driven]
+    if profile not in driven:
+        raise NoRules(
+            f"implementations are not driven under profile {profile!r}: they are under "
+            f"{' and '.join(driven)}; its histories are judged by the verb audit"
+        )
+
+
 def make_rules(profile: str, readings: Readings) -> Rules[Any, Any]:
     """Return the rules of a profile under these readings; raises NoRules where there are none."""
     check_judged(profile)

@@ -326,6 +326,7 @@ class RequestRules(Rules[Possible, Write]):
     """KIP-236."""
 
     profiles: ClassVar[tuple[str, ...]] = ("kip-236", "kip-236-amended")
+    driven = ("kip-236", "kip-236-amended")
     judgement = JUDGEMENT
     leaders = (ChangeIsr,)
     noticed = _ON_REQUESTS
