@@ -90,6 +90,8 @@ class Book(ABC):
         self.tally = tally
         self.partitions: dict[PartitionKey, Partition] = {}
         """What ZooKeeper holds; nothing of what a controller has in mind."""
+        self.requests: dict[int, tuple[PartitionKey, ...]] = {}
+        """Requests that wait, and the partitions that each names."""
         self.epoch: int | None = None
         self._reported: set[tuple[str, str]] = set()
         """Clause and subject of what was owed at the last rest, and was reported."""
@@ -118,11 +120,12 @@ class Book(ABC):
 
     def take_queue(self, seen: Observation, event: QueueWritten) -> None:
         """Take over what became of a request."""
-        for key, partition in tuple(self.partitions.items()):
+        for key in self.requests.pop(event.sequence, ()):
+            partition = self.get(key)
             left = tuple(r for r in partition.requests if r.sequence != event.sequence)
-            if len(left) < len(partition.requests):
-                self.partitions[key] = replace(partition, requests=left)
+            self.partitions[key] = replace(partition, requests=left)
         if event.request is not None:
+            self.requests[event.sequence] = tuple(event.request.assignments)
             for key, target in event.request.assignments.items():
                 made = Request(event.sequence, target, event.request.legacy)
                 queue = sorted((*self.get(key).requests, made), key=lambda r: r.sequence)

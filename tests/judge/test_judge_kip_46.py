@@ -24,6 +24,7 @@ from reassure_model.kip_46 import (
 from reassure_model.kip_236.batch import On
 from reassure_pipeline.walks import HealingWalk
 from reassure_spec import znodes
+from reassure_spec.clauses import load_clauses
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import PartitionKey, ReplicaList, RequestZnode, TaskZnode
 from reassure_zookeeper.transactions import Op
@@ -680,3 +681,29 @@ def test_under_kip_236_records_and_tasks_are_trees_of_their_own() -> None:
     assert unjudged[znodes.FAILED_BROKERS] > 0
     assert unjudged[znodes.REASSIGNMENT_TASKS] > 0
     assert not judged.router.count_unjudged().keys() & unjudged.keys() - {"/"}
+
+
+UNJUDGED: Final = {
+    "heal.interval": "neither the interval nor the controller's clock is in a log",
+    "heal.generate.small-tasks": "the limit is a setting of the controller's own",
+    "heal.quota.hard-share": "bandwidth is used between brokers",
+    "heal.config.settings": "what can be set is not in a log",
+    "heal.scope.no-balancing": "it allows, and asks for nothing",
+}
+"""The clauses of healing that no log can put to the test, and why."""
+
+
+def test_every_clause_of_healing_is_judged_or_says_why_not() -> None:
+    """Whatever a log can show of healing is planted, owed or told here."""
+    own = {name for name in load_clauses() if name.startswith("heal.")}
+    judged = {clause for clause, _ in (*PLANTED.values(), *REST.values())} | RECORDS | TASKS
+    judged |= {
+        "heal.cancel.automatic-only",
+        "heal.failover.generated-again",
+        "heal.generate.all-due",
+        "heal.generate.from-plan",
+        "heal.task.no-live-replica-removed",
+        "heal.task.refuse-duplicate",
+        "heal.task.stale",
+    }
+    assert own - judged == set(UNJUDGED)

@@ -144,7 +144,8 @@ class LegacyBook(Book):
                 self.count(("legacy.failover.sources-in-order",))
         if is_by_client(seen):
             return
-        for key, partition in self.partitions.items():
+        for key in self.requests.get(sequence, ()):
+            partition = self.get(key)
             flight = partition.reassignment
             for request in partition.requests:
                 other = flight is not None and request.legacy != flight.legacy

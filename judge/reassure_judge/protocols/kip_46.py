@@ -210,10 +210,9 @@ class HealingBook(Book):
 
     def take_queue(self, seen: Observation, event: QueueWritten) -> None:
         """Take over what became of the queue, and what healing looks at of its partitions."""
-        named = {key for key, partition in self.partitions.items() if partition.requests}
+        before = self.requests.get(event.sequence, ())
         super().take_queue(seen, event)
-        named |= {key for key, partition in self.partitions.items() if partition.requests}
-        for key in named:
+        for key in {*before, *self.requests.get(event.sequence, ())}:
             self._keep(seen, key, self.get(key))
 
     def _keep(self, seen: Observation, key: PartitionKey, partition: Partition) -> None:
