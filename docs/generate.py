@@ -607,7 +607,7 @@ def render_scopes() -> str:
         "",
         *_scope_table(),
         "",
-        "## Findings as shortest stories",
+        "## Findings as shortest traces",
         "",
         "The steps of a lasso are those of the way to its cycle and of the cycle.",
         "",

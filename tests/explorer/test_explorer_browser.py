@@ -92,7 +92,7 @@ def test_story_is_told_to_its_end(browser: str, tmp_path: Path) -> None:
     (violation,) = explore_scope("logs", profile="kafka-4485").result.violations
     _, model = get_model("logs", "kafka-4485")
     script = 'const tell = document.getElementById("tell"); while (!tell.hidden) tell.click();'
-    document = open_page(browser, make_page(model, violation.story, 50), tmp_path, script)
-    assert len(find_text(document, "li", "way")) == len(violation.story.steps)
+    document = open_page(browser, make_page(model, violation.trace, 50), tmp_path, script)
+    assert len(find_text(document, "li", "way")) == len(violation.trace.steps)
     broken = re.search(r'id="broken"[^>]*>(.*?)</p>', document)
     assert broken is not None and broken.group(1).startswith(violation.invariant)

@@ -31,7 +31,7 @@ def test_resumed_exploration_answers_as_one_in_memory(
     assert resumed.goals == whole.goals
     assert resumed.unfinished == whole.unfinished
     for one, other in zip(resumed.violations, whole.violations, strict=True):
-        assert (one.invariant, len(one.story.steps)) == (other.invariant, len(other.story.steps))
+        assert (one.invariant, len(one.trace.steps)) == (other.invariant, len(other.trace.steps))
 
 
 def test_finished_exploration_is_read_back(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def summarise(result: ExploreResult) -> dict[str, Any]:
         "generated": result.generated,
         "depth": result.depth,
         "verdict": result.verdict,
-        "broken": {v.invariant: len(v.story.steps) for v in result.violations},
+        "broken": {v.invariant: len(v.trace.steps) for v in result.violations},
         "goals": result.goals,
         "actions": result.actions,
         "notes": {name: times for name, times in result.notes.items() if times},
@@ -333,8 +333,8 @@ def test_story_is_shortest_and_ends_in_the_violation() -> None:
     )
     (violation,) = explore_derived(model).violations
     assert violation.reason == "7"
-    assert len(violation.story.steps) == 7
-    assert violation.story.last.left + violation.story.last.right == 7
+    assert len(violation.trace.steps) == 7
+    assert violation.trace.last.left + violation.trace.last.right == 7
 
 
 @given(st.data())

@@ -196,9 +196,9 @@ def test_scenario_that_ends_otherwise_is_noticed() -> None:
     """A story whose last state is not what its steps lead to is no scenario."""
     readings, model = get_model("moves", "kafka-42")
     (violation,) = explore_derived(narrow(model, "move.isr.within-assigned")).violations
-    *before, last = violation.story.steps
+    *before, last = violation.trace.steps
     wrong = replace(last, state=last.state.replace(leader=3))
-    story = replace(violation.story, steps=(*before, wrong))
+    story = replace(violation.trace, steps=(*before, wrong))
     with pytest.raises(NotTheSame, match="leader 3"):
         tell("moves", "kafka-42", readings, Violation(violation.invariant, "", story))
 
@@ -213,8 +213,8 @@ def test_engines_agree_on_the_other_models(scope: str) -> None:
     plain, derived = explore_plain(model, keep_going=True), explore_derived(model, keep_going=True)
     for part in ("distinct", "generated", "levels", "goals", "actions", "notes"):
         assert getattr(plain, part) == getattr(derived, part), part
-    assert {v.invariant: len(v.story.steps) for v in plain.violations} == {
-        v.invariant: len(v.story.steps) for v in derived.violations
+    assert {v.invariant: len(v.trace.steps) for v in plain.violations} == {
+        v.invariant: len(v.trace.steps) for v in derived.violations
     }
 
 

@@ -328,7 +328,7 @@ def summarise(result: ExploreResult) -> dict[str, Any]:
         "distinct": result.distinct,
         "generated": result.generated,
         "verdict": result.verdict,
-        "broken": {v.invariant: len(v.story.steps) for v in result.violations},
+        "broken": {v.invariant: len(v.trace.steps) for v in result.violations},
         "goals": result.goals,
         "actions": result.actions,
         "notes": {name: times for name, times in result.notes.items() if times},

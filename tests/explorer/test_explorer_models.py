@@ -109,7 +109,7 @@ def test_states_outside_the_constraint_are_generated_and_not_distinct(explore: A
     assert result.as_tlc == {"generated": 21, "distinct": 10, "depth": 6}
     outside = Invariant("inside", lambda s: f"{s.x} is reached" if s.x > 10 else None)
     (violation,) = explore(make_counter(10, invariants=(outside,))).violations
-    assert [step.words for step in violation.story.steps] == ["add 1", *["add 2"] * 5]
+    assert [step.words for step in violation.trace.steps] == ["add 1", *["add 2"] * 5]
 
 
 def test_constraint_is_kept_by_walks_pages_and_refused_by_liveness() -> None:

@@ -98,7 +98,7 @@ def _get_summary(exploration: Exploration) -> dict[str, Any]:
         "actions": result.actions,
         "notes": result.notes,
         "goals": result.goals,
-        "broken": {v.invariant: len(v.story.steps) for v in result.violations},
+        "broken": {v.invariant: len(v.trace.steps) for v in result.violations},
     }
 
 
@@ -127,13 +127,13 @@ def test_exclusive_slice_contradicts_its_own_note() -> None:
     assert violation.reason.startswith(
         "drop.carried-out asks for what drop.isr-at-least-min forbids"
     )
-    assert len(violation.story.steps) == 8
+    assert len(violation.trace.steps) == 8
 
 
 def test_logs_as_written_lose_records_in_the_fewest_steps() -> None:
     """As written a record shown to consumers is lost across an election; the stories are short."""
     result = explore_scope("logs", profile="kafka-4485", keep_going=True).result
-    assert {v.invariant: len(v.story.steps) for v in result.violations} == {
+    assert {v.invariant: len(v.trace.steps) for v in result.violations} == {
         "isr.stored.holds-committed": 3,
         "hw.consumer.monotone": 4,
         "log.committed-kept": 4,

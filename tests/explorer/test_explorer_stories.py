@@ -16,8 +16,8 @@ from reassure_explorer.engine.derived import explore_derived
 from reassure_explorer.engine.graph import draw_graph
 from reassure_explorer.engine.interface import Action, Int, Invariant, Model, ModelError
 from reassure_explorer.engine.minimise import count_faults, minimise_faults
-from reassure_explorer.engine.renderings import draw_story, make_itf, tell_story
-from reassure_explorer.engine.result import Budget, Story, Verdict
+from reassure_explorer.engine.renderings import draw_trace, make_itf, tell_trace
+from reassure_explorer.engine.result import Budget, Trace, Verdict
 from reassure_explorer.engine.simulate import NO_PROOF, simulate
 from reassure_explorer.engine.stepper import make_page
 from reassure_explorer.scopes.catalogue import explore_scope, get_model
@@ -26,20 +26,20 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "models.md"
 
 
 @pytest.fixture(scope="module")
-def story() -> Story:
+def story() -> Trace:
     """The shortest story in which logs as written lose a record."""
     result = explore_scope("logs", profile="kafka-4485", keep_going=True).result
-    return next(v.story for v in result.violations if v.invariant == "log.committed-kept")
+    return next(v.trace for v in result.violations if v.invariant == "log.committed-kept")
 
 
-def test_told_story_names_each_step_and_what_it_changed(story: Story) -> None:
+def test_told_story_names_each_step_and_what_it_changed(story: Trace) -> None:
     """The text has a line for each step, with the values before and after."""
-    lines = tell_story(story).splitlines()
+    lines = tell_trace(story).splitlines()
     assert len(lines) == 1 + len(story.steps)
     assert re.search(r"elect 1 .*leader 0 -> 1", lines[-1])
 
 
-def test_trace_has_every_state_in_itf(story: Story) -> None:
+def test_trace_has_every_state_in_itf(story: Trace) -> None:
     """The ITF trace has all variables in all states, numbers and sets in ITF's own form."""
     document = json.loads(make_itf(story))
     assert document["#meta"]["format"] == "ITF"
@@ -50,9 +50,9 @@ def test_trace_has_every_state_in_itf(story: Story) -> None:
     assert document["states"][-1]["leader"] == {"#bigint": "1"}
 
 
-def test_picture_is_svg_with_a_mark_for_each_step(story: Story) -> None:
+def test_picture_is_svg_with_a_mark_for_each_step(story: Trace) -> None:
     """The space-time diagram is well-formed and has one circle for each step."""
-    root = ET.fromstring(draw_story(story, "a <title>"))
+    root = ET.fromstring(draw_trace(story, "a <title>"))
     assert len(root.findall("{http://www.w3.org/2000/svg}circle")) == len(story.steps)
 
 
@@ -74,7 +74,7 @@ def test_page_holds_states_actions_and_reasons() -> None:
     assert "http" not in page
 
 
-def test_page_steps_through_a_story(story: Story, tmp_path: Path) -> None:
+def test_page_steps_through_a_story(story: Trace, tmp_path: Path) -> None:
     """The page's own program, run on a stand-in for a browser, goes through the story and back."""
     node = shutil.which("node")
     if node is None:
@@ -141,21 +141,21 @@ def test_fewer_faults_are_preferred_to_fewer_steps() -> None:
         faults=("falls_left",),
     )
     (violation,) = explore_derived(model).violations
-    assert [step.action for step in violation.story.steps] == ["fall"]
+    assert [step.action for step in violation.trace.steps] == ["fall"]
     fewer = minimise_faults(model, violation)
-    assert [step.action for step in fewer.story.steps] == ["walk"] * 4
+    assert [step.action for step in fewer.trace.steps] == ["walk"] * 4
     assert (count_faults(model, violation), count_faults(model, fewer)) == (1, 0)
 
 
 def test_loss_of_records_needs_no_lag() -> None:
     """The shortest story of a loss has a lag in it; without any fault it takes six steps."""
     (shortest,) = explore_scope("logs", profile="kafka-4485").result.violations
-    assert [step.action for step in shortest.story.steps] == ["lag", "append", "advance"]
+    assert [step.action for step in shortest.trace.steps] == ["lag", "append", "advance"]
     exploration = explore_scope("logs", profile="kafka-4485", minimise=True)
     (violation,) = exploration.result.violations
     assert violation.invariant == shortest.invariant
-    assert not {"lag", "remove"} & {step.action for step in violation.story.steps}
-    assert len(violation.story.steps) == 6
+    assert not {"lag", "remove"} & {step.action for step in violation.trace.steps}
+    assert len(violation.trace.steps) == 6
 
 
 def test_walks_find_what_is_broken_and_never_claim_more() -> None:

@@ -30,7 +30,7 @@ from reassure_explorer.engine.interface import (
     rename_whole,
 )
 from reassure_explorer.engine.plain import explore_plain
-from reassure_explorer.engine.result import Budget, ExploreResult, Story
+from reassure_explorer.engine.result import Budget, ExploreResult, Trace
 from reassure_explorer.engine.symmetry import NotSymmetric, make_group
 from reassure_explorer.scopes.catalogue import explore_scope, get_model
 
@@ -128,7 +128,7 @@ def summarise(result: ExploreResult) -> dict[str, Any]:
         "levels": result.levels,
         "generated": result.generated,
         "verdict": result.verdict,
-        "broken": {v.invariant: len(v.story.steps) for v in result.violations},
+        "broken": {v.invariant: len(v.trace.steps) for v in result.violations},
         "goals": result.goals,
         "actions": result.actions,
         "notes": {name: times for name, times in result.notes.items() if times},
@@ -151,7 +151,7 @@ def find_reachable(model: Model) -> set[Any]:
     return found
 
 
-def replay(model: Model, story: Story) -> None:
+def replay(model: Model, story: Trace) -> None:
     """Assert that a story is one of the model itself, from its start, step by step."""
     assert story.initial in model.initial_states
     steps = {action.name: action.step for action in model.actions}
@@ -173,9 +173,9 @@ def test_random_symmetric_models_are_explored_alike(model: Model) -> None:
     assert plain.details["symmetry"]["permutations"] == 6
     whole = explore_plain(model, keep_going=True, budget=Budget(states=2000))
     for violation in (*plain.violations, *derived.violations):
-        replay(model, violation.story)
-        without = {v.invariant: len(v.story.steps) for v in whole.violations}
-        assert without.get(violation.invariant) == len(violation.story.steps)
+        replay(model, violation.trace)
+        without = {v.invariant: len(v.trace.steps) for v in whole.violations}
+        assert without.get(violation.invariant) == len(violation.trace.steps)
     if plain.unfinished is None and whole.unfinished is None:
         group = make_group(model)
         assert plain.distinct == len({group.represent(state) for state in find_reachable(model)})
@@ -233,11 +233,11 @@ def test_orbits_of_standard_scopes(
     kernels.represent(rows, tables)
     assert len(np.unique(rows)) == orbits
     assert alike.goals == every.goals
-    assert {v.invariant: len(v.story.steps) for v in alike.violations} == {
-        v.invariant: len(v.story.steps) for v in every.violations
+    assert {v.invariant: len(v.trace.steps) for v in alike.violations} == {
+        v.invariant: len(v.trace.steps) for v in every.violations
     }
     for violation in alike.violations:
-        replay(model, violation.story)
+        replay(model, violation.trace)
 
 
 def test_plain_engine_agrees_on_a_standard_scope() -> None:

@@ -17,7 +17,7 @@ def summarise(result: ExploreResult) -> dict[str, Any]:
     return {
         "levels": result.levels,
         "generated": result.generated,
-        "broken": {v.invariant: len(v.story.steps) for v in result.violations},
+        "broken": {v.invariant: len(v.trace.steps) for v in result.violations},
         "goals": result.goals,
         "actions": result.actions,
         "notes": result.notes,

@@ -23,7 +23,7 @@ from reassure_judge.rules import Possible, Rules
 from reassure_judge.tracker import PartitionTracker
 from reassure_judge.verdicts import Tally
 from reassure_model.environment import Controller, Failover, NotPossible
-from reassure_model.kip_236.state import Surroundings
+from reassure_model.kip_236.state import Environment
 from reassure_model.machine import (
     CONTROLLER,
     Act,
@@ -166,7 +166,7 @@ def test_toy_is_explored() -> None:
     )
     assert plain.distinct == derived.distinct == 6
     for result in (plain, derived):
-        assert [(v.invariant, len(v.story.steps)) for v in result.violations] == [(CLAUSE, 2)]
+        assert [(v.invariant, len(v.trace.steps)) for v in result.violations] == [(CLAUSE, 2)]
         assert set(result.goals) == {"it is as bright as can be"}
 
 
@@ -244,7 +244,7 @@ class LampRules(Rules[Possible, int]):
 
 def test_toy_is_judged() -> None:
     """A step that its judgement does not allow is named by its clause and its zxid."""
-    around = Surroundings(frozenset(), frozenset(), 1, 1)
+    around = Environment(frozenset(), frozenset(), 1, 1)
     author = Author(1, frozenset(), "acting", fenced=True, broken=(), tested=(), undecided=())
     tally = Tally()
     tracker = PartitionTracker(LampRules("lamp", Readings()), tally)

@@ -169,7 +169,7 @@ SHARED = {
     "znodes": "znodes, and the world about them",
 }
 """What files of one name have in common, where it is neither a protocol nor a part of each."""
-PARTS = {"__init__", "__main__", "invariants", "rules", "writes"}
+PARTS = {"__init__", "__main__", "invariants", "machine", "rules", "writes"}
 """What every protocol, or every room, may have."""
 
 

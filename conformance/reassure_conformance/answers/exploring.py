@@ -14,11 +14,11 @@ from reassure_explorer.engine.explore import Exploration, describe_violation, ex
 from reassure_explorer.engine.interface import Model, ModelError
 from reassure_explorer.engine.loading import BadModel, blame, load_model
 from reassure_explorer.engine.packing import EngineError
-from reassure_explorer.engine.renderings import draw_story, make_itf, tell_story
+from reassure_explorer.engine.renderings import draw_trace, make_itf, tell_trace
 from reassure_explorer.engine.result import Budget, Violation
 from reassure_explorer.scopes.catalogue import SCOPES, get_model, get_scope
 from reassure_explorer.scopes.counts import COUNTS
-from reassure_explorer.scopes.pictures import draw_scope_story
+from reassure_explorer.scopes.pictures import draw_scope_trace
 from reassure_spec.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def run_walks(options: Mapping[str, Any], subject: Subject, seed: int) -> tuple[
         readings=subject.readings,
         body=body,
     )
-    stories = [f"\n{v.invariant}: {v.reason}\n{tell_story(v.story)}" for v in result.violations]
+    stories = [f"\n{v.invariant}: {v.reason}\n{tell_trace(v.trace)}" for v in result.violations]
     return document, "\n".join([result.render(), *stories])
 
 
@@ -224,7 +224,7 @@ def write_pictures(options: Mapping[str, Any], subject: Subject, exploration: Ex
     model = subject.model
     if options["page"] is not None:
         violations = exploration.result.violations
-        story = violations[0].story if violations else None
+        story = violations[0].trace if violations else None
         write_text(options["page"], make_page(model, story))
     if options["graph"] is not None:
         fields = [name for name in options["fields"].split(",") if name]
@@ -343,7 +343,7 @@ def make_document(
 
 def write_stories(exploration: Exploration, directory: Path) -> None:
     """Write report.json, and each story as text, scenario, ITF trace and picture."""
-    draw = draw_story if exploration.profile is None else draw_scope_story
+    draw = draw_trace if exploration.profile is None else draw_scope_trace
     directory.mkdir(parents=True, exist_ok=True)
     make_document(exploration).write(directory)
     for name, scenario in make_scenarios(exploration).items():
@@ -353,9 +353,9 @@ def write_stories(exploration: Exploration, directory: Path) -> None:
     for violation in exploration.result.violations:
         title = f"{violation.invariant}: {violation.reason}"
         texts = {
-            ".txt": f"{title}\n{tell_story(violation.story)}\n",
-            ".itf.json": make_itf(violation.story, exploration.scope) + "\n",
-            ".svg": draw(violation.story, title),
+            ".txt": f"{title}\n{tell_trace(violation.trace)}\n",
+            ".itf.json": make_itf(violation.trace, exploration.scope) + "\n",
+            ".svg": draw(violation.trace, title),
         }
         for suffix, text in texts.items():
             write_text(directory / f"{violation.invariant}{suffix}", text)

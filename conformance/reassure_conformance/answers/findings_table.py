@@ -79,7 +79,7 @@ def find_stories(sketch: Sketch, depth: int) -> dict[str, tuple[str, tuple[objec
     model = sketch.make_model("guarantees")
     result = explore_plain(model, keep_going=True, budget=Budget(depth=depth))
     return {
-        each.invariant: (each.reason, tuple(step.parameter for step in each.story.steps))
+        each.invariant: (each.reason, tuple(step.parameter for step in each.trace.steps))
         for each in result.violations
     }
 

@@ -22,7 +22,7 @@ from reassure_conformance.scenarios.scenario import (
 )
 from reassure_conformance.scenarios.worlds.kip_236 import format_partition
 from reassure_conformance.scenarios.worlds.kip_236_legacy import format_entries
-from reassure_explorer.engine.result import Story, StoryStep, Violation
+from reassure_explorer.engine.result import Trace, TraceStep, Violation
 from reassure_explorer.scopes.catalogue import TALES, Source, get_scope
 from reassure_explorer.scopes.kafka_4485 import Logs
 from reassure_explorer.scopes.kip_46 import Healing
@@ -50,7 +50,7 @@ class Teller:
 
     opening: Callable[[Any], tuple[str, ...]]
     """Commands that make the world of a source."""
-    say: Callable[[Any, StoryStep], str]
+    say: Callable[[Any, TraceStep], str]
     """A step of a story as a command."""
     closing: Callable[[Any], tuple[str, ...]]
     """Commands that show how it ended."""
@@ -62,7 +62,7 @@ def _join(numbers: Iterable[int]) -> str:
     return ",".join(map(str, numbers)) or "none"
 
 
-def _say_common(step: StoryStep) -> str:
+def _say_common(step: TraceStep) -> str:
     """Tell what several worlds call alike."""
     match step.action:
         case "controller":
@@ -97,7 +97,7 @@ def _open_reference(source: Reference) -> tuple[str, ...]:
     )
 
 
-def _say_reference(source: Reference, step: StoryStep) -> str:
+def _say_reference(source: Reference, step: TraceStep) -> str:
     match step.action:
         case "submit":
             at, (target, legacy) = step.parameter
@@ -132,7 +132,7 @@ def _open_logs(source: Logs) -> tuple[str, ...]:
     return (f"world kafka-4485 brokers={source.world.brokers}{isr}",)
 
 
-def _say_log(_: Logs, step: StoryStep) -> str:
+def _say_log(_: Logs, step: TraceStep) -> str:
     alone = Verb(step.action) in LEADER_ALONE
     return step.action if alone else f"{step.action} broker={step.parameter}"
 
@@ -151,7 +151,7 @@ def _open_machine(source: MachineScope) -> tuple[str, ...]:
     return source.machine.vocabulary.say_opening(source.bounds.start)
 
 
-def _say_machine(source: MachineScope, step: StoryStep) -> str:
+def _say_machine(source: MachineScope, step: TraceStep) -> str:
     act = next(act for act in source.machine.acts if act.name == step.action)
     return act.say(step.parameter)
 
@@ -174,7 +174,7 @@ def _open_healing(source: Healing) -> tuple[str, ...]:
     )
 
 
-def _say_healing(source: Healing, step: StoryStep) -> str:
+def _say_healing(source: Healing, step: TraceStep) -> str:
     match step.action:
         case "tick":
             return f"tick ms={source.config.failure_interval_ms}"
@@ -203,7 +203,7 @@ def _open_old_znode(source: OldZnode) -> tuple[str, ...]:
     )
 
 
-def _say_old_znode(_: OldZnode, step: StoryStep) -> str:
+def _say_old_znode(_: OldZnode, step: TraceStep) -> str:
     match step.action:
         case "write":
             words = [f"{e.key[0]}-{e.key[1]}:{_join(e.target)}" for e in step.parameter]
@@ -275,7 +275,7 @@ def tell_source(
     why = f"Found by exploring scope {scope}: {violation.reason}."
     if scope in TALES:
         why, name = f"Exploration {scope}. Broken: {TALES[scope].summary}", scope
-    commands = list_commands(source, violation.story)
+    commands = list_commands(source, violation.trace)
     text = "\n".join(
         [
             *(f"# {line}" for line in wrap(why, 98)),
@@ -287,11 +287,11 @@ def tell_source(
     origin = f"counterexamples/{name or violation.invariant}.txt"
     scenario = parse_scenario(text, origin)
     found = run_scenario(scenario)
-    _check_same(teller, source, violation.story, found)
+    _check_same(teller, source, violation.trace, found)
     return parse_scenario(format_found(scenario, found), origin)
 
 
-def list_commands(source: Source, story: Story) -> tuple[str, ...]:
+def list_commands(source: Source, story: Trace) -> tuple[str, ...]:
     """Return the commands that tell a story, from the world to how it ended."""
     teller = TELLERS[type(source)]
     told = [teller.say(source, step) for step in story.steps]
@@ -306,7 +306,7 @@ def list_commands(source: Source, story: Story) -> tuple[str, ...]:
 
 
 def _check_same(
-    teller: Teller, source: Source, story: Story, found: tuple[tuple[str, ...], ...]
+    teller: Teller, source: Source, story: Trace, found: tuple[tuple[str, ...], ...]
 ) -> None:
     if isinstance(source, Reference) and source.world.calm:
         story = _go_on(source, story)
@@ -318,7 +318,7 @@ def _check_same(
             raise NotTheSame(f"the story ends with {line!r}; the scenario shows:\n{last}")
 
 
-def _go_on(source: Reference, story: Story) -> Story:
+def _go_on(source: Reference, story: Trace) -> Trace:
     """Let the controller write what it owes at the end of a story."""
     controller = next(a for a in source.make_model("").actions if a.name == "controller")
     steps = story.steps
@@ -326,8 +326,8 @@ def _go_on(source: Reference, story: Story) -> Story:
     places = controller.parameters
     while (at := next((p for p in places if not source.is_at_rest(state, p)), None)) is not None:
         state = controller.step(state, at).state
-        steps = (*steps, StoryStep(controller.name, at, controller.describe(at), state))
-    return Story(story.initial, steps)
+        steps = (*steps, TraceStep(controller.name, at, controller.describe(at), state))
+    return Trace(story.initial, steps)
 
 
 def _find_clause(violation: Violation) -> str:

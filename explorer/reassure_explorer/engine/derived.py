@@ -4,8 +4,8 @@ Nothing of the model is written twice. An action is run in Python, on a state th
 read, only for a combination of values that has not been met before; the path it took goes into a
 decision diagram (`diagrams`). A compiled kernel walks the diagrams for all other states. States are
 packed words in sorted runs (`runs`); each level is the successors of the level before, less what
-was seen. Predecessors are not kept: a story is found backwards, by expanding the level before again
-until a state turns up that leads where the story goes on. Every story is then told forwards by the
+was seen. Predecessors are not kept: a trace is found backwards, by expanding the level before again
+until a state turns up that leads where the trace goes on. Every trace is then told forwards by the
 plain model, which must agree.
 
 What is checked while it runs: paths must not contradict each other (`NotDeterministic`), each path
@@ -43,7 +43,7 @@ from reassure_explorer.engine.interface import Model, ModelError
 from reassure_explorer.engine.orbits import Comparison, make_tables
 from reassure_explorer.engine.origins import NotTraceable, read_code, take_stock
 from reassure_explorer.engine.packing import EngineError, Layout, Words
-from reassure_explorer.engine.result import Budget, ExploreResult, Story, StoryStep, Violation
+from reassure_explorer.engine.result import Budget, ExploreResult, Trace, TraceStep, Violation
 from reassure_explorer.engine.runs import (
     Heap,
     Run,
@@ -61,7 +61,7 @@ from reassure_explorer.engine.symmetry import (
     undo_permutations,
 )
 from reassure_explorer.engine.tracing import (
-    Trace,
+    Recording,
     order_fields,
     trace_action,
     trace_check,
@@ -233,7 +233,7 @@ class Engine:
 
     # Learning --------------------------------------------------------------------------------
 
-    def _trace(self, root: int, words: Words) -> Trace:
+    def _trace(self, root: int, words: Words) -> Recording:
         if root < len(self.instances):
             return trace_action(self.layout, *self.instances[root], words)
         return trace_check(self.layout, self.functions[root - len(self.instances)], words)
@@ -273,7 +273,7 @@ class Engine:
                 "`tuple(state.field)`, `frozenset(state.field)`"
             )
 
-    def _trace_or_fail(self, root: int, words: Words) -> Trace:
+    def _trace_or_fail(self, root: int, words: Words) -> Recording:
         """Return the path of a state. Where the plain function fails as well its failure counts."""
         try:
             return self._trace(root, words)
@@ -541,8 +541,8 @@ class Engine:
 
     # Telling ---------------------------------------------------------------------------------
 
-    def tell(self, depth: int, words: Words) -> Story:
-        """Return a shortest story to a state of that depth, as the plain model tells it.
+    def tell(self, depth: int, words: Words) -> Trace:
+        """Return a shortest trace to a state of that depth, as the plain model tells it.
 
         Raises EngineError where the plain model does not come to the same states.
         """
@@ -578,9 +578,9 @@ class Engine:
         self.expand(level)
         self.generated, self.hits = generated, hits
 
-    def _retell(self, first: Words, way: list[tuple[int, Words]]) -> Story:
+    def _retell(self, first: Words, way: list[tuple[int, Words]]) -> Trace:
         initial, before = self.layout.unpack(first), first
-        steps: list[StoryStep] = []
+        steps: list[TraceStep] = []
         for root, words in way:
             action, parameter = self.instances[root]
             expected = self._ask_plain(root, before)
@@ -588,8 +588,8 @@ class Engine:
                 outcomes = self._tell_outcome([(words, ())]), self._tell_outcome(expected)
                 raise EngineError(self._describe_difference(root, before, *outcomes))
             before, state = words, self.layout.unpack(words)
-            steps.append(StoryStep(action.name, parameter, action.describe(parameter), state))
-        return Story(initial, tuple(steps))
+            steps.append(TraceStep(action.name, parameter, action.describe(parameter), state))
+        return Trace(initial, tuple(steps))
 
     # The whole -------------------------------------------------------------------------------
 
@@ -751,11 +751,11 @@ class Engine:
         violations: list[Violation] = []
         for c, (depth, words) in sorted(self._found.items(), key=lambda item: item[1][0]):
             if c < len(invariants):
-                story = self.tell(depth, words)
-                reason = invariants[c].find(story.last)
+                trace = self.tell(depth, words)
+                reason = invariants[c].find(trace.last)
                 if reason is None:
-                    raise EngineError(f"plain {invariants[c].name} holds in {story.last}")
-                violations.append(Violation(invariants[c].name, reason, story))
+                    raise EngineError(f"plain {invariants[c].name} holds in {trace.last}")
+                violations.append(Violation(invariants[c].name, reason, trace))
         reached = {g.name: self._found.get(len(invariants) + n) for n, g in enumerate(goals)}
         actions, notes = self._count()
         return ExploreResult(

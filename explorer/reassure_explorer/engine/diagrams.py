@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from reassure_explorer.engine.interface import ModelError
 from reassure_explorer.engine.packing import Layout, Words
-from reassure_explorer.engine.tracing import Step, Trace
+from reassure_explorer.engine.tracing import Recording, Step
 
 MISSING: Final = -1
 LEAF: Final = -2
@@ -120,7 +120,7 @@ class Diagrams:
             at = self.children.item((at >> _FIRST) + self.layout.read_cell(words, cell))
         return cells
 
-    def learn(self, root: int, path: Trace) -> int:
+    def learn(self, root: int, path: Recording) -> int:
         """Add a path and return its leaf. Raises NotDeterministic where it contradicts another."""
         self.paths += 1
         slot, places, children = -1, self._places, self.children
@@ -141,7 +141,7 @@ class Diagrams:
             raise self._contradiction(root, path)
         return leaf
 
-    def _contradiction(self, root: int, path: Trace) -> NotDeterministic:
+    def _contradiction(self, root: int, path: Recording) -> NotDeterministic:
         return NotDeterministic(
             f"model {self.layout.model.name}: {self.names[root]} read the same values twice and "
             f"then did not do the same (cells {[cell for cell, _ in path.reads]}): it depends on "
@@ -161,7 +161,7 @@ class Diagrams:
         self.children = _grow(self.children, self._used, MISSING)
         return first << _FIRST | place
 
-    def _find_leaf(self, root: int, path: Trace) -> int:
+    def _find_leaf(self, root: int, path: Recording) -> int:
         if not path.steps:
             return LEAF - NO
         if root >= self.actions:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reassure_explorer.engine.interface import Model
 from reassure_explorer.engine.plain import explore_plain
-from reassure_explorer.engine.renderings import list_members, tell_story
-from reassure_explorer.engine.result import Budget, ExploreResult, Story, Verdict, Violation
+from reassure_explorer.engine.renderings import list_members, tell_trace
+from reassure_explorer.engine.result import Budget, ExploreResult, Trace, Verdict, Violation
 from reassure_spec.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Exploration:
             lines += [f"  never reached: {goal}" for goal in missed]
         for violation in result.violations:
             lines += [f"\n{violation.invariant} is broken: {violation.reason}"]
-            lines += [tell_story(violation.story)]
+            lines += [tell_trace(violation.trace)]
         if self.liveness is not None:
             lines.append(render_liveness(self.liveness))
         return "\n".join(lines)
@@ -131,13 +131,13 @@ def render_liveness(result: "LivenessResult") -> str:
         return f"  fair runs: {result.verdict.value}, {result.unfinished}"
     if result.lasso is None:
         return f"  fair runs: {result.verdict.value}, {result.unsettled:,} states are unsettled"
-    cycle = Story(result.lasso.stem.last, result.lasso.cycle)
+    cycle = Trace(result.lasso.stem.last, result.lasso.cycle)
     return "\n".join(
         [
             "\nA fair run is never settled. It begins:",
-            tell_story(result.lasso.stem),
+            tell_trace(result.lasso.stem),
             "and then does this for ever:" if cycle.steps else "and then stays as it is.",
-            *([tell_story(cycle)] if cycle.steps else []),
+            *([tell_trace(cycle)] if cycle.steps else []),
         ]
     )
 
@@ -160,7 +160,7 @@ def explore(
     """Explore a model; what has no bounds is always left to the plain engine.
 
     `profile` and `readings` say under which rules it was made; they are reported, and tell
-    explorations in a directory apart. With `minimise` stories use as few
+    explorations in a directory apart. With `minimise` traces use as few
     faults as will do, even where that makes them longer. With `liveness` fair runs are
     looked at as well, for which the whole graph must fit into memory. With `directory` the derived
     engine keeps states on disk and goes on where an exploration stopped there. `progress` is called
@@ -207,26 +207,26 @@ def _describe_liveness(result: "LivenessResult") -> dict[str, Any]:
     return {
         "verdict": result.verdict.value,
         "unsettled": result.unsettled,
-        "stem": None if lasso is None else describe_story(lasso.stem),
+        "stem": None if lasso is None else describe_trace(lasso.stem),
         "cycle": None if lasso is None else [step.words for step in lasso.cycle],
     }
 
 
 def describe_violation(violation: Violation) -> dict[str, Any]:
-    """Return a violation as data: the clause, the reason and the story."""
+    """Return a violation as data: the clause, the reason and the trace."""
     return {
         "clause": violation.invariant,
         "reason": violation.reason,
-        "steps": len(violation.story.steps),
-        "story": describe_story(violation.story),
+        "steps": len(violation.trace.steps),
+        "story": describe_trace(violation.trace),
     }
 
 
-def describe_story(story: Story) -> list[dict[str, Any]]:
-    """Return a story as data: one record for the start and for each step."""
-    records = [{"action": None, "state": _describe_state(story.initial)}]
+def describe_trace(trace: Trace) -> list[dict[str, Any]]:
+    """Return a trace as data: one record for the start and for each step."""
+    records = [{"action": None, "state": _describe_state(trace.initial)}]
     return records + [
-        {"action": step.words, "state": _describe_state(step.state)} for step in story.steps
+        {"action": step.words, "state": _describe_state(step.state)} for step in trace.steps
     ]
 
 

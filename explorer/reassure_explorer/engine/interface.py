@@ -120,7 +120,7 @@ class Action:
         object.__setattr__(self, "parameters", tuple(self.parameters))
 
     def describe(self, parameter: Any) -> str:
-        """Return the action with its parameter, as stories print it."""
+        """Return the action with its parameter, as traces print it."""
         if self.words is not None:
             return self.words(parameter)
         return self.name if parameter is None else f"{self.name} {_in_words(parameter)}"

@@ -21,7 +21,7 @@ from reassure_explorer.engine.derived import Engine, EngineError
 from reassure_explorer.engine.diagrams import LEAF, YES
 from reassure_explorer.engine.graph import I32, StateGraph
 from reassure_explorer.engine.interface import Goal, Model, ModelError
-from reassure_explorer.engine.result import Budget, Story, StoryStep, Verdict
+from reassure_explorer.engine.result import Budget, Trace, TraceStep, Verdict
 
 SETTLED: Final = "settled"
 MOST_STATES: Final = 3_000_000
@@ -31,8 +31,8 @@ MOST_STATES: Final = 3_000_000
 class Lasso:
     """A fair run that is never settled again: the stem once, the cycle for ever."""
 
-    stem: Story
-    cycle: tuple[StoryStep, ...]
+    stem: Trace
+    cycle: tuple[TraceStep, ...]
     """Leads from the end of the stem back to it; empty where the model just stays there."""
 
 
@@ -112,7 +112,7 @@ class _Graph(StateGraph):
         start, stem = ways.walk_to(entry)
         steps = self._tell(start, stem)
         cycle = self._tell(entry, self._find_cycle(entry, component == component[entry]))
-        return Lasso(Story(self.unpack(start), steps), cycle)
+        return Lasso(Trace(self.unpack(start), steps), cycle)
 
     def _find_cycle(self, entry: int, inside: npt.NDArray[np.bool_]) -> list[int]:
         """Return columns that lead from a row back to it and do justice to every fair action."""
@@ -140,9 +140,9 @@ class _Graph(StateGraph):
             rows.append(row)
         return rows
 
-    def _tell(self, row: int, columns: list[int]) -> tuple[StoryStep, ...]:
+    def _tell(self, row: int, columns: list[int]) -> tuple[TraceStep, ...]:
         """Return the steps that columns stand for; the plain model must take them as well."""
-        steps: list[StoryStep] = []
+        steps: list[TraceStep] = []
         before = self.unpack(row)
         for column, after in zip(columns, self._find_rows(row, columns), strict=True):
             action, parameter = self.engine.instances[self.owners[column]]
@@ -151,7 +151,7 @@ class _Graph(StateGraph):
                 raise EngineError(
                     f"{action.describe(parameter)} does not lead from {before} to {state}"
                 )
-            steps.append(StoryStep(action.name, parameter, action.describe(parameter), state))
+            steps.append(TraceStep(action.name, parameter, action.describe(parameter), state))
             before = state
         return tuple(steps)
 

@@ -1,6 +1,6 @@
-"""Stories with fewer faults: what is still broken when less may go wrong.
+"""Traces with fewer faults: what is still broken when less may go wrong.
 
-The shortest story may use a fault where a longer one needs none. A model names the fields that
+The shortest trace may use a fault where a longer one needs none. A model names the fields that
 count its faults down; they are given less to begin with, the smallest sums first, until an
 invariant is broken again.
 """
@@ -25,7 +25,7 @@ def list_limits(model: Model) -> Iterator[dict[str, int]]:
 
 
 def minimise_faults(model: Model, violation: Violation) -> Violation:
-    """Return a violation of the same invariant whose story uses the fewest faults.
+    """Return a violation of the same invariant whose trace uses the fewest faults.
 
     Among those it is a shortest one. The violation itself is the answer where fewer will not do.
     """
@@ -42,6 +42,6 @@ def minimise_faults(model: Model, violation: Violation) -> Violation:
 
 
 def count_faults(model: Model, violation: Violation) -> int:
-    """Return how many faults the story of a violation uses."""
-    first, last = violation.story.initial, violation.story.last
+    """Return how many faults the trace of a violation uses."""
+    first, last = violation.trace.initial, violation.trace.last
     return sum(getattr(first, name) - getattr(last, name) for name in model.faults)

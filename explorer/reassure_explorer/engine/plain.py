@@ -14,7 +14,7 @@ from collections import Counter
 from typing import Any
 
 from reassure_explorer.engine.interface import Invariant, Model
-from reassure_explorer.engine.result import Budget, ExploreResult, Story, StoryStep, Violation
+from reassure_explorer.engine.result import Budget, ExploreResult, Trace, TraceStep, Violation
 from reassure_explorer.engine.symmetry import check_symmetric, make_group, undo_permutations
 
 Parent = tuple[Any, int] | None
@@ -102,23 +102,23 @@ class _Search:
         for state in level:
             reason = invariant.find(state)
             if reason is not None:
-                story = self._tell(state)
-                reason = invariant.find(story.last) or reason
-                self.violations[invariant.name] = Violation(invariant.name, reason, story)
+                trace = self._tell(state)
+                reason = invariant.find(trace.last) or reason
+                self.violations[invariant.name] = Violation(invariant.name, reason, trace)
                 return
 
-    def _tell(self, state: Any) -> Story:
+    def _tell(self, state: Any) -> Trace:
         if self.group is not None:
             orbits = [state]
             while (parent := self.parents[orbits[-1]]) is not None:
                 orbits.append(parent[0])
             return undo_permutations(self.group, orbits[::-1])
-        steps: list[StoryStep] = []
+        steps: list[TraceStep] = []
         while (parent := self.parents[state]) is not None:
             action, parameter = self.model.list_instances(parent[0])[parent[1]]
-            steps.append(StoryStep(action.name, parameter, action.describe(parameter), state))
+            steps.append(TraceStep(action.name, parameter, action.describe(parameter), state))
             state = parent[0]
-        return Story(state, tuple(reversed(steps)))
+        return Trace(state, tuple(reversed(steps)))
 
     def _find_limit(self) -> str | None:
         budget = self.budget

@@ -1,6 +1,6 @@
-"""Stories: how a way through a model is shown to people and to other tools.
+"""Traces: how a way through a model is shown to people and to other tools.
 
-As text (what each step changed), as a trace in the ITF format that other explorers read and write,
+As text (what each step changed), in the ITF format that other explorers read and write,
 and as a space-time diagram in SVG, one line for whoever takes part and time running down.
 """
 
@@ -11,7 +11,7 @@ from html import escape
 from types import MappingProxyType
 from typing import Any, Final
 
-from reassure_explorer.engine.result import Story, StoryStep
+from reassure_explorer.engine.result import Trace, TraceStep
 
 _ROW: Final = 34
 _COLUMN: Final = 110
@@ -40,7 +40,7 @@ def list_members(members: Iterable[Any]) -> list[Any]:
 
 
 def format_value(value: Any) -> str:
-    """Return a value as stories show it.
+    """Return a value as traces show it.
 
     >>> format_value(frozenset({2, 1})), format_value((1, 2)), format_value(None)
     ('{1 2}', '[1 2]', '-')
@@ -62,15 +62,15 @@ def format_value(value: Any) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
-def tell_story(story: Story) -> str:
-    """Return the story as lines: the start, then each step and what it changed."""
-    width = max((len(step.words) for step in story.steps), default=0)
+def tell_trace(trace: Trace) -> str:
+    """Return the trace as lines: the start, then each step and what it changed."""
+    width = max((len(step.words) for step in trace.steps), default=0)
     start = ", ".join(
-        f"{n} {format_value(getattr(story.initial, n))}" for n in story.initial._fields
+        f"{n} {format_value(getattr(trace.initial, n))}" for n in trace.initial._fields
     )
     lines = [f"  start: {start}"]
-    before = story.initial
-    for number, step in enumerate(story.steps, 1):
+    before = trace.initial
+    for number, step in enumerate(trace.steps, 1):
         changes = find_changes(before, step.state)
         words = ", ".join(
             f"{name} {format_value(old)} -> {format_value(new)}"
@@ -95,14 +95,14 @@ def _as_itf(value: Any) -> Any:
     return value if isinstance(value, bool | str) else str(value)
 
 
-def make_itf(story: Story, source: str = "") -> str:
-    """Return the story as an ITF trace: JSON with a state for the start and for each step.
+def make_itf(trace: Trace, source: str = "") -> str:
+    """Return the trace in the ITF format: JSON with a state for the start and for each step.
 
     Numbers are `#bigint`, sets `#set`, maps `#map`, sequences lists; an absent value is the string
     "none". The variable `action` says what led to the state.
     """
-    names = list(story.initial._fields)
-    states = [(None, story.initial), *((step.words, step.state) for step in story.steps)]
+    names = list(trace.initial._fields)
+    states = [(None, trace.initial), *((step.words, step.state) for step in trace.steps)]
     document = {
         "#meta": {"format": "ITF", "source": source},
         "vars": [*names, "action"],
@@ -118,25 +118,25 @@ def make_itf(story: Story, source: str = "") -> str:
     return json.dumps(document, indent=2)
 
 
-def _name_action(step: StoryStep) -> str:
+def _name_action(step: TraceStep) -> str:
     return step.action
 
 
-def draw_story(
-    story: Story,
+def draw_trace(
+    trace: Trace,
     title: str = "",
-    actor: Callable[[StoryStep], str] = _name_action,
+    actor: Callable[[TraceStep], str] = _name_action,
     colours: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Return the story as a space-time diagram: an SVG picture with a line for each actor.
+    """Return the trace as a space-time diagram: an SVG picture with a line for each actor.
 
     `actor` says who acts in a step, otherwise each action has its line; `colours` are those of
     actions that are to stand out.
     """
-    actors = sorted({actor(step) for step in story.steps})
+    actors = sorted({actor(step) for step in trace.steps})
     places = {name: 60 + _COLUMN * number for number, name in enumerate(actors)}
     text_at = 60 + _COLUMN * len(actors)
-    height = 70 + _ROW * len(story.steps)
+    height = 70 + _ROW * len(trace.steps)
     parts = [
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{text_at + 620}" height="{height}" '
@@ -148,8 +148,8 @@ def draw_story(
     for name, x in places.items():
         parts.append(f'<text x="{x}" y="24" text-anchor="middle">{escape(name)}</text>')
         parts.append(f'<line x1="{x}" y1="32" x2="{x}" y2="{height - 12}" stroke="#999"/>')
-    before, last = story.initial, (0, 0)
-    for number, step in enumerate(story.steps):
+    before, last = trace.initial, (0, 0)
+    for number, step in enumerate(trace.steps):
         x, y = places[actor(step)], 52 + _ROW * number
         if number:
             parts.append(f'<path d="M{last[0]} {last[1]}L{x} {y}" stroke="#cdd" fill="none"/>')
@@ -163,7 +163,7 @@ def draw_story(
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _describe_step(number: int, before: Any, step: StoryStep) -> str:
+def _describe_step(number: int, before: Any, step: TraceStep) -> str:
     changes: Mapping[str, tuple[Any, Any]] = find_changes(before, step.state)
     shown = [f"{name}: {format_value(new)}" for name, (_, new) in changes.items()]
     return escape(f"{number + 1}. {step.words}   {', '.join(shown)}")

@@ -1,4 +1,4 @@
-"""What an exploration found: counts, verdicts, stories and coverage; and how far it may go."""
+"""What an exploration found: counts, verdicts, traces and coverage; and how far it may go."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,8 +34,8 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class StoryStep:
-    """One step of a story: the action in words and the plain state after it."""
+class TraceStep:
+    """One step of a trace: the action in words and the plain state after it."""
 
     action: str
     parameter: Any
@@ -44,15 +44,15 @@ class StoryStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class Trace:
     """A way from an initial state; the shortest where an engine tells it."""
 
     initial: Any
-    steps: tuple[StoryStep, ...]
+    steps: tuple[TraceStep, ...]
 
     @property
     def last(self) -> Any:
-        """The state in which the story ends."""
+        """The state in which the trace ends."""
         return self.steps[-1].state if self.steps else self.initial
 
 
@@ -62,7 +62,7 @@ class Violation:
 
     invariant: str
     reason: str
-    story: Story
+    trace: Trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 A run is an array of different states in ascending order: flat for states of one word, with a row a
 state otherwise. Visited states are a stack of runs whose lengths at least halve from one to the
 next, so that each state is copied only a few times. Levels are kept besides, as differences where
-that is possible, to tell stories from.
+that is possible, to tell traces from.
 """
 
 from collections.abc import Callable, Sequence

@@ -70,7 +70,7 @@ class _SketchModel(Model):
 
 @dataclass(frozen=True)
 class Sketch:
-    """Where stories begin, how they go on, and what none of them may reach."""
+    """Where traces begin, how they go on, and what none of them may reach."""
 
     start: Any
     successors: Successors[Any, Any]
@@ -137,7 +137,7 @@ def find_shortest(
     sketch = Sketch(start, successors, {"": lambda s: "found" if found(s) else None}, limits or {})
     result = explore_plain(sketch.make_model("search"), budget=Budget(states=most))
     if result.violations:
-        return tuple(step.parameter for step in result.violations[0].story.steps)
+        return tuple(step.parameter for step in result.violations[0].trace.steps)
     if result.unfinished is not None:
         raise SearchLimit(f"{most} states are reachable, and there are more")
     return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reassure_explorer.engine.interface import Model
-from reassure_explorer.engine.result import Story, StoryStep, Verdict, Violation
+from reassure_explorer.engine.result import Trace, TraceStep, Verdict, Violation
 
 NO_PROOF = "no violation found; not a proof"
 
@@ -62,8 +62,8 @@ class _Walker:
     def walk(self, most: int) -> int:
         """Take at most so many steps, none from outside the constraint; answer how many."""
         state = initial = self.chance.choice(self.model.initial_states)
-        taken: list[StoryStep] = []
-        self._look(Story(initial, ()))
+        taken: list[TraceStep] = []
+        self._look(Trace(initial, ()))
         for _ in range(most):
             step = self._choose(state) if self.model.is_within(state) else None
             if step is None:
@@ -71,10 +71,10 @@ class _Walker:
             taken.append(step)
             state = step.state
             if state not in self.seen:
-                self._look(Story(initial, tuple(taken)))
+                self._look(Trace(initial, tuple(taken)))
         return len(taken)
 
-    def _choose(self, state: Any) -> StoryStep | None:
+    def _choose(self, state: Any) -> TraceStep | None:
         """Take one of the possible steps: first which action, so that few-handed ones come up."""
         actions = list(self.model.actions)
         self.chance.shuffle(actions)
@@ -86,22 +86,22 @@ class _Walker:
                 after, notes = answers[0] if len(answers) == 1 else self.chance.choice(answers)
                 self.notes.update(notes)
                 self.actions[action.name] += 1
-                return StoryStep(action.name, parameter, action.describe(parameter), after)
+                return TraceStep(action.name, parameter, action.describe(parameter), after)
         return None
 
-    def _look(self, story: Story) -> None:
-        state = story.last
+    def _look(self, trace: Trace) -> None:
+        state = trace.last
         self.seen.add(state)
         within = self.model.is_within(state)
         for goal in self.model.goals:
             self.goals[goal.name] = self.goals[goal.name] or (within and goal.reached(state))
         for invariant in self.model.invariants:
             known = self.violations.get(invariant.name)
-            if known is not None and len(known.story.steps) <= len(story.steps):
+            if known is not None and len(known.trace.steps) <= len(trace.steps):
                 continue
             reason = invariant.find(state)
             if reason is not None:
-                self.violations[invariant.name] = Violation(invariant.name, reason, story)
+                self.violations[invariant.name] = Violation(invariant.name, reason, trace)
 
 
 def simulate(

@@ -11,20 +11,20 @@ from typing import Any, Final
 
 from reassure_explorer.engine.interface import Action, Model
 from reassure_explorer.engine.renderings import format_value
-from reassure_explorer.engine.result import Story
+from reassure_explorer.engine.result import Trace
 
 MOST_STATES: Final = 2000
 _BEYOND: Final = -1
 
 
-def make_page(model: Model, story: Story | None = None, states: int = MOST_STATES) -> str:
-    """Return the page, with at most about `states` states; those of the story are among them."""
-    data = json.dumps(_collect(model, story, states), separators=(",", ":")).replace("<", "\\u003c")
+def make_page(model: Model, trace: Trace | None = None, states: int = MOST_STATES) -> str:
+    """Return the page, with at most about `states` states; those of the trace are among them."""
+    data = json.dumps(_collect(model, trace, states), separators=(",", ":")).replace("<", "\\u003c")
     return _PAGE.replace("@TITLE@", escape(model.name)).replace("@DATA@", data)
 
 
-def _collect(model: Model, story: Story | None, most: int) -> dict[str, Any]:
-    told = [] if story is None else [story.initial, *(step.state for step in story.steps)]
+def _collect(model: Model, trace: Trace | None, most: int) -> dict[str, Any]:
+    told = [] if trace is None else [trace.initial, *(step.state for step in trace.steps)]
     numbers: dict[Any, int] = {}
     order: list[Any] = []
 
@@ -81,7 +81,7 @@ button{margin:.1em .6em .1em 0;padding:.3em .8em;font:inherit;cursor:pointer}
 </style></head><body>
 <h1>@TITLE@, step by step</h1>
 <p><button id="back">one step back (Backspace)</button>
-<button id="tell" hidden>next step of the story (right arrow)</button></p>
+<button id="tell" hidden>next step of the trace (right arrow)</button></p>
 <main><section><h2>State</h2><p id="broken" class="bad"></p><table id="state"></table>
 <h2>How it came to this</h2><ol id="way" class="small"></ol></section>
 <section><h2>What can happen</h2><div id="can"></div>

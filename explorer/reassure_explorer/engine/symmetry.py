@@ -36,7 +36,7 @@ from reassure_explorer.engine.domains import (
 )
 from reassure_explorer.engine.interface import Model, ModelError, Rename, Symmetry
 from reassure_explorer.engine.packing import Layout
-from reassure_explorer.engine.result import Story, StoryStep
+from reassure_explorer.engine.result import Trace, TraceStep
 
 MOST_PERMUTATIONS: Final = 5040
 
@@ -309,8 +309,8 @@ def make_check_error(permutation: Permutation, name: str, state: Any) -> NotSymm
 # Telling -----------------------------------------------------------------------------------------
 
 
-def undo_permutations(group: Group, representatives: list[Any]) -> Story:
-    """Return a story of the model itself that goes through these orbits, one step for each.
+def undo_permutations(group: Group, representatives: list[Any]) -> Trace:
+    """Return a trace of the model itself that goes through these orbits, one step for each.
 
     Any state stands for its orbit: engines that pack states differently choose different ones.
     Raises NotSymmetric where a step cannot be found.
@@ -318,7 +318,7 @@ def undo_permutations(group: Group, representatives: list[Any]) -> Story:
     representatives = [group.represent(state) for state in representatives]
     firsts = group.model.initial_states
     state = initial = next(s for s in firsts if group.represent(s) == representatives[0])
-    steps: list[StoryStep] = []
+    steps: list[TraceStep] = []
     for representative in representatives[1:]:
         for action, parameter in group.model.instances:
             ways = group.model.take(state, action, parameter)
@@ -331,5 +331,5 @@ def undo_permutations(group: Group, representatives: list[Any]) -> Story:
                 f"state like {representative}; explore without symmetry"
             )
         state = after
-        steps.append(StoryStep(action.name, parameter, action.describe(parameter), state))
-    return Story(initial, tuple(steps))
+        steps.append(TraceStep(action.name, parameter, action.describe(parameter), state))
+    return Trace(initial, tuple(steps))

@@ -32,7 +32,7 @@ TRUE: Final[tuple[Step, ...]] = (({}, ()),)
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class Recording:
     """What one run of a function read, and what came of it."""
 
     reads: tuple[tuple[int, int], ...]
@@ -141,7 +141,7 @@ class TracedState(Lazy):
 Sequence.register(TracedState)
 
 
-def trace_action(layout: Layout, action: Action, parameter: Any, words: Words) -> Trace:
+def trace_action(layout: Layout, action: Action, parameter: Any, words: Words) -> Recording:
     """Run an action on a packed state. Raises RangeError, and ModelError for a strange answer."""
     recorder, whence = Recorder(layout, words), partial(action.describe, parameter)
     try:
@@ -152,17 +152,17 @@ def trace_action(layout: Layout, action: Action, parameter: Any, words: Words) -
                 # A plain state was made afresh: all of its fields are written.
                 after = TracedState(layout, recorder, after._asdict())
             steps.append((after.compute_writes(whence, words), notes))
-        return Trace(tuple(recorder.reads.items()), tuple(steps))
+        return Recording(tuple(recorder.reads.items()), tuple(steps))
     finally:
         recorder.finished = True
 
 
-def trace_check(layout: Layout, check: Any, words: Words) -> Trace:
+def trace_check(layout: Layout, check: Any, words: Words) -> Recording:
     """Run a check, a function from state to truth, on a packed state."""
     recorder = Recorder(layout, words)
     try:
         answer = bool(check(TracedState(layout, recorder, {})))
-        return Trace(tuple(recorder.reads.items()), TRUE if answer else ())
+        return Recording(tuple(recorder.reads.items()), TRUE if answer else ())
     finally:
         recorder.finished = True
 

@@ -192,7 +192,7 @@ _ALL: Final = (
     _reference(
         "promises-calm",
         "as promises-four, with everything else waiting while the controller has something to do: "
-        "stories that any controller can follow",
+        "traces that any controller can follow",
         World(
             4,
             ((1, 2),),

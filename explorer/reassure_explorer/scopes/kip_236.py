@@ -99,7 +99,7 @@ class World:
     calm: bool = False
     """Whether everything else waits until the controller owes nothing.
 
-    Any controller that keeps the rules can follow such stories, whatever the order of its writes.
+    Any controller that keeps the rules can follow such traces, whatever the order of its writes.
     """
 
 

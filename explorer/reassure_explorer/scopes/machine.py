@@ -244,7 +244,7 @@ def search(
     times: Mapping[str, int],
     sets: Sets,
 ) -> tuple[Any, ...] | None:
-    """Return a shortest story to a state that is `found`, None where there is none.
+    """Return a shortest trace to a state that is `found`, None where there is none.
 
     `times` says how often what is counted may happen, what it does not name never. Raises
     SearchLimit like `find_shortest`.

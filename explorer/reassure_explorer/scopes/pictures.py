@@ -1,10 +1,10 @@
-"""Stories of the scopes as pictures: a line for the client, the controller and each broker."""
+"""Traces of the scopes as pictures: a line for the client, the controller and each broker."""
 
 from types import MappingProxyType
 from typing import Final
 
-from reassure_explorer.engine.renderings import draw_story
-from reassure_explorer.engine.result import Story, StoryStep
+from reassure_explorer.engine.renderings import draw_trace
+from reassure_explorer.engine.result import Trace, TraceStep
 from reassure_model.kafka_4485.replication import Verb
 
 _OF_BROKERS: Final = ("die", "return", *(verb.value for verb in Verb))
@@ -14,7 +14,7 @@ _COLOURS: Final = MappingProxyType(
 )
 
 
-def name_actor(step: StoryStep) -> str:
+def name_actor(step: TraceStep) -> str:
     """Return who acts in a step."""
     match step.action:
         case "submit" | "command" | "interrupt" | "observe" | "alter" | "write" | "delete" | "ask":
@@ -27,6 +27,6 @@ def name_actor(step: StoryStep) -> str:
     return f"broker {step.parameter}" if step.action in _OF_BROKERS else step.action
 
 
-def draw_scope_story(story: Story, title: str = "") -> str:
-    """Return a story of a scope as a space-time diagram in SVG."""
-    return draw_story(story, title, name_actor, _COLOURS)
+def draw_scope_trace(trace: Trace, title: str = "") -> str:
+    """Return a trace of a scope as a space-time diagram in SVG."""
+    return draw_trace(trace, title, name_actor, _COLOURS)

@@ -1,7 +1,7 @@
-"""Findings about steps, each with the shortest story that shows it.
+"""Findings about steps, each with the shortest trace that shows it.
 
 `INSTANCES` says for each finding (`reassure_spec.findings`) in which scope, profile and readings
-it comes out, which invariant it breaks there and in how many steps; `derive` finds the story anew.
+it comes out, which invariant it breaks there and in how many steps; `derive` finds the trace anew.
 Most have a small world of their own (`reassure_explorer.tales`), the others a standard scope.
 
 `sweep` goes the other way: it settles every reading of a scope otherwise, one at a time, and says
@@ -14,19 +14,19 @@ from typing import Final
 
 from reassure_explorer.engine.explore import explore
 from reassure_explorer.engine.interface import Model
-from reassure_explorer.engine.result import Story
+from reassure_explorer.engine.result import Trace
 from reassure_explorer.scopes.catalogue import get_model, get_scope
 from reassure_explorer.tales import list_tales
 from reassure_spec.readings import READINGS, get_profile
 from reassure_spec.rooms import get_room
 
 LIVENESS: Final = "liveness"
-"""Stands for an invariant where the story is a lasso; its steps are those of stem and cycle."""
+"""Stands for an invariant where the trace is a lasso; its steps are those of stem and cycle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """Where a finding comes out as a shortest story."""
+    """Where a finding comes out as a shortest trace."""
 
     finding: str
     scope: str
@@ -77,19 +77,19 @@ INSTANCES: Final = (
         for tale in list_tales()
     ),
 )
-"""Every finding that an exploration shows, with the length of the shortest story."""
+"""Every finding that an exploration shows, with the length of the shortest trace."""
 
 
 def narrow(model: Model, invariant: str) -> Model:
-    """Return the model with one invariant and no goal, so that the search ends with its story."""
+    """Return the model with one invariant and no goal, so that the search ends with its trace."""
     wanted = tuple(check for check in model.invariants if check.name == invariant)
     if not wanted:
         raise KeyError(f"model {model.name} has no invariant {invariant!r}")
     return replace(model, invariants=wanted, goals=())
 
 
-def derive(instance: Instance) -> Story | None:
-    """Return the shortest story of an instance, stem and cycle of a lasso in one; None if none."""
+def derive(instance: Instance) -> Trace | None:
+    """Return the shortest trace of an instance, stem and cycle of a lasso in one; None if none."""
     _, model = get_model(instance.scope, instance.chosen_profile, instance.readings)
     if instance.invariant == LIVENESS:
         from reassure_explorer.engine.liveness import check_liveness
@@ -97,9 +97,9 @@ def derive(instance: Instance) -> Story | None:
         lasso = check_liveness(model).lasso
         if lasso is None:
             return None
-        return Story(lasso.stem.initial, (*lasso.stem.steps, *lasso.cycle))
+        return Trace(lasso.stem.initial, (*lasso.stem.steps, *lasso.cycle))
     found = explore(narrow(model, instance.invariant)).result.violations
-    return found[0].story if found else None
+    return found[0].trace if found else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Difference:
     reading: str
     value: str
     broken: Mapping[str, int]
-    """Invariants that hold otherwise, with the steps of the shortest story."""
+    """Invariants that hold otherwise, with the steps of the shortest trace."""
     mended: tuple[str, ...]
     """Invariants that are broken otherwise."""
 
@@ -143,4 +143,4 @@ def sweep(
 def _find_broken(scope: str, profile: str, readings: Mapping[str, str]) -> dict[str, int]:
     _, model = get_model(scope, profile, readings)
     result = explore(model, keep_going=True).result
-    return {violation.invariant: len(violation.story.steps) for violation in result.violations}
+    return {violation.invariant: len(violation.trace.steps) for violation in result.violations}
