@@ -163,6 +163,7 @@ SHARED = {
     "faults": "the planted faults, and the verb about them",
     "judge": "the judge, and how fast it is",
     "lag": "how far a follower is behind, in the model and in proofs",
+    "observations": "what brokers were seen to hold: its format, and how fast it is judged",
     "messages": "what brokers are told, by the controller and for the judge",
     "sweep": "every reading settled otherwise, in exploration and in proofs",
     "tables": "the world `tables`, of the model and live",
@@ -178,7 +179,7 @@ def find_names_twice(paths: Iterable[Path]) -> Iterator[str]:
     found: dict[str, list[Path]] = {}
     for path in paths:
         found.setdefault(path.stem, []).append(path)
-    protocols = {path.stem for path in paths if path.parent.name == "worlds"}
+    protocols = {path.name for path in (ROOT / "model/reassure_model").iterdir()}
     for name, places in found.items():
         if len(places) > 1 and name not in protocols | PARTS | set(SHARED):
             yield name
