@@ -16,7 +16,7 @@ from reassure_proofs.runner import Progress, make_tasks, run_tasks, summarise_re
 from reassure_proofs.statement import Theorem
 from reassure_proofs.tasks import Task, group_theorems
 from reassure_proofs.theorems import get_theorems
-from reassure_spec.findings import FINDINGS
+from reassure_spec.findings import findings_of_reading
 from reassure_spec.readings import (
     READINGS,
     Readings,
@@ -77,12 +77,6 @@ def other_values(reading: str, readings: Readings) -> tuple[str, ...]:
     (values,) = (each.values for each in READINGS if each.name == reading)
     chosen = getattr(readings, field_name(reading))
     return tuple(f"{reading}={value}" for value in values if value != chosen)
-
-
-def findings_of_reading(change: str) -> tuple[str, ...]:
-    """Return the findings that depend on the reading of a change."""
-    name = change.partition("=")[0]
-    return tuple(finding.id for finding in FINDINGS if name in finding.readings)
 
 
 def sweep(
@@ -163,7 +157,7 @@ def _prove_under(
                 verdict,
                 as_before=True,
                 counterexample=shown,
-                findings=findings_of_reading(change) if change else (),
+                findings=tuple(f.id for f in findings_of_reading(change.partition("=")[0])),
                 reason=result.reason,
             )
             rows.append((row, read))

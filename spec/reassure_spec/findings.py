@@ -1275,3 +1275,8 @@ def get_finding(finding_id: str) -> Finding:
 def findings_of_clause(clause_id: str) -> tuple[Finding, ...]:
     """Return the findings that concern this clause."""
     return tuple(finding for finding in FINDINGS if clause_id in finding.clauses)
+
+
+def findings_of_reading(name: str) -> tuple[Finding, ...]:
+    """Return the findings that depend on this reading."""
+    return tuple(finding for finding in FINDINGS if name in finding.readings)

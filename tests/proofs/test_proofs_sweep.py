@@ -62,7 +62,7 @@ def test_values_that_are_not_chosen_are_all_of_them() -> None:
 
 def test_forgotten_finding_is_news(monkeypatch: pytest.MonkeyPatch) -> None:
     """A refutation that no finding of the register speaks of is told first, as news."""
-    monkeypatch.setattr(module, "FINDINGS", ())
+    monkeypatch.setattr(module, "findings_of_reading", lambda _: ())
     results = sweep(["drop-leader-kept"], 1, processes=1)
     assert [each.change for each in results if each.is_news] == ["drop.slice=exclusive"]
     assert to_json(results)["counts"]["news"] == 1

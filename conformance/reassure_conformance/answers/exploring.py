@@ -16,7 +16,7 @@ from reassure_explorer.engine.loading import BadModel, blame, load_model
 from reassure_explorer.engine.packing import EngineError
 from reassure_explorer.engine.renderings import draw_trace, make_itf, tell_trace
 from reassure_explorer.engine.result import Budget, Violation
-from reassure_explorer.scopes.catalogue import SCOPES, get_model, get_scope
+from reassure_explorer.scopes.catalogue import MEETINGS, SCOPES, get_model, get_scope
 from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.pictures import draw_scope_trace
 from reassure_spec.errors import BadUsage
@@ -32,11 +32,11 @@ Listed = tuple[str, str, list[str], list[list[str]]]
 
 
 def list_scopes() -> Listed:
-    """Return the standard scopes: what each holds, its own profile, and its counts."""
+    """Return the standard scopes and the meetings: what each holds, its profile and its counts."""
     columns = ["scope", "what it holds", "profile", "states", "steps", "depth"]
     rows = [
         [scope.name, scope.summary, scope.profile, *format_counts(scope.name, scope.profile)]
-        for scope in SCOPES.values()
+        for scope in (*SCOPES.values(), *MEETINGS.values())
     ]
     return "scopes", "Scopes", columns, rows
 
@@ -240,11 +240,12 @@ def run_sweep(subject: Subject) -> Listed:
             f"{found.reading}={found.value}",
             ", ".join(f"{name} ({steps} steps)" for name, steps in found.broken.items()) or "-",
             ", ".join(found.mended) or "-",
+            ", ".join(found.findings) or ("none, which is news" if found.broken else "-"),
         ]
         for found in sweep(subject.model.name, subject.profile or "")
     ]
     title = f"Readings that change what holds in {subject.model.name} ({subject.profile})"
-    return "readings_swept", title, ["reading", "breaks", "mends"], rows
+    return "readings_swept", title, ["reading", "breaks", "mends", "findings"], rows
 
 
 def make_scenarios(exploration: Exploration) -> dict[str, Scenario]:

@@ -17,6 +17,7 @@ from reassure_explorer.engine.interface import Model
 from reassure_explorer.engine.result import Trace
 from reassure_explorer.scopes.catalogue import get_model, get_scope
 from reassure_explorer.tales import list_tales
+from reassure_spec.findings import findings_of_reading
 from reassure_spec.readings import READINGS, get_profile
 from reassure_spec.rooms import get_room
 
@@ -113,6 +114,8 @@ class Difference:
     """Invariants that hold otherwise, with the steps of the shortest trace."""
     mended: tuple[str, ...]
     """Invariants that are broken otherwise."""
+    findings: tuple[str, ...]
+    """Findings of the register that speak of the reading; what is broken without one is news."""
 
 
 def sweep(
@@ -137,7 +140,8 @@ def sweep(
             broken = {name: steps for name, steps in found.items() if name not in base}
             mended = tuple(name for name in base if name not in found)
             if broken or mended:
-                yield Difference(scope, reading.name, value, broken, mended)
+                known = tuple(finding.id for finding in findings_of_reading(reading.name))
+                yield Difference(scope, reading.name, value, broken, mended, known)
 
 
 def _find_broken(scope: str, profile: str, readings: Mapping[str, str]) -> dict[str, int]:
