@@ -129,7 +129,7 @@ def test_worlds_without_a_controller_are_not_told() -> None:
 def test_wrong_expectation_is_shown_as_a_diff(live: LiveServer) -> None:
     """A file that expects what the controller does not do fails, and the line is shown."""
     right = read_named("reassignment/a-move")
-    text = "\n".join(right.lines).replace(
+    text = "\n".join(right.script.lines).replace(
         "leader 2 isr [2,3] epoch 3", "leader 3 isr [2,3] epoch 3"
     )
     outcome = run_live(parse_scenario(text, "reassignment/wrong.txt"), live)
@@ -141,7 +141,7 @@ def test_wrong_expectation_is_shown_as_a_diff(live: LiveServer) -> None:
 
 def test_step_that_cannot_be_taken_is_shown_as_a_diff(live: LiveServer) -> None:
     """What the cluster cannot do is said in the output, and does not end the run."""
-    text = "\n".join(read_named("reassignment/a-move").lines)
+    text = "\n".join(read_named("reassignment/a-move").script.lines)
     text = text.replace("join replica=3", "die broker=9")
     outcome = run_live(parse_scenario(text, "reassignment/wrong.txt"), live)
     assert "+cannot: " in outcome.difference
@@ -183,13 +183,13 @@ def test_verb_tells_the_controller(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_verb_that_told_nothing_is_vacuous(capsys: pytest.CaptureFixture[str]) -> None:
     """Where every scenario is skipped nothing was shown."""
-    assert run_command(["scenarios", "healing", "--live"]) == 3
+    assert run_command(["scenarios", "kip-46", "--live"]) == 3
     assert "VACUOUS" in capsys.readouterr().out
 
 
 def test_verb_shows_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A file of one's own is told to the model; what differs is violated, with its diff."""
-    text = "\n".join(read_named("reassignment/a-move").lines)
+    text = "\n".join(read_named("reassignment/a-move").script.lines)
     path = tmp_path / "wrong.txt"
     path.write_text(text.replace("top 2", "top 7"), encoding="utf-8")
     assert run_command(["scenarios", str(path), "--format", "json"]) == 1
