@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reassure_judge.doubt import GRACE_MS
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import HOLDS, NOT_FOLLOWED, UNKNOWN, VIOLATED
 from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, Return
@@ -377,9 +378,7 @@ def plant_record_before_entry() -> tuple[Judged, int]:
     """The record goes first, the entry after it."""
     judged = before_record_goes()
     op = judged.walk.find_ops(T0, DeleteReassignment())
-    zxid = judged.control(*op)
-    drop_znode(judged)
-    return judged, zxid
+    return judged, judged.control(*op)
 
 
 def plant_invented_entry() -> tuple[Judged, int]:
@@ -571,6 +570,30 @@ def test_entry_that_a_client_wrote_a_moment_ago_is_in_doubt() -> None:
     judged.take(write((T0, (2, 4))))
     judged.control(*judged.walk.find_ops(T0, DeleteReassignment()))
     assert judged.broken() == []
+
+
+@pytest.mark.clause("legacy.entry.before-child")
+def test_entry_that_came_back_unnoticed_is_in_doubt() -> None:
+    """Who has seen an entry go need not have seen it come back before the record went."""
+    judged = before_record_goes()
+    judged.take(DeleteLegacy(), write((T0, (2, 4))))
+    judged.control(*judged.walk.find_ops(T0, DeleteReassignment()))
+    assert judged.broken() == []
+    verdicts = {each.id: each.verdict for each in judged.judge.report().verdicts}
+    assert verdicts["legacy.entry.before-child"] == UNKNOWN
+
+
+def test_entry_that_was_removed_in_time_may_come_back() -> None:
+    """However late the record goes, what a client wrote anew is not what the move was asked by."""
+    judged = before_record_goes()
+    judged.walk.control()
+    judged.take(write((T0, (2, 4))))
+    judged.walk.cluster.time_ms += 10 * GRACE_MS
+    judged.control(*judged.walk.find_ops(T0, DeleteReassignment()))
+    judge = Judge(PROFILE, get_profile(PROFILE))
+    for transaction in judged.walk.transactions:
+        judge.feed(transaction)
+    assert [(v.clause, v.zxid) for v in judge.violations] == []
 
 
 @pytest.mark.clause("legacy.translate.request")

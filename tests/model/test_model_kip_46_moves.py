@@ -1,5 +1,6 @@
 """Healing on ordinary partitions: its tasks are requests, and what follows is the ordinary way."""
 
+from collections.abc import Iterator
 from typing import Final
 
 import pytest
@@ -20,7 +21,7 @@ from reassure_model.kip_46 import (
     find_two_running,
     get_hosted,
 )
-from reassure_model.kip_46.moves import Healed, as_cluster, make_healed, next_step, step
+from reassure_model.kip_46.moves import Action, Healed, as_cluster, make_healed, next_step, step
 from reassure_model.kip_236.batch import On
 from reassure_model.outcome import Accepted
 from reassure_spec.readings import Readings, get_profile, override_readings
@@ -166,3 +167,52 @@ def test_generated_tasks_keep_the_number_of_replicas() -> None:
     healed = run(take(run(take(healed, Die(3))), Tick(1000)))
     assert find_factor_changed(as_cluster(healed)) is None
     assert all(isinstance(task, Task) for task in healed.tasks)
+
+
+FAULTS: Final = {Die: 2, Return: 1, Failover: 1, Tick: 1}
+"""How often each of them happens at most, in any order and between any two steps."""
+
+
+@pytest.mark.parametrize("readings", [WRITTEN, REPAIRED], ids=["written", "repaired"])
+@pytest.mark.clause("heal.task.as-reassignment", "heal.task.one-at-a-time")
+def test_no_interleaving_needs_another_way_to_move_a_partition(readings: Readings) -> None:
+    """Between any two steps a broker may die or return, time pass, another controller come."""
+    first = run(make_healed(dict.fromkeys((1, 2, 3)), {T0: (1, 2)}), readings)
+    start = (first, tuple(FAULTS.values()))
+    seen, waiting, replaced = {start}, [start], 0
+    while waiting:
+        healed, left = waiting.pop()
+        cluster = as_cluster(healed)
+        assert find_two_running(cluster) is None
+        assert find_duplicate(cluster) is None
+        replaced += healed.get(T0).assigned == (1, 3) and not healed.tasks
+        for action in iterate_actions(healed, dict(zip(FAULTS, left, strict=True))):
+            try:
+                outcome = step(healed, action, CONFIG, readings)
+            except NotPossible:
+                continue
+            if isinstance(action, On) and not isinstance(outcome, Accepted):
+                continue  # who is in sync already, or dead, does not join
+            assert isinstance(outcome, Accepted), f"{action}: {outcome}"
+            fewer = tuple(
+                number - isinstance(action, kind) for kind, number in zip(FAULTS, left, strict=True)
+            )
+            after = (outcome.state, fewer)
+            if after not in seen:
+                seen.add(after)
+                waiting.append(after)
+    assert replaced > 0, "somewhere the broker was replaced and all was done"
+
+
+def iterate_actions(healed: Healed, left: dict[type, int]) -> Iterator[Action]:
+    """Yield what may happen next."""
+    yield Controller()
+    yield from (On(T0, Join(broker)) for broker in (1, 2, 3))
+    if left[Die]:
+        yield from (Die(broker) for broker in sorted(healed.live))
+    if left[Return]:
+        yield from (Return(broker) for broker in sorted(healed.known - healed.live))
+    if left[Failover]:
+        yield Failover()
+    if left[Tick]:
+        yield Tick(1000)

@@ -115,6 +115,16 @@ def test_archive_may_begin_anywhere(server: Server, snapshot: Snapshot, profile:
 
 
 @pytest.mark.parametrize("profile", WALKS)
+def test_archive_without_a_beginning_is_unknown(server: Server, profile: str) -> None:
+    """A sound history of which the beginning is missing leaves open what cannot be known."""
+    history = WALKS[profile]().transactions
+    for cut in range(30, len(history) - 1, 11):
+        report = audit_local([server(f"from-{cut}", history[cut:])], profile, get_profile(profile))
+        assert report.verdict == "unknown"
+        assert report.violations == ()
+
+
+@pytest.mark.parametrize("profile", WALKS)
 def test_spark_says_the_same_of_books(server: Server, profile: str) -> None:
     """On Spark a cluster's book is kept by one worker, and the report is the same."""
     walk = WALKS[profile]()
@@ -142,6 +152,8 @@ def test_verb_judges_by_the_profile(
     names = {each["id"] for each in document["clauses"]}
     assert "child.from-request" in names
     assert any(name.startswith(OWN[profile]) for name in names)
+    assert run_command(["audit", str(folder), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["profile"] == profile, "recognised from the log"
     zxid, clause = plant(walk, profile)
     assert run_command(["audit", str(server("broken", walk.transactions)), *options]) == 1
     (violation,) = json.loads(capsys.readouterr().out)["violations"]

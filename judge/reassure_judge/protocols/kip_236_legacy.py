@@ -8,10 +8,10 @@ what the acting controller has made of it, and whether it went when it should
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from reassure_judge.books import Book, Copied, Earlier, QueueWritten, is_by_client
+from reassure_judge.books import Book, Earlier, QueueWritten, is_by_client
 from reassure_judge.doubt import GRACE_MS
-from reassure_judge.history import Observation
-from reassure_judge.protocols.kip_236 import RequestHistory, RequestRules
+from reassure_judge.history import Event, Observation
+from reassure_judge.protocols.kip_236 import ReassignmentWritten, RequestHistory, RequestRules
 from reassure_judge.rules import Sign, Signs
 from reassure_judge.verdicts import Tally
 from reassure_judge.whole import WholeRouter
@@ -48,6 +48,13 @@ class OldZnodeWritten(NamedTuple):
     """What was changed up to this time has been noticed by whoever writes now."""
 
 
+class RecordGone(NamedTuple):
+    """The record of a reassignment went in a transaction that has ended."""
+
+    key: PartitionKey
+    noticed_ms: float
+
+
 class LegacyRouter(WholeRouter):
     """Reads the old znode as well."""
 
@@ -56,6 +63,23 @@ class LegacyRouter(WholeRouter):
     def __init__(self, readings: Readings, grace_ms: int = GRACE_MS, **more: Any) -> None:
         super().__init__(readings, grace_ms, **more)
         self._handlers["old_znode"] = self._on_old_znode
+        self._gone: list[tuple[str, PartitionKey]] = []
+        """Chroot and partition of the records that went in this transaction."""
+
+    def _emit(
+        self, cluster: RequestHistory, topic: str, partition: int, path: str, event: Event
+    ) -> None:
+        super()._emit(cluster, topic, partition, path, event)
+        if isinstance(event, ReassignmentWritten) and event.reassignment is None:
+            self._gone.append((cluster.chroot, (topic, partition)))
+
+    def _end_transaction(self) -> None:
+        super()._end_transaction()
+        for chroot, key in self._gone:
+            cluster = self.get_cluster(chroot)
+            event = RecordGone(key, self.get_noticed(cluster))
+            self._emit(cluster, "", -1, znodes.reassignment_path(*key), event)
+        self._gone.clear()
 
     def _on_old_znode(
         self, cluster: RequestHistory, path: str, data: bytes | None, first: str, second: str
@@ -98,16 +122,10 @@ class LegacyBook(Book):
         """Requests that wait, with the term of the controller that made them, None for a client."""
         self._succeeded = False
         """Whether a controller took office over something since the last rest."""
-        self._left: tuple[Observation, PartitionKey] | None = None
-        """The removal of a record of which the entry is still there."""
+        self._left: set[PartitionKey] = set()
+        """Partitions of which the record went and the entry is still there."""
 
     # What happens ---------------------------------------------------------------------------------
-
-    def feed(self, seen: Observation) -> None:
-        """Judge one observation; what one transaction does counts as done at once."""
-        if self._left is not None and seen.zxid != self._left[0].zxid:
-            self._look_at_left()
-        super().feed(seen)
 
     def begin_term(self) -> None:
         """Note that another controller acts, who has made nothing of the entries."""
@@ -129,6 +147,8 @@ class LegacyBook(Book):
                 self._on_request_gone(seen, sequence)
             case QueueWritten():
                 self._on_request(seen, seen.event)
+            case RecordGone() if seen.event.key in self._left:
+                self._judge_left(seen, seen.event)
 
     @clause("legacy.failover.sources-in-order", "legacy.conflict.both-ways")
     @clause("legacy.failover.same-flag")
@@ -298,8 +318,7 @@ class LegacyBook(Book):
         self._flight_epoch.pop(key, None)
         entry = self.entries.get(key)
         if is_entry_left(entry, before):
-            self._look_at_left()
-            self._left = (seen, key)
+            self._left.add(key)
         elif flight.legacy and key in self._removed:
             self.count(("legacy.entry.before-child",))
             self._removed.discard(key)
@@ -310,31 +329,26 @@ class LegacyBook(Book):
             self.settle(seen, key, (verdict,), ("", ""))
         self._deleted.discard(key)
 
-    def _look_at_left(self) -> None:
-        """Judge the removal of a record, once it is known what else the transaction did."""
-        if self._left is None:
-            return
-        seen, key = self._left
-        self._left = None
+    def _judge_left(self, seen: Observation, event: RecordGone) -> None:
+        """Judge the removal of a record, now that all is known that the transaction did."""
+        key = event.key
         removed = key in self._removed
         self._removed.discard(key)
+        self._left.discard(key)
         if key not in self.entries or removed:
             # It went in the same transaction, or went before and a client wrote it anew.
             self.count(("legacy.entry.before-child",))
             return
         broken = Rejected("legacy.entry.before-child", "its entry is in the old znode still")
-        assert isinstance(seen.event, Copied)
         written_ms = self._written_ms.get(key)
-        fresh = written_ms is not None and written_ms >= seen.event.noticed_ms
-        views = (broken, ()) if fresh else (broken,)
-        self.settle(seen, key, views, (self._show(), ""))
+        fresh = written_ms is not None and written_ms >= event.noticed_ms
+        self.settle(seen, key, (broken, ()) if fresh else (broken,), (self._show(), ""))
 
     # At rest --------------------------------------------------------------------------------------
 
     @clause("legacy.failover.half-done", "legacy.znode.deleted-with-last", "legacy.znode.malformed")
     def find_debts(self, around: Environment) -> list[tuple[PartitionKey, str, Rejected]]:
         """Return what is owed to entries, and to the znode."""
-        self._look_at_left()
         debts = []
         for key, entry in self.entries.items():
             owed = find_entry_debt(entry, self.get(key), self.readings)
