@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pytest
 
-from reassure_explorer.engine.derived import EngineError, explore_derived
+from reassure_explorer.engine.derived import Engine, EngineError, explore_derived
 from reassure_explorer.engine.diagrams import Diagrams, NotDeterministic
 from reassure_explorer.engine.interface import (
     Action,
@@ -272,7 +272,8 @@ class Author:
         parts = [HELPERS, RARE_HELPER]
         parts += [self.write_action(f"step{n}") for n in range(self.chance.randint(1, 3))]
         parts += [f"def check{n}(s, p=1):\n    return {self.write_truth()}" for n in range(4)]
-        within = f"s.x <= {self.pick('{k}')} or {self.write_truth()}"
+        near = self.pick("s.x == 0", "s.x <= {k}", "s.x < 3")
+        within = self.chance.choice((near, near, f"{near} or {self.write_truth()}"))
         parts.append(f"def within(s, p=1):\n    return {within}")
         return "\n".join(parts)
 
@@ -307,17 +308,23 @@ class Drawn:
         start = {name: START.get(name, 0) for name in fields}
         first, second = names["check0"], names["check1"]
         steps = [names[f"step{n}"] for n in range(3) if f"step{n}" in names]
+        invariants = [
+            Invariant("one", find(lambda s: first(s) and second(s))),
+            Invariant("two", find(names["check2"])),
+        ]
+        goals = [Goal("three", names["check3"])]
+        if self.seed % 3 == 1:
+            # What lies outside most constraints.
+            invariants.append(Invariant("near", find(lambda s: s.x == 3)))
+            goals.append(Goal("far", lambda s: s.x == 4 or s.y == 2))
         return Model(
             "drawn",
             fields,
             (start,),
             tuple(Action(f"step{n}", step, (0, 1)) for n, step in enumerate(steps)),
-            (
-                Invariant("one", find(lambda s: first(s) and second(s))),
-                Invariant("two", find(names["check2"])),
-            ),
-            (Goal("three", names["check3"]),),
-            constraint=names["within"] if self.seed % 3 == 0 else None,
+            tuple(invariants),
+            tuple(goals),
+            constraint=names["within"] if self.seed % 3 else None,
         )
 
 
@@ -378,16 +385,25 @@ def test_random_models_are_answered_alike_or_refused() -> None:
     assert ends["reached"] > MODELS / 10
 
 
-def test_random_models_notice_a_planted_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine that never checks itself, and forgets a read, is found out by random models."""
+def _forget_a_read(monkeypatch: pytest.MonkeyPatch) -> None:
     right = Diagrams.learn
 
     def forget(self: Diagrams, root: int, path: Any) -> int:
         return right(self, root, type(path)(path.reads[1:], path.steps))
 
     monkeypatch.setattr(Diagrams, "learn", forget)
-    monkeypatch.setattr(
-        "reassure_explorer.engine.derived.Engine._hold_against_plain", lambda *_: None
-    )
+    monkeypatch.setattr(Engine, "_hold_against_plain", lambda *_: None)
+
+
+def _go_on_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Engine, "_split", lambda _, states: (states, states[:0]))
+
+
+@pytest.mark.parametrize("plant", [_forget_a_read, _go_on_from_outside])
+def test_random_models_notice_a_planted_fault(
+    monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    """An engine that forgets a read unchecked, or goes on beyond a constraint, is found out."""
+    plant(monkeypatch)
     _, different = compare(range(100))
     assert different
