@@ -221,8 +221,6 @@ class Property(Generic[S]):
     """What scenarios call it; those without are not asked for by `problems`."""
     at_rest: bool = False
     """Whether it need hold only when nothing is asked for and the controller owes nothing."""
-    findings: tuple[str, ...] = ()
-    """The findings that it is broken by, where it is known to be."""
 
 
 @dataclass(frozen=True, slots=True)

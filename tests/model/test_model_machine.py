@@ -13,9 +13,8 @@ from reassure_conformance.scenarios.telling import get_text, tell_source
 from reassure_conformance.scenarios.worlds import get_world
 from reassure_explorer.engine.derived import explore_derived
 from reassure_explorer.engine.plain import explore_plain
-from reassure_explorer.scopes.catalogue import SCOPES, get_scope
+from reassure_explorer.scopes.catalogue import SCOPES
 from reassure_explorer.scopes.machine import Bounds, MachineScope
-from reassure_explorer.scopes.sweep import INSTANCES
 from reassure_judge.authors import Author
 from reassure_judge.doubt import CERTAIN
 from reassure_judge.history import Observation
@@ -40,7 +39,6 @@ from reassure_model.machine import (
     register,
 )
 from reassure_model.outcome import Accepted, Rejected
-from reassure_spec.findings import FINDINGS
 from reassure_spec.readings import Readings, get_profile
 from reassure_spec.words import Arguments, check_arguments
 
@@ -270,17 +268,6 @@ def test_toy_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 ALL: Final = tuple(find_machines().values())
 EACH: Final = pytest.mark.parametrize("machine", ALL, ids=lambda machine: machine.name)
-
-
-@EACH
-def test_stories_of_findings_break_the_property_that_names_them(machine: Machine[Any]) -> None:
-    """Where exploration shows a finding, the property it breaks is the one that names it."""
-    known = {each.clause: each.findings for each in machine.properties}
-    told = [each for each in INSTANCES if get_scope(each.scope).profile == machine.name]
-    for each in told:
-        if each.invariant in known:
-            assert each.finding in known[each.invariant], each
-    assert {name for names in known.values() for name in names} <= {f.id for f in FINDINGS}
 
 
 SOURCES: Final = [

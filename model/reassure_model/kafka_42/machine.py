@@ -109,42 +109,19 @@ ACTS: Final = (
 )
 
 PROPERTIES: Final[tuple[Property[Move], ...]] = (
-    Property(
-        "move.isr.without-deleted",
-        always(find_deleted_in_sync),
-        "deleted-in-sync",
-        findings=("move-1", "move-4"),
-    ),
-    Property(
-        "move.leader.holds-committed",
-        always(find_empty_leader),
-        "empty-leader",
-        findings=("move-2", "move-4"),
-    ),
-    Property(
-        "move.leader.not-stopped",
-        always(find_stopped_leader),
-        "stopped-leader",
-        findings=("move-3",),
-    ),
-    Property(
-        "move.isr.within-assigned",
-        always(find_outside_assigned),
-        "outside-assigned",
-        findings=("move-5", "move-6"),
-    ),
+    Property("move.isr.without-deleted", always(find_deleted_in_sync), "deleted-in-sync"),
+    Property("move.leader.holds-committed", always(find_empty_leader), "empty-leader"),
+    Property("move.leader.not-stopped", always(find_stopped_leader), "stopped-leader"),
+    Property("move.isr.within-assigned", always(find_outside_assigned), "outside-assigned"),
     Property(
         "move.assigned.holds-committed",
         always(find_emptied_assignment),
         "emptied-assignment",
         at_rest=True,
-        findings=("move-6", "move-8"),
     ),
-    Property(
-        "move.cancel.no-strays", always(find_stray), "stray", at_rest=True, findings=("move-7",)
-    ),
-    Property("move.start.expand-first", always(find_started_unassigned), findings=("move-14",)),
-    Property("move.step.stop-old", find_stop_too_early, findings=("move-10",)),
+    Property("move.cancel.no-strays", always(find_stray), "stray", at_rest=True),
+    Property("move.start.expand-first", always(find_started_unassigned)),
+    Property("move.step.stop-old", find_stop_too_early),
 )
 
 GOALS: Final[tuple[Goal[Move], ...]] = (

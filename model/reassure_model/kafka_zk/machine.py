@@ -114,46 +114,24 @@ ACTS: Final = (
 )
 
 PROPERTIES: Final[tuple[Property[Shipped], ...]] = (
-    Property(
-        "shipped.isr.without-deleted",
-        always(find_deleted_in_sync),
-        "deleted-in-sync",
-        findings=("zk-1", "zk-9"),
-    ),
-    Property(
-        "shipped.leader.holds-committed",
-        always(find_empty_leader),
-        "empty-leader",
-        findings=("zk-10",),
-    ),
+    Property("shipped.isr.without-deleted", always(find_deleted_in_sync), "deleted-in-sync"),
+    Property("shipped.leader.holds-committed", always(find_empty_leader), "empty-leader"),
     Property(
         "shipped.isr.within-assigned",
         always(find_outside_assigned),
         "outside-assigned",
         at_rest=True,
-        findings=("zk-2",),
     ),
     Property(
         "shipped.assigned.holds-committed",
         always(find_emptied_assignment),
         "emptied-assignment",
         at_rest=True,
-        findings=("zk-1", "zk-5", "zk-9"),
     ),
-    Property("shipped.change.led", always(find_leaderless), "leaderless", findings=("zk-6",)),
+    Property("shipped.change.led", always(find_leaderless), "leaderless"),
+    Property("shipped.cancel.no-strays", always(find_stray), "stray", at_rest=True),
     Property(
-        "shipped.cancel.no-strays",
-        always(find_stray),
-        "stray",
-        at_rest=True,
-        findings=("zk-3",),
-    ),
-    Property(
-        "shipped.entry.not-for-ever",
-        always(find_entry_for_ever),
-        "entry-for-ever",
-        at_rest=True,
-        findings=("zk-4",),
+        "shipped.entry.not-for-ever", always(find_entry_for_ever), "entry-for-ever", at_rest=True
     ),
     Property("shipped.assignment.original-derivable", always(find_bad_lists), "bad-lists"),
 )
