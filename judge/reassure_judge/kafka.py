@@ -27,6 +27,7 @@ from reassure_model.kafka_writes import (
     AlterIsr,
     Hosted,
     RemoveEntry,
+    RestoreEntry,
     WriteLists,
     Written,
     get_assignment,
@@ -269,6 +270,13 @@ def find_outside(hosted: Hosted) -> str | None:
     return f"in sync or leading, and not assigned: {outside}" if outside else None
 
 
+@clause("shipped.entry.not-for-ever")
+def find_entry_left(hosted: Hosted) -> str | None:
+    """Say so when the old znode names a partition with which nothing is under way."""
+    moving = hosted.adding or hosted.removing
+    return f"target {list(hosted.entry)}" if hosted.entry is not None and not moving else None
+
+
 def make_invariants(within: str) -> tuple[Any, ...]:
     """Return what is always true, and what is true at rest by the clause named."""
     return (
@@ -309,9 +317,10 @@ class KafkaRules(Rules[Possible, Written]):
                 return AlterIsr(new) if seen.author.fenced else ChangeIsr(new, writer)
             case ListsWritten(assignment) if assignment is not None and before.assigned is not None:
                 return WriteLists(assignment)
-            case EntryWritten(None) if before.entry is not None:
-                by_client = seen.author.is_client and not seen.author.fenced
-                return None if by_client else RemoveEntry()
+            case EntryWritten(target) if not (seen.author.is_client and not seen.author.fenced):
+                if target is not None:
+                    return RestoreEntry(target) if before.entry is None else None
+                return RemoveEntry() if before.entry is not None else None
         return None
 
     def take_over(self, state: Possible, seen: Observation) -> Iterable[Possible]:
@@ -371,6 +380,8 @@ class KafkaRules(Rules[Possible, Written]):
                 return _take_lists(partition, assignment)
             case RemoveEntry():
                 return replace(partition, entry=None)
+            case RestoreEntry(target):
+                return self.take_entry(partition, target)
 
     def believe(self, state: Possible, write: Written) -> tuple[Possible, ...]:
         """Return what the author may have in mind: that it completes, or not."""
@@ -404,6 +415,8 @@ class KafkaRules(Rules[Possible, Written]):
                 return _show_lists(assignment)
             case RemoveEntry():
                 return "the entry of the old znode removed"
+            case RestoreEntry(target):
+                return f"target {list(target)}"
 
     def describe_before(self, partition: Hosted, event: object) -> str:
         """Return what an event changed."""

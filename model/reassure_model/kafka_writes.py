@@ -66,6 +66,13 @@ class RemoveEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class RestoreEntry:
+    """The controller writes an entry into the old znode where there is none."""
+
+    target: ReplicaList
+
+
+@dataclass(frozen=True, slots=True)
 class Owes:
     """A write that is due, and the clause that asks for it."""
 
@@ -73,7 +80,7 @@ class Owes:
     clause: str
 
 
-Written = CreateState | WriteState | ChangeIsr | AlterIsr | WriteLists | RemoveEntry
+Written = CreateState | WriteState | ChangeIsr | AlterIsr | WriteLists | RemoveEntry | RestoreEntry
 Outcome = Accepted[Hosted] | Rejected
 
 
@@ -388,8 +395,8 @@ def find_firsts(
 
 @clause("assigned.no-duplicates", "shipped.assignment.lists-within")
 @clause("shipped.assignment.original-derivable", "shipped.assignment.target-first")
-@clause("shipped.change.recorded-first", "shipped.complete.target-in-sync")
-@clause("shipped.complete.leader-first")
+@clause("shipped.change.recorded-first", "shipped.change.keeps-in-sync")
+@clause("shipped.complete.target-in-sync", "shipped.complete.leader-first")
 def accept_lists(hosted: Hosted, write: WriteLists, around: Environment) -> Outcome:
     """Judge a write of the three lists: another target, or the end of the way to one."""
     old, new = get_assignment(hosted), write.assignment
@@ -404,6 +411,10 @@ def accept_lists(hosted: Hosted, write: WriteLists, around: Environment) -> Outc
         return accept_completion(hosted, new.replicas, LISTS, old.target)
     wanted = reassign_to(old, new.target)
     if new.replicas == wanted.replicas and _is_same(new, wanted):
+        isr = () if hosted.state is None else hosted.state.isr
+        if isr and not any(r in new.replicas for r in isr):
+            reason = f"in sync are {list(isr)}, assigned {list(new.replicas)}"
+            return Rejected("shipped.change.keeps-in-sync", reason)
         after = _write_lists(replace(hosted, completing=False), new)
         return Accepted(after, ("shipped.assignment.target-first", "shipped.change.recorded-first"))
     changed = set(new.replicas) != set(wanted.replicas)
@@ -479,6 +490,13 @@ def accept_replicas(hosted: Hosted, write: WriteLists, *, cut: bool) -> Outcome:
 
 
 # The old znode ------------------------------------------------------------------------------------
+
+
+@clause("shipped.entry.client-removes")
+def accept_entry_back(write: RestoreEntry) -> Outcome:
+    """Judge an entry that a controller writes: a client asks, and a client withdraws."""
+    reason = f"the controller wrote back what was withdrawn: {list(write.target)}"
+    return Rejected("shipped.entry.client-removes", reason)
 
 
 @clause("shipped.complete.entry-last")

@@ -52,7 +52,7 @@ _FIRST_ZXIDS: Final = (1, (1 << 32) + 1)
 _EPOCH_BITS: Final = 32
 _LOG_NAME: Final = re.compile(r"log\.[0-9a-f]+")
 _ZXID_IN_NAME: Final = re.compile(r"(?:log|snapshot)\.([0-9a-f]+)")
-_RELEVANT: Final = ("/brokers", "/controller", "/config/", "/admin/")
+_RELEVANT: Final = ("/brokers", "/controller", "/config/", "/admin/", "_notification")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1069,7 +1069,11 @@ _SHIPPED: Final = (
         (),
         _KAFKA_ZK,
         "[1] -> [2]; cancel, crash between U1 and U3: 2 runs",
-        "As zk-2, with a replica that is not in sync yet.",
+        "As zk-2, with a replica that is not in sync yet. It may join all the same: the leader was "
+        "told of it, and nobody has told it otherwise.",
+        observed="Apache Kafka 3.9.1, [2] -> [3] held back, the controller killed behind the "
+        "record of the cancel: under the next one 3 caught up and was taken into the in-sync set "
+        "[2,3] of [2], in the same leader epoch.",
     ),
     Finding(
         "zk-4",

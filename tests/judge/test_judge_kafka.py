@@ -11,11 +11,17 @@ import pytest
 from reassure_judge.history import Observation, StateWritten
 from reassure_judge.judge import Judge, Tracking
 from reassure_judge.kafka import ListsWritten
+from reassure_judge.protocols import make_rules
+from reassure_judge.protocols.kafka_zk import accept
+from reassure_judge.rules import Possible
 from reassure_judge.tracker import PartitionTracker
 from reassure_judge.verdicts import HOLDS, NOT_EXERCISED, Tally
-from reassure_model.kafka_writes import Hosted
+from reassure_model.kafka_writes import Hosted, RestoreEntry, WriteLists, Written
 from reassure_model.kafka_zk import Assignment
-from reassure_model.kip_236.state import LeaderAndIsr
+from reassure_model.kip_236.state import Environment, LeaderAndIsr
+from reassure_model.kip_236.writes import WriteState
+from reassure_model.outcome import Rejected
+from reassure_pipeline.audit import audit_local, audit_spark
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import read_logs
@@ -210,3 +216,63 @@ def test_whatever_is_wrong_in_one_write_is_named_there(name: str, tmp_path: Path
     follow(name, tmp_path, look)
     assert missed == []
     assert tried > 100
+
+
+# Defects of Kafka that no log here shows ------------------------------------------------------
+
+
+def judge_written(hosted: Hosted, write: Written, **around: Any) -> str:
+    """Return the clause by which a write is rejected under kafka-zk, "" where it is accepted."""
+    live = frozenset({1, 2, 3, 4})
+    seen = Environment(live=around.pop("live", live), known=live, controller_epoch=1, **around)
+    outcome = accept(hosted, write, seen, get_profile("kafka-zk"))
+    return outcome.clause if isinstance(outcome, Rejected) else ""
+
+
+ONE = LeaderAndIsr(1, 4, 1, (1, 2))
+
+
+@pytest.mark.clause("shipped.change.keeps-in-sync")
+@pytest.mark.parametrize("isr", [(2,), (2, 1)])
+def test_cancel_that_loses_the_last_copy_is_named(isr: tuple[int, ...]) -> None:
+    """A cancel that leaves no in-sync replica assigned is named; one that leaves one is sound."""
+    state = LeaderAndIsr(2, 3, 1, isr)
+    moved = Hosted((2, 3, 1), (2, 3), (1,), state)
+    cancel = WriteLists(Assignment((1,)))
+    assert judge_written(moved, cancel) == ("" if 1 in isr else "shipped.change.keeps-in-sync")
+
+
+@pytest.mark.clause("shipped.entry.client-removes")
+@pytest.mark.parametrize("profile", ["kafka-zk", "kafka-42"])
+def test_entry_that_a_controller_writes_back_is_named(profile: str) -> None:
+    """What a client has withdrawn is not for the controller to ask for again."""
+    rules = make_rules(profile, get_profile(profile))
+    hosted = Hosted((1, 2), state=ONE)
+    live = frozenset({1, 2})
+    outcome = rules.accept(Possible(hosted), RestoreEntry((3,)), Environment(live, live))
+    assert isinstance(outcome, Rejected)
+    assert outcome.clause == "shipped.entry.client-removes"
+
+
+@pytest.mark.clause("shipped.leader.none-when-stopped")
+def test_death_of_a_leader_may_take_two_epochs() -> None:
+    """A dead leader leaves the set and nobody leads, then a successor is elected."""
+    hosted = Hosted((1, 2, 3), state=LeaderAndIsr(1, 4, 1, (1, 2, 3)))
+    dead = frozenset({2, 3, 4})
+    lost = WriteState(LeaderAndIsr(-1, 5, 1, (2, 3)))
+    assert judge_written(hosted, lost, live=dead) == ""
+    assert judge_written(hosted, lost) == "isr.remove.only-when-due"
+    nobody = replace(hosted, state=lost.state)
+    assert judge_written(nobody, WriteState(LeaderAndIsr(2, 6, 1, (2, 3))), live=dead) == ""
+    late = WriteState(LeaderAndIsr(3, 6, 1, (2, 3)))
+    assert judge_written(nobody, late, live=dead) == "election.assignment-order"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["runC2"])
+def test_spark_says_the_same(name: str, tmp_path: Path) -> None:
+    """Both engines answer the same report of a log of Kafka, byte for byte."""
+    read(name, tmp_path)
+    profile, readings = PROFILE[name], get_profile(PROFILE[name])
+    local = audit_local([tmp_path], profile, readings)
+    assert audit_spark([tmp_path], profile, readings).as_json_dict() == local.as_json_dict()

@@ -14,9 +14,11 @@ from reassure_model.kafka_writes import (
     Hosted,
     Outcome,
     RemoveEntry,
+    RestoreEntry,
     WriteLists,
     Written,
     accept_create_state,
+    accept_entry_back,
     accept_isr,
     accept_path_gone,
     accept_replicas,
@@ -44,6 +46,8 @@ def accept(hosted: Hosted, write: Written, around: Environment, readings: Readin
             return accept_create_state(hosted, write, around)
         case WriteLists():
             return accept_replicas(hosted, write, cut=readings.move_cut_isr == "yes")
+        case RestoreEntry():
+            return accept_entry_back(write)
         case RemoveEntry():
             return accept_path_gone(hosted, around)
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from reassure_judge.kafka import KafkaRules, make_invariants
+from reassure_judge.kafka import KafkaRules, find_entry_left, make_invariants
 from reassure_judge.rules import Sign, Signs
 from reassure_model.kafka_writes import (
     LISTS,
@@ -10,9 +10,11 @@ from reassure_model.kafka_writes import (
     Hosted,
     Outcome,
     RemoveEntry,
+    RestoreEntry,
     WriteLists,
     Written,
     accept_create_state,
+    accept_entry_back,
     accept_entry_gone,
     accept_isr,
     accept_lists,
@@ -20,6 +22,7 @@ from reassure_model.kafka_writes import (
     fail_over,
     next_obligation,
 )
+from reassure_model.kip_236.invariants import Invariant
 from reassure_model.kip_236.state import Environment
 from reassure_model.kip_236.writes import ChangeIsr, CreateState, WriteState
 from reassure_model.machine import Judgement
@@ -37,6 +40,8 @@ def accept(hosted: Hosted, write: Written, around: Environment, readings: Readin
             return accept_create_state(hosted, write, around)
         case WriteLists():
             return accept_lists(hosted, write, around)
+        case RestoreEntry():
+            return accept_entry_back(write)
         case RemoveEntry():
             return accept_entry_gone(hosted)
 
@@ -59,7 +64,10 @@ class ListsRules(KafkaRules):
         accept,
         fail_over,
         next_obligation,
-        make_invariants("shipped.isr.within-assigned"),
+        (
+            *make_invariants("shipped.isr.within-assigned"),
+            Invariant("shipped.entry.not-for-ever", find_entry_left, at_rest=True),  # type: ignore[arg-type]
+        ),
     )
 
 
