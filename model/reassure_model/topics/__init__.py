@@ -240,8 +240,19 @@ def step(topic: Topic, action: Action) -> Outcome:
         case Controller():
             effect = next_effect(topic)
             if effect is not None:
-                return Accepted(apply_effect(topic, effect))
+                return Accepted(apply_effect(topic, effect), effects=(effect,))
     raise NotPossible(f"{action} is not possible in {topic}")
+
+
+@clause("topic.delete.waits-for-reassignment")
+def find_deleted_while_moved(topic: Topic) -> str | None:
+    """Say so when a replica deletes its log, or the topic is gone, while a partition is moved."""
+    if not topic.reassigning:
+        return None
+    started = [key for key, state in topic.states if state is R.DELETION_STARTED]
+    if started or not topic.partitions:
+        return f"partition {min(topic.reassigning)} is being reassigned while the topic is deleted"
+    return None
 
 
 @clause("topic.delete.config-not-left")

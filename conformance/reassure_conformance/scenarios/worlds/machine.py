@@ -81,7 +81,7 @@ class MachineWorld:
     # -- partitions
 
     def _get(self, arguments: Arguments) -> str:
-        name = arguments.get("partition", ONLY)
+        name = arguments.get("partition", ONLY) if self._words.adds else ONLY
         if name not in self._states:
             raise ScenarioError(f"no partition {name!r}; there are: {', '.join(self._states)}")
         return name
