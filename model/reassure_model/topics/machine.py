@@ -78,7 +78,7 @@ ACTS: Final = (
     Act("reassign", Reassign, "partitions", "partition", counted="reassignments"),
     Act("complete", Complete, "partitions", "partition"),
     DIE,
-    RETURN,
+    replace(RETURN, counted=""),
     FAILOVER,
     CONTROLLER,
 )
@@ -93,7 +93,6 @@ PROPERTIES: Final[tuple[Property[Topic], ...]] = (
         "topic.delete.config-not-left",
         always(find_orphan_config),
         "orphan-config",
-        findings=("zk-8",),
     ),
 )
 
@@ -107,14 +106,14 @@ def list_enabled(topic: Topic, _: Any, sets: Sets) -> Iterator[Any]:
     yield Ask()
     yield from (Reassign(partition) for partition in sets.get("partitions", ()))
     yield from (Grow(assigned) for assigned in sets.get("lists", ()))
-    yield Failover()
     yield from (Die(broker) for broker in sorted(topic.live))
     yield from (Return(b) for b in sets.get("brokers", ()) if b not in topic.live)
     yield from (Complete(partition) for partition in sorted(topic.reassigning))
-    started = (key for key, s in topic.states if s is ReplicaState.DELETION_STARTED)
-    yield from (Answer(key) for key in started)
+    yield Failover()
     if next_effect(topic) is not None:
         yield Controller()
+    started = (key for key, s in topic.states if s is ReplicaState.DELETION_STARTED)
+    yield from (Answer(key) for key in started)
 
 
 # Words ------------------------------------------------------------------------------------------
