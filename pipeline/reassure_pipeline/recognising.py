@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from reassure_judge.observed.judge import PROFILE as OBSERVED
 from reassure_judge.recognise import Gatherer, Recognised, recognise
 from reassure_pipeline.archive import find_archives, load_base
 from reassure_pipeline.observed import sort_paths
@@ -12,10 +13,14 @@ from reassure_zookeeper.txnlog import LogFile
 def recognise_logs(paths: Sequence[Path]) -> Recognised | str | None:
     """Return what the logs among these paths are of (`reassure_judge.recognise.recognise`).
 
-    Raises what reading them raises.
+    Observations alone are of the one profile that needs nothing else. Raises what reading logs
+    raises.
     """
+    found = sort_paths(paths)
+    if found.files and not found.logs:
+        return Recognised(OBSERVED, "there are observations, and no transaction logs", {})
     gathered: list[tuple[str, Gatherer]] = []
-    for archive in find_archives(sort_paths(paths).logs):
+    for archive in find_archives(found.logs):
         gatherer = Gatherer()
         base = load_base(archive)
         for path, data, _ in () if base is None else base.nodes:

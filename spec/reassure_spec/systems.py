@@ -199,6 +199,7 @@ SYSTEMS: Final = (
             "follower.",
             "fetch.",
             "log.",
+            "epoch.",
         ),
         ("kafka-4485",),
         (

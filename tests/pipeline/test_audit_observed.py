@@ -350,6 +350,14 @@ def test_other_profiles_say_what_takes_observations(tmp_path: Path, capsys: Any)
     assert "hw.never-decreases" not in {u["clause"] for u in both["unjudged"]}
 
 
+def test_observations_alone_are_recognised(tmp_path: Path, capsys: Any) -> None:
+    """Where nobody names a profile, and there are no logs, it is the one that needs none."""
+    code = run_command(["audit", str(write(tmp_path, tell())), "--format", "json"])
+    document = json.loads(capsys.readouterr().out)
+    assert (code in (0, 1, 2), document["profile"]) == (True, "kafka-4485")
+    assert document["recognised"]["why"] == "there are observations, and no transaction logs"
+
+
 # Which files ------------------------------------------------------------------------------------
 
 
