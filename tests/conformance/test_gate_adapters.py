@@ -25,6 +25,7 @@ from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.running import Settings, run
 from reassure_conformance.gate.story import parse_story
+from reassure_controller.faults import UnknownFault
 
 
 class Idle:
@@ -309,5 +310,5 @@ def test_declared_capability_needs_its_method(capability: str) -> None:
 
 def test_unknown_fault_is_refused() -> None:
     """A fault that does not exist is refused with the names of those that do."""
-    with pytest.raises(ValueError, match="drop-slice-exclusive"):
+    with pytest.raises(UnknownFault, match="drop-slice-exclusive"):
         Bundled(faults=("no-such-fault",))
