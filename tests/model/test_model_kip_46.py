@@ -1,12 +1,15 @@
 """Healing: what it never does, that it ends, and what crashes cannot change."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import pytest
 
-from reassure_conformance.scenarios.worlds.kip_46 import PROBLEMS, Node, iterate_successors
+from reassure_conformance.scenarios.worlds.kip_46 import PROBLEMS
 from reassure_explorer.engine.search import find_shortest
+from reassure_explorer.tales.kip_46 import LIMITED, follow
 from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.kip_46 import (
     Cluster,
@@ -87,13 +90,19 @@ def away() -> Cluster:
     return take(take(cluster, Die(2), Controller()), Tick(1000))
 
 
-def search(cluster: Cluster, problem: str, readings: Readings, **budget: int) -> int | None:
+def look_for(
+    cluster: Cluster, found: Callable[[Cluster], bool], readings: Readings, **times: int
+) -> tuple[object, ...] | None:
+    """Return a shortest story to what is looked for, with so many deaths, returns and so on."""
+    often = {"ticks": 2, **times}
+    limits = {kind: often.get(name, 0) for name, kind in LIMITED.items()}
+    return find_shortest(cluster, partial(follow, readings=readings), found, limits)
+
+
+def search(cluster: Cluster, problem: str, readings: Readings, **times: int) -> int | None:
     """Return the length of a shortest story to a problem, None where it is not reachable."""
-    story = find_shortest(
-        Node(cluster, **budget),
-        lambda node: iterate_successors(node, CONFIG, readings),
-        lambda node: PROBLEMS[problem](node.cluster, CONFIG, readings) is not None,
-    )
+    find = PROBLEMS[problem]
+    story = look_for(cluster, lambda c: bool(find(c, CONFIG, readings)), readings, **times)
     return None if story is None else len(story)
 
 
@@ -101,10 +110,13 @@ def search(cluster: Cluster, problem: str, readings: Readings, **budget: int) ->
 def test_invariants_hold_everywhere(readings: Readings) -> None:
     """No story with two deaths, a return and a failover breaks an invariant."""
     finds = [PROBLEMS[name] for name in ("two-running", "duplicate-replica", "factor-changed")]
-    story = find_shortest(
-        Node(small(), deaths=2, returns=1, failovers=1),
-        lambda node: iterate_successors(node, CONFIG, readings),
-        lambda node: any(find(node.cluster, CONFIG, readings) for find in finds),
+    story = look_for(
+        small(),
+        lambda cluster: any(find(cluster, CONFIG, readings) for find in finds),
+        readings,
+        deaths=2,
+        returns=1,
+        failovers=1,
     )
     assert story is None
 
@@ -124,10 +136,12 @@ def test_live_replica_with_stale_tasks_skipped_stays() -> None:
 )
 def test_goal_every_effect_is_reachable(effect: type) -> None:
     """Goal: the controller comes to owe each kind of effect, so the invariants are not vacuous."""
-    story = find_shortest(
-        Node(small(), deaths=1, returns=1),
-        lambda node: iterate_successors(node, CONFIG, WRITTEN),
-        lambda node: isinstance(next_effect(node.cluster, CONFIG, WRITTEN), effect),
+    story = look_for(
+        small(),
+        lambda cluster: isinstance(next_effect(cluster, CONFIG, WRITTEN), effect),
+        WRITTEN,
+        deaths=1,
+        returns=1,
     )
     assert story is not None
 
@@ -136,16 +150,11 @@ def test_goal_every_effect_is_reachable(effect: type) -> None:
 def test_goal_both_ends_of_a_task_are_reachable(why: str) -> None:
     """Goal: a task can end because it is done and because it is cancelled."""
 
-    def ends(node: Node) -> bool:
-        effect = next_effect(node.cluster, CONFIG, WRITTEN)
+    def ends(cluster: Cluster) -> bool:
+        effect = next_effect(cluster, CONFIG, WRITTEN)
         return isinstance(effect, RemoveTask) and effect.why == why
 
-    story = find_shortest(
-        Node(small(), deaths=1, returns=1),
-        lambda node: iterate_successors(node, CONFIG, WRITTEN),
-        ends,
-    )
-    assert story is not None
+    assert look_for(small(), ends, WRITTEN, deaths=1, returns=1) is not None
 
 
 @pytest.mark.parametrize("readings", [WRITTEN, REPAIRED], ids=["written", "repaired"])

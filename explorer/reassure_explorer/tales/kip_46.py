@@ -14,6 +14,8 @@ from reassure_spec.words import spell_replicas
 from reassure_spec.znodes import ReplicaList
 
 CONFIG: Final = HealingConfig()
+LIMITED: Final = {"deaths": Die, "returns": Return, "failovers": Failover, "ticks": Tick}
+"""What happens so many times at most, by the word for many of it."""
 
 
 def follow(

@@ -8,13 +8,15 @@ Failure records and tasks are shown as ZooKeeper would hold them. `shortest` sea
 shortest story to a problem within a number of deaths and failovers.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import ClassVar, Final
 
 from reassure_conformance.scenarios.worlds import dispatch, run_to_rest
 from reassure_explorer.engine.search import find_shortest
+from reassure_explorer.tales.kip_46 import LIMITED, follow
 from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.kip_46 import (
     Action,
@@ -33,7 +35,6 @@ from reassure_model.kip_46 import (
     Submit,
     Tick,
     compute_quota,
-    enabled,
     find_duplicate,
     find_factor_changed,
     find_live_removed,
@@ -79,42 +80,6 @@ PROBLEMS: Final[Mapping[str, Problem]] = MappingProxyType(
     }
 )
 """What must never be, by name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A cluster and the events that may still come."""
-
-    cluster: Cluster
-    deaths: int = 0
-    returns: int = 0
-    failovers: int = 0
-    ticks: int = 2
-
-    def without(self, action: Action) -> "Node | None":
-        """Return the node with one event fewer, None where the action is one too many."""
-        left = replace(
-            self,
-            deaths=self.deaths - isinstance(action, Die),
-            returns=self.returns - isinstance(action, Return),
-            failovers=self.failovers - isinstance(action, Failover),
-            ticks=self.ticks - isinstance(action, Tick),
-        )
-        budget = (left.deaths, left.returns, left.failovers, left.ticks)
-        return None if min(budget) < 0 else left
-
-
-def iterate_successors(
-    node: Node, config: HealingConfig, readings: Readings
-) -> Iterator[tuple[Action, Node]]:
-    """Yield every action that the budget allows, with the node after it."""
-    for action in enabled(node.cluster, config, readings):
-        left = node.without(action)
-        if left is None:
-            continue
-        outcome = step(node.cluster, action, config, readings)
-        if not isinstance(outcome, Rejected):
-            yield action, replace(left, cluster=outcome.state)
 
 
 def _spell(key: PartitionKey) -> str:
@@ -301,16 +266,18 @@ class HealingWorld:
         return "\n".join(lines) or "none"
 
     def _search(self, arguments: Arguments) -> str:
-        check_arguments(arguments, ("problem",), ("deaths", "returns", "failovers", "ticks"))
+        check_arguments(arguments, ("problem",), tuple(LIMITED))
         if arguments["problem"] not in PROBLEMS:
             raise ScenarioError(f"no such problem; there are: {', '.join(PROBLEMS)}")
         find = PROBLEMS[arguments["problem"]]
-        budget = {n: parse_number(n, arguments[n]) for n in arguments if n != "problem"}
+        often = {"deaths": "0", "returns": "0", "failovers": "0", "ticks": "2", **arguments}
+        limits = {kind: parse_number(name, often[name]) for name, kind in LIMITED.items()}
         config, readings = self._config, self._readings
         story = find_shortest(
-            Node(self._cluster, **budget),
-            lambda node: iterate_successors(node, config, readings),
-            lambda node: find(node.cluster, config, readings) is not None,
+            self._cluster,
+            partial(follow, readings=readings, config=config),
+            lambda cluster: find(cluster, config, readings) is not None,
+            limits,
         )
         if story is None:
             return "not reachable"
