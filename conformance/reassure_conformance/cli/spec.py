@@ -50,18 +50,20 @@ def spec_readings(form: str) -> int:
 def spec_machines(form: str) -> int:
     """List the protocols: what may happen in each, and what must never be."""
     from reassure_model.machine import find_machines
+    from reassure_spec.profiles import list_profiles
 
     rows: list[list[Any]] = [
         [
             machine.name,
             machine.summary,
+            ", ".join(list_profiles(machine.name)),
             ", ".join(act.verb for act in machine.acts),
             ", ".join(each.clause for each in machine.properties),
             ", ".join(goal.name for goal in machine.goals),
         ]
         for machine in find_machines().values()
     ]
-    columns = ["name", "summary", "actions", "properties", "goals"]
+    columns = ["name", "summary", "profiles", "actions", "properties", "goals"]
     return _spec_verb("machines", "Machines", columns, rows, form, machines=len(rows))
 
 
