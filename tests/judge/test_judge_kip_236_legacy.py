@@ -464,6 +464,15 @@ def plant_unmarked_record() -> tuple[Judged, int]:
     return judged, judged.control(above, op)
 
 
+def plant_unread_by_the_next() -> tuple[Judged, int]:
+    """The next controller deletes the znode, of which it cannot know that it was refused."""
+    judged = Judged()
+    judged.take(write((T0, (9,))))
+    find_until(judged, RewriteZnode)
+    judged.take(Failover())
+    return judged, drop_znode(judged)
+
+
 def plant_sources_out_of_order() -> tuple[Judged, int]:
     """A new controller has done with the old znode before requests that it found."""
     judged = Judged()
@@ -492,6 +501,7 @@ PLANTED: Final[dict[Callable[[], tuple[Judged, int]], str]] = {
     plant_flipped_route_after_failover: "legacy.failover.same-flag",
     plant_top_computed_again: "legacy.failover.top-from-child",
     plant_unmarked_record: "legacy.translate.flag",
+    plant_unread_by_the_next: "legacy.translate.request",
     plant_sources_out_of_order: "legacy.failover.sources-in-order",
 }
 
