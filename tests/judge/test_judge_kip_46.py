@@ -660,6 +660,18 @@ def test_operator_may_withdraw_a_task() -> None:
     assert verdicts["heal.task.as-reassignment"] == UNKNOWN
 
 
+@pytest.mark.clause("heal.generate.replaces-failed")
+def test_task_made_from_what_was_assigned_a_moment_ago_is_in_doubt() -> None:
+    """Whoever generates has read the assignment before, and it may have changed meanwhile."""
+    judged = away()
+    judged.take(Submit(((T0, (4, 1)),)))
+    judged.control(judged.request({T0: (4, 1)}))
+    judged.control(judged.task(1, {T0: (1, 5)}))
+    assert judged.broken() == []
+    verdicts = {each.id: each.verdict for each in judged.judge.report().verdicts}
+    assert verdicts["heal.generate.replaces-failed"] == UNKNOWN
+
+
 def test_generate_writes_nothing() -> None:
     """What a controller has in memory only shows nowhere."""
     judged = away()
