@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reassure_judge.observed.contents import Log, count_common
 from reassure_judge.observed.judge import NEEDS, UNJUDGED, ObservationJudge
 from reassure_judge.observed.lags import Past
-from reassure_judge.verdicts import Tally
+from reassure_judge.verdicts import Tally, binds
 from reassure_model.kafka_4485 import invariants, lag, replication
 from reassure_pipeline.observed_sample import Telling, Walk, tell_term, tell_walk
 from reassure_spec.clauses import clauses_of_profile
@@ -557,7 +557,45 @@ def shows_unanswered(lines: Lines, at: int) -> int | None:
     return after(lines, at, Evaluate)
 
 
+def show_less(lines: Lines, at: int) -> object:
+    """Show consumers less than the same leader has shown before."""
+    last = before(lines, at, Serve)
+    if last is None or not isinstance(last.what, Serve) or not last.what.high_watermark:
+        return None
+    mark = last.what.high_watermark - 1
+    return Serve(mark, mark)
+
+
+def cut_what_was_shown(told: dict[str, Lines], random: Random) -> Planted | None:
+    """Let a member of the stored set truncate a record that was shown."""
+    leads = {told[w][at].leader_epoch: told[w][at].what for w, at in places(told, Lead)}
+    for writer, at in places(told, Follow):
+        line = told[writer][at]
+        shown = [
+            x.what.high_watermark
+            for lines in told.values()
+            for x in lines
+            if isinstance(x.what, Serve) and x.leader_epoch < line.leader_epoch
+        ]
+        lead = leads[line.leader_epoch]
+        assert isinstance(lead, Lead)
+        # Who is written out in the term may have been so before.
+        stays = all(
+            line.broker in x.what.isr
+            for lines in told.values()
+            for x in lines
+            if isinstance(x.what, IsrWrite | Stored) and x.leader_epoch == line.leader_epoch
+        )
+        if shown and max(shown) and line.broker in lead.isr and stays:
+            end = max(shown) - 1
+            told[writer][at] = line._replace(what=Follow(end, end))
+            return Planted("isr.stored.holds-committed", writer, at)
+    return None
+
+
 FAULTS: Mapping[str, Plant] = {
+    "shown less than before": change(Serve, "hw.consumer.monotone", show_less),
+    "a member cuts what was shown": cut_what_was_shown,
     "mark lowered": change(Evaluate, "hw.never-decreases", lower_mark),
     "mark above the leader's end": change(
         Evaluate,
@@ -774,7 +812,7 @@ CLOCK: Mapping[str, Plant] = {
 @pytest.mark.parametrize("name", CLOCK)
 def test_fault_of_the_clock_is_named_at_its_line(name: str) -> None:
     """A fault planted in a term by the clock is named at its line by the clause meant for it."""
-    check_fault(CLOCK[name], lambda seed: tell_term(Random(seed), TIMED, 3, 80), TIMED)
+    check_fault(CLOCK[name], tell_clock, TIMED)
 
 
 @pytest.mark.clause("lag.evaluated-in-time")
@@ -789,6 +827,65 @@ def test_evaluation_that_comes_late_is_advice_not_followed() -> None:
     late = [v for v in found if "lag.evaluated-in-time" in (v.clause, *v.besides)]
     assert len(late) == 1
     assert not late[0].binds()
+
+
+@pytest.mark.clause("isr.pseudo.close-follower")
+def test_close_follower_left_out_is_advice_not_followed() -> None:
+    """Where a leader's own estimate is longer than the lag, it is told, and binds nobody."""
+    found = []
+    for seed in range(20):
+        random = Random(seed)
+        found += judge(tell_term(random, TIMED, 3, 80).shuffle(random), TIMED).violations
+    assert {(v.clause, v.binds()) for v in found} == {("isr.pseudo.close-follower", False)}
+
+
+def is_waited_for(line: Observation) -> bool:
+    """Whether somebody is close and not at the mark yet."""
+    said = line.what
+    return isinstance(said, Evaluate) and set(said.pseudo_isr) != set(said.isr or ())
+
+
+def test_defined_set_is_held_against_its_definition() -> None:
+    """Where no set is stored, each way to be wrong about it has its clause."""
+    readings = Readings(isr_members="memoryless")
+    told = {0: set[str](), 1: set[str]()}
+    for seed in range(60):
+        lines = copy_lines(tell_term(Random(seed), readings, 2, 80))
+        evaluations = [n for n, x in enumerate(lines["broker-0"]) if isinstance(x.what, Evaluate)]
+        waiting = [n for n in evaluations if is_waited_for(lines["broker-0"][n])]
+        at = Random(seed).choice(waiting or evaluations)
+        line = lines["broker-0"][at]
+        assert isinstance(line.what, Evaluate)
+        assert line.what.isr is not None
+        isr = tuple({*line.what.isr} ^ {1})
+        lines["broker-0"][at] = line._replace(what=line.what._replace(isr=isr))
+        mixed = Telling(lines=lines).shuffle(Random(seed))
+        broken = find_broken(judge(mixed, readings))
+        number = next(
+            n
+            for n, x in enumerate(mixed, 1)
+            if x.writer == line.writer and x.sequence == line.sequence
+        )
+        clauses = {clause for clause, where in broken if where == number}
+        assert clauses
+        told[len(isr) - 1] |= clauses
+    assert told[0] == {"isr.entry.at-high-watermark"}
+    assert told[1] == {"isr.member.at-or-above-hw", "isr.lagging-leaves"}
+
+
+def test_every_clause_that_binds_has_a_planted_fault() -> None:
+    """No clause that is judged is judged without a fault that it names."""
+    named = set()
+    for plants, tell in ((FAULTS, lambda seed: walk(seed).telling), (CLOCK, tell_clock)):
+        for plant in plants.values():
+            seeds = (plant(copy_lines(tell(seed)), Random(seed)) for seed in range(100))
+            named |= {next(planted.clause for planted in seeds if planted is not None)}
+    assert named == {name for name in NEEDS if binds(name)}
+
+
+def tell_clock(seed: int) -> Telling:
+    """Return a term by the clock."""
+    return tell_term(Random(seed), TIMED, 3, 80)
 
 
 # Orders and parts -------------------------------------------------------------------------------
