@@ -18,6 +18,8 @@ from reassure_explorer.engine.explore import explore
 from reassure_explorer.engine.interface import ModelError
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Verdict, Violation
+from reassure_explorer.engine.simulate import simulate
+from reassure_explorer.engine.stepper import make_page
 from reassure_explorer.scopes.catalogue import MEETINGS, SCOPES, get_model
 from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.sweep import (
@@ -174,11 +176,12 @@ def test_repaired_move_has_no_story(name: str) -> None:
 
 
 def test_small_world_is_left_to_the_plain_engine() -> None:
-    """A small world has no bounds: it is explored plainly, and the derived engine refuses it."""
+    """A small world has no bounds: it is explored plainly, and whatever else needs them refuses."""
     _, model = get_model("story-queue-goes-on", "kip-46")
     assert explore(model, engine="derived").result.engine == "plain"
-    with pytest.raises(ModelError, match="plain engine"):
-        explore_derived(model)
+    for take in (explore_derived, make_page, lambda model: simulate(model, 0)):
+        with pytest.raises(ModelError, match="plain engine"):
+            take(model)
 
 
 @pytest.mark.parametrize("meeting", ["meeting-of-deletion", "meeting-of-calls"])

@@ -26,6 +26,9 @@ MOST: Final = 200_000
 """States after which a search gives up."""
 
 
+UNBOUNDED: Final = "a sketch has no bounds: only the plain engine can take it"
+
+
 class SearchLimit(ReassureError):
     """More states are reachable than a search may look at."""
 
@@ -40,7 +43,7 @@ class Whole(Domain):
     @cached_property
     def widths(self) -> tuple[int, ...]:
         """Refuse: only the plain engine can take a value that has no bits."""
-        raise ModelError("a sketch has no bounds: only the plain engine can take it")
+        raise ModelError(UNBOUNDED)
 
     def encode(self, value: Any) -> tuple[int, ...]:
         """Refuse."""
@@ -61,6 +64,11 @@ class _SketchModel(Model):
 
     follow: Callable[[Any], Mapping[Any, Any]] = dict
     is_bounded: ClassVar[bool] = False
+
+    @property
+    def instances(self) -> tuple[tuple[Action, Any], ...]:
+        """Refuse: what may happen cannot be listed beforehand."""
+        raise ModelError(UNBOUNDED)
 
     def list_instances(self, state: Any) -> list[tuple[Action, Any]]:
         """Return what may happen in a state."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reassure_explorer.engine.interface import Model
+from reassure_explorer.engine.interface import Model, ModelError
 from reassure_explorer.engine.result import Trace, TraceStep, Verdict, Violation
 
 NO_PROOF = "no violation found; not a proof"
@@ -110,7 +110,10 @@ def simulate(
     """Take random walks of at most so many steps each; the same seed takes the same walks.
 
     With `seconds` no walk begins after that time, and the number of walks depends on the machine.
+    Raises ModelError for a model without bounds, whose actions cannot be drawn from.
     """
+    if not model.is_bounded:
+        raise ModelError(f"model {model.name} has no bounds: only the plain engine can take it")
     walker, started = _Walker(model, seed), time.perf_counter()
     done = total = 0
     while done < walks and (seconds is None or time.perf_counter() - started < seconds):
