@@ -21,12 +21,15 @@ from reassure_model.kip_236_legacy import (
     Translate,
     WriteLegacy,
 )
+from reassure_model.kip_236_legacy.entries import LIVES
 from reassure_pipeline.walks import LegacyWalk
 from reassure_spec import znodes
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import LegacyEntry, RequestZnode
+from reassure_zookeeper.transactions import Create, Delete, SetData
 
 PROFILE: Final = "kip-236-legacy"
+ACTS: Final = {Create: "create", SetData: "change", Delete: "remove"}
 T0: Final = ("t", 0)
 T1: Final = ("t", 1)
 TAKEN_UP: Final = override_readings(get_profile(PROFILE), {"legacy.rewrite": "taken-up"})
@@ -354,6 +357,21 @@ def plant_early_removal() -> tuple[Judged, int]:
     return judged, drop_znode(judged)
 
 
+def plant_early_rewrite() -> tuple[Judged, int]:
+    """One of two entries goes while its move goes on."""
+    judged = Judged()
+    judged.take(write((T0, (2, 4)), (T1, (3, 4))))
+    judged.rest()
+    return judged, put_znode(judged, LegacyEntry(T1, (3, 4)))
+
+
+def plant_lost_by_rewrite() -> tuple[Judged, int]:
+    """A newer entry goes, and another that is as new stays."""
+    judged = in_flight()
+    judged.take(write((T0, (3, 4)), (T1, (3, 4))))
+    return judged, put_znode(judged, LegacyEntry(T1, (3, 4)))
+
+
 def plant_untranslated_removal() -> tuple[Judged, int]:
     """The znode is deleted before anything was made of it."""
     judged = Judged()
@@ -487,6 +505,8 @@ PLANTED: Final[dict[Callable[[], tuple[Judged, int]], str]] = {
     plant_request_of_nobody: "legacy.translate.request",
     plant_unmarked_request: "legacy.translate.flag",
     plant_early_removal: "legacy.entry.removed-when-done",
+    plant_early_rewrite: "legacy.entry.removed-when-done",
+    plant_lost_by_rewrite: "legacy.entry.matching-target",
     plant_untranslated_removal: "legacy.translate.request",
     plant_lost_entry: "legacy.entry.matching-target",
     plant_empty_rewrite: "legacy.znode.deleted-with-last",
@@ -514,6 +534,24 @@ def test_planted_mistake_is_named_where_it_is(plant: Callable[[], tuple[Judged, 
     assert min(found for _, found in judged.broken()) == zxid
     verdicts = {each.id: each.verdict for each in judged.judge.report().verdicts}
     assert verdicts[PLANTED[plant]] in (VIOLATED, NOT_FOLLOWED)
+
+
+def test_every_act_on_the_znode_has_its_mistake() -> None:
+    """For each way to write the old znode every rule about it is broken by a planted one."""
+    found = set()
+    for plant, clause in PLANTED.items():
+        judged, zxid = plant()
+        ops = next(t.ops for t in judged.walk.transactions if t.zxid == zxid)
+        for op in ops:
+            kind = judged.judge.router._parse(getattr(op, "path", ""))[0]
+            found.add((kind, ACTS.get(type(op)), clause))
+    wanted = {
+        (kind, act, clause)
+        for kind, life in LIVES.items()
+        for act in ACTS.values()
+        for clause in getattr(life, act)
+    }
+    assert wanted - found == set()
 
 
 @pytest.mark.parametrize(
@@ -615,6 +653,20 @@ def test_translation_of_what_a_client_took_back_is_in_doubt() -> None:
     assert judged.broken() == []
     verdicts = {each.id: each.verdict for each in judged.judge.report().verdicts}
     assert verdicts["legacy.translate.request"] == UNKNOWN
+
+
+def test_client_may_withdraw_the_request_of_an_entry() -> None:
+    """Whoever deletes the request that an entry became is not the controller's fault."""
+    judged = Judged()
+    judged.take(write((T0, (2, 4))))
+    find_until(judged, Translate)
+    judged.walk.control()
+    judged.walk.cluster.append(judged.walk.cluster.delete(znodes.request_path(0)))
+    state = judged.walk.state
+    judged.walk.state = state.having(T0, replace(state.get(T0), requests=()))
+    judged.finish()
+    assert judged.broken() == []
+    assert judged.walk.state.entries is None
 
 
 @pytest.mark.clause("client.request.unmarked")

@@ -21,13 +21,14 @@ from reassure_model.kip_46 import (
     Submit,
     Tick,
 )
+from reassure_model.kip_46.writes import LIVES
 from reassure_model.kip_236.batch import On
 from reassure_pipeline.walks import HealingWalk
 from reassure_spec import znodes
 from reassure_spec.clauses import load_clauses
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import PartitionKey, ReplicaList, RequestZnode, TaskZnode
-from reassure_zookeeper.transactions import Op
+from reassure_zookeeper.transactions import Create, Delete, Op, SetData
 
 PROFILE: Final = "kip-46"
 WRITTEN: Final = get_profile(PROFILE)
@@ -40,6 +41,7 @@ REPAIRED: Final = override_readings(
     },
 )
 STRICT: Final = override_readings(WRITTEN, {"heal.redundancy": "isr-full"})
+ACTS: Final = {Create: "create", SetData: "change", Delete: "remove"}
 T0: Final = ("t", 0)
 T1: Final = ("t", 1)
 T2: Final = ("t", 2)
@@ -144,6 +146,11 @@ class Judged:
         """Return the making of a task."""
         data = znodes.encode_task(TaskZnode(asked, automatic))
         return self.walk.cluster.create(znodes.task_path(number), data)
+
+    def change_task(self, number: int, asked: Asked) -> Op:
+        """Return the change of a task into one of an operator's."""
+        data = znodes.encode_task(TaskZnode(asked, automatic=False))
+        return self.walk.cluster.put(znodes.task_path(number), data)
 
     def no_task(self, number: int) -> Op:
         """Return the removal of a task."""
@@ -524,6 +531,10 @@ PLANTED: Final[dict[str, tuple[str, Plant]]] = {
         "heal.task.started",
         on(queued, lambda j: j.control(j.no_task(0))),
     ),
+    "task-changed": (
+        "heal.task.started",
+        on(queued, lambda j: j.control(j.change_task(0, {T0: (1, 4)}))),
+    ),
     "generated-task-removed-by-a-client": (
         "controller.write.by-controller",
         on(queued, lambda j: j.client(j.no_task(0))),
@@ -693,6 +704,24 @@ def test_under_kip_236_records_and_tasks_are_trees_of_their_own() -> None:
     assert unjudged[znodes.FAILED_BROKERS] > 0
     assert unjudged[znodes.REASSIGNMENT_TASKS] > 0
     assert not judged.router.count_unjudged().keys() & unjudged.keys() - {"/"}
+
+
+def test_every_act_on_a_znode_has_its_mistake() -> None:
+    """For each znode, and each way to write it, every rule about it is broken by a planted one."""
+    found = set()
+    for clause, plant in PLANTED.values():
+        judged, zxid = plant()
+        ops = next(t.ops for t in judged.walk.transactions if t.zxid == zxid)
+        for op in ops:
+            kind = judged.judge.router._parse(getattr(op, "path", ""))[0]
+            found.add((kind, ACTS.get(type(op)), clause))
+    wanted = {
+        (kind, act, clause)
+        for kind, life in LIVES.items()
+        for act in ACTS.values()
+        for clause in getattr(life, act)
+    }
+    assert wanted - found == set()
 
 
 UNJUDGED: Final = {

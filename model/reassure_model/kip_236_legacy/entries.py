@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reassure_model.kip_236.lives import Life
 from reassure_model.kip_236.requests import Change as ChangeDecided
 from reassure_model.kip_236.requests import New, decide_request
 from reassure_model.kip_236.state import Environment, Partition, is_done
@@ -22,6 +23,27 @@ NO: Final = "no"
 MAYBE: Final = "maybe"
 """Nobody can say: it was there before the history begins."""
 YES: Final = "yes"
+
+
+LIVES: Final[Mapping[str, Life]] = {
+    "old_znode": Life(
+        "/admin/reassign_partitions",
+        ("legacy.entry.by-client",),
+        (
+            "legacy.entry.by-client",
+            "legacy.original.recorded",
+            "legacy.entry.removed-when-done",
+            "legacy.entry.matching-target",
+            "legacy.znode.deleted-with-last",
+        ),
+        (
+            "legacy.entry.removed-when-done",
+            "legacy.entry.matching-target",
+            "legacy.translate.request",
+        ),
+    ),
+}
+"""What a controller may do to the znode; clients do as they like."""
 
 
 @dataclass(frozen=True, slots=True)

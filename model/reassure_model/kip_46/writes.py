@@ -10,6 +10,7 @@ not judged here; what has to follow once a task is there is.
 
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
+from typing import Final
 
 from reassure_model.kip_46 import (
     Cluster,
@@ -31,10 +32,33 @@ from reassure_model.kip_46 import (
     plan_of,
     rank_replacement,
 )
+from reassure_model.kip_236.lives import Life
 from reassure_model.outcome import Rejected
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey, ReplicaList
+
+LIVES: Final[Mapping[str, Life]] = {
+    "failed": Life(
+        "/admin/failed_brokers/N",
+        ("heal.record.first-failure", "heal.record.format"),
+        ("heal.record.first-failure",),
+        ("heal.record.deleted-when-scheduled",),
+    ),
+    "task": Life(
+        "/admin/reassignment_tasks/task_N",
+        (
+            "heal.generate.persisted",
+            "heal.generate.replaces-failed",
+            "heal.target.no-duplicate",
+            "heal.target.live",
+        ),
+        ("heal.task.started",),
+        ("heal.cancel.never-running", "heal.cancel.automatic-only", "heal.task.started"),
+    ),
+}
+"""What a controller may do to each znode; to change a task is to remove it and make another.
+Operators make tasks and take back their own."""
 
 Judged = tuple[str, ...] | Rejected
 """The clauses that a write put to the test, or what it breaks."""
