@@ -11,9 +11,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from reassure_judge.authors import FENCED, Verdicts, judge_authority
-from reassure_judge.doubt import GRACE_MS, Change
+from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import (
-    CREATE,
     AssignedWritten,
     ClusterHistory,
     Forbidden,
@@ -75,7 +74,7 @@ class KafkaHistory(ClusterHistory):
         """What the old znode names."""
         self.states: dict[PartitionKey, StateZnode] = {}
         self.gone: dict[PartitionKey, frozenset[int]] = {}
-        """By partition: in-sync replicas whose brokers went away, and that are still in the set."""
+        """By partition: replicas still in sync whose brokers went away, or lost a disk."""
 
     def get_surroundings(self, topic: str, partition: int = -1) -> Environment:
         """Return what the rules may read of the cluster, and who is back from being away."""
@@ -197,10 +196,13 @@ class KafkaRouter(Router[KafkaHistory]):
     ) -> None:
         broker = int(first)
         if data is None:
-            for key, state in cluster.states.items():
-                if broker in state.isr:
-                    cluster.gone[key] = cluster.gone.get(key, frozenset()) | {broker}
+            self._note_gone(cluster, broker)
         super()._on_broker(cluster, path, data, first, second)
+
+    def _note_gone(self, cluster: KafkaHistory, broker: int) -> None:
+        for key, state in cluster.states.items():
+            if broker in state.isr:
+                cluster.gone[key] = cluster.gone.get(key, frozenset()) | {broker}
 
     def _on_epoch(
         self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
@@ -226,11 +228,13 @@ class KafkaRouter(Router[KafkaHistory]):
     def _on_log_dir(
         self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
     ) -> None:
-        """Take the broker that lost a disk for one of which nobody knows what it has."""
-        zxid, time_ms, session = self._now
-        if data is not None and not self._given and self._op.kind == CREATE:
-            for broker in cluster.brokers_of_session.get(session, ()):
-                cluster.changes.note_registration(broker, Change(zxid, time_ms))
+        """Take every replica of a broker that lost a disk for one that may be offline.
+
+        Which ones are, the broker tells the controller by a request.
+        """
+        if data is not None:
+            for broker in cluster.brokers_of_session.get(self._now[2], ()):
+                self._note_gone(cluster, broker)
 
     def _on_notification(
         self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
