@@ -131,7 +131,8 @@ def audit_paths(
     sorted_paths = sort_paths(paths)
     observed, tally = None, Tally()
     if sorted_paths.files:
-        observed, tally = judge_observations(sorted_paths, readings, is_over=at_rest)
+        with _rare_collections():
+            observed, tally = judge_observations(sorted_paths, readings, is_over=at_rest)
     if profile == OBSERVED:
         report = report_audit(profile, Tally(), ())
     else:

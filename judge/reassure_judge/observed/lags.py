@@ -85,14 +85,14 @@ class Lags:
             return
         now = fetch.time_ms
         after = record_fetch(before, fetch.offset, end, now, self._readings, "lag")
-        given = fetch.caught_up_ms
-        if given is not None:
-            due = after.last_caught_up_ms
-            rule = self._name_rule(before, after, given, now)
+        given, due = fetch.caught_up_ms, max(after.last_caught_up_ms, 0)
+        if given == due:
+            ledger.keep(self._name_rule(before, after, given, now))
+        elif given is not None:
             ledger.check(
                 line,
-                rule,
-                None if given == max(due, 0) else f"counted as caught up at {given} ms",
+                self._name_rule(before, after, given, now),
+                f"counted as caught up at {given} ms",
                 certain=certain,
                 before=f"fetch from {before.offset} at {before.last_fetch_ms} ms, the leader "
                 f"ending at {before.last_fetch_leader_end}; caught up at "
@@ -100,8 +100,7 @@ class Lags:
                 after=f"fetch from {fetch.offset} at {now} ms, the leader ending at {end}",
                 expected=f"counted as caught up at {due} ms",
             )
-            if given != max(due, 0):
-                after = Follower(after.offset, now, end, given)
+            after = Follower(after.offset, now, end, given)
         self._check_clock(ledger, line, end, now)
         self._notes[fetch.follower] = after
         self._fetched.add(fetch.follower)
@@ -122,10 +121,13 @@ class Lags:
         if self._readings.lag_clock_read != "before-end":
             return
         past = self.past.end_before(now_ms)
+        if end >= past:
+            ledger.keep("lag.clock-before-end")
+            return
         ledger.check(
             line,
             "lag.clock-before-end",
-            f"ended at {past} before {now_ms} ms, and {end} was noted" if end < past else None,
+            f"ended at {past} before {now_ms} ms, and {end} was noted",
             before=f"log end {past} before {now_ms} ms",
             after=f"log end {end} noted for {now_ms} ms",
             expected=f"at least {past}",
