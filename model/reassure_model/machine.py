@@ -371,6 +371,8 @@ class Machine(Generic[S]):
     vocabulary: Vocabulary[S]
     is_settled: Callable[[S], bool] | None = None
     """What fair runs come to again and again; None where nothing is claimed."""
+    settle: "Callable[[Arguments], Machine[S]] | None" = None
+    """From the arguments of `world` to the machine under what an operator may set, if anything."""
     judgement: Judgement[Any, Any] | None = None
     """What it accepts of a write and what it still owes, where the judge can ask it."""
 

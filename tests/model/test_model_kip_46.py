@@ -2,14 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 import pytest
 
-from reassure_conformance.scenarios.worlds.kip_46 import PROBLEMS
-from reassure_explorer.engine.search import find_shortest
-from reassure_explorer.tales.kip_46 import LIMITED, follow
+from reassure_explorer.scopes.machine import search as search_machine
 from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.kip_46 import (
     Cluster,
@@ -34,6 +31,7 @@ from reassure_model.kip_46 import (
     next_effect,
     step,
 )
+from reassure_model.kip_46.machine import MACHINE
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import (
@@ -94,25 +92,24 @@ def look_for(
     cluster: Cluster, found: Callable[[Cluster], bool], readings: Readings, **times: int
 ) -> tuple[object, ...] | None:
     """Return a shortest story to what is looked for, with so many deaths, returns and so on."""
-    often = {"ticks": 2, **times}
-    limits = {kind: often.get(name, 0) for name, kind in LIMITED.items()}
-    return find_shortest(cluster, partial(follow, readings=readings), found, limits)
+    return search_machine(MACHINE, cluster, readings, found, {"ticks": 2, **times}, {})
 
 
 def search(cluster: Cluster, problem: str, readings: Readings, **times: int) -> int | None:
     """Return the length of a shortest story to a problem, None where it is not reachable."""
-    find = PROBLEMS[problem]
-    story = look_for(cluster, lambda c: bool(find(c, CONFIG, readings)), readings, **times)
+    find = MACHINE.by_name[problem].find
+    story = look_for(cluster, lambda c: bool(find(c, readings)), readings, **times)
     return None if story is None else len(story)
 
 
 @pytest.mark.parametrize("readings", [WRITTEN, REPAIRED], ids=["written", "repaired"])
 def test_invariants_hold_everywhere(readings: Readings) -> None:
     """No story with two deaths, a return and a failover breaks an invariant."""
-    finds = [PROBLEMS[name] for name in ("two-running", "duplicate-replica", "factor-changed")]
+    names = ("two-running", "duplicate-replica", "factor-changed")
+    finds = [MACHINE.by_name[name].find for name in names]
     story = look_for(
         small(),
-        lambda cluster: any(find(cluster, CONFIG, readings) for find in finds),
+        lambda cluster: any(find(cluster, readings) for find in finds),
         readings,
         deaths=2,
         returns=1,

@@ -31,6 +31,8 @@ from reassure_explorer.scopes.kip_236_legacy import OldZnode
 from reassure_explorer.scopes.machine import MachineScope
 from reassure_explorer.tales import SmallWorld
 from reassure_model.kafka_4485.replication import LEADER_ALONE, Verb
+from reassure_model.kip_46 import make_cluster
+from reassure_model.kip_46.machine import MACHINE as HEALING
 from reassure_model.kip_236.state import Partition
 from reassure_spec.errors import ReassureError
 from reassure_spec.readings import PROFILES, Readings, get_profile
@@ -165,23 +167,14 @@ def _describe_machine(source: MachineScope, state: Any) -> Iterator[str]:
 
 def _open_healing(source: Healing) -> tuple[str, ...]:
     brokers = range(1, source.world.brokers + 1)
-    return (
-        f"world kip-46 racks={','.join(f'{b}:rack-{b}' for b in brokers)}",
-        *(
-            f"partition name=t-{number} replicas={_join(replicas)}"
-            for number, replicas in enumerate(source.world.partitions)
-        ),
-    )
+    keys = {("t", number): replicas for number, replicas in enumerate(source.world.partitions)}
+    first = make_cluster({broker: f"rack-{broker}" for broker in brokers}, keys)
+    return HEALING.vocabulary.say_opening(first)
 
 
 def _say_healing(source: Healing, step: TraceStep) -> str:
-    match step.action:
-        case "tick":
-            return f"tick ms={source.config.failure_interval_ms}"
-        case "finish" | "catch-up":
-            topic, number = step.parameter
-            return f"{step.action} partition={topic}-{number}"
-    return _say_common(step)
+    act = next(act for act in HEALING.acts if act.name == step.action)
+    return act.say(source.config.failure_interval_ms if act.name == "tick" else step.parameter)
 
 
 def _describe_healing(source: Healing, state: Any) -> Iterator[str]:

@@ -1,47 +1,15 @@
 """What readers of KIP-46 take for granted of tasks, and the stories that break it."""
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from reassure_explorer.tales import Find, Meeting, SmallWorld, Tale, say
+from reassure_explorer.tales import Find, Meeting, SmallWorld, Tale, make_world
 from reassure_model import kip_46
-from reassure_model.environment import Die, Failover, Return
-from reassure_model.kip_46 import Cluster, Finish, HealingConfig, Submit, Tick
-from reassure_model.outcome import Accepted
+from reassure_model.kip_46 import Cluster, HealingConfig, Submit
+from reassure_model.kip_46.machine import MACHINE
 from reassure_spec.readings import Readings
-from reassure_spec.words import spell_replicas
 from reassure_spec.znodes import ReplicaList
 
 CONFIG: Final = HealingConfig()
-LIMITED: Final = {"deaths": Die, "returns": Return, "failovers": Failover, "ticks": Tick}
-"""What happens so many times at most, by the word for many of it."""
-
-
-def follow(
-    cluster: Cluster, readings: Readings, others: Iterable[Any] = (), config: HealingConfig = CONFIG
-) -> Iterator[tuple[Any, Cluster]]:
-    """Yield every action that is possible, and what operators do, with the cluster after it."""
-    for action in (*kip_46.enabled(cluster, config, readings), *others):
-        outcome = kip_46.step(cluster, action, config, readings)
-        if isinstance(outcome, Accepted):
-            yield action, outcome.state
-
-
-def _say(action: Any) -> str:
-    match action:
-        case Submit((((topic, number), target),)):
-            return f"submit partition={topic}-{number} target={spell_replicas(target)}"
-        case Tick(milliseconds):
-            return f"tick ms={milliseconds}"
-        case Finish((topic, number)):
-            return f"finish partition={topic}-{number}"
-    return say(action)
-
-
-def _ask(find: Callable[[Cluster, HealingConfig, Readings], str | None]) -> Find:
-    """Return a problem of the model under the usual settings."""
-    return lambda cluster, readings: find(cluster, CONFIG, readings)
 
 
 def _find_stopped_queue(cluster: Cluster, readings: Readings) -> str | None:
@@ -72,25 +40,18 @@ def _tale(
 ) -> Tale:
     ids = range(1, brokers + 1)
     keys = {("t", number): replicas for number, replicas in enumerate(assignments)}
+    times = {"deaths": deaths, "returns": returns, "failovers": failovers, "ticks": ticks}
 
     def make(readings: Readings, called: str) -> SmallWorld:
-        return SmallWorld(
-            kip_46.make_cluster(dict.fromkeys(ids), keys),
-            partial(follow, readings=readings),
-            {called: lambda cluster: find(cluster, readings)},
-            {Die: deaths, Return: returns, Failover: failovers, Tick: ticks},
-            _say,
-            (
-                f"world kip-46 racks={spell_replicas(ids)}",
-                *(
-                    f"partition name=t-{n} replicas={spell_replicas(r)}"
-                    for (_, n), r in keys.items()
-                ),
-            ),
+        first = kip_46.make_cluster(dict.fromkeys(ids), keys)
+        return make_world(
+            MACHINE, readings, {called: find}, (), first, times=times, closing=("show",)
         )
 
     return Tale(name, clause, statement, finding, steps, "kip-46", make)
 
+
+_FIND: Final = {each.clause: each.find for each in MACHINE.properties}
 
 TALES: Final = (
     _tale(
@@ -100,7 +61,7 @@ TALES: Final = (
         "heal-1",
         9,
         ((1, 2),),
-        _ask(kip_46.find_live_removed),
+        _FIND["heal.task.no-live-replica-removed"],
         deaths=2,
         returns=1,
     ),
@@ -122,7 +83,7 @@ TALES: Final = (
         "heal-3",
         5,
         ((1, 2),),
-        _ask(kip_46.find_dead_named),
+        _FIND["heal.target.live"],
         deaths=2,
     ),
     _tale(
@@ -165,20 +126,16 @@ TALES: Final = (
 def _meet(readings: Readings) -> SmallWorld:
     key = ("t", 0)
     tasks = tuple(Submit(((key, target),)) for target in ((2, 1), (1, 3)))
-    return SmallWorld(
+    named = {each.clause: each.find for each in MACHINE.properties if each.name}
+    return make_world(
+        MACHINE,
+        readings,
+        named,
+        (),
         kip_46.make_cluster(dict.fromkeys(range(1, 5)), {key: (1, 2)}),
-        partial(follow, readings=readings, others=tasks),
-        {
-            "heal.task.no-live-replica-removed": lambda cluster: kip_46.find_live_removed(
-                cluster, CONFIG, readings
-            ),
-            "heal.task.one-at-a-time": kip_46.find_two_running,
-            "heal.target.no-duplicate": kip_46.find_duplicate,
-            "heal.generate.replaces-failed": kip_46.find_factor_changed,
-        },
-        {Submit: 1, Die: 2, Return: 1, Failover: 1, Tick: 1},
-        _say,
-        ("world kip-46 racks=1,2,3,4", "partition name=t-0 replicas=1,2"),
+        times={"tasks": 1, "deaths": 2, "returns": 1, "failovers": 1, "ticks": 1},
+        others=lambda _: tasks,
+        closing=("show",),
     )
 
 

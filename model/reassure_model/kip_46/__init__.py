@@ -467,7 +467,7 @@ def step(
         case Controller():
             effect = next_effect(cluster, config, readings)
             if effect is not None:
-                return Accepted(apply_effect(cluster, effect))
+                return Accepted(apply_effect(cluster, effect), effects=(effect,))
     raise NotPossible(f"{action} is not possible in {cluster}")
 
 

@@ -38,6 +38,8 @@ class MachineWorld:
     def __init__(
         self, machine: Machine[Any], profile: str, readings: Readings, arguments: Arguments
     ) -> None:
+        if machine.settle is not None:
+            machine = machine.settle(arguments)
         self._machine: Final = machine
         self._words: Final = machine.vocabulary
         self._readings: Final = readings
@@ -136,6 +138,8 @@ class MachineWorld:
 
     def _go(self, name: str, action: Any) -> str:
         """Take an action; return why it is rejected, "" where it is not."""
+        if isinstance(action, Rejected):
+            return f"rejected by {action.clause}: {action.reason}"
         outcome = self._machine.step(self._states[name], action, self._readings)
         if isinstance(outcome, Rejected):
             return f"rejected by {outcome.clause}: {outcome.reason}"
