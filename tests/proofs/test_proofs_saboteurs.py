@@ -19,7 +19,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from planting import Mistake, find_refuted, planted, replaced, without_refusals
 
-from reassure_proofs import offices
 from reassure_proofs.runner import prove_all
 from reassure_proofs.statement import Theorem
 from reassure_proofs.theorems import THEOREMS
@@ -34,8 +33,6 @@ NO_VALUE: Final = {
     "plan-comes-to-rest": "a plan that does not end, or that a rule refuses, is an error: no value "
     "of it could refute the claim (`test_plan_that_does_not_rest_is_no_proof`)",
     "plan-is-short": "no mistake is known that makes a plan longer and lets it come to its end",
-    "drop-path-is-legal": "it is about a constant of the model, not a function "
-    "(`test_drop_path_is_looked_at`)",
 }
 """Theorems that no saboteur can refute by a value, each with the reason."""
 _TWIN: Final = "the rules are those of its twin under the amendments, which fails without them"
@@ -126,13 +123,6 @@ def test_plan_that_does_not_rest_is_no_proof() -> None:
     """Where a plan does not come to its end the theorem is refuted by the error, and violated."""
     endless = "def next_for_reassignment(partition, around, readings):\n"
     endless += "    return Obligation(WriteAssigned(partition.assigned), 'complete.carried-out')\n"
-    with replaced("owed", endless):
+    with replaced("kip_236.obligations", endless):
         (result,) = prove_all(["plan-comes-to-rest"], 1, processes=1)
     assert (result.verdict, result.outcome, result.raised) == ("refuted", "violated", True)
-
-
-def test_drop_path_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A path that leaves out a state is found by the search."""
-    monkeypatch.setattr(offices, "DROP_PATH", offices.DROP_PATH[1:])
-    (result,) = prove_all(["drop-path-is-legal"], 1, processes=1)
-    assert (result.verdict, result.outcome) == ("refuted", "violated")
