@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reassure_judge.authors import judge_authority, make_author
-from reassure_judge.history import Observation, StateWritten
+from reassure_judge.history import ElectionSeen, Observation, StateWritten
 from reassure_judge.judge import Judge, Tracking
 from reassure_judge.kafka import ListsWritten
 from reassure_judge.protocols import make_rules
@@ -17,7 +17,7 @@ from reassure_judge.protocols.kafka_zk import accept
 from reassure_judge.rules import Possible
 from reassure_judge.tracker import PartitionTracker
 from reassure_judge.verdicts import HOLDS, NOT_EXERCISED, Tally
-from reassure_model.controllers import NONE
+from reassure_model.controllers import NONE, Controllership
 from reassure_model.kafka_writes import Hosted, RestoreEntry, WriteLists, Written
 from reassure_model.kafka_zk import Assignment
 from reassure_model.kip_236.state import Environment, LeaderAndIsr
@@ -302,3 +302,26 @@ def test_leaders_that_write_by_themselves_are_sound_as_well(tmp_path: Path) -> N
     assert changed > 50
     assert tracking.violations == []
     assert tracking.sum_up().undecided == {}
+
+
+@pytest.mark.clause("controller.epoch.raised-by-one")
+@pytest.mark.parametrize(
+    ("events", "broken"),
+    [
+        ([(1, 1)], ""),
+        ([(1, 0), (None, 1)], ""),
+        ([(1, 0), (None, 1), (2, 1), (None, 2)], ""),
+        ([(1, 0), (2, 0), (None, 1)], ""),
+        ([(1, 0), (None, 2)], "controller.epoch.raised-by-one"),
+        ([(1, 0), (None, 1), (None, 2)], "controller.epoch.raised-by-one"),
+    ],
+)
+def test_elections_took_two_transactions(events: list[tuple[int | None, int]], broken: str) -> None:
+    """Before 2.1 the office and the epoch are two writes; neither may come without the other."""
+    rules = make_rules("kafka-42", get_profile("kafka-42"))
+    before, found = Controllership(), ""
+    for broker, epoch in events:
+        outcome = rules.accept_election(before, ElectionSeen(broker, epoch))
+        found = found or (outcome.clause if isinstance(outcome, Rejected) else "")
+        before = Controllership(broker, epoch)
+    assert found == broken

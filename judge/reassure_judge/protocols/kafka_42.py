@@ -104,7 +104,11 @@ class EntriesRules(KafkaRules):
         if broker is None and before.broker is not None and epoch == before.epoch + 1:
             after = Controllership(None, epoch)
             return Accepted(after, ("controller.epoch.raised-by-one",))
-        return super().accept_election(before, election)
+        outcome = super().accept_election(before, election)
+        if isinstance(outcome, Rejected) and outcome.clause == "controller.election.atomic":
+            # In one transaction or two: nobody was elected, and the epoch is another one.
+            return Rejected("controller.epoch.raised-by-one", outcome.reason)
+        return outcome
 
 
 RULES: Final = EntriesRules
