@@ -8,11 +8,10 @@ and time passes as often as you like. As written the queue of tasks grows as lon
 stay away, and is cut off at a length; so nothing is claimed of fair runs.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import permutations
-from types import MappingProxyType
 from typing import Any, ClassVar, Final, cast
 
 from reassure_explorer.engine.interface import (
@@ -40,17 +39,10 @@ from reassure_model.kip_46 import (
     StartTask,
     Task,
     Tick,
-    find_dead_named,
-    find_duplicate,
-    find_factor_changed,
-    find_live_removed,
-    find_made_twice,
-    find_stopped_queue,
-    find_two_meanings,
-    find_two_running,
     make_cluster,
     next_effect,
 )
+from reassure_model.kip_46.machine import list_properties
 from reassure_model.outcome import Accepted
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey, ReplicaList
@@ -58,14 +50,17 @@ from reassure_spec.znodes import PartitionKey, ReplicaList
 TOPIC: Final = "t"
 WAITING: Final = "waiting"
 DUE: Final = "due"
-ALWAYS: Final[Mapping[str, Callable[[Cluster], str | None]]] = MappingProxyType(
-    {
-        "heal.task.one-at-a-time": find_two_running,
-        "heal.target.no-duplicate": find_duplicate,
-        "heal.generate.replaces-failed": find_factor_changed,
-    }
+ALWAYS: Final = (
+    "heal.task.one-at-a-time",
+    "heal.target.no-duplicate",
+    "heal.generate.replaces-failed",
 )
-"""What holds whatever the readings, by clause."""
+"""The clauses of what holds whatever the readings."""
+
+
+def _find(find: Any, readings: Readings, cluster: Cluster) -> str | None:
+    found: str | None = find(cluster, readings)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,18 +181,6 @@ class Healing(Adapter):
 
     # Checks ----------------------------------------------------------------------------------
 
-    def _find_live_removed(self, cluster: Cluster) -> str | None:
-        return find_live_removed(cluster, self.config, self.readings)
-
-    def _find_stopped_queue(self, cluster: Cluster) -> str | None:
-        return find_stopped_queue(cluster, self.config, self.readings)
-
-    def _find_dead_named(self, cluster: Cluster) -> str | None:
-        return find_dead_named(cluster, self.config, self.readings)
-
-    def _find_two_meanings(self, cluster: Cluster) -> str | None:
-        return find_two_meanings(cluster, self.readings)
-
     def _starts(self, cluster: Cluster) -> bool:
         return isinstance(next_effect(cluster, self.config, self.readings), StartTask)
 
@@ -230,14 +213,11 @@ class Healing(Adapter):
 
     def make_model(self, name: str) -> Model:
         """Return the explorer model."""
-        promises = {
-            "heal.task.no-live-replica-removed": self._find_live_removed,
-            "heal.cancel.never-running": self._find_stopped_queue,
-            "heal.target.live": self._find_dead_named,
-            "heal.failover.generated-again": find_made_twice,
-            "heal.cancel.enough-replicas": self._find_two_meanings,
+        wanted = {
+            each.clause: partial(_find, each.find, self.readings)
+            for each in list_properties(self.config)
+            if self.world.promises or each.clause in ALWAYS
         }
-        wanted = {**ALWAYS, **(promises if self.world.promises else {})}
         return Model(
             name=name,
             fields=self._make_fields(),
