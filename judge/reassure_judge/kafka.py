@@ -75,6 +75,11 @@ class KafkaHistory(ClusterHistory):
         self.states: dict[PartitionKey, StateZnode] = {}
         self.gone: dict[PartitionKey, frozenset[int]] = {}
         """By partition: replicas still in sync whose brokers went away, or lost a disk."""
+        self.cut: dict[int, int] = {}
+        """By live broker: the first transaction by which a controller took it out of an in-sync set
+        though it was to stay assigned."""
+        self.joined: dict[PartitionKey, dict[int, int]] = {}
+        """By partition and in-sync replica: the transaction by which its leader let it join."""
 
     def get_surroundings(self, topic: str, partition: int = -1) -> Environment:
         """Return what the rules may read of the cluster, and who is back from being away."""
@@ -125,12 +130,37 @@ class KafkaRouter(Router[KafkaHistory]):
         return cluster.get_author(self._now[2], fenced=False).office == ACTING
 
     def _is_orderly(self, cluster: KafkaHistory, broker: int) -> bool:
+        """Whether no in-sync set with others alive was left to it when its shutdown began.
+
+        A leader writes until its session closes, and learns of a shutdown late, its own included:
+        it lets replicas join, or the stopping broker join again. None of that is the shutdown's.
+        """
         others = cluster.live - {broker}
-        return not any(
-            broker in state.isr and not others.isdisjoint(state.isr)
-            for (topic, _), state in cluster.states.items()
-            if topic not in cluster.deleting
-        )
+        begun = cluster.cut.get(broker, self._now[0])
+        for key, state in cluster.states.items():
+            joined = cluster.joined.get(key, {})
+            isr = {replica for replica in state.isr if joined.get(replica, 0) <= begun}
+            if broker in isr and not others.isdisjoint(isr) and key[0] not in cluster.deleting:
+                return False
+        return True
+
+    def _note_members(
+        self, cluster: KafkaHistory, key: PartitionKey, before: StateZnode, after: StateZnode
+    ) -> None:
+        """Note who joined by the leader's word, and whom a controller took out for no move."""
+        zxid = self._now[0]
+        joined = cluster.joined.get(key, {})
+        left = {replica: since for replica, since in joined.items() if replica in after.isr}
+        if after.leader_epoch == before.leader_epoch:
+            left |= {replica: zxid for replica in after.isr if replica not in before.isr}
+        else:
+            lists = cluster.lists.get(key[0], {}).get(key[1])
+            moving = lists is not None and lists.is_reassigning
+            target = lists.target if moving and lists is not None else cluster.entries.get(key)
+            for replica in cluster.live.intersection(before.isr).difference(after.isr):
+                if target is None or replica in target:
+                    cluster.cut.setdefault(replica, zxid)
+        cluster.joined[key] = left
 
     @clause("shipped.assignment.lists-within")
     def _on_topic(
@@ -182,8 +212,11 @@ class KafkaRouter(Router[KafkaHistory]):
             return
         if state is None:
             cluster.gone.pop(key, None)
+            cluster.joined.pop(key, None)
             return
         cluster.states[key] = state
+        if before is not None:
+            self._note_members(cluster, key, before, state)
         gone = cluster.gone.get(key)
         if gone:
             # The last member stays in the set when it is taken offline.
@@ -198,6 +231,8 @@ class KafkaRouter(Router[KafkaHistory]):
         if data is None:
             self._note_gone(cluster, broker)
         super()._on_broker(cluster, path, data, first, second)
+        if data is None:
+            cluster.cut.pop(broker, None)
 
     def _note_gone(self, cluster: KafkaHistory, broker: int) -> None:
         for key, state in cluster.states.items():

@@ -29,13 +29,11 @@ from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import read_logs
 
 LOGS = Path(__file__).parent / "kafka_logs"
-PROFILE = {
-    "runA": "kafka-zk",
-    "runC2": "kafka-zk",
-    "runH": "kafka-zk",
-    "old_01022": "kafka-42",
-    "old_080": "kafka-42",
-}
+LISTED = ("runA", "runC2", "runH", "alpha", "bravo", "sierra", "india", "hotel_f")
+"""Logs of Kafka 2.4 and later, by the names of their runs."""
+OLDER = ("old_01022", "old_080", "charlie_s", "delta", "tango", "quebec", "juliett_f")
+OLDER += ("mike", "november")
+PROFILE = dict.fromkeys(LISTED, "kafka-zk") | dict.fromkeys(OLDER, "kafka-42")
 BY = "controller.write.by-controller"
 PLANTED = {
     0xAC: "leader.assigned",
@@ -62,7 +60,114 @@ FOUND = {
     "runH": {0x81: "isr.change.assigned-only"},
     "old_01022": {},
     "old_080": {0x22: "isr.change.assigned-only", 0x23: "isr.change.assigned-only"},
+    "alpha": {},
+    "bravo": {},
+    "charlie_s": {},
+    "delta": {
+        0xCA: "leader-epoch.raised-with-reason",
+        0xCB: "leader-epoch.raised-with-reason",
+        0xCC: "leader-epoch.raised-with-reason",
+    },
+    "tango": {
+        0xCF: "leader-epoch.raised-with-reason",
+    },
+    "sierra": {},
+    "quebec": {
+        0x81: "controller.write.by-controller",
+        0x82: "controller.write.by-controller",
+    },
+    "hotel_f": {
+        0xDF: "isr.change.assigned-only",
+        0xE0: "leader.assigned",
+        0xE1: "leader.in-isr",
+        0xE2: "isr.never-empty",
+        0xE3: "leader-epoch.raised-by-one",
+        0xE4: "leader-epoch.raised-by-one",
+        0xE5: "state.controller-epoch-stamped",
+        0xE6: "state.controller-epoch-stamped",
+        0xE7: "shipped.assignment.original-derivable",
+        0xE8: "shipped.assignment.lists-within",
+        0xE9: "assigned.no-duplicates",
+        0xEA: "shipped.assignment.original-derivable",
+        0xEB: "shipped.assignment.lists-within",
+        0xEC: "shipped.complete.assignment-after-stop",
+        0x100: "shipped.complete.target-in-sync",
+        0x101: "partition.state-kept",
+        0x102: "partition.state-kept",
+        0x103: "isr.change.keeps-leader",
+        0x104: "topic.partitions-kept",
+        0x105: "isr.no-duplicates",
+        0x107: "znode.well-formed",
+        0x108: "znode.well-formed",
+        0x109: "znode.well-formed",
+        0x10C: "isr.change.keeps-leader",
+    },
+    "juliett_f": {
+        0xAF: "isr.change.assigned-only",
+        0xB0: "leader.assigned",
+        0xB1: "leader-epoch.raised-by-one",
+        0xB2: "leader-epoch.raised-by-one",
+        0xB3: "assigned.change.only-as-due",
+        0xB4: "isr.never-empty",
+        0xB5: "shipped.leader.none-when-stopped",
+        0xB6: "partition.state-kept",
+        0xB7: "state.controller-epoch-stamped",
+        0xB8: "leader.in-isr",
+        0xB9: "assigned.change.only-as-due",
+        0xBA: "assigned.no-duplicates",
+        0xBB: "assigned.change.only-as-due",
+        0xD6: "move.step.wait-in-sync",
+        0xD7: "assigned.change.only-as-due",
+        0xDE: "znode.well-formed",
+        0xDF: "isr.change.keeps-leader",
+        0xEE: "shipped.entry.client-removes",
+    },
+    "india": {
+        0x8F: "controller.write.by-controller",
+        0x93: "shipped.assignment.lists-within",
+        0x94: "leader.in-isr",
+        0x95: "controller.write.by-controller",
+        0x9A: "topic.settings-kept",
+        0x9B: "znode.well-formed",
+        0xA9: "election.only-when-due",
+        0xAF: "election.live",
+        0xB0: "controller.write.by-controller",
+        0xB8: "controller.epoch.raised-by-one",
+        0xB9: "controller.write.by-controller",
+        0xBF: "topic.partitions-kept",
+        0xC0: "controller.election.atomic",
+        0xCB: "shipped.complete.leader-first",
+        0xDA: "controller.election.atomic",
+    },
+    "mike": {
+        0x3D: "isr.never-empty",
+        0x3F: "isr.never-empty",
+        0x40: "isr.never-empty",
+    },
+    "november": {
+        0x32: "isr.change.assigned-only",
+        0x33: "isr.change.assigned-only",
+        0x34: "isr.change.assigned-only",
+        0x37: "isr.change.assigned-only",
+        0x45: "isr.change.assigned-only",
+    },
 }
+"""By log and transaction: the clause that is named. Of what is sound in these logs nothing is."""
+OPEN: dict[str, dict[str, int]] = {
+    # An epoch that the controller before may have been asked to raise.
+    "quebec": {"leader-epoch.raised-with-reason": 1},
+    # Two brokers registered a moment before the first state.
+    "november": {"partition.new.isr-all-live": 1},
+    # 0x10B, that leader 1 gives way to 2 with the in-sync set kept: maybe it is about to stop.
+    "hotel_f": {"election.only-when-due": 1, "isr.remove.only-when-due": 1},
+}
+"""By log: how often a clause is left open, where nobody can say."""
+MISSED: dict[str, set[int]] = {
+    # A controller that was deposed removes the znode that asks for preferred leaders.
+    "quebec": {0x87},
+    "hotel_f": {0x10B},
+}
+"""By log: the transactions that are wrong, and that the judge does not name."""
 
 
 def read(name: str, scratch: Path) -> list[Transaction]:
@@ -89,9 +194,26 @@ def test_logs_of_kafka_are_judged_as_they_are(name: str, tmp_path: Path) -> None
     found = {violation.zxid: violation.clause for violation in judge.violations}
     assert found == FOUND[name]
     assert len(judge.violations) == len(found)
-    assert judge.undecided == {}
+    assert judge.undecided == OPEN.get(name, {})
+    assert MISSED.get(name, set()).isdisjoint(found)
     verdicts = {verdict.verdict for verdict in judge.report().verdicts}
-    assert bool(found) or verdicts == {HOLDS, NOT_EXERCISED}
+    assert bool(found) or name in OPEN or verdicts == {HOLDS, NOT_EXERCISED}
+
+
+@pytest.mark.clause("act.controlled-shutdown")
+@pytest.mark.parametrize("late", [True, False])
+def test_stopping_leader_writes_until_its_session_closes(late: bool, tmp_path: Path) -> None:
+    """What joins after a shutdown began is not the shutdown's; what was there is cut out by it."""
+    log = read("sierra", tmp_path)
+    join = next(each for each in log if each.zxid == 0xDD)
+    log.remove(join)
+    # Broker 2 is taken out of in-sync sets from 0xD8 on, and lets 3 join where it leads itself.
+    number = next(n for n, each in enumerate(log) if each.zxid == (0xDE if late else 0xD8))
+    log.insert(number, replace(join, zxid=log[number - 1].zxid))
+    judge = Judge("kafka-zk", get_profile("kafka-zk"))
+    for each in log:
+        judge.feed(each)
+    assert {v.zxid for v in judge.violations} == (set() if late else {0xD8, 0xD9, 0xDB})
 
 
 def test_who_planted_a_write_is_named_as_well(tmp_path: Path) -> None:
@@ -106,7 +228,8 @@ def test_whatever_there_are_rules_for_is_judged(tmp_path: Path) -> None:
     trees = {"/consumers", "/config/changes", "/config/clients", "/config/users", "/config/ips"}
     trees |= {"/brokers/seqid", "/latest_producer_id_block", "/cluster", "/feature"}
     for name in PROFILE:
-        assert set(judge_log(name, tmp_path).router.count_unjudged()) <= trees
+        unjudged = judge_log(name, tmp_path).router.count_unjudged()
+        assert {path.removeprefix("/kfk") for path in unjudged} <= {*trees, ""}
 
 
 # Every write of a sound log, altered -----------------------------------------------------------
