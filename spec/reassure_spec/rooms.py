@@ -132,6 +132,13 @@ ROOMS: Final[Mapping[str, Room]] = MappingProxyType({room.name: room for room in
 """Every room by name; the explorer once for each protocol that it has scopes of."""
 
 
+def find_judged_only() -> frozenset[str]:
+    """Return the readings that only logs turn on: nothing that acts asks about them."""
+    acting = (room for room in _ALL if room.name not in ("model", "judge"))
+    asked = {name for room in acting if "judge" not in room.name for name in room.asks}
+    return frozenset(_WRITTEN) - asked
+
+
 def get_room(name: str) -> Room:
     """Return the room with this name; a name that nobody declared is a mistake of ours."""
     return ROOMS[name]

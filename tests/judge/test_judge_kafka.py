@@ -18,13 +18,14 @@ from reassure_judge.rules import Possible
 from reassure_judge.tracker import PartitionTracker
 from reassure_judge.verdicts import HOLDS, NOT_EXERCISED, Tally
 from reassure_model.controllers import NONE, Controllership
-from reassure_model.kafka_writes import Hosted, RestoreEntry, WriteLists, Written
+from reassure_model.kafka_writes import Hosted, RestoreEntry, WriteLists, Written, find_firsts
 from reassure_model.kafka_zk import Assignment
 from reassure_model.kip_236.state import Environment, LeaderAndIsr
 from reassure_model.kip_236.writes import WriteState
 from reassure_model.outcome import Rejected
 from reassure_pipeline.audit import audit_local, audit_spark
-from reassure_spec.readings import get_profile
+from reassure_spec.readings import READINGS, get_profile, override_readings
+from reassure_spec.rooms import find_judged_only
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import read_logs
 
@@ -448,3 +449,46 @@ def test_elections_took_two_transactions(events: list[tuple[int | None, int]], b
         found = found or (outcome.clause if isinstance(outcome, Rejected) else "")
         before = Controllership(broker, epoch)
     assert found == broken
+
+
+# What changed between versions of Kafka -----------------------------------------------------------
+
+DECIDES = {"controller.fenced": "old_01022", "insync.writer": "runA old_01022"}
+"""By reading: logs whose verdict turns on it."""
+VALUES = {reading.name: reading.values for reading in READINGS}
+
+
+def test_readings_that_only_logs_turn_on_are_tried() -> None:
+    """Each reading that no story can turn on is one that a test here tries."""
+    assert find_judged_only() == {*DECIDES, "election.order"}
+
+
+@pytest.mark.parametrize("name", DECIDES)
+def test_value_decides_about_a_log(name: str, tmp_path: Path) -> None:
+    """Under each value what is found in real logs is otherwise than under another."""
+    found = {}
+    for value in VALUES[name]:
+        seen = []
+        for log in DECIDES[name].split():
+            profile = get_profile(PROFILE[log])
+            judge = Judge(PROFILE[log], override_readings(profile, {name: value}))
+            for transaction in read(log, tmp_path):
+                judge.feed(transaction)
+            seen.append(len(judge.violations))
+        found[value] = tuple(seen)
+    assert len(set(found.values())) == len(VALUES[name])
+
+
+def test_first_to_lead_is_by_the_order_that_is_read() -> None:
+    """Before 0.8.2 who stood first in the in-sync set may take over as well."""
+    readings = get_profile("kafka-42")
+    firsts = {
+        value: find_firsts(
+            (1, 2, 3),
+            (3, 2),
+            frozenset({2, 3}),
+            override_readings(readings, {"election.order": value}),
+        )
+        for value in VALUES["election.order"]
+    }
+    assert firsts == {"assignment": (2,), "in-sync-set": (2, 3)}
