@@ -358,7 +358,7 @@ class KafkaRules(Rules[Possible, Written]):
                 return WriteLists(assignment)
             case EntryWritten(target) if not (seen.author.is_client and not seen.author.fenced):
                 if target is not None:
-                    return RestoreEntry(target) if before.entry is None else None
+                    return RestoreEntry(target)
                 return RemoveEntry() if before.entry is not None else None
         return None
 
@@ -370,13 +370,17 @@ class KafkaRules(Rules[Possible, Written]):
                 told = before.assigned or ()
                 return (Possible(replace(before, state=new, told=told)),)
             case ListsWritten(None) | AssignedWritten(None):
-                return (Possible(Hosted(entry=before.entry, asked=before.asked)),)
+                gone = Hosted(entry=before.entry, asked=before.asked, earlier=before.earlier)
+                return (Possible(gone),)
             case ListsWritten(assignment) if assignment is not None:
                 return (Possible(_take_lists(before, assignment)),)
             case EntryWritten(None):
-                return (Possible(replace(before, entry=None)),)
+                return (Possible(replace(before, entry=None, earlier=before.entry)),)
             case EntryWritten(target) if target is not None:
-                return (Possible(self.take_entry(before, target)),)
+                # What another target takes the place of may be written back as well.
+                earlier = before.earlier if before.entry is None else before.entry
+                after = replace(before, earlier=earlier, done=before.done and bool(before.entry))
+                return (Possible(self.take_entry(after, target)),)
         return (state,)
 
     def take_entry(self, before: Hosted, target: ReplicaList) -> Hosted:
@@ -416,7 +420,7 @@ class KafkaRules(Rules[Possible, Written]):
             case CreateState(state) | WriteState(state) | ChangeIsr(state, _) | AlterIsr(state):
                 return replace(partition, state=state)
             case WriteLists(assignment):
-                return _take_lists(partition, assignment)
+                return replace(_take_lists(partition, assignment), done=True)
             case RemoveEntry():
                 return replace(partition, entry=None)
             case RestoreEntry(target):

@@ -39,7 +39,11 @@ class Hosted:
     asked: tuple[ReplicaList, ...] = ()
     """Targets that it named since the last one was reached: a controller may have read any."""
     begun: bool = False
-    """Whether something was written for one of these."""
+    """Whether the acting controller wrote the replicas of one of these: it refuses it no more."""
+    done: bool = False
+    """Whether one was written as the assignment, and what is left is to remove the entry."""
+    earlier: ReplicaList | None = None
+    """Target that the old znode named until a client took it back."""
     told: ReplicaList = ()
     """The replicas as the leader knows them, who learns of others with the next leader epoch."""
     completing: bool = False
@@ -67,7 +71,7 @@ class RemoveEntry:
 
 @dataclass(frozen=True, slots=True)
 class RestoreEntry:
-    """The controller writes an entry into the old znode where there is none."""
+    """The controller writes an entry into the old znode that was not there, or another one."""
 
     target: ReplicaList
 
@@ -229,8 +233,7 @@ def accept_write_state(
     completing = hosted.completing or bool(done)
     told = done[0] if done else hosted.assigned
     clauses = ("leader-epoch.raised-by-one", "state.controller-epoch-stamped", "isr.never-empty")
-    begun = hosted.begun or len(hosted.asked) > 0
-    after = replace(hosted, state=new, completing=completing, told=told, begun=begun)
+    after = replace(hosted, state=new, completing=completing, told=told)
     return Accepted(after, (*clauses, "isr.no-duplicates", "leader.in-isr", *judged))
 
 
@@ -465,7 +468,7 @@ def accept_completion(
     if new != target:
         return Rejected(names.after_stop, f"assigned {list(new)}, the target is {list(target)}")
     kept = () if hosted.entry is None else (hosted.entry,)
-    after = replace(hosted, asked=kept, begun=False, completing=False)
+    after = replace(hosted, asked=kept, begun=False, completing=False, done=True)
     clauses = (names.target_in_sync, names.leader_first, names.after_stop)
     return Accepted(_write_lists(after, Assignment(new)), clauses)
 
@@ -492,11 +495,13 @@ def accept_replicas(hosted: Hosted, write: WriteLists, *, cut: bool) -> Outcome:
 # The old znode ------------------------------------------------------------------------------------
 
 
-@clause("shipped.entry.client-removes")
-def accept_entry_back(write: RestoreEntry) -> Outcome:
+@clause("shipped.entry.client-removes", "shipped.entry.client-asks")
+def accept_entry_back(hosted: Hosted, write: RestoreEntry) -> Outcome:
     """Judge an entry that a controller writes: a client asks, and a client withdraws."""
-    reason = f"the controller wrote back what was withdrawn: {list(write.target)}"
-    return Rejected("shipped.entry.client-removes", reason)
+    if write.target == hosted.earlier:
+        reason = f"the controller wrote back what was withdrawn: {list(write.target)}"
+        return Rejected("shipped.entry.client-removes", reason)
+    return Rejected("shipped.entry.client-asks", f"no client asked for {list(write.target)}")
 
 
 @clause("shipped.complete.entry-last")
@@ -508,19 +513,34 @@ def accept_entry_gone(hosted: Hosted) -> Outcome:
     return Accepted(replace(hosted, entry=None), ("shipped.complete.entry-last",))
 
 
-@clause("move.step.remove-path", "move.listener.refuse-dead")
-def accept_path_gone(hosted: Hosted, around: Environment) -> Outcome:
-    """Judge the removal of an entry before 2.4: the target is reached, or was refused."""
+@clause("move.step.remove-path", "move.path.others-kept", "move.listener.refuse-missing")
+@clause("move.listener.refuse-same", "move.listener.refuse-dead", "move.listener.removes-path")
+def accept_path_gone(hosted: Hosted, around: Environment, readings: Readings) -> Outcome:
+    """Judge the removal of an entry before 2.4: the target is reached, or was refused.
+
+    A controller that takes office may refuse what another one has begun. Those that fence their
+    writes, from 2.1 on, refuse no target for who is alive.
+    """
     entry = hosted.entry
     assert entry is not None
-    after = replace(hosted, entry=None, asked=(), begun=False)
-    reached = hosted.assigned == entry
-    refused = not hosted.begun or around.deleting or hosted.assigned is None
-    if reached or refused:
-        return Accepted(after, ("move.step.remove-path",))
-    if any(r not in around.live for r in entry):
-        return Accepted(after, ("move.listener.refuse-dead",))
-    return Rejected("move.step.remove-path", f"assigned {hosted.assigned}, asked for {list(entry)}")
+    after = replace(hosted, entry=None, asked=(), begun=False, done=False)
+    kept = "move.path.others-kept"
+    if hosted.assigned is None or hosted.state is None or around.deleting:
+        return Accepted(after, ("move.listener.refuse-missing", "move.listener.removes-path", kept))
+    same = hosted.assigned == entry
+    # Where old and new replicas together are the target nothing is written at the end.
+    if hosted.done or (same and hosted.begun and is_reached(hosted, entry)):
+        return Accepted(after, ("move.step.remove-path", kept))
+    if hosted.begun:
+        reason = f"assigned {list(hosted.assigned)}, asked for {list(entry)}"
+        return Rejected("move.step.remove-path", reason)
+    if same:
+        return Accepted(after, ("move.listener.refuse-same", "move.listener.removes-path", kept))
+    if has_duplicates(entry) or len(entry) == 0:
+        return Accepted(after, ("move.listener.removes-path", kept))
+    if readings.controller_fenced != "yes" and any(r not in around.live for r in entry):
+        return Accepted(after, ("move.listener.refuse-dead", "move.listener.removes-path", kept))
+    return Rejected(kept, f"{list(entry)} is asked for, alive, and was neither begun nor refused")
 
 
 # What happens without a write, and what is owed ---------------------------------------------------
@@ -528,7 +548,8 @@ def accept_path_gone(hosted: Hosted, around: Environment) -> Outcome:
 
 def fail_over(hosted: Hosted, readings: Readings) -> Hosted:
     """Return the partition as the next controller finds it: it tells every leader what is."""
-    return replace(hosted, completing=False, told=hosted.assigned or ())
+    told = hosted.assigned or ()
+    return replace(hosted, completing=False, told=told, begun=False, done=False)
 
 
 def _raised(hosted: Hosted, around: Environment, leader: int, isr: ReplicaList) -> WriteState:

@@ -47,9 +47,9 @@ def accept(hosted: Hosted, write: Written, around: Environment, readings: Readin
         case WriteLists():
             return accept_replicas(hosted, write, cut=readings.move_cut_isr == "yes")
         case RestoreEntry():
-            return accept_entry_back(write)
+            return accept_entry_back(hosted, write)
         case RemoveEntry():
-            return accept_path_gone(hosted, around)
+            return accept_path_gone(hosted, around, readings)
 
 
 _LATE_REGISTRATION: Final = 4

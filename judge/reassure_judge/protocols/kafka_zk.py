@@ -41,7 +41,7 @@ def accept(hosted: Hosted, write: Written, around: Environment, readings: Readin
         case WriteLists():
             return accept_lists(hosted, write, around)
         case RestoreEntry():
-            return accept_entry_back(write)
+            return accept_entry_back(hosted, write)
         case RemoveEntry():
             return accept_entry_gone(hosted)
 
