@@ -357,6 +357,9 @@ def judge_election(
         return ("election.live", "election.clean")
     if led:
         return Rejected("election.only-when-due", f"leader {old.leader} is alive and may stay")
+    if old.leader in new.isr:
+        # A leader that is dead, or stops, leaves the set in the very write that replaces it.
+        return Rejected("election.only-when-due", f"leader {old.leader} stays in sync")
     firsts = find_firsts(assigned, old.isr, serving, readings)
     if new.leader not in firsts:
         return Rejected("election.assignment-order", f"{new.leader} leads; expected {firsts[:1]}")
