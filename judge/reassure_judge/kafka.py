@@ -203,6 +203,8 @@ class KafkaRouter(Router[KafkaHistory]):
     def _on_state(
         self, cluster: KafkaHistory, path: str, data: bytes | None, topic: str, second: str
     ) -> None:
+        out = self._out if cluster.shown else cluster.kept_back
+        told = len(out)
         super()._on_state(cluster, path, data, topic, second)
         key = topic, int(second)
         before = cluster.states.pop(key, None)
@@ -215,6 +217,12 @@ class KafkaRouter(Router[KafkaHistory]):
             cluster.joined.pop(key, None)
             return
         cluster.states[key] = state
+        if state.recovering and len(out) > told:
+            # A call may ask for a leader that is not in sync, and no znode shows calls.
+            seen = out[-1]
+            asked = replace(seen.around, unclean_allowed=True)
+            earlier = (*seen.doubt.earlier, asked)
+            out[-1] = seen._replace(doubt=seen.doubt._replace(earlier=earlier))
         if before is not None:
             self._note_members(cluster, key, before, state)
         gone = cluster.gone.get(key)

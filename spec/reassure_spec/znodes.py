@@ -86,6 +86,8 @@ class StateZnode:
     """Epoch of the controller that wrote the leader last."""
     isr: ReplicaList
     """In-sync replicas, in stored order (which means nothing)."""
+    recovering: bool = False
+    """Whether Kafka (3.2 and later) marks the leader as elected without being in sync."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,6 +450,7 @@ def decode_state(path: str, data: bytes) -> StateZnode:
         leader_epoch=_integer(path, value.get("leader_epoch"), "leader_epoch"),
         controller_epoch=_integer(path, value.get("controller_epoch"), "controller_epoch"),
         isr=_replicas(path, value.get("isr"), "isr"),
+        recovering=value.get("leader_recovery_state") == 1,
     )
 
 

@@ -31,7 +31,7 @@ from reassure_zookeeper.transactions import SetData, Transaction
 from reassure_zookeeper.txnlog import read_logs
 
 LOGS = Path(__file__).parent / "kafka_logs"
-LISTED = ("runA", "runC2", "runH", "alpha", "bravo", "sierra", "india", "hotel_f")
+LISTED = ("runA", "runC2", "runH", "alpha", "bravo", "sierra", "india", "hotel_f", "golf")
 """Logs of Kafka 2.4 and later, by the names of their runs."""
 OLDER = ("old_01022", "old_080", "charlie_s", "delta", "tango", "quebec", "juliett_f")
 OLDER += ("mike", "november", "kilo")
@@ -57,6 +57,7 @@ PLANTED = {
 """What was planted in runC2, by the clause that it breaks; all of it by a client (`BY`), and of
 0xAF nothing but that is wrong."""
 FOUND = {
+    "golf": {},
     "runA": {},
     "runC2": PLANTED,
     "runH": {0x81: "isr.change.assigned-only"},
@@ -158,6 +159,8 @@ FOUND = {
 }
 """By log and transaction: the clause that is named. Of what is sound in these logs nothing is."""
 OPEN: dict[str, dict[str, int]] = {
+    # A leader that was not in sync, by a call that asks for one.
+    "golf": {"election.clean": 1},
     # Two brokers registered a moment before the first state.
     "november": {"partition.new.isr-all-live": 1},
     # Taken out where nobody says yet whether it is about to stop.
@@ -215,6 +218,21 @@ def test_stopping_leader_writes_until_its_session_closes(late: bool, tmp_path: P
     for each in log:
         judge.feed(each)
     assert {v.zxid for v in judge.violations} == (set() if late else {0xD8, 0xD9, 0xDB})
+
+
+@pytest.mark.clause("election.clean")
+def test_unclean_election_is_left_open_only_where_kafka_marks_it(tmp_path: Path) -> None:
+    """Without the mark of a leader that recovers there was no call for one out of sync."""
+    judge = Judge("kafka-zk", get_profile("kafka-zk"))
+    for each in read("golf", tmp_path):
+        ops = each.ops
+        if each.zxid == 0x13D:
+            check, state = ops
+            assert isinstance(state, SetData)
+            bare = state.data.replace(b'"leader_recovery_state":1', b'"leader_recovery_state":0')
+            ops = (check, replace(state, data=bare))
+        judge.feed(replace(each, ops=ops))
+    assert [(v.zxid, v.clause) for v in judge.violations] == [(0x13D, "election.clean")]
 
 
 def test_who_planted_a_write_is_named_as_well(tmp_path: Path) -> None:
