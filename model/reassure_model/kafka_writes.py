@@ -201,11 +201,14 @@ def accept_isr(
     if strangers:
         return Rejected("isr.change.assigned-only", f"{strangers[0]} joined and is not assigned")
     dead = [r for r in joined if r not in around.live]
-    if dead:
+    if dead and not direct:
         return Rejected("isr.change.live-only", f"{dead[0]} joined and is not alive")
-    clauses = ("isr.change.keeps-leader", "isr.change.by-leader", "isr.change.leader-kept")
-    more = ("isr.change.assigned-only", "isr.change.live-only") if joined else ()
-    return Accepted(replace(hosted, state=new), (*clauses, *more))
+    clauses: tuple[str, ...] = ("isr.change.keeps-leader", "isr.change.by-leader")
+    clauses += ("isr.change.leader-kept",)
+    clauses += ("isr.change.assigned-only",) if joined else ()
+    # A leader that writes by itself reads no registration: who fetches and keeps up joins.
+    clauses += ("isr.change.live-only",) if joined and not dead else ()
+    return Accepted(replace(hosted, state=new), clauses)
 
 
 # The controller's writes of leader and in-sync set ------------------------------------------------

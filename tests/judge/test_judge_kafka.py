@@ -19,10 +19,17 @@ from reassure_judge.rules import Possible
 from reassure_judge.tracker import PartitionTracker
 from reassure_judge.verdicts import HOLDS, NOT_EXERCISED, Tally
 from reassure_model.controllers import NONE, Controllership
-from reassure_model.kafka_writes import Hosted, RestoreEntry, WriteLists, Written, find_firsts
+from reassure_model.kafka_writes import (
+    AlterIsr,
+    Hosted,
+    RestoreEntry,
+    WriteLists,
+    Written,
+    find_firsts,
+)
 from reassure_model.kafka_zk import Assignment
 from reassure_model.kip_236.state import Environment, LeaderAndIsr
-from reassure_model.kip_236.writes import WriteState
+from reassure_model.kip_236.writes import ChangeIsr, WriteState
 from reassure_model.outcome import Rejected
 from reassure_pipeline.audit import audit_local, audit_spark
 from reassure_spec.readings import READINGS, get_profile, override_readings
@@ -34,7 +41,7 @@ LOGS = Path(__file__).parent / "kafka_logs"
 LISTED = ("runA", "runC2", "runH", "alpha", "bravo", "sierra", "india", "hotel_f", "golf")
 """Logs of Kafka 2.4 and later, by the names of their runs."""
 OLDER = ("old_01022", "old_080", "charlie_s", "delta", "tango", "quebec", "juliett_f")
-OLDER += ("mike", "november", "kilo")
+OLDER += ("mike", "november", "kilo", "papa", "echo")
 PROFILE = dict.fromkeys(LISTED, "kafka-zk") | dict.fromkeys(OLDER, "kafka-42")
 BY = "controller.write.by-controller"
 PLANTED = {
@@ -58,6 +65,8 @@ PLANTED = {
 0xAF nothing but that is wrong."""
 FOUND = {
     "golf": {},
+    "papa": {},
+    "echo": dict.fromkeys((0x81, 0xCC, 0xCD, 0xCF), "isr.never-empty"),
     "runA": {},
     "runC2": PLANTED,
     "runH": {0x81: "isr.change.assigned-only"},
@@ -453,6 +462,17 @@ def test_entry_that_a_controller_writes_back_is_named(profile: str) -> None:
     outcome = rules.accept(Possible(hosted), RestoreEntry((3,)), Environment(live, live))
     assert isinstance(outcome, Rejected)
     assert outcome.clause == "shipped.entry.client-removes"
+
+
+@pytest.mark.clause("isr.change.live-only")
+def test_leader_that_writes_by_itself_reads_no_registration() -> None:
+    """Who is not registered may join by the leader's own write, not by the controller's."""
+    hosted = Hosted((1, 2, 3), state=ONE)
+    joined = replace(ONE, isr=(1, 2, 3))
+    dead = frozenset({1, 2, 4})
+    assert judge_written(hosted, ChangeIsr(joined, 1), live=dead) == ""
+    assert judge_written(hosted, AlterIsr(joined), live=dead) == "isr.change.live-only"
+    assert judge_written(hosted, AlterIsr(joined)) == ""
 
 
 @pytest.mark.clause("shipped.leader.none-when-stopped")
