@@ -254,6 +254,17 @@ class KafkaRouter(Router[KafkaHistory]):
         cluster.gone = {key: gone - cluster.live for key, gone in cluster.gone.items()}
         super()._on_epoch(cluster, path, data, first, second)
 
+    @clause("controller.write.by-controller", "controller.write.epoch-checked")
+    def _on_preferred(
+        self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
+    ) -> None:
+        """Judge who removes what asks for preferred leaders; a client may withdraw it."""
+        author = cluster.get_author(self._now[2], fenced=cluster.chroot in self._fenced)
+        if data is None and not self._given and not (author.is_client and not author.fenced):
+            for broken in author.broken:
+                self._forbid(cluster, "", -1, path, broken)
+        super()._on_preferred(cluster, path, data, first, second)
+
     def _on_entries(
         self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
     ) -> None:

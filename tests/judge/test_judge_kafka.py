@@ -88,6 +88,7 @@ FOUND = {
     "quebec": {
         0x81: "controller.write.by-controller",
         0x82: "move.path.others-kept",
+        0x87: BY,
     },
     "hotel_f": {
         0xDF: "isr.change.assigned-only",
@@ -177,10 +178,15 @@ OPEN: dict[str, dict[str, int]] = {
 }
 """By log: how often a clause is left open, where nobody can say."""
 MISSED: dict[str, set[int]] = {
-    # A controller that was deposed removes the znode that asks for preferred leaders.
-    "quebec": {0x87},
+    # Elected from an in-sync set that is empty: what was wrong is that it is.
+    "mike": {0x43, 0x44, 0x48},
+    "echo": {0x8B},
+    # The leader is a stranger that joined before, which was named.
+    "november": {0x38, 0x39, 0x3A, 0x4A, 0x4B},
+    # An epoch that another controller had, as somebody had set it back.
+    "india": {0xC4},
 }
-"""By log: the transactions that are wrong, and that the judge does not name."""
+"""By log: what goes on from a fault that is named, or may be wrong, and is not named itself."""
 
 
 def read(name: str, scratch: Path) -> list[Transaction]:
