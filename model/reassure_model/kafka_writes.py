@@ -545,6 +545,8 @@ def accept_path_gone(hosted: Hosted, around: Environment, readings: Readings) ->
     if has_duplicates(entry) or len(entry) == 0:
         return Accepted(after, ("move.listener.removes-path", kept))
     if readings.controller_fenced != "yes" and any(r not in around.live for r in entry):
+        # Whoever does not see it as dead may have begun it before it was lost.
+        after = replace(after, asked=hosted.asked)
         return Accepted(after, ("move.listener.refuse-dead", "move.listener.removes-path", kept))
     return Rejected(kept, f"{list(entry)} is asked for, alive, and was neither begun nor refused")
 
