@@ -5,7 +5,7 @@ from random import Random
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reassure_judge.observed.contents import Log, count_common
@@ -893,6 +893,7 @@ def tell_clock(seed: int) -> Telling:
 
 @given(seed=st.integers(0, 2**32), order=st.integers(0, 2**32))
 @settings(max_examples=80, deadline=None)
+@example(seed=182, order=1550)
 def test_verdict_is_the_same_in_any_order_of_writers(seed: int, order: int) -> None:
     """However the lines of writers are mixed, what is found is the same, sound or not."""
     random = Random(order)

@@ -65,10 +65,10 @@ class Version(NamedTuple):
     is_write: bool
 
     @property
-    def rank(self) -> tuple[bool, bool, int, str, int]:
+    def rank(self) -> tuple[bool, bool, int, tuple[str, int, int]]:
         """What comes first is believed: the stored state itself, then writes, then reads."""
         is_stored = isinstance(self.line.said.what, Stored)
-        return not is_stored, not self.is_write, self.epoch, self.line.file, self.line.number
+        return not is_stored, not self.is_write, self.epoch, _place(self.line)
 
 
 @dataclass(slots=True)
@@ -156,11 +156,14 @@ class Terms:
         versions = self._judge_versions()
         for epoch in sorted(self._terms):
             term = self._terms[epoch]
-            term.leads.sort(key=lambda lead: (lead[0].file, lead[0].number))
+            elected = _find_elected(epoch, versions)
+            term.leads.sort(key=lambda lead: (lead[0].said.broker != elected, _place(lead[0])))
             if term.leads:
                 _, log, _ = term.leads[0]
                 spans = resolve(log, self._leaders).spans
-                grown = None if spans is None else (*spans, (epoch, log.end))
+                # Of two who lead, and nobody knows whom the controller chose, neither is believed.
+                contested = elected is None and len({x.said.broker for x, _, _ in term.leads}) > 1
+                grown = None if spans is None or contested else (*spans, (epoch, log.end))
                 self._leaders[epoch] = Log(ENDLESS, grown)
             self._judge_leads(term, committed, versions)
             self._judge_followers(term, committed)
@@ -206,10 +209,9 @@ class Terms:
 
     @clause("epoch.one-leader", "log.committed-kept", "election.clean")
     def _judge_leads(self, term: Term, committed: Log, versions: dict[int, Version]) -> None:
-        stored = [v for v in versions.values() if v.epoch == term.epoch and v.leader is not None]
-        elected = [version.leader for version in stored if version.leader != NO_LEADER]
+        elected = _find_elected(term.epoch, versions)
         brokers = [line.said.broker for line, _, _ in term.leads]
-        rightful = elected[0] if elected else brokers[0] if brokers else NO_LEADER
+        rightful = elected if elected is not None else brokers[0] if brokers else NO_LEADER
         for line, log, said in term.leads:
             self._ledger.check(
                 line,
@@ -301,7 +303,7 @@ class Terms:
                 expected=f"at most {end}",
             )
             self._ledger.close(line)
-        for followed in sorted(term.follows, key=lambda f: (f.line.file, f.line.number)):
+        for followed in sorted(term.follows, key=lambda f: _place(f.line)):
             self._judge_truncation(term, followed)
             self._judge_member(term, followed, committed)
             self._ledger.close(followed.line)
@@ -382,6 +384,17 @@ class Terms:
                 expected=f"not before it has all up to {shown}",
             )
             self._ledger.close(entry.line)
+
+
+def _place(line: Line) -> tuple[str, int, int]:
+    """Return what orders lines alike in whichever order, and in which files, they come."""
+    return line.said.writer, line.said.run, line.said.sequence
+
+
+def _find_elected(epoch: int, versions: dict[int, Version]) -> int | None:
+    """Return whom the stored state says to lead in a term, None where it does not say."""
+    said = (each.leader for each in versions.values() if each.epoch == epoch)
+    return next((leader for leader in said if leader not in (None, NO_LEADER)), None)
 
 
 def _tell(version: Version) -> str:
