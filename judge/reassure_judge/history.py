@@ -18,7 +18,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from reassure_judge.authors import (
     Author,
@@ -36,12 +36,12 @@ from reassure_model.kip_236.lives import (
     find_broken_state_removal,
     find_broken_topic,
 )
-from reassure_model.kip_236.state import Environment, LeaderAndIsr
+from reassure_model.kip_236.state import Environment, LeaderAndIsr, from_znode
 from reassure_model.outcome import Rejected
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
-from reassure_spec.znodes import BadZnode, PartitionKey, ReplicaList
+from reassure_spec.znodes import BadZnode, PartitionKey, ReplicaList, StateZnode
 
 CREATE: Final = 1
 DELETE: Final = 2
@@ -325,6 +325,8 @@ class Router(Generic[History]):
     handles them.
     """
 
+    history: ClassVar[type[ClusterHistory]]
+    """What is remembered of a cluster."""
     kinds: ClassVar[tuple[str, ...]] = ()
     """How the protocol's own kinds of path are written (see `_KINDS`)."""
     _path: ClassVar[re.Pattern[str]]
@@ -336,14 +338,12 @@ class Router(Generic[History]):
 
     def __init__(
         self,
-        history: type[History],
         readings: Readings,
         grace_ms: int = GRACE_MS,
         *,
         whole: bool = True,
         min_insync_replicas: int = 1,
     ) -> None:
-        self._history = history
         self.readings = readings
         self.grace_ms = grace_ms
         self.min_insync_replicas = min_insync_replicas
@@ -371,6 +371,8 @@ class Router(Generic[History]):
         """By chroot: whom this transaction elected, and whether it raised the epoch."""
         self._now = (0, 0, 0)
         self._op: Any = None
+        self._state: StateZnode | None = None
+        """What the state znode that was written last holds, None where it is gone or unreadable."""
         self._fenced: frozenset[str] = frozenset()
         self._given = False
         self._out: list[Observation] = []
@@ -413,9 +415,10 @@ class Router(Generic[History]):
         """Return what is remembered of the cluster with this chroot."""
         cluster = self.clusters.get(chroot)
         if cluster is None:
-            cluster = self._history(
+            made = self.history(
                 chroot, self.judge_authority, whole=self.whole, known_since=self._known_since
             )
+            cluster = cast("History", made)
             self.clusters[chroot] = cluster
             cluster.min_isr_default = self.min_insync_replicas
         return cluster
@@ -836,6 +839,7 @@ class Router(Generic[History]):
         self, cluster: History, path: str, data: bytes | None, topic: str, second: str
     ) -> None:
         number = int(second)
+        self._state = None
         if data is None:
             exists = number in cluster.topics.get(topic, {})
             broken = find_broken_state_removal(exists=exists, deleting=topic in cluster.deleting)
@@ -845,7 +849,7 @@ class Router(Generic[History]):
             self._emit(cluster, topic, number, path, StateWritten(None, -1))
             return
         try:
-            state = znodes.decode_state(path, data)
+            state = self._state = znodes.decode_state(path, data)
         except BadZnode as error:
             self._emit(cluster, topic, number, path, Unreadable(error.reason))
             return
@@ -858,7 +862,7 @@ class Router(Generic[History]):
             else:
                 cluster.left_out.pop((topic, number), None)
         event = StateWritten(
-            LeaderAndIsr(state.leader, state.leader_epoch, state.controller_epoch, state.isr),
+            from_znode(state),
             self._find_writer(cluster, state.leader),
         )
         self._emit(cluster, topic, number, path, event)

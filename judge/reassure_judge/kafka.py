@@ -20,7 +20,7 @@ from reassure_judge.history import (
     Router,
     StateWritten,
 )
-from reassure_judge.rules import Fault, Possible, Rules
+from reassure_judge.rules import Fault, Possible, Rules, list_repeated, show_state
 from reassure_model.controllers import ACTING
 from reassure_model.kafka_writes import (
     AlterIsr,
@@ -33,8 +33,12 @@ from reassure_model.kafka_writes import (
     list_targets,
 )
 from reassure_model.kafka_zk import Assignment
-from reassure_model.kip_236.invariants import Invariant
-from reassure_model.kip_236.state import Environment, LeaderAndIsr
+from reassure_model.kip_236.invariants import (
+    Invariant,
+    find_empty_isr,
+    find_leader_out_of_sync,
+)
+from reassure_model.kip_236.state import Environment
 from reassure_model.kip_236.writes import ChangeIsr, CreateState, WriteState
 from reassure_model.machine import Due
 from reassure_model.outcome import Accepted, Rejected
@@ -91,6 +95,7 @@ class KafkaHistory(ClusterHistory):
 class KafkaRouter(Router[KafkaHistory]):
     """Reads the lists, the old znode and notifications as well."""
 
+    history = KafkaHistory
     kinds = (
         r"(?P<entries>/admin/reassign_partitions)",
         r"/log_dir_event_notification/(?P<log_dir>[^/]+)",
@@ -98,16 +103,8 @@ class KafkaRouter(Router[KafkaHistory]):
         r"/isr_change_notification/(?P<isr_change>[^/]+)",
     )
 
-    def __init__(
-        self,
-        readings: Readings,
-        grace_ms: int = GRACE_MS,
-        *,
-        whole: bool = True,
-        min_insync_replicas: int = 1,
-    ) -> None:
-        least = min_insync_replicas
-        super().__init__(KafkaHistory, readings, grace_ms, whole=whole, min_insync_replicas=least)
+    def __init__(self, readings: Readings, grace_ms: int = GRACE_MS, **more: Any) -> None:
+        super().__init__(readings, grace_ms, **more)
         self._handlers |= {
             "entries": self._on_entries,
             "log_dir": self._on_log_dir,
@@ -207,14 +204,11 @@ class KafkaRouter(Router[KafkaHistory]):
         told = len(out)
         super()._on_state(cluster, path, data, topic, second)
         key = topic, int(second)
-        before = cluster.states.pop(key, None)
-        try:
-            state = None if data is None else znodes.decode_state(path, data)
-        except BadZnode:  # was told above
-            return
+        before, state = cluster.states.pop(key, None), self._state
         if state is None:
-            cluster.gone.pop(key, None)
-            cluster.joined.pop(key, None)
+            if data is None:
+                cluster.gone.pop(key, None)
+                cluster.joined.pop(key, None)
             return
         cluster.states[key] = state
         if state.recovering and len(out) > told:
@@ -303,21 +297,6 @@ def _get_lists(found: AssignmentZnode) -> Assignment:
 # The rules ----------------------------------------------------------------------------------------
 
 
-@clause("leader.in-isr")
-def find_leader_out_of_sync(hosted: Hosted) -> str | None:
-    """Say so when there is a leader and it is not in sync."""
-    state = hosted.state
-    if state is None or state.leader == NO_LEADER or state.leader in state.isr:
-        return None
-    return f"leader {state.leader}, in sync {list(state.isr)}"
-
-
-@clause("isr.never-empty")
-def find_empty_isr(hosted: Hosted) -> str | None:
-    """Say so when no replica is in sync."""
-    return "no replica is in sync" if hosted.state is not None and not hosted.state.isr else None
-
-
 @clause("shipped.isr.within-assigned", "move.isr.within-assigned")
 def find_outside(hosted: Hosted) -> str | None:
     """Say so when leader or in-sync set lie outside the assignment."""
@@ -335,29 +314,23 @@ def find_entry_left(hosted: Hosted) -> str | None:
     return f"target {list(hosted.entry)}" if hosted.entry is not None and not moving else None
 
 
-def make_invariants(within: str) -> tuple[Any, ...]:
+def make_invariants(within: str) -> tuple[Invariant[Hosted], ...]:
     """Return what is always true, and what is true at rest by the clause named."""
     return (
-        Invariant("leader.in-isr", find_leader_out_of_sync),  # type: ignore[arg-type]
-        Invariant("isr.never-empty", find_empty_isr),  # type: ignore[arg-type]
-        Invariant(within, find_outside, at_rest=True),  # type: ignore[arg-type]
+        Invariant("leader.in-isr", find_leader_out_of_sync),
+        Invariant("isr.never-empty", find_empty_isr),
+        Invariant(within, find_outside, at_rest=True),
     )
 
 
 class KafkaRules(Rules[Possible, Written]):
     """What holds of every version."""
 
+    router = KafkaRouter
     leaders = (ChangeIsr,)
     shape_first = True
     suspects_first = True
     kept_at_rest = ("controller.epoch.kept", "znode.roots-kept", "topic.settings-kept")
-
-    def make_router(
-        self, grace_ms: int = GRACE_MS, *, whole: bool = True, min_insync_replicas: int = 1
-    ) -> KafkaRouter:
-        """Return a router that knows what Kafka has in ZooKeeper."""
-        least = min_insync_replicas
-        return KafkaRouter(self.readings, grace_ms, whole=whole, min_insync_replicas=least)
 
     def begin(self) -> Possible:
         """Return a partition that does not exist."""
@@ -452,10 +425,7 @@ class KafkaRules(Rules[Possible, Written]):
 
     def list_faults(self, partition: Hosted) -> frozenset[Fault]:
         """Return what is wrong with a partition as it stands, replicas standing twice included."""
-        isr = () if partition.state is None else partition.state.isr
-        lists = (("assigned.no-duplicates", partition.assigned or ()), ("isr.no-duplicates", isr))
-        twice = {(c, str(r)) for c, each in lists for r in each if each.count(r) > 1}
-        return super().list_faults(partition) | twice
+        return super().list_faults(partition) | list_repeated(partition.assigned, partition.state)
 
     def list_kept(self, partition: Hosted) -> Iterable[str]:
         """Return the clauses that a partition puts to the test by being there."""
@@ -472,7 +442,7 @@ class KafkaRules(Rules[Possible, Written]):
         """Return the content that a write leaves."""
         match write:
             case CreateState(state) | WriteState(state) | ChangeIsr(state, _) | AlterIsr(state):
-                return _show_state(state)
+                return show_state(state)
             case WriteLists(assignment):
                 return _show_lists(assignment)
             case RemoveEntry():
@@ -484,7 +454,7 @@ class KafkaRules(Rules[Possible, Written]):
         """Return what an event changed."""
         match event:
             case StateWritten():
-                return "" if partition.state is None else _show_state(partition.state)
+                return show_state(partition.state)
             case ListsWritten():
                 return _show_lists(get_assignment(partition)) if partition.assigned else ""
             case EntryWritten():
@@ -495,19 +465,12 @@ class KafkaRules(Rules[Possible, Written]):
         self, partition: Hosted, topic: str, number: int, owed: Due[Written] | None
     ) -> tuple[str, str]:
         """Return the partition's state, which is what is owed."""
-        state = partition.state
-        return znodes.state_path(topic, number), "" if state is None else _show_state(state)
+        return znodes.state_path(topic, number), show_state(partition.state)
 
 
 def _take_lists(before: Hosted, lists: Assignment) -> Hosted:
     after = replace(before, assigned=lists.replicas, adding=lists.adding, removing=lists.removing)
     return replace(after, told=before.told or lists.replicas)
-
-
-def _show_state(state: LeaderAndIsr) -> str:
-    return znodes.encode_state(
-        StateZnode(state.leader, state.leader_epoch, state.controller_epoch, state.isr)
-    ).decode()
 
 
 def _show_lists(lists: Assignment) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from reassure_judge.verdicts import Violation
-from reassure_model.kip_236.state import LeaderAndIsr, Partition
+from reassure_model.kip_236.state import LeaderAndIsr, Partition, from_znode
 from reassure_model.outcome import Rejected
 from reassure_spec.clauses import clause
 from reassure_spec.znodes import (
@@ -127,13 +127,12 @@ class Stored:
             return None
         past = self._states.get((told.topic, told.partition), [])
         if told.state is not None:
-            said = told.state
-            state = LeaderAndIsr(said.leader, said.leader_epoch, said.controller_epoch, said.isr)
+            state = from_znode(told.state)
             if any(zxid <= told.zxid and each == state for zxid, each in past):
                 return "message.stored-first"
+            said = encode_state(told.state).decode()
             return Rejected(
-                "message.stored-first",
-                f"broker {told.broker} was told {encode_state(said).decode()}, not stored by then",
+                "message.stored-first", f"broker {told.broker} was told {said}, not stored by then"
             )
         state_then = _find_last(past, told.zxid, None)
         if not told.delete or state_then is None:

@@ -15,10 +15,11 @@ from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import ElectionSeen, Observation, Router
 from reassure_judge.verdicts import Tally
 from reassure_model.controllers import Controllership, accept_election
-from reassure_model.kip_236.state import Environment
+from reassure_model.kip_236.state import Environment, LeaderAndIsr, to_znode
 from reassure_model.machine import Due, Judgement
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.readings import Readings
+from reassure_spec.znodes import ReplicaList, encode_state
 
 Fault = tuple[str, str]
 """A clause, and what breaks it."""
@@ -58,6 +59,18 @@ class Signs:
     """Whether a transaction checked the controller epoch."""
 
 
+def list_repeated(assigned: ReplicaList | None, state: LeaderAndIsr | None) -> frozenset[Fault]:
+    """Return the replicas that stand twice in a partition's lists, each with its clause."""
+    isr = () if state is None else state.isr
+    lists = (("assigned.no-duplicates", assigned or ()), ("isr.no-duplicates", isr))
+    return frozenset((c, str(r)) for c, each in lists for r in each if each.count(r) > 1)
+
+
+def show_state(state: LeaderAndIsr | None) -> str:
+    """Return the content of a partition's state as text, "" where there is none."""
+    return "" if state is None else encode_state(to_znode(state)).decode()
+
+
 class Sign(NamedTuple):
     """What tells that a cluster speaks a protocol."""
 
@@ -76,6 +89,8 @@ class Rules(ABC, Generic[Kept, Written]):
     driven: ClassVar[tuple[str, ...]] = ()
     """Those of them under which the gate knows what to ask of an implementation."""
     judgement: ClassVar[Judgement[Any, Any]]
+    router: ClassVar[type[Router[Any]]]
+    """Knows which znodes the protocol has (`reassure_judge.history.Router`)."""
     leaders: ClassVar[tuple[type, ...]] = ()
     """The writes that are no controller's, so that nobody asks for a controller's authority."""
     noticed: ClassVar[tuple[type, ...]] = ()
@@ -106,11 +121,12 @@ class Rules(ABC, Generic[Kept, Written]):
         """Return what tells that a cluster speaks this protocol, None where nothing does."""
         return None
 
-    @abstractmethod
     def make_router(
         self, grace_ms: int = GRACE_MS, *, whole: bool = True, min_insync_replicas: int = 1
     ) -> Router[Any]:
-        """Return what turns transactions into observations (`reassure_judge.history.Router`)."""
+        """Return what turns transactions into observations."""
+        least = min_insync_replicas
+        return self.router(self.readings, grace_ms, whole=whole, min_insync_replicas=least)
 
     def make_book(self, tally: Tally) -> Book | None:
         """Return what follows a cluster as a whole (`reassure_judge.books`), where it has to be."""

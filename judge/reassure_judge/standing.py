@@ -7,23 +7,9 @@ that shows when it is judged as if what was wrong already were right (`look_past
 
 from dataclasses import replace
 
-from reassure_judge.rules import Fault
-from reassure_model.kip_236.invariants import INVARIANTS
 from reassure_model.kip_236.state import LeaderAndIsr, Partition
 from reassure_model.kip_236.writes import ChangeIsr, CreateState, Write, WriteAssigned, WriteState
 from reassure_spec.znodes import NO_LEADER, ReplicaList
-
-
-def list_faults(partition: Partition) -> frozenset[Fault]:
-    """Return what is wrong with a partition as it stands, whoever made it so."""
-    found = [(each.clause, each.find(partition)) for each in INVARIANTS]
-    lists = (
-        ("assigned.no-duplicates", partition.assigned or ()),
-        ("isr.no-duplicates", () if partition.state is None else partition.state.isr),
-    )
-    for clause_id, replicas in lists:
-        found += [(clause_id, str(r)) for r in replicas if replicas.count(r) > 1]
-    return frozenset((clause_id, reason) for clause_id, reason in found if reason is not None)
 
 
 def look_past(partition: Partition, write: Write) -> tuple[Partition, Write]:

@@ -15,7 +15,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reassure_model.kafka_zk import Assignment, reassign_to
-from reassure_model.kip_236.rules import find_broken_epoch, has_duplicates
+from reassure_model.kip_236.rules import (
+    find_broken_epoch,
+    has_duplicates,
+    judge_first_state,
+    reject_controller_epoch,
+)
 from reassure_model.kip_236.state import Environment, LeaderAndIsr, is_leader_live
 from reassure_model.kip_236.writes import ChangeIsr, CreateState, WriteState
 from reassure_model.outcome import Accepted, Rejected
@@ -84,7 +89,9 @@ class Owes:
     clause: str
 
 
-Written = CreateState | WriteState | ChangeIsr | AlterIsr | WriteLists | RemoveEntry | RestoreEntry
+Common = CreateState | WriteState | ChangeIsr | AlterIsr | RestoreEntry
+"""The writes of which both protocols say the same."""
+Written = Common | WriteLists | RemoveEntry
 Outcome = Accepted[Hosted] | Rejected
 
 
@@ -136,31 +143,13 @@ def get_serving(around: Environment) -> frozenset[int]:
 # The first state --------------------------------------------------------------------------------
 
 
-@clause("partition.new.epoch-zero", "partition.new.leader-first-live", "partition.new.isr-all-live")
 def accept_create_state(hosted: Hosted, write: CreateState, around: Environment) -> Outcome:
     """Judge the first state of a partition."""
-    new, assigned = write.state, hosted.assigned or ()
-    elected = select_new(assigned, around.live)
-    if elected is None or new.leader != elected.leader:
-        wanted = "nobody" if elected is None else str(elected.leader)
-        return Rejected("partition.new.leader-first-live", f"{new.leader} leads; expected {wanted}")
-    if has_duplicates(new.isr) or set(new.isr) != set(elected.isr):
-        reason = f"in sync {list(new.isr)}; alive and assigned are {list(elected.isr)}"
-        return Rejected("partition.new.isr-all-live", reason)
-    if new.leader_epoch != 0:
-        return Rejected("partition.new.epoch-zero", f"leader epoch {new.leader_epoch}")
-    if new.controller_epoch != around.controller_epoch:
-        return _bad_controller_epoch(new, around)
-    clauses = ("partition.new.leader-first-live", "partition.new.isr-all-live")
-    tested = (*clauses, "partition.new.epoch-zero", "state.controller-epoch-stamped")
-    return Accepted(replace(hosted, state=new, told=assigned), tested)
-
-
-def _bad_controller_epoch(new: LeaderAndIsr, around: Environment) -> Rejected:
-    reason = (
-        f"controller epoch {new.controller_epoch}, the current one is {around.controller_epoch}"
-    )
-    return Rejected("state.controller-epoch-stamped", reason)
+    assigned = hosted.assigned or ()
+    judged = judge_first_state(assigned, write.state, around)
+    if isinstance(judged, Rejected):
+        return judged
+    return Accepted(replace(hosted, state=write.state, told=assigned), judged)
 
 
 # The in-sync set, by the leader's word ------------------------------------------------------------
@@ -187,7 +176,7 @@ def accept_isr(
     # A leader writes the epoch of the controller that made it one; a controller writes its own.
     least = old.controller_epoch if direct else around.controller_epoch
     if not least <= new.controller_epoch <= around.controller_epoch:
-        return _bad_controller_epoch(new, around)
+        return reject_controller_epoch(new, around)
     if len(new.isr) == 0:
         return Rejected("isr.never-empty", "no in-sync replica is left")
     if has_duplicates(new.isr):
@@ -590,3 +579,21 @@ def next_obligation(hosted: Hosted, around: Environment, readings: Readings) -> 
     if len(isr) < len(state.isr):
         return Owes(_raised(hosted, around, state.leader, isr), "isr.remove.dead")
     return None
+
+
+# All writes ---------------------------------------------------------------------------------------
+
+
+def accept_common(
+    hosted: Hosted, write: Common, around: Environment, readings: Readings, names: Names
+) -> Outcome:
+    """Judge a write of which the two protocols say the same."""
+    match write:
+        case ChangeIsr() | AlterIsr():
+            return accept_isr(hosted, write, around, readings)
+        case WriteState():
+            return accept_write_state(hosted, write, around, readings, names)
+        case CreateState():
+            return accept_create_state(hosted, write, around)
+        case RestoreEntry():
+            return accept_entry_back(hosted, write)

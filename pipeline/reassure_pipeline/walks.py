@@ -30,7 +30,7 @@ from reassure_model.kip_46 import moves as healing
 from reassure_model.kip_46.moves import Healed, make_healed
 from reassure_model.kip_236.batch import Batch, On, WriteOwed
 from reassure_model.kip_236.obligations import next_write
-from reassure_model.kip_236.state import LeaderAndIsr, Reassignment
+from reassure_model.kip_236.state import LeaderAndIsr, Reassignment, to_znode
 from reassure_model.kip_236.writes import (
     CreateReassignment,
     CreateState,
@@ -374,8 +374,7 @@ class HealingWalk(Walk[Healed]):
 
 
 def _state(state: LeaderAndIsr) -> bytes:
-    fields = state.leader, state.leader_epoch, state.controller_epoch, state.isr
-    return znodes.encode_state(znodes.StateZnode(*fields))
+    return znodes.encode_state(to_znode(state))
 
 
 def _record(record: Reassignment) -> bytes:

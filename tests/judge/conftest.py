@@ -8,7 +8,7 @@ import pytest
 
 from reassure_judge.judge import Judge
 from reassure_model.kip_236.obligations import next_write
-from reassure_model.kip_236.state import LeaderAndIsr
+from reassure_model.kip_236.state import LeaderAndIsr, to_znode
 from reassure_model.kip_236.writes import (
     CreateReassignment,
     CreateState,
@@ -129,9 +129,7 @@ class Simulation:
 
     def state_op(self, state: LeaderAndIsr) -> Op:
         """Return the write of a partition state."""
-        data = znodes.encode_state(
-            znodes.StateZnode(state.leader, state.leader_epoch, state.controller_epoch, state.isr)
-        )
+        data = znodes.encode_state(to_znode(state))
         return SetData(self.path(znodes.state_path("orders", 0)), data, 1)
 
     def perform(self, write: Write, *, fenced: bool = True) -> int:

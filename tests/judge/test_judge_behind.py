@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from reassure_judge.messages import describe
-from reassure_judge.protocols import kip_236
-from reassure_judge.standing import list_faults, look_past
+from reassure_judge.protocols import kip_236, make_rules
+from reassure_judge.standing import look_past
 from reassure_model.kip_236.invariants import GOALS
 from reassure_model.kip_236.rules import accept_write
 from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment
@@ -157,8 +157,9 @@ def test_debt_of_an_earlier_term_is_what_the_next_one_can_see(simulation: Any) -
 
 def test_faults_are_told_by_their_culprits() -> None:
     """Each wrong replica is a fault of its own."""
+    rules = make_rules("kip-236", get_profile("kip-236"))
     state = LeaderAndIsr(9, 1, 1, (1, 1, 2))
-    faults = list_faults(Partition(assigned=(1, 3, 3, 4, 4), state=state))
+    faults = rules.list_faults(Partition(assigned=(1, 3, 3, 4, 4), state=state))
     assert {clause for clause, _ in faults} == {
         "leader.in-isr",
         "leader.assigned",
@@ -167,9 +168,8 @@ def test_faults_are_told_by_their_culprits() -> None:
         "isr.no-duplicates",
     }
     assert {what for clause, what in faults if clause == "assigned.no-duplicates"} == {"3", "4"}
-    assert list_faults(Partition(assigned=(1, 2), state=replace(state, leader=1, isr=(1,)))) == (
-        frozenset()
-    )
+    sound = Partition(assigned=(1, 2), state=replace(state, leader=1, isr=(1,)))
+    assert rules.list_faults(sound) == frozenset()
 
 
 def test_looking_past_faults_mends_both_sides() -> None:

@@ -48,7 +48,7 @@ class _WithoutRefusals(ast.NodeTransformer):
         call = node.value
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             return node
-        if call.func.id not in ("Rejected", "Refusal", "_bad_controller_epoch"):
+        if call.func.id not in ("Rejected", "Refusal", "reject_controller_epoch"):
             return node
         first = call.args[0]
         named = first.value if isinstance(first, ast.Constant) else "state.controller-epoch-stamped"

@@ -38,6 +38,7 @@ from reassure_model.kip_236 import system
 from reassure_model.kip_236.drop import compute_drop
 from reassure_model.kip_236.invariants import INVARIANTS, Invariant
 from reassure_model.kip_236.obligations import compute_plan, next_write
+from reassure_model.kip_236.state import Partition
 from reassure_model.machine import Sets, find_machines
 from reassure_model.outcome import Accepted
 from reassure_proofs.counterexamples import AREA
@@ -235,7 +236,9 @@ def _find_grown(state: system.System, readings: Readings) -> str | None:
     return f"assigned {list(assigned)}" if grown else None
 
 
-def _find_broken(invariant: Invariant, state: system.System, readings: Readings) -> str | None:
+def _find_broken(
+    invariant: Invariant[Partition], state: system.System, readings: Readings
+) -> str | None:
     if invariant.at_rest and next_write(state.partition, state.around, readings) is not None:
         return None
     return invariant.find(state.partition)

@@ -471,7 +471,7 @@ class Reference:
                     return f"{owed.clause} asks for what {outcome.clause} forbids: {outcome.reason}"
         return "the rules forbade a write that was owed"
 
-    def find_broken(self, invariant: invariants.Invariant, state: Any) -> str | None:
+    def find_broken(self, invariant: invariants.Invariant[Any], state: Any) -> str | None:
         """Say why an invariant of the model is broken in one of the partitions."""
         for at in range(len(self.world.assigned)):
             reason = invariant.find(self.view_partition(state, at))

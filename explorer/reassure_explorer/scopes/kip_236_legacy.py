@@ -162,7 +162,7 @@ class OldZnode(Adapter):
 
     # Checks ----------------------------------------------------------------------------------
 
-    def find_broken(self, invariant: invariants.Invariant, state: Any) -> str | None:
+    def find_broken(self, invariant: invariants.Invariant[Any], state: Any) -> str | None:
         """Say why an invariant of the model is broken in one of the partitions."""
         if (
             invariant.at_rest

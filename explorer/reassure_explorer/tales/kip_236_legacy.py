@@ -12,6 +12,7 @@ from reassure_model.kip_236 import system
 from reassure_model.kip_236.batch import On
 from reassure_model.kip_236.invariants import INVARIANTS, Invariant
 from reassure_model.kip_236.obligations import next_write
+from reassure_model.kip_236.state import Partition
 from reassure_model.kip_236_legacy import PROMISES, Ask, Legacy, WriteLegacy
 from reassure_model.outcome import Accepted
 from reassure_spec.readings import Readings
@@ -127,7 +128,7 @@ def _find_rejected(state: Legacy, readings: Readings) -> str | None:
     return None if isinstance(outcome, Accepted) else f"rejected by {outcome.clause}"
 
 
-def _find_broken(state: Legacy, invariant: Invariant, readings: Readings) -> str | None:
+def _find_broken(state: Legacy, invariant: Invariant[Partition], readings: Readings) -> str | None:
     partition = state.get(KEY)
     rests = next_write(partition, state.as_system(KEY).around, readings) is None
     return None if invariant.at_rest and not rests else invariant.find(partition)

@@ -10,24 +10,18 @@ from reassure_judge.trees import KAFKAS_OWN
 from reassure_model.controllers import Controllership
 from reassure_model.kafka_writes import (
     ENTRIES,
-    AlterIsr,
     Hosted,
     Outcome,
     RemoveEntry,
-    RestoreEntry,
     WriteLists,
     Written,
-    accept_create_state,
-    accept_entry_back,
-    accept_isr,
+    accept_common,
     accept_path_gone,
     accept_replicas,
-    accept_write_state,
     fail_over,
     next_obligation,
 )
 from reassure_model.kip_236.state import Environment
-from reassure_model.kip_236.writes import ChangeIsr, CreateState, WriteState
 from reassure_model.machine import Judgement
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.clauses import clause
@@ -37,19 +31,11 @@ from reassure_spec.znodes import ReplicaList
 
 def accept(hosted: Hosted, write: Written, around: Environment, readings: Readings) -> Outcome:
     """Judge any write to a partition."""
-    match write:
-        case ChangeIsr() | AlterIsr():
-            return accept_isr(hosted, write, around, readings)
-        case WriteState():
-            return accept_write_state(hosted, write, around, readings, ENTRIES)
-        case CreateState():
-            return accept_create_state(hosted, write, around)
-        case WriteLists():
-            return accept_replicas(hosted, write, cut=readings.move_cut_isr == "yes")
-        case RestoreEntry():
-            return accept_entry_back(hosted, write)
-        case RemoveEntry():
-            return accept_path_gone(hosted, around, readings)
+    if isinstance(write, WriteLists):
+        return accept_replicas(hosted, write, cut=readings.move_cut_isr == "yes")
+    if isinstance(write, RemoveEntry):
+        return accept_path_gone(hosted, around, readings)
+    return accept_common(hosted, write, around, readings, ENTRIES)
 
 
 _LATE_REGISTRATION: Final = 4

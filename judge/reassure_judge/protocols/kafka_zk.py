@@ -6,44 +6,30 @@ from reassure_judge.kafka import KafkaRules, find_entry_left, make_invariants
 from reassure_judge.rules import Sign, Signs
 from reassure_model.kafka_writes import (
     LISTS,
-    AlterIsr,
     Hosted,
     Outcome,
     RemoveEntry,
-    RestoreEntry,
     WriteLists,
     Written,
-    accept_create_state,
-    accept_entry_back,
+    accept_common,
     accept_entry_gone,
-    accept_isr,
     accept_lists,
-    accept_write_state,
     fail_over,
     next_obligation,
 )
 from reassure_model.kip_236.invariants import Invariant
 from reassure_model.kip_236.state import Environment
-from reassure_model.kip_236.writes import ChangeIsr, CreateState, WriteState
 from reassure_model.machine import Judgement
 from reassure_spec.readings import Readings
 
 
 def accept(hosted: Hosted, write: Written, around: Environment, readings: Readings) -> Outcome:
     """Judge any write to a partition."""
-    match write:
-        case ChangeIsr() | AlterIsr():
-            return accept_isr(hosted, write, around, readings)
-        case WriteState():
-            return accept_write_state(hosted, write, around, readings, LISTS)
-        case CreateState():
-            return accept_create_state(hosted, write, around)
-        case WriteLists():
-            return accept_lists(hosted, write, around)
-        case RestoreEntry():
-            return accept_entry_back(hosted, write)
-        case RemoveEntry():
-            return accept_entry_gone(hosted)
+    if isinstance(write, WriteLists):
+        return accept_lists(hosted, write, around)
+    if isinstance(write, RemoveEntry):
+        return accept_entry_gone(hosted)
+    return accept_common(hosted, write, around, readings, LISTS)
 
 
 class ListsRules(KafkaRules):
@@ -66,7 +52,7 @@ class ListsRules(KafkaRules):
         next_obligation,
         (
             *make_invariants("shipped.isr.within-assigned"),
-            Invariant("shipped.entry.not-for-ever", find_entry_left, at_rest=True),  # type: ignore[arg-type]
+            Invariant("shipped.entry.not-for-ever", find_entry_left, at_rest=True),
         ),
     )
 

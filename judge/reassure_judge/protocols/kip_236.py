@@ -34,8 +34,8 @@ from reassure_judge.possible import (
     submit_request,
     take_silent_steps,
 )
-from reassure_judge.rules import Fault, Rules, Sign, Signs
-from reassure_judge.standing import list_faults, look_past
+from reassure_judge.rules import Fault, Rules, Sign, Signs, list_repeated, show_state
+from reassure_judge.standing import look_past
 from reassure_model.controllers import ACTING, DEPOSED
 from reassure_model.kip_236.invariants import INVARIANTS
 from reassure_model.kip_236.obligations import next_write
@@ -43,7 +43,6 @@ from reassure_model.kip_236.requests import is_remembered
 from reassure_model.kip_236.rules import accept_write, apply_failover
 from reassure_model.kip_236.state import (
     Environment,
-    LeaderAndIsr,
     Partition,
     Reassignment,
     Request,
@@ -128,6 +127,7 @@ class RequestHistory(ClusterHistory):
 class RequestRouter(Router[RequestHistory]):
     """Reads the request queue and the records as well."""
 
+    history = RequestHistory
     kinds: ClassVar[tuple[str, ...]] = (
         r"(?P<request_parents>/admin/reassignment_requests|/admin/reassignments)",
         r"/admin/reassignment_requests/(?P<request>[^/]+)",
@@ -135,21 +135,8 @@ class RequestRouter(Router[RequestHistory]):
         r"/admin/reassignments/(?P<flight>[^/]+)/(?P<flight_partition>[^/]+)",
     )
 
-    def __init__(
-        self,
-        readings: Readings,
-        grace_ms: int = GRACE_MS,
-        *,
-        whole: bool = True,
-        min_insync_replicas: int = 1,
-    ) -> None:
-        super().__init__(
-            RequestHistory,
-            readings,
-            grace_ms,
-            whole=whole,
-            min_insync_replicas=min_insync_replicas,
-        )
+    def __init__(self, readings: Readings, grace_ms: int = GRACE_MS, **more: Any) -> None:
+        super().__init__(readings, grace_ms, **more)
         self._handlers |= {
             "request_parents": self._on_root,
             "request": self._on_request,
@@ -327,6 +314,7 @@ class RequestRules(Rules[Possible, Write]):
 
     profiles: ClassVar[tuple[str, ...]] = ("kip-236", "kip-236-amended")
     driven = ("kip-236", "kip-236-amended")
+    router: ClassVar[type[RequestRouter]] = RequestRouter
     judgement = JUDGEMENT
     leaders = (ChangeIsr,)
     noticed = _ON_REQUESTS
@@ -341,13 +329,6 @@ class RequestRules(Rules[Possible, Write]):
         """Return the tree of requests or records that was written."""
         tree = next((tree for tree in sorted(_PROTOCOL, reverse=True) if tree in signs.trees), None)
         return None if tree is None else Sign(2, f"there is {tree}", {})
-
-    def make_router(
-        self, grace_ms: int = GRACE_MS, *, whole: bool = True, min_insync_replicas: int = 1
-    ) -> RequestRouter:
-        """Return a router that knows requests and records."""
-        least = min_insync_replicas
-        return RequestRouter(self.readings, grace_ms, whole=whole, min_insync_replicas=least)
 
     def begin(self) -> Possible:
         """Return a partition that does not exist."""
@@ -471,7 +452,7 @@ class RequestRules(Rules[Possible, Write]):
 
     def list_faults(self, partition: Partition) -> frozenset[Fault]:
         """Return what is wrong with a partition as it stands."""
-        return list_faults(partition)
+        return super().list_faults(partition) | list_repeated(partition.assigned, partition.state)
 
     def look_past(self, partition: Partition, write: Write) -> tuple[Partition, Write]:
         """Return both with every replica once, and the leader in sync."""
@@ -542,14 +523,6 @@ def _find_unseen(path: str, why: str) -> Rejected:
 # In words -----------------------------------------------------------------------------------------
 
 
-def _show_state(state: LeaderAndIsr | None) -> str:
-    if state is None:
-        return ""
-    return znodes.encode_state(
-        znodes.StateZnode(state.leader, state.leader_epoch, state.controller_epoch, state.isr)
-    ).decode()
-
-
 def _show_reassignment(record: Reassignment | None) -> str:
     if record is None:
         return ""
@@ -562,7 +535,7 @@ def _describe(write: Write) -> str:
     """Return the content that a write leaves, as text."""
     match write:
         case CreateState(state) | WriteState(state) | ChangeIsr(state, _):
-            return _show_state(state)
+            return show_state(state)
         case WriteAssigned(assigned):
             return f"assigned {list(assigned)}"
         case CreateReassignment(record) | UpdateReassignment(record):
@@ -576,7 +549,7 @@ def _describe(write: Write) -> str:
 def _describe_before(partition: Partition, event: object) -> str:
     match event:
         case StateWritten():
-            return _show_state(partition.state)
+            return show_state(partition.state)
         case AssignedWritten():
             return "" if partition.assigned is None else f"assigned {list(partition.assigned)}"
         case ReassignmentWritten():
@@ -601,4 +574,4 @@ def _describe_resting(
             target = partition.requests[0].target
             return znodes.request_path(sequence), f"request {sequence} for {list(target)}"
         case _:
-            return znodes.state_path(topic, number), _show_state(partition.state)
+            return znodes.state_path(topic, number), show_state(partition.state)

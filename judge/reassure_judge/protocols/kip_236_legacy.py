@@ -381,19 +381,13 @@ class LegacyRules(RequestRules):
     """KIP-236 with the old znode."""
 
     profiles = ("kip-236-legacy",)
+    router = LegacyRouter
 
     @classmethod
     def find_sign(cls, signs: Signs) -> Sign | None:
         """Return that the old znode was written beside the requests of KIP-236."""
         there = _OLD in signs.trees and super().find_sign(signs) is not None
         return Sign(3, f"there is {_OLD} beside the requests of KIP-236", {}) if there else None
-
-    def make_router(
-        self, grace_ms: int = GRACE_MS, *, whole: bool = True, min_insync_replicas: int = 1
-    ) -> LegacyRouter:
-        """Return a router that knows the old znode."""
-        least = min_insync_replicas
-        return LegacyRouter(self.readings, grace_ms, whole=whole, min_insync_replicas=least)
 
     def make_book(self, tally: Tally) -> LegacyBook:
         """Return a book of the old znode."""

@@ -456,19 +456,13 @@ class HealingRules(RequestRules):
     """KIP-236 with self-healing."""
 
     profiles = ("kip-46",)
+    router = HealingRouter
 
     @classmethod
     def find_sign(cls, signs: Signs) -> Sign | None:
         """Return the records of failures, or the tasks, that stand among those of KIP-236."""
         found = [tree for tree in _TREES if tree in signs.filled]
         return Sign(4, f"something stands in {found[0]}", {}) if found else None
-
-    def make_router(
-        self, grace_ms: int = GRACE_MS, *, whole: bool = True, min_insync_replicas: int = 1
-    ) -> HealingRouter:
-        """Return a router that knows records of failures and tasks."""
-        least = min_insync_replicas
-        return HealingRouter(self.readings, grace_ms, whole=whole, min_insync_replicas=least)
 
     def make_book(self, tally: Tally) -> HealingBook:
         """Return a book of records and tasks."""

@@ -6,19 +6,29 @@ that must be reachable, or the invariants would hold of nothing.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
-from reassure_model.kip_236.state import Partition, is_target_in_sync
+from reassure_model.kip_236.state import LeaderAndIsr, Partition, is_target_in_sync
 from reassure_spec.clauses import clause
 from reassure_spec.znodes import NO_LEADER
 
+S = TypeVar("S")
+
+
+class Stated(Protocol):
+    """A partition of any protocol that has leader and in-sync set in one state."""
+
+    @property
+    def state(self) -> LeaderAndIsr | None:
+        """None until there is one."""
+
 
 @dataclass(frozen=True, slots=True)
-class Invariant:
+class Invariant(Generic[S]):
     """A predicate with the clause it stands for."""
 
     clause: str
-    find: Callable[[Partition], str | None]
+    find: Callable[[S], str | None]
     """Answers why it is broken, None where it holds."""
     at_rest: bool = False
     """Whether it need hold only when the controller owes nothing."""
@@ -33,7 +43,7 @@ class Goal:
 
 
 @clause("leader.in-isr")
-def find_leader_out_of_sync(partition: Partition) -> str | None:
+def find_leader_out_of_sync(partition: Stated) -> str | None:
     """Say so when there is a leader and it is not in sync."""
     state = partition.state
     if state is None or state.leader == NO_LEADER or state.leader in state.isr:
@@ -42,7 +52,7 @@ def find_leader_out_of_sync(partition: Partition) -> str | None:
 
 
 @clause("isr.never-empty")
-def find_empty_isr(partition: Partition) -> str | None:
+def find_empty_isr(partition: Stated) -> str | None:
     """Say so when no replica is in sync."""
     state = partition.state
     return "no replica is in sync" if state is not None and len(state.isr) == 0 else None
@@ -84,7 +94,7 @@ def find_too_many_assigned(partition: Partition) -> str | None:
     return f"{len(partition.assigned)} assigned, at most {most} allowed"
 
 
-INVARIANTS: Final = (
+INVARIANTS: Final[tuple[Invariant[Partition], ...]] = (
     Invariant("leader.in-isr", find_leader_out_of_sync),
     Invariant("isr.never-empty", find_empty_isr),
     Invariant("leader.assigned", find_leader_unassigned),

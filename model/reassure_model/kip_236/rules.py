@@ -159,14 +159,25 @@ def accept_change_isr(
 # The controller's writes of leader and in-sync set ------------------------------------------------
 
 
-@clause("partition.new.epoch-zero", "partition.new.leader-first-live", "partition.new.isr-all-live")
 def accept_create_state(
     partition: Partition, write: CreateState, around: Environment, readings: Readings
 ) -> Outcome:
     """Judge the first state of a new partition."""
     assert partition.assigned is not None
-    new = write.state
-    elected = select_new(partition.assigned, around.live)
+    judged = judge_first_state(partition.assigned, write.state, around)
+    if isinstance(judged, Rejected):
+        return judged
+    # Whoever is told of a new partition is told all of its replicas: no epoch is owed for them.
+    after = replace(partition, state=write.state, announce_due=False)
+    return Accepted(after, (*judged, "partition.new.brought-online"))
+
+
+@clause("partition.new.epoch-zero", "partition.new.leader-first-live", "partition.new.isr-all-live")
+def judge_first_state(
+    assigned: ReplicaList, new: LeaderAndIsr, around: Environment
+) -> tuple[str, ...] | Rejected:
+    """Judge who leads first and is in sync; answer the clauses that this puts to the test."""
+    elected = select_new(assigned, around.live)
     if elected is None or new.leader != elected.leader:
         wanted = "nobody, as none is alive" if elected is None else elected.leader
         return Rejected("partition.new.leader-first-live", f"{new.leader} leads; expected {wanted}")
@@ -178,21 +189,17 @@ def accept_create_state(
     if new.leader_epoch != 0:
         return Rejected("partition.new.epoch-zero", f"leader epoch {new.leader_epoch}")
     if new.controller_epoch != around.controller_epoch:
-        return _bad_controller_epoch(new, around)
-    return Accepted(
-        # Whoever is told of a new partition is told all of its replicas: no epoch is owed for them.
-        replace(partition, state=new, announce_due=False),
-        (
-            "partition.new.leader-first-live",
-            "partition.new.isr-all-live",
-            "partition.new.epoch-zero",
-            "partition.new.brought-online",
-            "state.controller-epoch-stamped",
-        ),
+        return reject_controller_epoch(new, around)
+    return (
+        "partition.new.leader-first-live",
+        "partition.new.isr-all-live",
+        "partition.new.epoch-zero",
+        "state.controller-epoch-stamped",
     )
 
 
-def _bad_controller_epoch(new: LeaderAndIsr, around: Environment) -> Rejected:
+def reject_controller_epoch(new: LeaderAndIsr, around: Environment) -> Rejected:
+    """Say that a state is stamped with an epoch that is not the acting controller's."""
     return Rejected(
         "state.controller-epoch-stamped",
         f"controller epoch {new.controller_epoch}, the current one is {around.controller_epoch}",
@@ -207,7 +214,7 @@ def find_broken_epoch(old: LeaderAndIsr, new: LeaderAndIsr, around: Environment)
             "leader-epoch.raised-by-one", f"from {old.leader_epoch} to {new.leader_epoch}"
         )
     if new.controller_epoch != around.controller_epoch:
-        return _bad_controller_epoch(new, around)
+        return reject_controller_epoch(new, around)
     return None
 
 

@@ -7,7 +7,7 @@ to know of the rest of the cluster. All records are frozen; a step makes new one
 
 from dataclasses import dataclass
 
-from reassure_spec.znodes import NO_LEADER, ReplicaList
+from reassure_spec.znodes import NO_LEADER, ReplicaList, StateZnode
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,16 @@ class LeaderAndIsr:
     leader_epoch: int
     controller_epoch: int
     isr: ReplicaList
+
+
+def to_znode(state: LeaderAndIsr) -> StateZnode:
+    """Return what the znode of a state says."""
+    return StateZnode(state.leader, state.leader_epoch, state.controller_epoch, state.isr)
+
+
+def from_znode(said: StateZnode) -> LeaderAndIsr:
+    """Return the state that a znode says."""
+    return LeaderAndIsr(said.leader, said.leader_epoch, said.controller_epoch, said.isr)
 
 
 @dataclass(frozen=True, slots=True)

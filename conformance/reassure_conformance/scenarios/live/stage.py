@@ -24,10 +24,11 @@ from reassure_model.kip_236.obligations import next_write
 from reassure_model.kip_236.rules import apply_failover
 from reassure_model.kip_236.state import (
     Environment,
-    LeaderAndIsr,
     Partition,
     Reassignment,
     Request,
+    from_znode,
+    to_znode,
 )
 from reassure_model.kip_236.writes import (
     ChangeIsr,
@@ -168,7 +169,7 @@ class Stage:
         if partition.state is not None:
             nodes.append((f"{znodes.topic_path(topic)}/partitions", b""))
             nodes.append((znodes.partition_path(topic, number), b""))
-            content = znodes.encode_state(_to_znode(partition.state))
+            content = znodes.encode_state(to_znode(partition.state))
             nodes.append((znodes.state_path(topic, number), content))
         if partition.reassignment is not None:
             nodes.append((f"{znodes.REASSIGNMENTS}/{topic}", b""))
@@ -179,7 +180,7 @@ class Stage:
             )
         self.put(nodes, given=given)
         if given and partition.state is not None and partition.assigned is not None:
-            replicas, state = partition.assigned, _to_znode(partition.state)
+            replicas, state = partition.assigned, to_znode(partition.state)
             self.call(lambda adapter: adapter.inform(topic, number, replicas, state))
 
     def _config(self, topic: str, min_insync: int) -> tuple[str, bytes]:
@@ -227,7 +228,7 @@ class Stage:
         paths = _list_paths(key, write)
         before = [(path, self._read(path)) for path in paths]
         if isinstance(write, ChangeIsr):
-            content = znodes.encode_state(_to_znode(write.state))
+            content = znodes.encode_state(to_znode(write.state))
             reply = self.call(lambda a: a.write_as(write.writer, paths[-1], content))
             if reply is not Reply.OK:
                 raise NotLive("a write of a broker that has no session", str(write.writer))
@@ -267,7 +268,7 @@ class Stage:
         """Return the content that a write leaves, None where it deletes."""
         match write:
             case CreateState(state) | WriteState(state) | ChangeIsr(state, _):
-                return znodes.encode_state(_to_znode(state))
+                return znodes.encode_state(to_znode(state))
             case WriteAssigned(assigned):
                 path = znodes.topic_path(key[0])
                 lists = znodes.decode_topic(path, self._read(path) or b"")
@@ -443,7 +444,7 @@ class Stage:
             assigned, requests=tuple(_find_requests(key, queue, self._fetch(queue)))
         )
         if state is not None:
-            found = _from_znode(znodes.decode_state(paths[1], state[0]))
+            found = from_znode(znodes.decode_state(paths[1], state[0]))
             partition = replace(partition, state=found)
         if record is None:
             return partition, None
@@ -479,16 +480,3 @@ def _list_paths(key: PartitionKey, write: Write) -> tuple[str, ...]:
             return (f"{znodes.REASSIGNMENTS}/{topic}", znodes.reassignment_path(topic, number))
         case DeleteRequest(sequence):
             return (znodes.request_path(sequence),)
-
-
-def _to_znode(state: LeaderAndIsr) -> StateZnode:
-    return StateZnode(
-        leader=state.leader,
-        leader_epoch=state.leader_epoch,
-        controller_epoch=state.controller_epoch,
-        isr=state.isr,
-    )
-
-
-def _from_znode(state: StateZnode) -> LeaderAndIsr:
-    return LeaderAndIsr(state.leader, state.leader_epoch, state.controller_epoch, state.isr)
