@@ -27,6 +27,8 @@ Written_co = TypeVar("Written_co", covariant=True)
 State_contra = TypeVar("State_contra", contravariant=True)
 Sets = Mapping[str, tuple[Any, ...]]
 """What the names of sets stand for (`brokers`, `targets`): who looks at a machine says."""
+Within = Mapping[str, Callable[[S, S], bool]]
+"""By act which of its steps are looked at, from the states before and after; of others all are."""
 
 ONLY: Final = "p"
 """Name of a partition where a scenario names none."""
@@ -375,6 +377,9 @@ class Machine(Generic[S]):
     """From the arguments of `world` to the machine under what an operator may set, if anything."""
     judgement: Judgement[Any, Any] | None = None
     """What it accepts of a write and what it still owes, where the judge can ask it."""
+    forget: Callable[[S], S] | None = None
+    """From a state to the one that stands for all that differ from it in numbers that only count:
+    whatever may follow one may follow the other. None where fields that are held say it all."""
 
     @cached_property
     def kinds(self) -> Mapping[type, Act]:
@@ -394,22 +399,32 @@ class Machine(Generic[S]):
 
     def normalise(self, state: S) -> S:
         """Return the state with what only counts as it was at the start."""
+        if self.forget is not None:
+            state = self.forget(state)
         held = {n: d.value for n, d in self.fields.items() if isinstance(d, Held)}
         return replace(state, **held)  # type: ignore[type-var]
 
     def iterate_successors(
-        self, state: S, readings: Readings, sets: Sets, without: tuple[str, ...] = ()
+        self,
+        state: S,
+        readings: Readings,
+        sets: Sets,
+        without: tuple[str, ...] = (),
+        within: Within[S] | None = None,
     ) -> Iterator[tuple[Any, S]]:
         """Yield every action that is possible and allowed, with the state that it leads to.
 
-        `without` names acts that are left out.
+        `without` names acts that are left out, and `within` says which steps of others are taken.
         """
         for action in self.enabled(state, readings, sets):
-            if self.kinds[type(action)].name in without:
+            act = self.kinds[type(action)]
+            if act.name in without:
                 continue
             outcome = self.step(state, action, readings)
             if isinstance(outcome, Accepted):
-                yield action, self.normalise(outcome.state)
+                after = self.normalise(outcome.state)
+                if within is None or act.name not in within or within[act.name](state, after):
+                    yield action, after
 
     def list_limits(self, times: Mapping[str, int]) -> Mapping[type, int]:
         """Return how often each kind of action that is counted may happen.

@@ -17,7 +17,9 @@ from reassure_explorer.engine.search import find_shortest
 from reassure_explorer.engine.views import View, get_changes
 from reassure_explorer.scopes.copies import Steps
 from reassure_model import machine as declared
-from reassure_model.machine import Machine, Sets
+from reassure_model.environment import NotPossible
+from reassure_model.machine import Machine, Sets, Within
+from reassure_model.outcome import Accepted
 from reassure_spec.readings import Readings
 
 _NONE: Final = (None,)
@@ -35,6 +37,8 @@ class Bounds:
     """How often what is counted may happen, by the machine's word; without one, without end."""
     without: tuple[str, ...] = ()
     """Acts that are left out."""
+    within: Within[Any] = field(default_factory=dict)
+    """Which steps of some acts are taken."""
     properties: tuple[str, ...] | None = None
     """The clauses that are invariants; None stands for all that the machine has."""
 
@@ -57,6 +61,8 @@ class _MachineSteps(Steps):
     take_step: Callable[[Any, Any, Readings], Any]
     readings: Readings
     counted: Mapping[type, str]  # type: ignore[misc]
+    within: Mapping[type, Callable[[Any, Any], bool]]
+    forget: Callable[[Any], Any] | None
     held: Mapping[str, Any]
     records: Mapping[str, _Record]
     view_type: type[View]
@@ -77,6 +83,7 @@ class _MachineSteps(Steps):
     def store(self, state: Any, after: Any) -> Any:
         """Return the explorer's state after a step of the machine on a view."""
         changes: dict[str, Any] = {}
+        after = after if self.forget is None else self.forget(after)
         for name, value in (get_changes(after) or {}).items():
             changes |= self.spread(name, value)
         return state.replace(**changes)
@@ -93,8 +100,12 @@ class _MachineSteps(Steps):
         return {part: getattr(value, part.removeprefix(f"{name}_")) for part in record.parts}
 
     def step(self, view: Any, action: Any) -> Any:
-        """Take a step of the machine."""
-        return self.take_step(view, action, self.readings)
+        """Take a step of the machine, within the bounds. Raises NotPossible beyond them."""
+        outcome = self.take_step(view, action, self.readings)
+        check = self.within.get(action.__class__)
+        if check is None or not isinstance(outcome, Accepted) or check(view, outcome.state):
+            return outcome
+        raise NotPossible("beyond this scope")
 
 
 def _make_alone(kind: Callable[[], Any], _: Any) -> Any:
@@ -133,7 +144,7 @@ class MachineScope:
 
     @cached_property
     def _steps(self) -> _MachineSteps:
-        machine, times = self.machine, self.bounds.times
+        machine, times, within = self.machine, self.bounds.times, self.bounds.within
         domains = machine.fields.items()
         return _MachineSteps(
             machine.step,
@@ -143,6 +154,8 @@ class MachineScope:
                 for kind, act in machine.kinds.items()
                 if act.counted in times and act in self._acts
             },
+            {k: within[act.name] for k, act in machine.kinds.items() if act.name in within},
+            machine.forget,
             {name: held.value for name, held in domains if isinstance(held, declared.Held)},
             {
                 name: _plan_record(name, record)

@@ -15,7 +15,7 @@ from typing import Any
 from reassure_explorer.engine.search import Sketch, Successors, remember
 from reassure_model.environment import Controller, Die, Failover, Join, Leave, Return
 from reassure_model.kip_236.system import Submit
-from reassure_model.machine import Machine, Sets
+from reassure_model.machine import Machine, Sets, Within
 from reassure_model.outcome import Accepted
 from reassure_spec.readings import Readings
 from reassure_spec.words import spell_replicas
@@ -93,6 +93,7 @@ def make_world(
     sets: Sets | None = None,
     times: Mapping[str, int] | None = None,
     without: tuple[str, ...] = (),
+    within: Within[Any] | None = None,
     others: Callable[[Any], Iterable[Any]] = lambda _: (),
     beside: Beside | None = None,
     closing: tuple[str, ...] = ("problems", "show"),
@@ -100,7 +101,8 @@ def make_world(
     """Return the small world of a machine that begins in the state `first` once some is `done`.
 
     `times` says how often what is counted may happen from there on, what it does not name never;
-    `without` names acts that are left out, `others` what clients may do besides.
+    `without` names acts that are left out, `within` says which steps of others are taken, `others`
+    what clients may do besides.
     """
     start = first
     for action in done:
@@ -109,7 +111,7 @@ def make_world(
         start = machine.normalise(outcome.state)
 
     def follow(state: Any) -> Iterator[tuple[Any, Any]]:
-        yield from machine.iterate_successors(state, readings, sets or {}, without)
+        yield from machine.iterate_successors(state, readings, sets or {}, without, within)
         for action in others(state):
             outcome = machine.step(state, action, readings)
             if isinstance(outcome, Accepted):
