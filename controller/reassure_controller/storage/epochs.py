@@ -1,0 +1,76 @@
+"""At which offsets the epochs of leaders begin in a log."""
+
+from typing import Final, NamedTuple
+
+UNDEFINED: Final = -1
+"""Kafka's own number for an epoch, or an end offset, that the log knows nothing of."""
+
+
+class EpochSpan(NamedTuple):
+    """An epoch, and the first offset that was written under it."""
+
+    epoch: int
+    first_offset: int
+
+
+class EpochEnd(NamedTuple):
+    """The largest epoch not above one that was asked for, and the offset behind its records."""
+
+    epoch: int
+    end_offset: int
+
+
+NO_EPOCH: Final = EpochEnd(UNDEFINED, UNDEFINED)
+"""The answer when nothing is known of the epoch."""
+
+
+class LeaderEpochs:
+    """The epochs of one log, as spans of which each ends where the next begins.
+
+    Epochs and first offsets both go up from span to span.
+    """
+
+    def __init__(self, spans: tuple[EpochSpan, ...] = ()) -> None:
+        self.spans = spans
+        """The spans, oldest first."""
+
+    @property
+    def latest(self) -> int:
+        """The newest epoch, or UNDEFINED in a log that has none."""
+        return self.spans[-1].epoch if self.spans else UNDEFINED
+
+    def epoch_at(self, offset: int) -> int:
+        """Return the epoch that a record with this offset has, or UNDEFINED before the first."""
+        return max((e for e, first in self.spans if first <= offset), default=UNDEFINED)
+
+    def assign(self, epoch: int, first_offset: int) -> bool:
+        """Let the epoch begin at this offset, unless it has begun before; return whether it does.
+
+        An epoch that began at or behind this offset without records gives way.
+        """
+        if self.spans and epoch <= self.latest:
+            return False
+        self.truncate_to(first_offset)
+        self.spans = (*self.spans, EpochSpan(epoch, first_offset))
+        return True
+
+    def truncate_to(self, end_offset: int) -> bool:
+        """Forget the epochs that begin at or behind this offset; return whether there were any."""
+        kept = tuple(span for span in self.spans if span.first_offset < end_offset)
+        changed = kept != self.spans
+        self.spans = kept
+        return changed
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd:
+        """Return where the records of the epoch, or of the largest one below it, end.
+
+        As Kafka answers OffsetsForLeaderEpoch: the newest epoch ends at the log's end; of an epoch
+        above the newest nothing is known; one below the oldest ends where the oldest begins.
+        """
+        if epoch == UNDEFINED or epoch > self.latest:
+            return NO_EPOCH
+        if epoch == self.latest:
+            return EpochEnd(epoch, log_end_offset)
+        higher = next(span for span in self.spans if span.epoch > epoch)
+        floor = max((span.epoch for span in self.spans if span.epoch <= epoch), default=epoch)
+        return EpochEnd(floor, higher.first_offset)

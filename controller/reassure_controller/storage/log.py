@@ -1,0 +1,387 @@
+"""The log of one partition: record batches in segment files, in one directory.
+
+A process may be killed between any two system calls, so files are only ever extended, cut at a
+batch, or replaced as a whole; what was being written then is cut off when the log is opened.
+Everything before the *recovery point* was made safe (`flush`), and its loss is refused by name.
+"""
+
+import logging
+import os
+import re
+import shutil
+import uuid
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from reassure_controller.storage.checkpoints import LEADER_EPOCHS, read_epochs, write_epochs
+from reassure_controller.storage.epochs import EpochEnd, EpochSpan, LeaderEpochs
+from reassure_controller.storage.errors import (
+    CorruptBatch,
+    CorruptCheckpoint,
+    CorruptLog,
+    LogOffline,
+    OutOfOrder,
+    OutOfRange,
+    WriteRefused,
+    describe,
+)
+from reassure_controller.storage.files import Sync, make_directory, sync_directory
+from reassure_controller.storage.records import (
+    Batch,
+    Record,
+    assign,
+    encode,
+    read_batch,
+    scan,
+)
+from reassure_controller.storage.segment import Segment
+
+log = logging.getLogger(__name__)
+
+SEGMENT_BYTES: Final = 16 * 2**20
+"""A segment that would grow beyond this size is followed by a new one."""
+
+DELETED: Final = "-delete"
+"""How the name of a directory ends that is being deleted, as Kafka has it."""
+
+_SEGMENT: Final = re.compile(r"(\d{20})\.log")
+
+
+class EpochsOfLog:
+    """The leader epochs of a log, with its end and its file `leader-epoch-checkpoint`."""
+
+    def __init__(self, log: "Log", known: LeaderEpochs) -> None:
+        self._log = log
+        self._known = known
+
+    @property
+    def spans(self) -> tuple[EpochSpan, ...]:
+        """The epochs and their first offsets, oldest first."""
+        return self._known.spans
+
+    @property
+    def latest(self) -> int:
+        """The newest epoch, or -1 in a log that has none."""
+        return self._known.latest
+
+    def end_offset_for(self, epoch: int) -> EpochEnd:
+        """Return where the epoch, or the largest one below it, ends, as Kafka's brokers answer."""
+        return self._known.end_offset_for(epoch, self._log.end_offset)
+
+    def assign(self, epoch: int, first_offset: int) -> None:
+        """Let a newer epoch begin at this offset; one that is not newer changes nothing.
+
+        A leader says so when it becomes one. Raises WriteRefused, LogOffline.
+        """
+        changed = LeaderEpochs(self.spans)
+        if changed.assign(epoch, first_offset):
+            self.replace(changed)
+
+    def truncate_to(self, end_offset: int) -> None:
+        """Forget the epochs that begin at or behind this offset. Raises as `assign` does."""
+        changed = LeaderEpochs(self.spans)
+        if changed.truncate_to(end_offset):
+            self.replace(changed)
+
+    def replace(self, changed: LeaderEpochs) -> None:
+        """Take over these epochs, on disk first. Raises as `assign` does."""
+        self._log.write_epochs(changed.spans)
+        self._known = changed
+
+
+class Log:
+    """A log that is open.
+
+    Offsets are consecutive from `start_offset` to before `end_offset`. A batch is the least that is
+    kept, read or cut. `recovery_point` is what was known to be safe on disk when the log was used
+    last; `on_lowered` is called before records below it are cut.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        recovery_point: int = 0,
+        segment_bytes: int = SEGMENT_BYTES,
+        sync: Sync = os.fsync,
+        on_lowered: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Open the log, or make an empty one, and cut what a crash left unfinished.
+
+        Raises CorruptLog when records below the recovery point are damaged or missing.
+        """
+        self.directory = directory
+        self.recovery_point = recovery_point
+        self._segment_bytes = segment_bytes
+        self._sync = sync
+        self._on_lowered = on_lowered
+        self._offline = ""
+        self._segments: list[Segment] = []
+        self.epochs = EpochsOfLog(self, LeaderEpochs())
+        make_directory(directory, sync)
+        self._recover()
+
+    @property
+    def start_offset(self) -> int:
+        """The offset of the first record."""
+        return self._segments[0].base_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self._segments[-1].end_offset
+
+    # Writing
+
+    def append(self, records: Sequence[Record], leader_epoch: int, now_ms: int) -> range:
+        """Append records as the leader of this epoch, in one batch, and return their offsets.
+
+        A record without a timestamp gets `now_ms`. Raises OutOfOrder when the epoch is older than
+        the log's, WriteRefused or LogOffline when the disk fails; then nothing was appended.
+        """
+        return self._append(encode(records, self.end_offset, leader_epoch, now_ms))
+
+    def append_produced(self, raw: bytes, leader_epoch: int) -> range:
+        """Append batches as a client built them, as the leader of this epoch.
+
+        Raises CorruptBatch, or as `append` does.
+        """
+        return self._append(assign(raw, self.end_offset, leader_epoch))
+
+    def append_batches(self, raw: bytes) -> None:
+        """Append batches as fetched from a leader, with the offsets and epochs that they have.
+
+        An epoch that began here without a record gives way. Raises CorruptBatch, OutOfOrder when
+        the batches do not continue this log, or as `append` does.
+        """
+        if raw and read_batch(raw).leader_epoch < self.epochs.latest:
+            self.epochs.truncate_to(self.end_offset)
+        self._append(raw)
+
+    def _append(self, raw: bytes) -> range:
+        self._refuse_offline()
+        first, batches = self.end_offset, list(scan(raw))
+        self._check_order(batches)
+        size = self._segments[-1].size
+        if size and size + len(raw) > self._segment_bytes:
+            self._roll()
+        for batch in batches:
+            self.epochs.assign(batch.leader_epoch, batch.base_offset)
+        self._write(raw, batches)
+        return range(first, self.end_offset)
+
+    def _check_order(self, batches: Sequence[Batch]) -> None:
+        offset, epoch = self.end_offset, self.epochs.latest
+        for batch in batches:
+            if batch.base_offset != offset:
+                what = "gap" if batch.base_offset > offset else "overlap"
+                reason = describe(f"base offset {offset}", batch.base_offset)
+                raise OutOfOrder(f"{self.directory}: {what}: {reason}; fetch from {offset} on")
+            if batch.leader_epoch < epoch:
+                reason = describe(f"an epoch of at least {epoch}", batch.leader_epoch)
+                raise OutOfOrder(
+                    f"{self.directory}: offset {offset}: {reason}; truncate to where the leader's "
+                    "epoch ends, then fetch again"
+                )
+            offset, epoch = batch.last_offset + 1, batch.leader_epoch
+
+    def _write(self, raw: bytes, batches: Sequence[Batch]) -> None:
+        segment = self._segments[-1]
+        try:
+            segment.write(raw, batches)
+        except OSError as error:
+            with self._going_offline("cutting off what was written of a batch"):
+                segment.cut()
+            self.epochs.truncate_to(self.end_offset + 1)
+            raise WriteRefused(segment.path, error) from error
+
+    def _roll(self) -> None:
+        with self._going_offline("flushing a segment"):
+            self._segments[-1].flush()
+        self._segments.append(Segment(self.directory, self.end_offset, self._sync))
+
+    def flush(self) -> None:
+        """Make every record safe on disk, and move the recovery point there. Raises LogOffline."""
+        self._refuse_offline()
+        with self._going_offline("flushing"):
+            self._segments[-1].flush()
+        self.recovery_point = self.end_offset
+
+    def write_epochs(self, spans: Sequence[EpochSpan]) -> None:
+        """Write the file of epochs. Raises WriteRefused, LogOffline."""
+        self._refuse_offline()
+        file = self.directory / LEADER_EPOCHS
+        try:
+            write_epochs(file, spans, self._sync)
+        except OSError as error:
+            raise WriteRefused(file, error) from error
+
+    # Reading
+
+    def read(self, offset: int, max_bytes: int, below: int | None = None) -> bytes:
+        """Return whole batches from the one that holds this offset on, as they are on disk.
+
+        At least one where there is one, else as many as `max_bytes` allow; none with a record at
+        or behind `below`; none at all at the log's end. They may end before all three, so read on
+        from where they end. Raises OutOfRange, LogOffline.
+        """
+        self._refuse_offline()
+        self._check_range(offset)
+        end = self.end_offset if below is None else min(below, self.end_offset)
+        if offset >= end:
+            return b""
+        return self._segment_of(offset).read(offset, max_bytes, end)
+
+    def _segment_of(self, offset: int) -> Segment:
+        index = bisect_right(self._segments, offset, key=lambda segment: segment.base_offset)
+        return self._segments[index - 1]
+
+    def _check_range(self, offset: int) -> None:
+        if not self.start_offset <= offset <= self.end_offset:
+            raise OutOfRange(str(self.directory), offset, self.start_offset, self.end_offset)
+
+    # Cutting
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut off the record with this offset and all behind it, and the epochs that begin there.
+
+        A batch that holds the offset goes as a whole, so the log may end before it. At or behind
+        the end only epochs go. Raises OutOfRange below the start, WriteRefused, LogOffline.
+        """
+        self._refuse_offline()
+        if offset < self.end_offset:
+            self._check_range(offset)
+            offset = self._segment_of(offset).base_of(offset)
+            if offset < self.recovery_point:
+                self.recovery_point = offset
+                self._on_lowered()
+            with self._going_offline("truncating"):
+                self._cut(offset)
+        self.epochs.truncate_to(offset)
+
+    def _cut(self, offset: int) -> None:
+        while self._segments[-1].base_offset > offset:  # the newest first: no gap after a crash
+            self._remove(self._segments.pop())
+        self._segments[-1].truncate(offset)
+        self._segments[-1].flush()
+
+    def _remove(self, segment: Segment) -> None:
+        segment.close()
+        segment.path.unlink(missing_ok=True)
+        sync_directory(self.directory, self._sync)
+
+    # Ending
+
+    def close(self) -> None:
+        """Flush, and close the files; a log that is closed stays so. Raises LogOffline."""
+        try:
+            if not self._offline:
+                self.flush()
+        finally:
+            self._close_files()
+
+    def _close_files(self) -> None:
+        self._offline = self._offline or "the log is closed"
+        for segment in self._segments:
+            segment.close()
+
+    def delete(self) -> None:
+        """Delete the log with its directory; after a crash the directory's owner ends it."""
+        gone = self.directory.with_name(f"{self.directory.name}.{uuid.uuid4().hex}{DELETED}")
+        self._close_files()
+        self.directory.rename(gone)
+        sync_directory(gone.parent, self._sync)
+        shutil.rmtree(gone)
+
+    @contextmanager
+    def _going_offline(self, doing: str) -> Iterator[None]:
+        """Use the log no more after an error of the disk, which may have left anything behind."""
+        try:
+            yield
+        except OSError as error:
+            self._offline = f"{doing} failed: {error}"
+            raise LogOffline(self.directory, self._offline) from error
+
+    def _refuse_offline(self) -> None:
+        if self._offline:
+            raise LogOffline(self.directory, self._offline)
+
+    # Opening
+
+    def _recover(self) -> None:
+        """Index the segments, and cut the log where what follows is not whole and in order."""
+        file_epochs = self._read_epochs()
+        found = LeaderEpochs()
+        bases = sorted(
+            int(match[1])
+            for path in self.directory.iterdir()
+            if (match := _SEGMENT.fullmatch(path.name))
+        )
+        for base in bases or [0]:
+            segment = Segment(self.directory, base, self._sync)
+            if self._segments and base != self.end_offset:
+                reason = describe(f"a segment that begins at {self.end_offset}", base)
+                self._damaged(segment.path, 0, reason, self.end_offset)
+                self._remove(segment)
+                continue
+            self._segments.append(segment)
+            self._index(segment, found, file_epochs)
+        if self.end_offset < self.recovery_point:
+            segment = self._segments[-1]
+            reason = describe(f"records before offset {self.recovery_point}", self.end_offset)
+            self._damaged(segment.path, segment.size, reason, self.end_offset)
+        if found.spans != (file_epochs or LeaderEpochs()).spans:
+            self.epochs.replace(found)
+        else:
+            self.epochs = EpochsOfLog(self, found)
+
+    def _read_epochs(self) -> LeaderEpochs | None:
+        """Return the epochs in the file, or None where the batches alone must tell."""
+        file = self.directory / LEADER_EPOCHS
+        try:
+            return LeaderEpochs(read_epochs(file)) if file.exists() else None
+        except CorruptCheckpoint as bad:
+            log.warning("%s", bad)
+            return None
+
+    def _index(
+        self, segment: Segment, found: LeaderEpochs, file_epochs: LeaderEpochs | None
+    ) -> None:
+        raw = segment.path.read_bytes() if segment.path.exists() else b""
+        try:
+            for batch in scan(raw):
+                _check_recovered(batch, segment.end_offset, found.latest, file_epochs)
+                found.assign(batch.leader_epoch, batch.base_offset)
+                segment.add([batch])
+        except CorruptBatch as bad:
+            self._damaged(segment.path, bad.position, bad.reason, segment.end_offset)
+            segment.cut()
+            segment.flush()
+
+    def _damaged(self, file: Path, position: int, reason: str, offset: int) -> None:
+        """Refuse to go on when records before the recovery point are damaged; else say so."""
+        if offset < self.recovery_point:
+            self._close_files()
+            raise CorruptLog(file, position, reason)
+        log.warning(
+            "%s: byte %d: %s; cut off there, offset %d: nothing behind it was known to be safe",
+            file,
+            position,
+            reason,
+            offset,
+        )
+
+
+def _check_recovered(batch: Batch, offset: int, latest: int, epochs: LeaderEpochs | None) -> None:
+    """Raise CorruptBatch where what no checksum covers does not continue the log.
+
+    The epoch is compared with what the file of epochs says; it must not go back in any case.
+    """
+    if batch.base_offset != offset:
+        raise CorruptBatch(batch.position, describe(f"base offset {offset}", batch.base_offset))
+    expected = max(latest, batch.leader_epoch) if epochs is None else epochs.epoch_at(offset)
+    if batch.leader_epoch != expected or batch.leader_epoch < latest:
+        raise CorruptBatch(batch.position, describe(f"leader epoch {expected}", batch.leader_epoch))

@@ -1,0 +1,191 @@
+"""Record batches in Kafka's format v2: the same bytes on disk, in requests and in responses.
+
+A batch is a header of 61 bytes and its records. The header's checksum (CRC-32C) covers everything
+behind itself, so a leader can write base offset and leader epoch, which stand before it, into a
+batch that a client built. The format is described at
+https://kafka.apache.org/documentation/#recordbatch; the variable-length numbers in it are kio's.
+Kio's own batches are not used: they keep time as a float, which loses milliseconds.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Final
+
+from crc32c import crc32c
+from kio.serial.errors import DecodeError
+from kio.serial.readers import read_signed_varint, read_signed_varlong
+from kio.serial.writers import write_signed_varint, write_signed_varlong
+
+from reassure_controller.storage.errors import CorruptBatch, describe
+
+NO_TIMESTAMP: Final = -1
+"""Kafka's own number for a record that says no time."""
+
+MAGIC: Final = 2
+_BEFORE: Final = struct.Struct(">qiibI")
+"""Base offset, length, leader epoch, magic, checksum."""
+_CHECKED: Final = struct.Struct(">hiqqqhii")
+"""Attributes, last offset delta, first and largest timestamp, three of the producer, count."""
+_CHECKED_FROM: Final = _BEFORE.size
+_HEADER_BYTES: Final = _BEFORE.size + _CHECKED.size
+_BEFORE_LENGTH_COUNTS: Final = 12
+"""Base offset and length stand before the bytes that the length counts."""
+_COMPRESSION: Final = 0b111
+_LOG_APPEND_TIME: Final = 0b1000
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int = NO_TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What the header of a batch says, and where in its buffer the batch stands."""
+
+    position: int
+    size: int
+    base_offset: int
+    leader_epoch: int
+    last_offset: int
+    count: int
+    attributes: int
+    first_timestamp_ms: int
+    max_timestamp_ms: int
+
+    @property
+    def end(self) -> int:
+        """The position behind the batch."""
+        return self.position + self.size
+
+
+def encode(records: Sequence[Record], base_offset: int, leader_epoch: int, now_ms: int) -> bytes:
+    """Return one batch of the records, which get consecutive offsets.
+
+    A record without a timestamp gets `now_ms`. Raises ValueError when there are no records.
+    """
+    if not records:
+        raise ValueError("a batch has at least one record")
+    times = [now_ms if one.timestamp_ms == NO_TIMESTAMP else one.timestamp_ms for one in records]
+    body = BytesIO()
+    for delta, (record, time_ms) in enumerate(zip(records, times, strict=True)):
+        content = BytesIO()
+        content.write(b"\0")  # attributes: none are defined
+        write_signed_varlong(content, time_ms - times[0])
+        write_signed_varint(content, delta)
+        for part in (record.key, record.value):
+            write_signed_varint(content, -1 if part is None else len(part))
+            content.write(part or b"")
+        write_signed_varint(content, 0)  # headers
+        write_signed_varint(body, content.tell())
+        body.write(content.getvalue())
+    count, no_producer = len(records), (-1, -1, -1)
+    checked = _CHECKED.pack(0, count - 1, times[0], max(times), *no_producer, count)
+    checked += body.getvalue()
+    length = len(checked) + _CHECKED_FROM - _BEFORE_LENGTH_COUNTS
+    before = _BEFORE.pack(base_offset, length, leader_epoch, MAGIC, crc32c(checked))
+    return before + checked
+
+
+def assign(raw: bytes, base_offset: int, leader_epoch: int) -> bytes:
+    """Return the batches with consecutive offsets from `base_offset` on, and this epoch.
+
+    Raises CorruptBatch when the bytes are not whole and sound batches.
+    """
+    content = bytearray(raw)
+    for batch in scan(raw):
+        struct.pack_into(">q", content, batch.position, base_offset)
+        struct.pack_into(">i", content, batch.position + _BEFORE_LENGTH_COUNTS, leader_epoch)
+        base_offset += batch.last_offset - batch.base_offset + 1
+    return bytes(content)
+
+
+def read_batch(raw: bytes | memoryview, position: int = 0) -> Batch:
+    """Return the batch that begins at this position of the buffer.
+
+    Raises CorruptBatch unless it is there as a whole, in format v2, with its checksum.
+    """
+    left = len(raw) - position
+    if left < _HEADER_BYTES:
+        reason = describe(f"a header of {_HEADER_BYTES} bytes", f"{left} bytes")
+        raise CorruptBatch(position, reason)
+    base, length, epoch, magic, checksum = _BEFORE.unpack_from(raw, position)
+    size = length + _BEFORE_LENGTH_COUNTS
+    if magic != MAGIC:
+        raise CorruptBatch(position, describe(f"magic {MAGIC}", magic))
+    if not _HEADER_BYTES <= size <= left:
+        reason = describe(f"a size of {_HEADER_BYTES} to {left} bytes", size)
+        raise CorruptBatch(position, reason)
+    found = crc32c(memoryview(raw)[position + _CHECKED_FROM : position + size])
+    if found != checksum:
+        raise CorruptBatch(position, describe(f"checksum {checksum:#010x}", f"{found:#010x}"))
+    attributes, last_delta, first_ms, max_ms, *_, count = _CHECKED.unpack_from(
+        raw, position + _CHECKED_FROM
+    )
+    if base < 0 or not 0 < count <= last_delta + 1:
+        reason = f"base offset {base}, {count} records up to {last_delta} behind it"
+        raise CorruptBatch(position, reason)
+    return Batch(
+        position, size, base, epoch, base + last_delta, count, attributes, first_ms, max_ms
+    )
+
+
+def scan(raw: bytes | memoryview) -> Iterator[Batch]:
+    """Yield the batches of a buffer. Raises CorruptBatch where one is not whole and sound."""
+    position = 0
+    while position < len(raw):
+        batch = read_batch(raw, position)
+        yield batch
+        position = batch.end
+
+
+def decode(raw: bytes) -> list[tuple[int, Record]]:
+    """Return the records of all batches with their offsets; headers of records are left out.
+
+    Raises CorruptBatch when the bytes are not whole and sound batches of uncompressed records.
+    """
+    found: list[tuple[int, Record]] = []
+    for batch in scan(raw):
+        if batch.attributes & _COMPRESSION:
+            raise CorruptBatch(batch.position, "its records are compressed")
+        content = memoryview(raw)[batch.position + _HEADER_BYTES : batch.end]
+        position = 0
+        try:
+            for _ in range(batch.count):
+                offset, record, position = _read_record(content, position, batch)
+                found.append((offset, record))
+        except (ValueError, DecodeError) as error:
+            raise CorruptBatch(batch.position, f"record at byte {position}: {error}") from error
+        if position != len(content):
+            reason = describe(f"{len(content)} bytes of records", position)
+            raise CorruptBatch(batch.position, reason)
+    return found
+
+
+def _read_record(raw: memoryview, position: int, batch: Batch) -> tuple[int, Record, int]:
+    """Return the record at this position with its offset, and the position behind it."""
+    length, size = read_signed_varint(raw, position)
+    position += size
+    end, position = position + length, position + 1
+    since_first_ms, size = read_signed_varlong(raw, position)
+    position += size
+    delta, size = read_signed_varint(raw, position)
+    position += size
+    parts: list[bytes | None] = []
+    for _ in range(2):
+        length, size = read_signed_varint(raw, position)
+        position += size
+        parts.append(None if length < 0 else bytes(raw[position : position + length]))
+        position += max(length, 0)
+    if not position < end <= len(raw) or not 0 <= delta <= batch.last_offset - batch.base_offset:
+        raise ValueError(f"it should end at byte {end}, and key and value end at {position}")
+    time_ms = batch.first_timestamp_ms + since_first_ms
+    if batch.attributes & _LOG_APPEND_TIME:
+        time_ms = batch.max_timestamp_ms
+    return batch.base_offset + delta, Record(parts[0], parts[1], time_ms), end

@@ -1,0 +1,115 @@
+"""One file of a log: batches one behind the other, and where each of them begins."""
+
+import os
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable
+from pathlib import Path
+
+from reassure_controller.storage.files import Sync, sync_directory
+from reassure_controller.storage.records import Batch
+
+
+def segment_name(base_offset: int) -> str:
+    """Return the name of the file whose first record has this offset.
+
+    >>> segment_name(42)
+    '00000000000000000042.log'
+    """
+    return f"{base_offset:020d}.log"
+
+
+class Segment:
+    """A file with an index of its batches: base offsets and positions. Opened when first used."""
+
+    def __init__(self, directory: Path, base_offset: int, sync: Sync) -> None:
+        self.path = directory / segment_name(base_offset)
+        self._sync = sync
+        self._descriptor: int | None = None
+        self.base_offset = base_offset
+        self.end_offset = base_offset
+        self.size = 0
+        """The bytes of whole batches; the file may be longer while the log is being opened."""
+        self._offsets = array("q")
+        self._positions = array("q")
+
+    def _open(self) -> int:
+        if self._descriptor is None:
+            created = not self.path.exists()
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+            self._descriptor = os.open(self.path, flags, 0o644)
+            if created:
+                sync_directory(self.path.parent, self._sync)
+        return self._descriptor
+
+    def add(self, batches: Iterable[Batch], position: int = 0) -> None:
+        """Take batches that stand in the file from this position on into the index."""
+        for batch in batches:
+            self._offsets.append(batch.base_offset)
+            self._positions.append(position + batch.position)
+            self.end_offset = batch.last_offset + 1
+            self.size = position + batch.end
+
+    def write(self, raw: bytes, batches: Iterable[Batch]) -> None:
+        """Append batches. Raises OSError; `cut` then removes what was written of them."""
+        view, position = memoryview(raw), self.size
+        while view:
+            written = os.pwrite(self._open(), view, position)
+            view, position = view[written:], position + written
+        self.add(batches, self.size)
+
+    def read(self, offset: int, max_bytes: int, below: int) -> bytes:
+        """Return whole batches from the one with this offset on, as `Log.read` says."""
+        first = bisect_right(self._offsets, offset) - 1
+        stop = len(self._offsets)
+        if (
+            below < self.end_offset
+        ):  # the last batch to end at `below` stands before the one with it
+            stop = bisect_right(self._offsets, below) - 1
+        start = self._positions[first]
+        most = bisect_right(self._positions, start + max_bytes) - 1
+        if self.size > start + max_bytes:
+            stop = min(stop, max(most, first + 1))
+        if stop <= first:
+            return b""
+        end = self.size if stop == len(self._positions) else self._positions[stop]
+        return self._read_bytes(start, end)
+
+    def _read_bytes(self, start: int, end: int) -> bytes:
+        parts = []
+        while start < end:
+            part = os.pread(self._open(), end - start, start)
+            if not part:
+                raise OSError(f"{self.path} ends at byte {start}, its index at {end}")
+            parts.append(part)
+            start += len(part)
+        return b"".join(parts)
+
+    def truncate(self, offset: int) -> None:
+        """Cut off the batch with this offset and all behind it."""
+        index = max(bisect_right(self._offsets, offset) - 1, 0)
+        if index < len(self._offsets):
+            self.end_offset = self._offsets[index]
+            self.size = self._positions[index]
+            del self._offsets[index:]
+            del self._positions[index:]
+        self.cut()
+
+    def base_of(self, offset: int) -> int:
+        """Return the base offset of the batch that holds this offset."""
+        return self._offsets[bisect_right(self._offsets, offset) - 1]
+
+    def cut(self) -> None:
+        """Cut the file off behind the last whole batch."""
+        os.ftruncate(self._open(), self.size)
+
+    def flush(self) -> None:
+        """Make the file safe on disk."""
+        if self._descriptor is not None:
+            self._sync(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
