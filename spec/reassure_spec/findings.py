@@ -1060,6 +1060,9 @@ _SHIPPED: Final = (
         "[1,2] -> [3,4], 3 joins; cancel, crash between U1 and U3: 3 in sync, not assigned",
         "The lists that name the replicas to be stopped are overwritten before they are "
         "stopped. The next controller does not know of them.",
+        observed="Apache Kafka 3.4.1, [2,4] -> [3,1], 3 in sync, the controller killed behind the "
+        "record of the cancel: the topic's znode says [2,4], the in-sync set stayed [2,4,3] for "
+        "23 s under the next controller, and an election in between kept 3 in it.",
     ),
     Finding(
         "zk-3",
@@ -1069,11 +1072,7 @@ _SHIPPED: Final = (
         (),
         _KAFKA_ZK,
         "[1] -> [2]; cancel, crash between U1 and U3: 2 runs",
-        "As zk-2, with a replica that is not in sync yet. It may join all the same: the leader was "
-        "told of it, and nobody has told it otherwise.",
-        observed="Apache Kafka 3.9.1, [2] -> [3] held back, the controller killed behind the "
-        "record of the cancel: under the next one 3 caught up and was taken into the in-sync set "
-        "[2,3] of [2], in the same leader epoch.",
+        "As zk-2, with a replica that is not in sync yet. What becomes of it is finding zk-11.",
     ),
     Finding(
         "zk-4",
@@ -1193,6 +1192,61 @@ _SHIPPED: Final = (
         "the others are stopped; one that names it among others has it elected by the next "
         "controller. Either needs one death; the records that the original would have come back "
         "with are lost.",
+        observed="Apache Kafka 3.9.1: of 50 records acknowledged by the whole in-sync set none was "
+        "left after a move was cancelled so, and the high watermark went from 50 to 0.",
+    ),
+    Finding(
+        "zk-11",
+        "A replica that a cancel has dropped joins the in-sync set",
+        KIP_455,
+        (
+            "isr.change.assigned-only",
+            "shipped.isr.electable",
+            "shipped.isr.told-may-join",
+            "shipped.change.unneeded-stopped",
+        ),
+        (),
+        _KAFKA_ZK,
+        "[1] -> [2]; cancel, crash between U1 and U3: 2 joins; 1 dies and is back: nobody can lead",
+        "After zk-3 the leader knows the dropped replica still: the next controller tells it the "
+        "assignment with the leader epoch that it has, which it passes over. It takes the replica "
+        "in, and the controller that writes the set looks at no assignment. If the leader dies "
+        "then, only the dropped replica is left in sync, which is not assigned and never elected, "
+        "and those assigned are not in sync: offline for good with unclean elections off.",
+        observed="Apache Kafka 3.9.1, [2] -> [3] held back, the controller killed behind the "
+        "record of the cancel: under the next one 3 caught up and was taken into the in-sync set "
+        "[2,3] of [2], in the same leader epoch. The leader's broker was lost, and nobody led any "
+        "more.",
+    ),
+    Finding(
+        "zk-12",
+        "A controller does not hear of a znode that follows one that a client deleted",
+        KIP_455,
+        ("shipped.entry.created-only", "shipped.entry.not-for-ever"),
+        (),
+        _KAFKA_ZK,
+        "[1] -> [2] by the znode, which a client deletes; once that is done [2] -> [3] by another",
+        "ZooKeeper tells of a znode once for each time that it is asked to. The controller asks "
+        "again after it was told of a creation and after it has deleted the znode itself, not "
+        "after a client has, so that the next creation waits for another controller.",
+        observed="Apache Kafka 2.8.2: a client deleted the znode with an entry that was left by "
+        "zk-4 and created it anew. Nothing was done about it for 38 s, until a client deleted "
+        "`/controller`; the next controller carried it out.",
+    ),
+    Finding(
+        "zk-13",
+        "A deletion does not wait for a reassignment in flight",
+        KIP_455,
+        ("topic.delete.waits-for-reassignment",),
+        (),
+        _KAFKA_ZK,
+        "a topic on [1], its partition is being reassigned: asked to delete it, 1 deletes its log",
+        "The controller marks the topic as one that has to wait before it puts it on the list of "
+        "topics to be deleted, and only what is on the list can be marked. The deletion goes its "
+        "way and the move is lost; what the old znode asks of the topic is left there.",
+        observed="Apache Kafka 3.9.1: the topic was gone 0.4 s after the request, with a move held "
+        "back by a throttle. 2.3.1: the same, and the entry of the topic stayed in the old znode "
+        "for the 30 s to the end, during which no topic could be given another partition.",
     ),
 )
 

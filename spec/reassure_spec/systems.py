@@ -246,7 +246,7 @@ SYSTEMS: Final = (
         ),
         ("topics",),
         ("kip_236.acts", "topics", "kafka_zk", "selectors"),
-        ("zk-8",),
+        ("zk-8", "zk-13"),
         ("election.preferred",),
     ),
     System(

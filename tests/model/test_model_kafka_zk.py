@@ -5,15 +5,18 @@ from itertools import permutations, product
 import pytest
 
 from reassure_explorer.scopes.machine import search
-from reassure_model.environment import Controller, Failover, Join, NotPossible, Return
+from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.kafka_zk import (
     Action,
     Alter,
     Assignment,
+    DeleteZnode,
     RemoveEntry,
     Shipped,
     WriteEntry,
     find_bad_lists,
+    find_leaderless,
+    find_offline_for_good,
     is_at_rest,
     make_shipped,
     next_effect,
@@ -154,12 +157,77 @@ def test_entry_that_names_nothing_is_removed() -> None:
     assert run(take(nothing, WriteEntry((1,)))) == nothing
 
 
+@pytest.mark.clause("shipped.failover.offline-first", "shipped.leader.none-when-stopped")
+@pytest.mark.parametrize(
+    ("failover", "epochs", "lost"), [(False, 1, (3, 1, (3,))), (True, 2, (-1, 1, (3,)))]
+)
+def test_death_of_a_leader_takes_two_epochs_across_a_failover(
+    failover: bool, epochs: int, lost: tuple[object, ...]
+) -> None:
+    """Who is in office elects at once; who takes office records first that nobody leads."""
+    shipped = take(make_shipped((1, 3), BROKERS), Die(1), *([Failover()] if failover else []))
+    once = take(shipped, Controller())
+    assert (once.leader, once.leader_epoch, once.isr) == lost
+    shipped = run(shipped)
+    assert (shipped.leader, shipped.leader_epoch, shipped.isr) == (3, epochs, (3,))
+
+
+@pytest.mark.clause("shipped.isr.last-kept", "shipped.leader.none-when-stopped")
+def test_last_in_sync_replica_outlives_its_broker() -> None:
+    """Both die at once: who is cut last stays in sync, and leads again when it is back."""
+    shipped = run(take(make_shipped((1, 2), BROKERS), Die(1), Die(2)))
+    assert (shipped.leader, shipped.isr) == (-1, (2,))
+    assert run(take(shipped, Return(1))).leader == -1
+    assert run(take(shipped, Return(2))).leader == 2
+
+
+@pytest.mark.clause("shipped.isr.told-may-join", "shipped.isr.electable")
+def test_leader_takes_in_whom_it_was_told_of() -> None:
+    """A dropped replica joins until the next leader epoch; a removed one not after step B3."""
+    dropped = take(move((1,), (2,)), Alter(None), Controller(), Controller(), Failover())
+    assert dropped.assigned == (1,)
+    strange = run(take(dropped, Join(2)))
+    assert strange.isr == (1, 2)
+    assert find_offline_for_good(run(take(strange, Die(1), Controller(), Return(1)))) is not None
+    moved = run(take(move((1, 2), (3,)), Join(3)))
+    assert moved.told == {3}
+    with pytest.raises(NotPossible):
+        take(moved, Join(1))
+
+
+def test_whoever_dies_a_leader_is_looked_for() -> None:
+    """What a change overlooked (zk-6) is mended once any broker dies."""
+    shipped = run(take(move((1, 2), (3, 4)), Join(3), Die(1)))
+    shipped = run(take(shipped, Alter((2, 4))))
+    assert find_leaderless(shipped) is not None
+    assert run(take(shipped, Die(3))).leader == 2
+
+
+@pytest.mark.clause("shipped.entry.created-only")
+@pytest.mark.parametrize("failover", [False, True])
+def test_znode_after_a_deleted_one_waits_for_another_controller(failover: bool) -> None:
+    """A client deletes the old znode: the next one is read by another controller only (zk-12)."""
+    shipped = run(take(move((1,), (2,)), DeleteZnode(), Join(2)))
+    assert shipped.assigned == (2,)
+    shipped = run(take(shipped, WriteEntry((3,)), *([Failover()] if failover else [])))
+    assert shipped.assignment.target == ((3,) if failover else (2,))
+
+
+def test_znode_that_was_not_read_yet_is_heard_of_again() -> None:
+    """Deleted before the controller has looked, it watches still; there must be one to delete."""
+    shipped = take(make_shipped((1,), BROKERS), WriteEntry((2,)), DeleteZnode(), WriteEntry((3,)))
+    assert run(shipped).assignment.target == (3,)
+    with pytest.raises(NotPossible):
+        take(make_shipped((1,), BROKERS), DeleteZnode())
+
+
 STORIES = [
     ("deleted-in-sync", (1,), (2, 3), (None,), {"deaths": 1}, 13),
     ("emptied-assignment", (1,), (2, 3), (None,), {"deaths": 1}, 19),
     ("outside-assigned", (1, 2), (3, 4), (None,), {"failovers": 1}, 9),
     ("stray", (1,), (2,), (None,), {"failovers": 1}, 7),
     ("leaderless", (1, 2), (3, 4), ((2, 4),), {"deaths": 1}, 15),
+    ("offline-for-good", (1,), (2, 3), (None,), {"deaths": 1}, 18),
 ]
 
 

@@ -92,14 +92,27 @@ def test_configuration_alone_is_left_unless_found_at_failover(failover: bool, le
 @pytest.mark.clause("topic.delete.waits-for-reassignment", "topic.delete.waits-for-brokers")
 @pytest.mark.clause("shipped.delete.blocks-reassignment")
 def test_deletion_waits_and_blocks() -> None:
-    """It waits for a move and for a broker that is down; no further move begins."""
+    """It waits for a broker that is down, and a new controller for a move; no other move begins."""
     topic = take(make_topic(((1, 2), (2, 3)), BROKERS), Reassign(0), Ask(), Die(3))
     assert next_effect(topic) is None
+    assert find_hindrance(topic) == "broker 3 is down"
+    topic = take(topic, Failover())
     assert isinstance(step(topic, Reassign(1)), Rejected)
     assert find_hindrance(topic) == "partition 0 is being reassigned"
     topic = take(topic, Complete(0))
     assert find_hindrance(topic) == "broker 3 is down"
     assert run(take(topic, Return(3))).partitions == ()
+
+
+@pytest.mark.clause("topic.delete.waits-for-reassignment")
+@pytest.mark.parametrize("failover", [False, True])
+def test_only_a_new_controller_lets_a_deletion_wait(failover: bool) -> None:
+    """Who was in office before deletes the topic under a move in flight (finding zk-13)."""
+    topic = take(make_topic(((1, 2),), BROKERS), Reassign(0), Ask())
+    topic = run(take(topic, Failover()) if failover else topic)
+    assert bool(topic.partitions) == failover
+    if failover:
+        assert run(take(topic, Complete(0))).partitions == ()
 
 
 @pytest.mark.clause("topic.delete.failed-retried-later")

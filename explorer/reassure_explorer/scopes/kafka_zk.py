@@ -70,5 +70,5 @@ def bound_shipped(world: CopiesWorld) -> Bounds:
             "deaths": world.deaths,
             "failovers": world.failovers,
         },
-        without=("prefer", "shut-down", "delete-topic"),
+        without=("prefer", "shut-down", "delete-topic", "delete-znode"),
     )

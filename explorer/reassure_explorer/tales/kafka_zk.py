@@ -1,10 +1,19 @@
 """What readers take for granted of shipped controllers, and the stories that break it."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
 from reassure_explorer.tales import Meeting, SmallWorld, Tale, make_world
-from reassure_model.kafka_zk import Alter, AskDeletion, Shipped, WriteEntry, make_shipped
+from reassure_model.environment import Controller, Failover
+from reassure_model.kafka_zk import (
+    Alter,
+    AskDeletion,
+    DeleteZnode,
+    Shipped,
+    WriteEntry,
+    make_shipped,
+)
 from reassure_model.kafka_zk.machine import MACHINE
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList
@@ -25,21 +34,27 @@ def _tale(
     calls: int = 1,
     deaths: int = 0,
     failovers: int = 0,
+    then: tuple[Any, ...] = (),
+    others: Callable[[Shipped], tuple[Any, ...]] = lambda _: (),
 ) -> Tale:
-    """Return a tale that begins with a call for `target`, or an `entry` that names it."""
-    others = (replica for other in targets for replica in other or ())
-    brokers = frozenset({*assigned, *target, *others})
+    """Return a tale that begins with a call for `target`, or an `entry` that names it.
+
+    What is done `then` was done as well when it begins; `others` is what clients may do besides.
+    """
+    asked = (replica for other in targets for replica in other or ())
+    brokers = frozenset({*assigned, *target, *asked})
 
     def make(readings: Readings, called: str) -> SmallWorld:
         return make_world(
             MACHINE,
             readings,
             {called: partial(MACHINE.find_broken, MACHINE.by_name[problem])},
-            (WriteEntry(target) if entry else Alter(target),),
+            (WriteEntry(target) if entry else Alter(target), *then),
             make_shipped(assigned, brokers),
             sets={"targets": targets},
-            times={"calls": calls, "deaths": deaths, "failovers": failovers},
+            times={"calls": calls, "writes": 1, "deaths": deaths, "failovers": failovers},
             without=("append", "return"),
+            others=others,
         )
 
     return Tale(name, clause, statement, finding, steps, "kafka-zk", make)
@@ -140,6 +155,32 @@ TALES: Final = (
         "leaderless",
         ((2, 4),),
         deaths=1,
+    ),
+    _tale(
+        "story-somebody-can-lead-again",
+        "shipped.isr.electable",
+        "With one failover and one death, somebody can lead once all brokers are back.",
+        "zk-11",
+        3,
+        (1,),
+        (2,),
+        "offline-for-good",
+        calls=0,
+        deaths=1,
+        then=(*(Controller(),) * 4, Alter(None), Controller(), Failover()),
+    ),
+    _tale(
+        "story-new-znode-is-heard-of",
+        "shipped.entry.created-only",
+        "An entry of a znode that is created is carried out, whoever deleted the one before.",
+        "zk-12",
+        8,
+        (1,),
+        (2,),
+        "entry-for-ever",
+        entry=True,
+        then=(*(Controller(),) * 4, DeleteZnode()),
+        others=lambda shipped: () if shipped.adding else (WriteEntry((1,)),),
     ),
 )
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from reassure_explorer.tales import Meeting, SmallWorld, Tale, make_world
-from reassure_model.topics import Ask, make_topic
+from reassure_model.topics import Ask, Reassign, make_topic
 from reassure_model.topics.machine import MACHINE
 from reassure_spec.readings import Readings
 
@@ -20,6 +20,16 @@ def _make(readings: Readings, called: str) -> SmallWorld:
     )
 
 
+def _make_moved(readings: Readings, called: str) -> SmallWorld:
+    return make_world(
+        MACHINE,
+        readings,
+        {called: MACHINE.by_name["deleted-while-moved"].find},
+        (Reassign(0), Ask()),
+        make_topic(((1,),), frozenset({1})),
+    )
+
+
 TALES: Final = (
     Tale(
         "story-configuration-goes-with-topic",
@@ -29,6 +39,15 @@ TALES: Final = (
         1,
         "kafka-zk",
         _make,
+    ),
+    Tale(
+        "story-deletion-waits",
+        "topic.delete.waits-for-reassignment",
+        "No log of a topic is deleted while one of its partitions is being reassigned.",
+        "zk-13",
+        2,
+        "kafka-zk",
+        _make_moved,
     ),
 )
 

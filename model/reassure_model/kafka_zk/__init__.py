@@ -10,7 +10,15 @@ programming interface, a change of the in-sync set, a broker's death or start. K
 effects U1 and U3 (record the target, stop what it does not need), A1 and A2 (tell the leader, start
 the added replicas), B3 to B7 (move the leader, stop the removed replicas, record the target, clean
 up the old znode). A crash can fall between any two of them; the plan is in the controller's memory
-(`Shipped.plan`). Effects on memory alone (U2, B1, B2, B8) are not modelled.
+(`Shipped.plan`). Effects on memory alone (U2, B1, B2, B8) are not modelled, and to read the old
+znode and to write it is one effect.
+
+A controller that takes office takes the dead offline one by one before it elects, so that the death
+of a leader costs two epochs; one that sees a broker die elects first, which costs one.
+
+A leader hears of its partition with each new leader epoch (`Shipped.told`) and takes whomever it
+was told of into the in-sync set: until 2.6 it wrote the set itself, from 2.7 the controller writes
+what the leader asks for and looks at no assignment (from 3.3 it looks at who is registered).
 
 Which target counts when several are asked for: the last one, by whatever route. After a failover
 that is the old znode's, if it still names the partition.
@@ -152,10 +160,14 @@ class Shipped(Copies):
 
     adding: ReplicaList = ()
     removing: ReplicaList = ()
+    told: frozenset[int] = frozenset()
+    """The replicas that the leader knows of, since it was last told; none without a leader."""
     entry: ReplicaList | None = None
     """Target under `/admin/reassign_partitions`, None where the partition is not named there."""
     unread: bool = False
     """The old znode was created, or the controller took office, and it has not looked yet."""
+    unwatched: bool = False
+    """A client deleted the old znode, so that the controller does not hear of the next one."""
     resume: bool = False
     """The controller took office, or a broker of the target came back: phase A or B again."""
     overlooked: bool = False
@@ -180,6 +192,13 @@ class WriteEntry:
 
     target: ReplicaList | None
     created: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteZnode:
+    """A client deletes the old znode, which names this partition or others."""
+
+    others: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +228,7 @@ class ShutDown:
 
 Action = (
     WriteEntry
+    | DeleteZnode
     | Alter
     | AskDeletion
     | Prefer
@@ -225,7 +245,7 @@ Outcome = Accepted[Shipped] | Rejected
 
 def make_shipped(assigned: ReplicaList, brokers: frozenset[int]) -> Shipped:
     """Return a healthy partition led by its first replica, on these brokers."""
-    return make_copies(Shipped, assigned, brokers)
+    return replace(make_copies(Shipped, assigned, brokers), told=frozenset(assigned))
 
 
 # Plans ------------------------------------------------------------------------------------------
@@ -275,16 +295,29 @@ def plan_entry(shipped: Shipped) -> Plan:
 
 
 def plan_for_deaths(shipped: Shipped) -> Plan:
-    """Return an election where the leader is dead, then a cut for each dead in-sync replica."""
-    dead = tuple(replica for replica in shipped.isr if replica not in shipped.live)
+    """Return an election where the leader is dead, else a cut for each dead in-sync replica."""
+    if not is_led(shipped) and not shipped.overlooked:
+        elected = select_offline(shipped.assigned, shipped.isr, shipped.live)
+        if elected is not None:
+            return (Elect(),)
+    cuts = plan_offline(shipped)
     # The last in-sync replica stays, dead or not: it is where the records are.
-    cuts = tuple(CutIsr(replica, "death") for replica in dead[: len(shipped.isr) - 1])
-    if is_led(shipped):
-        return cuts
-    if shipped.leader != NO_LEADER:
-        return (Elect(),)
-    elected = select_offline(shipped.assigned, shipped.isr, shipped.live)
-    return () if elected is None or shipped.overlooked else (Elect(),)
+    lost = shipped.leader != NO_LEADER and not is_led(shipped)
+    return cuts if lost else cuts[: len(shipped.isr) - 1]
+
+
+def plan_offline(shipped: Shipped) -> Plan:
+    """Return a cut for each in-sync replica that is dead; of who is not assigned nobody hears."""
+    dead = (r for r in shipped.isr if r in shipped.assigned and r not in shipped.live)
+    return tuple(CutIsr(replica, "death") for replica in dead)
+
+
+@clause("shipped.failover.offline-first")
+def plan_office(shipped: Shipped) -> Plan:
+    """Return what a controller that takes office does first: the dead offline, then an election."""
+    cuts = plan_offline(shipped)
+    led = is_led(shipped)
+    return cuts if led else (*cuts, Elect())
 
 
 @clause("shipped.failover.entry-first", "shipped.target-start.again", "shipped.entry.created-only")
@@ -321,34 +354,44 @@ def plan_call(shipped: Shipped, asked: ReplicaList | None) -> Plan | Rejected:
 # Effects ----------------------------------------------------------------------------------------
 
 
-def _write_leader(shipped: Shipped, leader: int, isr: ReplicaList) -> Shipped:
-    return replace(shipped, leader=leader, isr=isr, leader_epoch=shipped.leader_epoch + 1)
+def _write_leader(
+    shipped: Shipped, leader: int, isr: ReplicaList, told: ReplicaList | None = None
+) -> Shipped:
+    """Write a leader with the next epoch; it is told of all that are assigned, or of the target."""
+    known = shipped.assigned if told is None else told
+    return replace(
+        shipped,
+        leader=leader,
+        isr=isr,
+        leader_epoch=shipped.leader_epoch + 1,
+        told=frozenset() if leader == NO_LEADER else frozenset(known),
+    )
 
 
-@clause("shipped.isr.last-kept")
+@clause("shipped.isr.last-kept", "shipped.leader.none-when-stopped")
 def _cut(shipped: Shipped, cut: CutIsr) -> Shipped:
     """Take a replica out of the in-sync set; the last one stays, and a leader that goes is none."""
-    stopped = frozenset() if cut.step == "death" else frozenset({cut.replica})
+    died = cut.step == "death"
+    stopped = frozenset() if died else frozenset({cut.replica})
     after = replace(shipped, running=shipped.running - stopped)
     if cut.replica not in shipped.isr:
         return after
     isr = _without(shipped.isr, (cut.replica,)) or shipped.isr
     if cut.replica != shipped.leader:
-        return _write_leader(after, shipped.leader, isr)
-    return _write_leader(replace(after, overlooked=True), NO_LEADER, isr)
+        told = shipped.assignment.target if cut.step == "B4" else None
+        return _write_leader(after, shipped.leader, isr, told)
+    return _write_leader(replace(after, overlooked=not died), NO_LEADER, isr)
 
 
 def _elect(shipped: Shipped, target: ReplicaList | None) -> Shipped:
-    """Elect; where nobody qualifies a completion goes on all the same, and a death leaves none."""
+    """Elect; where nobody qualifies nothing is written, and a completion goes on all the same."""
     if target is None:
         elected = select_offline(shipped.assigned, shipped.isr, shipped.live)
-        if elected is None:
-            return _write_leader(shipped, NO_LEADER, shipped.isr)
     else:
         elected = select_reassigned(target, shipped.isr, shipped.live)
     if elected is None:
         return shipped
-    return _write_leader(replace(shipped, overlooked=False), elected.leader, elected.isr)
+    return _write_leader(replace(shipped, overlooked=False), elected.leader, elected.isr, target)
 
 
 @clause("shipped.entry.matching-target")
@@ -364,15 +407,16 @@ def apply_effect(shipped: Shipped, effect: Effect) -> Shipped:
             return delete_log(shipped, replica)
         case Look():
             return replace(shipped, resume=False, plan=plan_phase(shipped))
-        case Announce():
-            return _write_leader(shipped, shipped.leader, shipped.isr)
+        case Announce(at):
+            told = shipped.assignment.target if at == "B3" else None
+            return _write_leader(shipped, shipped.leader, shipped.isr, told)
         case StartReplica(replica):
             return replace(shipped, running=shipped.running | ({replica} & shipped.live))
         case Elect(target):
             return _elect(shipped, target)
         case RemoveEntry(reached):
-            matches = reached is None or shipped.entry == reached
-            return replace(shipped, entry=None) if matches else shipped
+            matches = shipped.entry is not None and reached in (None, shipped.entry)
+            return replace(shipped, entry=None, unwatched=False) if matches else shipped
 
 
 def next_effect(shipped: Shipped) -> Effect | None:
@@ -397,9 +441,10 @@ def _act(shipped: Shipped) -> tuple[Effect, Shipped] | None:
 # The world around it ----------------------------------------------------------------------------
 
 
-def can_join_assigned(shipped: Shipped, replica: int) -> bool:
-    """Whether a replica that is assigned can be taken into the in-sync set."""
-    return replica in shipped.assigned and can_join(shipped, replica)
+@clause("shipped.isr.told-may-join")
+def can_join_told(shipped: Shipped, replica: int) -> bool:
+    """Whether the leader was told of a replica that can be taken into the in-sync set."""
+    return replica in shipped.told and can_join(shipped, replica)
 
 
 def enabled(shipped: Shipped, targets: tuple[ReplicaList | None, ...] = ()) -> tuple[Action, ...]:
@@ -408,7 +453,7 @@ def enabled(shipped: Shipped, targets: tuple[ReplicaList | None, ...] = ()) -> t
     if not is_busy(shipped):
         calls = (Alter(target) for target in targets)
         actions += [c for c in calls if not isinstance(plan_call(shipped, c.target), Rejected)]
-    joining = (r for r in sorted(shipped.running) if can_join_assigned(shipped, r))
+    joining = (r for r in sorted(shipped.running) if can_join_told(shipped, r))
     known = shipped.live | shipped.running | shipped.holding | frozenset(shipped.assigned)
     return (*actions, *list_happenings(shipped, joining, known), Failover())
 
@@ -453,7 +498,11 @@ def step(shipped: Shipped, action: Action) -> Outcome:
     """
     match action:
         case WriteEntry(target, created):
-            return Accepted(replace(shipped, entry=target, unread=shipped.unread or created))
+            heard = created and shipped.entry is None and not shipped.unwatched
+            return Accepted(replace(shipped, entry=target, unread=shipped.unread or heard))
+        case DeleteZnode(others) if others or shipped.entry is not None:
+            deaf = shipped.unwatched or not shipped.unread
+            return Accepted(replace(shipped, entry=None, unread=False, unwatched=deaf))
         case Alter(target) if not is_busy(shipped):
             plan = plan_call(shipped, target)
             if isinstance(plan, Rejected):
@@ -478,19 +527,21 @@ def step(shipped: Shipped, action: Action) -> Outcome:
 
 def _happen(shipped: Shipped, action: Action) -> Shipped:
     """Return the partition after something that nobody decides, itself where it cannot be."""
-    if isinstance(action, Join) and action.replica not in shipped.assigned:
+    if isinstance(action, Join) and not can_join_told(shipped, action.replica):
         return shipped
     after = happen(shipped, action)
     match action:
         case Die(broker) if after is not shipped:
-            # Who was down is told anew what to run when it is back.
-            return replace(after, running=after.running - {broker})
+            # Who was down is told anew what to run when it is back. Whoever dies, the controller
+            # looks for partitions without a leader.
+            return replace(after, running=after.running - {broker}, overlooked=False)
         case Return(broker) if after is not shipped:
             again = shipped.assignment.is_reassigning and broker in shipped.assignment.target
             return replace(after, resume=shipped.resume or again)
         case Failover():
             unread = shipped.entry is not None
-            return replace(after, plan=(), unread=unread, resume=True, overlooked=False)
+            after = replace(after, plan=(), unread=unread, unwatched=False, overlooked=False)
+            return replace(after, plan=plan_office(after), resume=True)
     return after
 
 
@@ -521,6 +572,19 @@ def find_leaderless(shipped: Shipped) -> str | None:
         return None
     elected = select_offline(shipped.assigned, shipped.isr, shipped.live)
     return None if elected is None else f"nobody leads, {elected.leader} could"
+
+
+@clause("shipped.isr.electable")
+def find_offline_for_good(shipped: Shipped) -> str | None:
+    """Say so when nobody leads and nobody ever can, and the controller waits (finding zk-11).
+
+    Whoever comes back is elected only where it is both assigned and in sync.
+    """
+    if shipped.leader != NO_LEADER or next_effect(shipped) is not None:
+        return None
+    if not shipped.assigned or any(replica in shipped.assigned for replica in shipped.isr):
+        return None
+    return f"nobody leads, and of those in sync nobody is assigned: {list(shipped.isr)}"
 
 
 @clause("shipped.cancel.no-strays")

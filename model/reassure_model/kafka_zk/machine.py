@@ -11,6 +11,7 @@ from reassure_model.kafka_zk import (
     Assignment,
     CutIsr,
     DeleteLog,
+    DeleteZnode,
     Effect,
     Elect,
     Look,
@@ -26,6 +27,7 @@ from reassure_model.kafka_zk import (
     find_emptied_assignment,
     find_entry_for_ever,
     find_leaderless,
+    find_offline_for_good,
     find_outside_assigned,
     find_stray,
     is_at_rest,
@@ -57,6 +59,7 @@ from reassure_model.machine import (
 )
 from reassure_spec.words import (
     Arguments,
+    ScenarioError,
     check_arguments,
     format_replicas,
     parse_number,
@@ -77,8 +80,10 @@ FIELDS: Final[Mapping[str, Domain]] = {
     "leader_epoch": Held(0),
     "adding": ListOf("brokers", "brokers"),
     "removing": ListOf("brokers", "brokers"),
+    "told": SetOf("brokers"),
     "entry": OneOf((None,), "entries"),
     "unread": Flag(),
+    "unwatched": Flag(),
     "resume": Flag(),
     "overlooked": Flag(),
     "deleting": Held(False),
@@ -102,6 +107,7 @@ def _say_entry(target: ReplicaList | None) -> str:
 ACTS: Final = (
     Act("alter", Alter, "targets", saying=_say_call, words=_tell_call, counted="calls"),
     Act("write", WriteEntry, "entries", command="znode", saying=_say_entry, counted="writes"),
+    Act("delete-znode", DeleteZnode, saying=lambda _: "znode", counted="removals"),
     CONTROLLER,
     JOIN,
     Act("append", Append, shared=True),
@@ -129,6 +135,7 @@ PROPERTIES: Final[tuple[Property[Shipped], ...]] = (
         at_rest=True,
     ),
     Property("shipped.change.led", always(find_leaderless), "leaderless"),
+    Property("shipped.isr.electable", always(find_offline_for_good), "offline-for-good"),
     Property("shipped.cancel.no-strays", always(find_stray), "stray", at_rest=True),
     Property(
         "shipped.entry.not-for-ever", always(find_entry_for_ever), "entry-for-ever", at_rest=True
@@ -189,8 +196,13 @@ def _cancel(_: Shippeds, arguments: Arguments) -> Iterator[tuple[str, Any]]:
 
 
 def _write_znode(partitions: Shippeds, arguments: Arguments) -> Iterator[tuple[str, Any]]:
-    """Write the whole znode: partitions that are not named are not in it any more."""
+    """Write the whole znode, or delete it: who is not named is not in it any more."""
     created = all(each.entry is None for each in partitions.values())
+    if not arguments:
+        if created:
+            raise ScenarioError("znode: there is none to delete; name a partition to create it")
+        yield from ((name, DeleteZnode(others=True)) for name in partitions)
+        return
     for name in partitions:
         text = arguments.get(name)
         target = None if text is None else parse_replicas(name, text)

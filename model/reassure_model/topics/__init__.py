@@ -1,10 +1,14 @@
 """Deletion and growth of a topic, as far as they meet reassignments (shipped controllers).
 
-A client asks for a deletion by `/admin/delete_topics/T`. It waits while a partition of the topic is
-being reassigned or a broker that has a replica is down; then every replica goes offline, is told to
-delete its log, and answers. When all have answered the topic's znode goes, then its configuration,
-then what the client wrote. While a topic is to be deleted it is neither reassigned nor grown; while
-a partition is being reassigned its topic is not grown.
+A client asks for a deletion by `/admin/delete_topics/T`. It waits while a broker that has a replica
+is down; then every replica goes offline, is told to delete its log, and answers. When all have
+answered the topic's znode goes, then its configuration, then what the client wrote. While a topic
+is to be deleted it is neither reassigned nor grown; while a partition is being reassigned its topic
+is not grown.
+
+For a reassignment in flight a deletion is meant to wait, and does only where a controller finds
+both as it takes office: one that is in office marks a topic as waiting that is not in its list of
+deletions yet, which has no effect (finding zk-13).
 
 Replica states (`reassure_model.state_machines`) are in the controller's memory: the next controller
 begins again, which changes nothing for logs that are gone.
@@ -22,6 +26,7 @@ from reassure_spec.znodes import ReplicaList
 Key = tuple[int, int]
 """Partition number and replica."""
 R: Final = ReplicaState
+_NONE: Final[frozenset[int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,8 @@ class Topic:
     """Partitions that are being reassigned."""
     is_asked: bool = False
     """`/admin/delete_topics/T` is there."""
+    waits: bool = False
+    """The acting controller found the deletion together with a reassignment, which it waits for."""
     has_config: bool = True
     """`/config/topics/T` is there."""
     is_finishing: bool = False
@@ -135,7 +142,7 @@ def _set(topic: Topic, key: Key, state: ReplicaState) -> Topic:
 @clause("topic.delete.waits-for-reassignment", "topic.delete.waits-for-brokers")
 def find_hindrance(topic: Topic) -> str | None:
     """Return why a deletion that was asked for does not begin, None where nothing hinders it."""
-    if topic.reassigning:
+    if topic.waits and topic.reassigning:
         return f"partition {min(topic.reassigning)} is being reassigned"
     down = sorted({replica for (_, replica), _ in topic.states} - topic.live)
     return f"broker {down[0]} is down" if down else None
@@ -174,7 +181,7 @@ def apply_effect(topic: Topic, effect: Effect) -> Topic:
         case MoveReplica(key, state):
             return _set(topic, key, state)
         case RemoveTopic():
-            return replace(topic, partitions=(), states=(), is_finishing=True)
+            return replace(topic, partitions=(), states=(), reassigning=_NONE, is_finishing=True)
         case RemoveConfig():
             return replace(topic, has_config=False)
 
@@ -230,13 +237,15 @@ def step(topic: Topic, action: Action) -> Outcome:
         case Reassign(partition):
             return reassign(topic, partition)
         case Complete(partition) if partition in topic.reassigning:
-            return Accepted(replace(topic, reassigning=topic.reassigning - {partition}))
+            left = topic.reassigning - {partition}
+            return Accepted(replace(topic, reassigning=left, waits=False))
         case Die(broker) | Return(broker) if isinstance(action, Die) == (broker in topic.live):
             return Accepted(_change_broker(topic, action))
         case Failover():
             # No replica of a topic that is gone has to answer: its deletion is ended.
             gone = topic.is_asked and topic.may_delete and not topic.partitions
-            return Accepted(start_states(replace(topic, is_finishing=gone)))
+            waits = topic.is_asked and bool(topic.reassigning)
+            return Accepted(start_states(replace(topic, is_finishing=gone, waits=waits)))
         case Controller():
             effect = next_effect(topic)
             if effect is not None:
@@ -246,13 +255,10 @@ def step(topic: Topic, action: Action) -> Outcome:
 
 @clause("topic.delete.waits-for-reassignment")
 def find_deleted_while_moved(topic: Topic) -> str | None:
-    """Say so when a replica deletes its log, or the topic is gone, while a partition is moved."""
-    if not topic.reassigning:
+    """Say so when a replica deletes its log while a partition is moved (finding zk-13)."""
+    if not topic.reassigning or all(state is not R.DELETION_STARTED for _, state in topic.states):
         return None
-    started = [key for key, state in topic.states if state is R.DELETION_STARTED]
-    if started or not topic.partitions:
-        return f"partition {min(topic.reassigning)} is being reassigned while the topic is deleted"
-    return None
+    return f"partition {min(topic.reassigning)} is being reassigned while the topic is deleted"
 
 
 @clause("topic.delete.config-not-left")

@@ -58,6 +58,7 @@ FIELDS: Final[Mapping[str, Domain]] = {
     "states": ListOf("replica states", "replicas"),
     "reassigning": SetOf("partitions"),
     "is_asked": Flag(),
+    "waits": Flag(),
     "has_config": Flag(),
     "is_finishing": Flag(),
     "may_delete": Flag(),
