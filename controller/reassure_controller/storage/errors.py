@@ -21,8 +21,8 @@ class CorruptLog(BadData):
     def __init__(self, file: Path, position: int, reason: str) -> None:
         super().__init__(
             f"{file}: byte {position}: {reason}; records before the recovery point were safe on "
-            "disk, so nothing is cut: restore the file, or delete the partition's directory so "
-            "that it is fetched from the leader again"
+            "disk, so nothing is cut: restore the file, or delete the partition's directory and "
+            "recovery-point-offset-checkpoint, so that the leader is asked for all of it again"
         )
         self.file = file
         self.position = position

@@ -33,6 +33,7 @@ from reassure_controller.storage.records import (
     Batch,
     Record,
     assign,
+    check_produced,
     encode,
     read_batch,
     scan,
@@ -149,6 +150,7 @@ class Log:
 
         Raises CorruptBatch, or as `append` does.
         """
+        check_produced(raw)
         return self._append(assign(raw, self.end_offset, leader_epoch))
 
     def append_batches(self, raw: bytes) -> None:
@@ -206,9 +208,10 @@ class Log:
     def flush(self) -> None:
         """Make every record safe on disk, and move the recovery point there. Raises LogOffline."""
         self._refuse_offline()
-        with self._going_offline("flushing"):
-            self._segments[-1].flush()
-        self.recovery_point = self.end_offset
+        if self.recovery_point < self.end_offset:
+            with self._going_offline("flushing"):
+                self._segments[-1].flush()
+            self.recovery_point = self.end_offset
 
     def write_epochs(self, spans: Sequence[EpochSpan]) -> None:
         """Write the file of epochs. Raises WriteRefused, LogOffline."""
@@ -255,12 +258,20 @@ class Log:
         if offset < self.end_offset:
             self._check_range(offset)
             offset = self._segment_of(offset).base_of(offset)
-            if offset < self.recovery_point:
-                self.recovery_point = offset
-                self._on_lowered()
+            self._lower_recovery_point(offset)
             with self._going_offline("truncating"):
                 self._cut(offset)
         self.epochs.truncate_to(offset)
+
+    def _lower_recovery_point(self, offset: int) -> None:
+        """Say first what will be missing, so that it is not taken for lost after a crash."""
+        before, self.recovery_point = self.recovery_point, min(offset, self.recovery_point)
+        try:
+            if self.recovery_point < before:
+                self._on_lowered()
+        except WriteRefused:
+            self.recovery_point = before
+            raise
 
     def _cut(self, offset: int) -> None:
         while self._segments[-1].base_offset > offset:  # the newest first: no gap after a crash
@@ -281,9 +292,10 @@ class Log:
             if not self._offline:
                 self.flush()
         finally:
-            self._close_files()
+            self.abandon()
 
-    def _close_files(self) -> None:
+    def abandon(self) -> None:
+        """Close the files as they are."""
         self._offline = self._offline or "the log is closed"
         for segment in self._segments:
             segment.close()
@@ -291,7 +303,7 @@ class Log:
     def delete(self) -> None:
         """Delete the log with its directory; after a crash the directory's owner ends it."""
         gone = self.directory.with_name(f"{self.directory.name}.{uuid.uuid4().hex}{DELETED}")
-        self._close_files()
+        self.abandon()
         self.directory.rename(gone)
         sync_directory(gone.parent, self._sync)
         shutil.rmtree(gone)
@@ -364,7 +376,7 @@ class Log:
     def _damaged(self, file: Path, position: int, reason: str, offset: int) -> None:
         """Refuse to go on when records before the recovery point are damaged; else say so."""
         if offset < self.recovery_point:
-            self._close_files()
+            self.abandon()
             raise CorruptLog(file, position, reason)
         log.warning(
             "%s: byte %d: %s; cut off there, offset %d: nothing behind it was known to be safe",

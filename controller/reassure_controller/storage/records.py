@@ -60,6 +60,11 @@ class Batch:
     max_timestamp_ms: int
 
     @property
+    def is_compressed(self) -> bool:
+        """Whether the records can be read only after decompressing them."""
+        return bool(self.attributes & _COMPRESSION)
+
+    @property
     def end(self) -> int:
         """The position behind the batch."""
         return self.position + self.size
@@ -145,6 +150,20 @@ def scan(raw: bytes | memoryview) -> Iterator[Batch]:
         position = batch.end
 
 
+def check_produced(raw: bytes) -> None:
+    """Raise CorruptBatch unless these are batches as a client may send them.
+
+    The offsets of a batch leave nothing out, and its records fill it, as far as they can be read
+    without decompressing them.
+    """
+    for batch in scan(raw):
+        if batch.count != batch.last_offset - batch.base_offset + 1:
+            reason = describe(f"{batch.last_offset - batch.base_offset + 1} records", batch.count)
+            raise CorruptBatch(batch.position, reason)
+        if not batch.is_compressed:
+            _read_records(raw, batch)
+
+
 def decode(raw: bytes) -> list[tuple[int, Record]]:
     """Return the records of all batches with their offsets; headers of records are left out.
 
@@ -152,40 +171,54 @@ def decode(raw: bytes) -> list[tuple[int, Record]]:
     """
     found: list[tuple[int, Record]] = []
     for batch in scan(raw):
-        if batch.attributes & _COMPRESSION:
+        if batch.is_compressed:
             raise CorruptBatch(batch.position, "its records are compressed")
-        content = memoryview(raw)[batch.position + _HEADER_BYTES : batch.end]
-        position = 0
-        try:
-            for _ in range(batch.count):
-                offset, record, position = _read_record(content, position, batch)
-                found.append((offset, record))
-        except (ValueError, DecodeError) as error:
-            raise CorruptBatch(batch.position, f"record at byte {position}: {error}") from error
-        if position != len(content):
-            reason = describe(f"{len(content)} bytes of records", position)
-            raise CorruptBatch(batch.position, reason)
+        found += _read_records(raw, batch)
+    return found
+
+
+def _read_records(raw: bytes, batch: Batch) -> list[tuple[int, Record]]:
+    content = memoryview(raw)[batch.position + _HEADER_BYTES : batch.end]
+    found: list[tuple[int, Record]] = []
+    position = 0
+    try:
+        for _ in range(batch.count):
+            offset, record, position = _read_record(content, position, batch)
+            found.append((offset, record))
+    except (ValueError, DecodeError) as error:
+        raise CorruptBatch(batch.position, f"record at byte {position}: {error}") from error
+    if position != len(content):
+        raise CorruptBatch(batch.position, describe(f"{len(content)} bytes of records", position))
     return found
 
 
 def _read_record(raw: memoryview, position: int, batch: Batch) -> tuple[int, Record, int]:
-    """Return the record at this position with its offset, and the position behind it."""
+    """Return the offset and content of the record at this position, and the position behind it."""
     length, size = read_signed_varint(raw, position)
-    position += size
-    end, position = position + length, position + 1
+    end, position = position + size + length, position + size + 1  # its attributes say nothing
     since_first_ms, size = read_signed_varlong(raw, position)
+    delta, more = read_signed_varint(raw, position + size)
+    key, position = _read_bytes(raw, position + size + more)
+    value, position = _read_bytes(raw, position)
+    headers, size = read_signed_varint(raw, position)
     position += size
-    delta, size = read_signed_varint(raw, position)
-    position += size
-    parts: list[bytes | None] = []
-    for _ in range(2):
-        length, size = read_signed_varint(raw, position)
-        position += size
-        parts.append(None if length < 0 else bytes(raw[position : position + length]))
-        position += max(length, 0)
-    if not position < end <= len(raw) or not 0 <= delta <= batch.last_offset - batch.base_offset:
-        raise ValueError(f"it should end at byte {end}, and key and value end at {position}")
+    for _ in range(2 * headers):
+        _, position = _read_bytes(raw, position)
+    if position != end or headers < 0 or not 0 <= delta <= batch.last_offset - batch.base_offset:
+        found = f"it at {position}, offset delta {delta}, {headers} headers"
+        raise ValueError(describe(f"its end at byte {end}", found))
     time_ms = batch.first_timestamp_ms + since_first_ms
     if batch.attributes & _LOG_APPEND_TIME:
         time_ms = batch.max_timestamp_ms
-    return batch.base_offset + delta, Record(parts[0], parts[1], time_ms), end
+    return batch.base_offset + delta, Record(key, value, time_ms), end
+
+
+def _read_bytes(raw: memoryview, position: int) -> tuple[bytes | None, int]:
+    """Return the bytes whose length stands at this position, and the position behind them."""
+    length, size = read_signed_varint(raw, position)
+    start = position + size
+    if length == -1:
+        return None, start
+    if not 0 <= length <= len(raw) - start:
+        raise ValueError(f"expected at most {len(raw) - start} bytes at byte {start}: {length}")
+    return bytes(raw[start : start + length]), start + length

@@ -1,0 +1,112 @@
+"""Our batches are Kafka's: others read what we write, and we what others write."""
+
+import struct
+from pathlib import Path
+
+import pytest
+from crc32c import crc32c
+from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+from kio.records.readers import read_batch as read_with_kio
+
+from reassure_controller.storage.errors import CorruptBatch
+from reassure_controller.storage.log import Log
+from reassure_controller.storage.records import Record, decode, encode
+
+RECORDS = [
+    Record(b"key", b"value", 1_700_000_000_123),
+    Record(None, b"", 1_700_000_000_001),
+    Record(b"", None, 1_700_086_400_777),
+    Record(b"k" * 200, b"v" * 70_000, 0),
+]
+
+
+def build(codec: int = 0) -> bytes:
+    """Return a batch as a client's library builds it, base offset 0, with headers."""
+    builder = DefaultRecordBatchBuilder(2, codec, False, -1, -1, -1, 2**20)
+    for delta, one in enumerate(RECORDS):
+        builder.append(delta, one.timestamp_ms, one.key, one.value, [("h", b"x"), ("n", None)])
+    return bytes(builder.build())
+
+
+def test_others_read_our_segment(tmp_path: Path) -> None:
+    """Two clients' readers find in a segment the offsets, times, keys and values that we wrote."""
+    log = Log(tmp_path / "t-0")
+    log.append(RECORDS[:1], 4, 0)
+    log.append(RECORDS, 7, 0)
+    raw = (tmp_path / "t-0" / "00000000000000000000.log").read_bytes()
+    assert raw == log.read(0, 10**6)
+    position, found = 0, []
+    for base, epoch in ((0, 4), (1, 7)):
+        (length,) = struct.unpack_from(">i", raw, position + 8)
+        one = raw[position : position + 12 + length]
+        reader = DefaultRecordBatch(one)
+        assert reader.validate_crc()
+        assert (reader.base_offset, reader.leader_epoch, reader.magic) == (base, epoch, 2)
+        records = list(reader)
+        assert [r.offset for r in records] == list(range(base, base + len(records)))
+        found += [Record(r.key, r.value, r.timestamp) for r in records]
+        batch, size = read_with_kio(raw, position)
+        assert [(r.key, r.value) for r in batch.records] == [(r.key, r.value) for r in records]
+        position += size
+    assert (position, found) == (len(raw), RECORDS[:1] + RECORDS)
+
+
+def test_same_records_make_the_same_bytes() -> None:
+    """A client's library builds, of the same records, exactly the bytes that we build."""
+    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 2**20)
+    for delta, one in enumerate(RECORDS):
+        builder.append(delta, one.timestamp_ms, one.key, one.value, [])
+    assert bytes(builder.build()) == encode(RECORDS, 0, 0, now_ms=0)
+
+
+@pytest.mark.parametrize("codec", [0, 1])
+def test_batches_of_a_client_are_appended_as_they_are(tmp_path: Path, codec: int) -> None:
+    """What a client built gets offsets and an epoch; headers and compression are kept."""
+    log = Log(tmp_path / "t-0")
+    log.append(RECORDS[:2], 1, 0)
+    assert log.append_produced(build(codec), 5) == range(2, 6)
+    assert log.append_produced(build(codec), 5) == range(6, 10)
+    raw = log.read(6, 10**6)
+    reader = DefaultRecordBatch(raw)
+    assert reader.validate_crc()
+    assert (reader.base_offset, reader.leader_epoch, reader.last_offset) == (6, 5, 9)
+    records = [(r.offset, r.key, r.value, r.headers) for r in reader]
+    headers = [("h", b"x"), ("n", None)]
+    assert records == [(6 + n, r.key, r.value, headers) for n, r in enumerate(RECORDS)]
+    if codec:
+        with pytest.raises(CorruptBatch, match="its records are compressed"):
+            decode(raw)
+    else:
+        assert decode(raw) == [(6 + n, r) for n, r in enumerate(RECORDS)]
+
+
+def test_older_formats_are_refused(tmp_path: Path) -> None:
+    """A message of a format before batches is refused, and named by its magic."""
+    log = Log(tmp_path / "t-0")
+    old = struct.pack(">qiIbbq", 0, 60, 0, 1, 0, 0) + bytes(46)
+    with pytest.raises(CorruptBatch, match="batch at byte 0: expected magic 2, found 1"):
+        log.append_produced(old, 0)
+
+
+def test_records_that_do_not_fill_their_batch_are_refused(tmp_path: Path) -> None:
+    """Records whose numbers do not add up are refused, though the checksum holds."""
+    log = Log(tmp_path / "t-0")
+    sound = encode([Record(b"k", b"v" * 20, 1)], 0, 0, 0)
+    numbers = {61: "length", 64: "offset delta", 65: "length of key", 67: "of value", 88: "headers"}
+    for position in numbers:
+        for bits in (0x02, 0x7F):
+            content = bytearray(sound)
+            content[position] ^= bits
+            struct.pack_into(">I", content, 17, crc32c(bytes(content[21:])))
+            with pytest.raises(CorruptBatch, match="record at byte 0: "):
+                log.append_produced(bytes(content), 0)
+    assert log.append_produced(sound, 0) == range(1)
+
+
+def test_batch_of_a_client_leaves_no_offset_out(tmp_path: Path) -> None:
+    """A batch that counts fewer records than it takes offsets is refused."""
+    content = bytearray(encode(RECORDS, 0, 0, 0))
+    struct.pack_into(">i", content, 23, len(RECORDS))
+    struct.pack_into(">I", content, 17, crc32c(bytes(content[21:])))
+    with pytest.raises(CorruptBatch, match="expected 5 records, found 4"):
+        Log(tmp_path / "t-0").append_produced(bytes(content), 0)
