@@ -1,21 +1,33 @@
-"""A broker as far as reassignment needs one: it registers, obeys, and leads.
+"""A broker: it registers, obeys, and leads.
 
-It has no log yet. What it keeps per partition is what a real broker keeps beside its log: the
-leader and in-sync replicas it was told, and the version of the state znode that its next write of
-the in-sync set is conditional on. When a replica is in sync is said by whoever drives the broker
-(`change_isr`); whether the leader may write it down is decided here.
+What it keeps per partition beside the log is the leader and in-sync replicas that it was told, and
+the version of the state znode that its next write of the in-sync set is conditional on.
+
+With `replication` it has logs: its replicas fetch, lead and serve clients (`replication`), and
+decide by themselves who is in sync. Without, nothing is looked at but ZooKeeper: there is no disk
+and no time, and who is in sync is said by whoever drives the broker (`change_isr`). Whether the
+leader may write it down is decided here in both cases.
 """
 
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
+from kazoo.exceptions import NodeExistsError, NoNodeError
 
-from reassure_controller.messages import ChangeIsr, LeaderAndIsr, Message, Reply, StopReplica
+from reassure_controller.messages import (
+    UNKNOWN_BROKER_EPOCH,
+    ChangeIsr,
+    LeaderAndIsr,
+    Message,
+    Reply,
+    StopReplica,
+)
+from reassure_controller.replication.errors import STALE_BROKER_EPOCH, STALE_CONTROLLER_EPOCH
+from reassure_controller.replication.host import HostedPartition, IsrOutcome
 from reassure_controller.session import (
     Indefinite,
     Refused,
@@ -42,24 +54,17 @@ from reassure_spec.znodes import (
     state_path,
 )
 
+if TYPE_CHECKING:  # a broker without logs does not load what reads and writes them
+    from reassure_controller.replication.replicas import Replicas
+
 log = logging.getLogger("reassure_controller.broker")
 
-IsrOutcome = Literal["ok", "refused", "unknown"]
-"""Answer to a change of the in-sync set; `unknown`: the write may or may not have been made."""
+Replication = Callable[["Broker", int], "Replicas"]
+"""Makes the replicas of a broker that has just registered, given its broker epoch."""
 
 
 class IdTaken(BadUsage):
     """Another live session is registered with the broker's id."""
-
-
-@dataclass(frozen=True, slots=True)
-class HostedPartition:
-    """What a broker keeps of a partition that it has a replica of."""
-
-    replicas: ReplicaList
-    """The assigned replicas, as told last."""
-    state: StateZnode
-    state_version: int
 
 
 class Broker:
@@ -79,6 +84,7 @@ class Broker:
         owns_client: bool = True,
         faults: frozenset[str] = frozenset(),
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        replication: Replication | None = None,
     ) -> None:
         self.broker_id = broker_id
         self._client = client
@@ -87,6 +93,9 @@ class Broker:
         self._owns_client = owns_client
         self._faults = faults
         self._clock_ms = clock_ms
+        self._replication = replication
+        self.replicas: Replicas | None = None
+        """Its replicas with their logs, None in a broker without logs."""
         self._session: int | None = None
         self._controller_epoch = 0
         self._hosted: dict[PartitionKey, HostedPartition] = {}
@@ -118,8 +127,21 @@ class Broker:
                     "until its session has timed out"
                 )
         self._session = session_id(self._client)
+        self._begin_to_replicate()
         if self._transport is not None:
             self._transport.register(self.broker_id, self.handle)
+
+    def _begin_to_replicate(self) -> None:
+        """Take up the replicas on disk, or tell them that their broker has registered again."""
+        if self._replication is None:
+            return
+        epoch = self.find_broker_epoch(self.broker_id)
+        if epoch is None:
+            raise Indefinite(f"{broker_path(self.broker_id)} has vanished; register again")
+        if self.replicas is None:
+            self.replicas = self._replication(self, epoch)
+        else:
+            self.replicas.broker_epoch = epoch
 
     def _create(self, *znodes: tuple[Any, ...]) -> Exception | None:
         """Create znodes in one transaction; return why they could not be, None where they were."""
@@ -139,6 +161,18 @@ class Broker:
 
     def stop(self) -> None:
         """End as a process ends: the registration goes at once, memory with it."""
+        if self.replicas is not None:
+            self.replicas.close()
+        self._end()
+
+    def kill(self) -> None:
+        """End as a process that is killed: what is not on disk is lost."""
+        if self.replicas is not None:
+            self.replicas.abandon()
+        self._end()
+
+    def _end(self) -> None:
+        self.replicas = None
         if self._transport is not None:
             self._transport.unregister(self.broker_id)
         self._hosted.clear()
@@ -169,21 +203,34 @@ class Broker:
             case _:
                 return Reply("not-a-request")
 
-    def _is_stale(self, controller_epoch: int) -> bool:
-        if controller_epoch < self._controller_epoch:
-            return True
+    def _refuse(self, controller_epoch: int, broker_epoch: int) -> str:
+        """Return why an order is refused: it is of an earlier controller, or for an earlier life.
+
+        What a broker was told in an earlier life it has forgotten, so that an old order would look
+        new to it (KIP-380).
+        """
+        own = None if self.replicas is None else self.replicas.broker_epoch
+        is_for_other = own is not None and broker_epoch not in (UNKNOWN_BROKER_EPOCH, own)
+        if is_for_other and "dead-order-obeyed" not in self._faults:
+            return STALE_BROKER_EPOCH
+        if controller_epoch < self._controller_epoch and "stale-order-obeyed" not in self._faults:
+            return STALE_CONTROLLER_EPOCH
         self._controller_epoch = controller_epoch
-        return False
+        return ""
 
     def _become(self, message: LeaderAndIsr) -> str:
         """Take over a newer leader epoch; an equal or older one says nothing new."""
-        if self._is_stale(message.controller_epoch):
-            return "stale-controller-epoch"
+        refused = self._refuse(message.controller_epoch, message.broker_epoch)
+        if refused:
+            return refused
         key = (message.topic, message.partition)
         if self.broker_id not in message.replicas:
             return "not-a-replica"
         hosted = self._hosted.get(key)
-        if hosted is not None and message.leader_epoch <= hosted.state.leader_epoch:
+        known = -1 if hosted is None else hosted.state.leader_epoch
+        if message.leader_epoch == known or (
+            message.leader_epoch < known and "stale-order-obeyed" not in self._faults
+        ):
             return "ignored"
         state = StateZnode(
             leader=message.leader,
@@ -191,16 +238,24 @@ class Broker:
             controller_epoch=message.state_controller_epoch,
             isr=message.isr,
         )
-        self._hosted[key] = HostedPartition(message.replicas, state, message.state_version)
+        self._hosted[key] = HostedPartition(
+            message.replicas, state, message.state_version, message.controller_epoch
+        )
+        if self.replicas is not None:
+            self.replicas.become(key)
         return "ok"
 
     def _stop_replica(self, message: StopReplica) -> str:
-        if self._is_stale(message.controller_epoch):
-            return "stale-controller-epoch"
+        refused = self._refuse(message.controller_epoch, message.broker_epoch)
+        if refused:
+            return refused
         if "deaf-to-stop" in self._faults:
             return "ok"
+        key = message.topic, message.partition
+        if self.replicas is not None:
+            self.replicas.stop(key, delete=message.delete)
         # Without a log, a stopped replica and a deleted one are the same: nothing is kept of it.
-        self._hosted.pop((message.topic, message.partition), None)
+        self._hosted.pop(key, None)
         return "ok"
 
     def hosted(self, topic: str, partition: int) -> HostedPartition | None:
@@ -223,65 +278,80 @@ class Broker:
         """Take a replica into the in-sync set, or out of it, by one conditional write.
 
         Refused when this broker does not lead, when the replica to add is not assigned or not
-        live, when the replica to remove is the leader, and when the state was changed by a newer
-        leader epoch. A set that already is as wanted is `ok` without a write.
+        live, when the replica to remove is the leader, when the state was changed by a newer
+        leader epoch, and by a broker with logs, which decides by itself. A set that already is as
+        wanted is `ok` without a write.
         """
         key = (topic, partition)
         hosted = self._hosted.get(key)
-        if hosted is None or not self._is_leader(hosted):
+        if hosted is None or not self._is_leader(hosted) or self.replicas is not None:
             return "refused"
         stranger = add is not None and add not in hosted.replicas
         if remove == self.broker_id or (stranger and "stranger-taken-in" not in self._faults):
             return "refused"
         try:
-            dead = add is not None and not self._is_live(add)
-            if dead and "dead-taken-in" not in self._faults:
-                return "refused"
-            return self._write_isr(key, hosted, add, remove)
+            dead = add is not None and self.find_broker_epoch(add) is None
         except Indefinite as indefinite:
             log.info("broker %d: %s-%d: %s", self.broker_id, topic, partition, indefinite)
             return "unknown"
-
-    def _is_live(self, broker: int) -> bool:
-        return gather([self._client.exists_async(broker_path(broker))])[0] is not None
-
-    def _write_isr(
-        self, key: PartitionKey, hosted: HostedPartition, add: int | None, remove: int | None
-    ) -> IsrOutcome:
-        path = state_path(*key)
+        if dead and "dead-taken-in" not in self._faults:
+            return "refused"
         while True:
-            isr = tuple(one for one in hosted.state.isr if one != remove)
+            isr = tuple(one for one in self._hosted[key].state.isr if one != remove)
             if add is not None and add not in isr:
                 isr = (*isr, add)
-            if isr == hosted.state.isr:
-                return "ok"
-            state = replace(hosted.state, isr=isr)
-            try:
-                written = commit(
-                    self._client, [("set_data", (path, encode_state(state), hosted.state_version))]
-                )
-            except Refused as refused:
-                fresh = self._read_state(key, hosted)
-                if fresh is None or not isinstance(refused.error, BadVersionError):
-                    log.info("%s: %s; the in-sync set is left alone", path, refused)
-                    return "refused"
-                self._hosted[key] = hosted = fresh
-                continue
-            self._hosted[key] = replace(hosted, state=state, state_version=written[0].version)
-            return "ok"
+            outcome = self.write_isr(key, isr)
+            if outcome == "refused":
+                outcome = self.refresh(key)
+                if outcome == "ok":
+                    continue
+            return outcome
 
-    def _read_state(self, key: PartitionKey, hosted: HostedPartition) -> HostedPartition | None:
-        """Return the state as stored, or None unless this leader, in this epoch, still has it."""
-        path = state_path(*key)
-        content = gather([self._client.get_async(path)])[0]
-        if content is None:
-            return None
+    def find_broker_epoch(self, broker: int) -> int | None:
+        """Return the broker epoch of a live broker: the czxid of its registration.
+
+        Raises Indefinite.
+        """
+        found = gather([self._client.exists_async(broker_path(broker))])[0]
+        return None if found is None else int(found.czxid)
+
+    def write_isr(self, key: PartitionKey, isr: ReplicaList) -> IsrOutcome:
+        """Write the in-sync set once, on top of the version that the broker knows.
+
+        A set that is stored as wanted already is `ok` without a write.
+        """
+        path, hosted = state_path(*key), self._hosted[key]
+        if isr == hosted.state.isr:
+            return "ok"
+        state = replace(hosted.state, isr=isr)
+        version = -1 if "isr-unconditional" in self._faults else hosted.state_version
         try:
-            state = decode_state(path, content[0])
+            written = commit(self._client, [("set_data", (path, encode_state(state), version))])
+        except Refused as refused:
+            log.info("%s: %s", path, refused)
+            return "refused"
+        except Indefinite as indefinite:
+            log.info("%s: %s", path, indefinite)
+            return "unknown"
+        self._hosted[key] = replace(hosted, state=state, state_version=written[0].version)
+        return "ok"
+
+    def refresh(self, key: PartitionKey) -> IsrOutcome:
+        """Read the state as stored; `refused` unless this leader, in this epoch, still has it."""
+        path, hosted = state_path(*key), self._hosted[key]
+        try:
+            content = gather([self._client.get_async(path)])[0]
+            state = None if content is None else decode_state(path, content[0])
+        except Indefinite as indefinite:
+            log.info("%s: %s", path, indefinite)
+            return "unknown"
         except BadZnode as bad:
             log.warning("%s: %s", bad.path, bad.reason)
-            return None
+            return "refused"
         mine = hosted.state
+        if content is None or state is None:
+            return "refused"
         if (state.leader, state.leader_epoch) != (mine.leader, mine.leader_epoch):
-            return None
-        return replace(hosted, state=state, state_version=content[1].version)
+            return "refused"
+        self._hosted[key] = replace(hosted, state=state, state_version=content[1].version)
+        return "ok"

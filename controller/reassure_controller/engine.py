@@ -177,14 +177,15 @@ class Engine:
         if isinstance(effect, SendLeaderAndIsr):
             self._send_leader_and_isr(effect)
         elif isinstance(effect, SendStopReplica):
-            message = StopReplica(
-                self._broker_id,
-                self._context.epoch,
-                effect.topic,
-                effect.partition,
-                effect.delete,
-            )
             for broker in self._live(effect.to):
+                message = StopReplica(
+                    self._broker_id,
+                    self._context.epoch,
+                    effect.topic,
+                    effect.partition,
+                    effect.delete,
+                    broker.epoch,
+                )
                 self._transport.send(broker, message)
         else:
             if isinstance(effect, WriteState) and "told-before-written" in self._faults:
@@ -221,6 +222,7 @@ class Engine:
                 state_version=content.state_version,
                 replicas=effect.replicas,
                 is_new=broker.id in effect.new,
+                broker_epoch=broker.epoch,
             )
             self._transport.send(broker, message)
 

@@ -10,6 +10,9 @@ from typing import Any, Final
 
 from reassure_spec.znodes import ReplicaList
 
+UNKNOWN_BROKER_EPOCH: Final = -1
+"""Kafka's own number for a broker epoch that the sender does not know."""
+
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsr:
@@ -31,6 +34,8 @@ class LeaderAndIsr:
     """The assigned replicas."""
     is_new: bool
     """Whether the broker never had this replica."""
+    broker_epoch: int = UNKNOWN_BROKER_EPOCH
+    """Which life of the broker is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,8 @@ class StopReplica:
     topic: str
     partition: int
     delete: bool
+    broker_epoch: int = UNKNOWN_BROKER_EPOCH
+    """Which life of the broker is told."""
 
 
 @dataclass(frozen=True, slots=True)

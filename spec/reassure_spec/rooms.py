@@ -110,6 +110,12 @@ _ALL: Final = (
             ("election.preferred", "automatic"): "it holds no preferred elections",
         },
     ),
+    Room(
+        "broker",
+        tuple(name for name in _LOGS if name != "hw.scope"),
+        "nothing that a replica does depends on it",
+        {("isr.members", "memoryless"): "elections go by the set that is stored"},
+    ),
     Room("explorer of kip-236", _REQUESTS, _NOT_IN_SCOPE, _EXPLORED),
     Room(
         "explorer of kip-236-legacy",

@@ -55,9 +55,9 @@ def leader(cluster: Any) -> tuple[Any, Broker]:
         (told(leader_epoch=4, leader=2), "ok"),
         (told(leader_epoch=3, leader=2), "ignored"),
         (told(leader_epoch=2, leader=2), "ignored"),
-        (told(leader_epoch=9, leader=2, controller_epoch=4), "stale-controller-epoch"),
+        (told(leader_epoch=9, leader=2, controller_epoch=4), "STALE_CONTROLLER_EPOCH"),
         (told(leader_epoch=9, leader=2, replicas=(2, 3)), "not-a-replica"),
-        (StopReplica(100, 4, "t", 0, delete=True), "stale-controller-epoch"),
+        (StopReplica(100, 4, "t", 0, delete=True), "STALE_CONTROLLER_EPOCH"),
     ],
 )
 def test_message_is_obeyed_only_when_it_is_news(leader: Any, message: Any, reply: str) -> None:

@@ -45,6 +45,7 @@ PROFILE_OF = {
     "judge of kip-236-legacy": "kip-236-legacy",
     "judge of kip-46": "kip-46",
     "controller": "kip-236",
+    "broker": "kafka-4485",
     **{explorer_of(name): name for name in PROFILES},
     "explorer of kip-236": "kip-236",
 }
@@ -124,6 +125,7 @@ FILES: dict[str, tuple[str, ...]] = {
         "model/reassure_model/kafka_4485/leader.py",
     ),
     "controller": ("controller/reassure_controller",),
+    "broker": ("controller/reassure_controller/replication",),
 }
 """The files of other rooms, or the folders of such files."""
 BY_ARGUMENT = {"drop_order"}

@@ -1,0 +1,43 @@
+"""Time, as brokers are given it."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Tells the time."""
+
+    def now_ms(self) -> int:
+        """Return the time in whole milliseconds."""
+
+
+@dataclass(slots=True)
+class VirtualClock:
+    """Time that passes when somebody says so; it can be set back, as a machine's can."""
+
+    time_ms: int
+
+    def now_ms(self) -> int:
+        """Return the time."""
+        return self.time_ms
+
+    def advance(self, by_ms: int) -> None:
+        """Let time pass, or go back."""
+        self.time_ms += by_ms
+
+
+class SteadyClock:
+    """A clock that never goes back, whatever the one below it does.
+
+    Lags are differences of times: with a time that goes back a replica would be credited for a
+    fetch that is still to come. While the clock below is behind, time stands still here.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._latest_ms = clock.now_ms()
+
+    def now_ms(self) -> int:
+        """Return the latest time that the clock below has shown."""
+        self._latest_ms = max(self._latest_ms, self._clock.now_ms())
+        return self._latest_ms

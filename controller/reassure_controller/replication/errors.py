@@ -1,0 +1,21 @@
+"""Kafka's own names for why a request is refused."""
+
+from typing import Final
+
+NONE: Final = ""
+"""No error."""
+NOT_LEADER_OR_FOLLOWER: Final = "NOT_LEADER_OR_FOLLOWER"
+FENCED_LEADER_EPOCH: Final = "FENCED_LEADER_EPOCH"
+"""The request is of an earlier leader epoch than the one it reached."""
+UNKNOWN_LEADER_EPOCH: Final = "UNKNOWN_LEADER_EPOCH"
+"""The request is of a later leader epoch than the one it reached."""
+STALE_CONTROLLER_EPOCH: Final = "STALE_CONTROLLER_EPOCH"
+STALE_BROKER_EPOCH: Final = "STALE_BROKER_EPOCH"
+"""The request is of, or for, a life of a broker that has ended."""
+CORRUPT_MESSAGE: Final = "CORRUPT_MESSAGE"
+OFFSET_OUT_OF_RANGE: Final = "OFFSET_OUT_OF_RANGE"
+OFFSET_NOT_AVAILABLE: Final = "OFFSET_NOT_AVAILABLE"
+"""A new leader does not know yet how much was shown before it."""
+NOT_ENOUGH_REPLICAS: Final = "NOT_ENOUGH_REPLICAS"
+NOT_ENOUGH_REPLICAS_AFTER_APPEND: Final = "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
+KAFKA_STORAGE_ERROR: Final = "KAFKA_STORAGE_ERROR"

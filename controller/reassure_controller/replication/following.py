@@ -1,0 +1,137 @@
+"""One replica while it follows: it truncates, then fetches, one request at a time.
+
+It is a step function without a loop of its own: `next_request` says what to send now, `take` what
+to do with an answer. A request that got no answer is simply followed by the next one, and an answer
+that is not to the latest request is none.
+"""
+
+import logging
+from typing import TYPE_CHECKING
+
+from reassure_controller.replication.errors import NONE, OFFSET_OUT_OF_RANGE
+from reassure_controller.replication.messages import (
+    AskEpochEnd,
+    Correlation,
+    EpochEndTold,
+    Fetch,
+    Fetched,
+    Request,
+)
+from reassure_controller.replication.truncation import Ask, Cut, begin_truncation, go_on
+from reassure_controller.storage.epochs import LeaderEpochs
+from reassure_spec.clauses import clause
+from reassure_spec.observations import Follow
+from reassure_spec.observations import Replica as ReplicaLine
+
+if TYPE_CHECKING:
+    from reassure_controller.replication.replica import Replica
+
+log = logging.getLogger(__name__)
+
+
+class Following:
+    """A replica that follows the leader of one leader epoch."""
+
+    def __init__(self, replica: "Replica", leader: int, leader_epoch: int) -> None:
+        self.leader = leader
+        self.leader_epoch = leader_epoch
+        self._replica = replica
+        self._host = replica.host
+        self._question: Ask | None = None
+        """What is still to be asked before the log can be cut."""
+        self._waits_for: Correlation | None = None
+        self._truncate()
+
+    def _truncate(self) -> None:
+        replica = self._replica
+        epochs = LeaderEpochs(replica.log.epochs.spans)
+        self._take_step(
+            begin_truncation(
+                epochs, replica.log.end_offset, replica.high_watermark, self._host.rules
+            )
+        )
+
+    @clause("follower.truncates-first")
+    def _take_step(self, step: Ask | Cut) -> None:
+        """Cut the log, after which fetching begins, or keep what has to be asked first."""
+        if isinstance(step, Ask):
+            self._question = step
+            return
+        self._question = None
+        replica = self._replica
+        replica.log.truncate_to(step.end)
+        end = replica.log.end_offset
+        replica.high_watermark = min(replica.high_watermark, end)
+        if "follow-untold" not in self._host.rules.faults:
+            self._replica.say(Follow(end, replica.high_watermark))
+
+    # Asking
+
+    def next_request(self, now_ms: int) -> Request | None:
+        """Return what to send to the leader now, None while a quota holds the replica up."""
+        replica, host = self._replica, self._host
+        if self._question is None and self._is_held_up(now_ms):
+            return None
+        correlation = self._waits_for = host.next_correlation()
+        if self._question is not None:
+            return AskEpochEnd(
+                replica.key, correlation, host.broker_id, self.leader_epoch, self._question.epoch
+            )
+        return Fetch(
+            replica.key,
+            correlation,
+            host.broker_id,
+            host.broker_epoch,
+            self.leader_epoch,
+            replica.log.end_offset,
+            host.rules.fetch_bytes,
+        )
+
+    def _is_held_up(self, now_ms: int) -> bool:
+        quotas = self._host.quotas
+        return not self._is_in_sync() and quotas.holds_up(
+            quotas.as_follower, self._replica.key, now_ms
+        )
+
+    def _is_in_sync(self) -> bool:
+        return self._host.broker_id in self._replica.hosted.state.isr
+
+    # Answers
+
+    def take(self, answer: Fetched | EpochEndTold, now_ms: int) -> None:
+        """Take the leader's answer, if it is to the latest request."""
+        if answer.correlation != self._waits_for:
+            return
+        self._waits_for = None
+        if answer.error != NONE:
+            log.info("%s-%d: leader %d: %s", *answer.key, self.leader, answer.error)
+            if self._cuts_by_epoch() or answer.error == OFFSET_OUT_OF_RANGE:
+                self._truncate()
+        elif isinstance(answer, Fetched):
+            self._take_records(answer, now_ms)
+        else:
+            replica = self._replica
+            epochs = LeaderEpochs(replica.log.epochs.spans)
+            end, mark = replica.log.end_offset, replica.high_watermark
+            self._take_step(go_on(epochs, end, mark, answer, self._host.rules))
+
+    def _cuts_by_epoch(self) -> bool:
+        """Whether to truncate once more does no harm: what is shared with the leader stays."""
+        return self._host.rules.readings.follower_truncation == "common-prefix"
+
+    @clause("hw.follower.from-leader")
+    def _take_records(self, answer: Fetched, now_ms: int) -> None:
+        """Append what the leader has sent, and take its high watermark as far as the log goes."""
+        replica, host = self._replica, self._host
+        if answer.records:
+            replica.log.append_batches(answer.records)
+        if not self._is_in_sync():
+            size = len(answer.records)
+            host.quotas.note(host.quotas.as_follower, replica.key, size, now_ms)
+        end, mark = replica.log.end_offset, answer.high_watermark
+        if "follower-mark-uncapped" not in host.rules.faults:
+            mark = min(mark, end)
+        mark = max(mark, replica.high_watermark)
+        if answer.records or mark != replica.high_watermark:
+            replica.high_watermark = mark
+            replica.say(ReplicaLine(end, mark))

@@ -1,0 +1,114 @@
+"""What brokers and their clients say to each other about one partition.
+
+Every request has a `correlation`, which its response repeats: a response to a request that was
+given up, or sent in an earlier life, is no response to the one that waits.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from reassure_controller.replication.errors import NONE
+from reassure_spec.znodes import PartitionKey
+
+Acks = Literal[0, 1, -1]
+"""Whose copy a producer waits for: nobody's, the leader's, or all in-sync replicas' (-1)."""
+
+Correlation = tuple[int, int]
+"""The life of who asks (its broker epoch, or a client's number), and the request's number in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A follower asks for records from its log end on."""
+
+    key: PartitionKey
+    correlation: Correlation
+    replica: int
+    broker_epoch: int
+    """Which life of the follower's broker asks."""
+    leader_epoch: int
+    offset: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The leader's answer: record batches, and its high watermark."""
+
+    key: PartitionKey
+    correlation: Correlation
+    error: str = NONE
+    high_watermark: int = 0
+    records: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class AskEpochEnd:
+    """A follower asks where an epoch ends in the leader's log: Kafka's OffsetsForLeaderEpoch."""
+
+    key: PartitionKey
+    correlation: Correlation
+    replica: int
+    leader_epoch: int
+    epoch: int
+    """The epoch that is asked about."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEndTold:
+    """The largest epoch not above the one asked for, and where its records end."""
+
+    key: PartitionKey
+    correlation: Correlation
+    error: str = NONE
+    epoch: int = -1
+    end_offset: int = -1
+    start: int = 0
+    """Where the leader's log ended at its election."""
+
+
+@dataclass(frozen=True, slots=True)
+class Produce:
+    """A producer sends record batches."""
+
+    key: PartitionKey
+    correlation: Correlation
+    acks: Acks
+    records: bytes
+    """Batches as the producer built them; the leader gives them offsets and its epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    """The leader's answer to a producer; with acks 0 there is none."""
+
+    key: PartitionKey
+    correlation: Correlation
+    error: str = NONE
+    end: int = -1
+    """The offset behind the records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consume:
+    """A consumer asks for records."""
+
+    key: PartitionKey
+    correlation: Correlation
+    offset: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    """Records below the high watermark, and the high watermark itself."""
+
+    key: PartitionKey
+    correlation: Correlation
+    error: str = NONE
+    high_watermark: int = -1
+    records: bytes = b""
+
+
+Request = Fetch | AskEpochEnd | Produce | Consume
+Response = Fetched | EpochEndTold | Produced | Consumed

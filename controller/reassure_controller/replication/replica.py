@@ -1,0 +1,60 @@
+"""One broker's replica of one partition: its log, its high watermark, and what it is told to be."""
+
+from reassure_controller.replication.following import Following
+from reassure_controller.replication.host import Host, HostedPartition
+from reassure_controller.replication.serving import Leading
+from reassure_controller.storage.log import Log
+from reassure_spec.observations import Restored, Spans, What
+from reassure_spec.znodes import NO_LEADER, PartitionKey
+
+
+class Replica:
+    """A replica. It leads, follows, or has not been told yet (`role` is None)."""
+
+    def __init__(self, host: Host, key: PartitionKey, log: Log, high_watermark: int) -> None:
+        """Take a replica up, with its mark as checkpointed: the log may have lost what was there.
+
+        KAFKA-539.
+        """
+        self.host = host
+        self.key = key
+        self.log = log
+        if "checkpoint-uncapped" not in host.rules.faults:
+            high_watermark = min(high_watermark, log.end_offset)
+        self.high_watermark = high_watermark
+        self.role: Leading | Following | None = None
+        self._order = (0, max(0, log.epochs.latest))
+        """Controller epoch and leader epoch of the order that it acts upon."""
+        self.say(Restored(log.end_offset, high_watermark, self.list_epochs()))
+
+    @property
+    def hosted(self) -> HostedPartition:
+        """What the broker was told of the partition, has read or written of it since."""
+        hosted = self.host.states.hosted(*self.key)
+        assert hosted is not None, f"{self.key}: a replica has a role only where it was told one"
+        return hosted
+
+    def say(self, what: What) -> None:
+        """Write a line of history, under the order that the replica acts upon."""
+        self.host.say(self.key, *self._order, what)
+
+    def list_epochs(self) -> Spans:
+        """Return the leader epochs that have records in the log, each with its first offset."""
+        spans, end = self.log.epochs.spans, self.log.end_offset
+        return tuple((epoch, first) for epoch, first in spans if first < end)
+
+    def become(self) -> None:
+        """Lead or follow, as the broker was told last."""
+        self.rest()
+        state = self.hosted.state
+        self._order = self.hosted.controller_epoch, state.leader_epoch
+        if state.leader == self.host.broker_id:
+            self.role = Leading(self, state.leader_epoch)
+        elif state.leader != NO_LEADER:
+            self.role = Following(self, state.leader, state.leader_epoch)
+
+    def rest(self) -> None:
+        """Neither lead nor follow any more."""
+        if isinstance(self.role, Leading):
+            self.role.step_down()
+        self.role = None

@@ -1,0 +1,170 @@
+"""All replicas of one broker, behind one door: every message comes in here."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, assert_never
+
+from reassure_controller.replication import errors
+from reassure_controller.replication.clock import Clock, SteadyClock
+from reassure_controller.replication.following import Following
+from reassure_controller.replication.host import StateStore
+from reassure_controller.replication.messages import (
+    AskEpochEnd,
+    Consume,
+    Consumed,
+    Correlation,
+    EpochEndTold,
+    Fetch,
+    Fetched,
+    Produce,
+    Produced,
+    Request,
+    Response,
+)
+from reassure_controller.replication.observing import Observer
+from reassure_controller.replication.quota import Quotas
+from reassure_controller.replication.replica import Replica
+from reassure_controller.replication.rules import ReplicationRules
+from reassure_controller.replication.serving import Leading, ReplyTo
+from reassure_controller.storage.directory import LogDirectory
+from reassure_spec.observations import What
+from reassure_spec.znodes import PartitionKey
+
+REFUSALS: Final[Mapping[type[Request], Callable[..., Response]]] = {
+    Fetch: Fetched,
+    AskEpochEnd: EpochEndTold,
+    Produce: Produced,
+    Consume: Consumed,
+}
+"""By kind of request: the kind of its response."""
+
+
+class Replicas:
+    """The replicas of one broker, in one of its lives."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        broker_epoch: int,
+        states: StateStore,
+        disk: LogDirectory,
+        clock: Clock,
+        observer: Observer,
+        rules: ReplicationRules,
+        quotas: Quotas | None = None,
+    ) -> None:
+        """Take up every replica that there is a log of."""
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self.rules = rules
+        self.clock: Clock = SteadyClock(clock)
+        self.quotas = quotas or Quotas()
+        self.states = states
+        self._disk = disk
+        self._observer = observer
+        self._requests = 0
+        self._checkpointed_ms = self.clock.now_ms()
+        marks = disk.high_watermarks
+        self._replicas = {
+            key: Replica(self, key, log, marks.get(key, 0)) for key, log in disk.logs.items()
+        }
+
+    # What replicas ask of their host
+
+    def say(self, key: PartitionKey, controller_epoch: int, leader_epoch: int, what: What) -> None:
+        """Write a line of history about a replica."""
+        self._observer.say(key, controller_epoch, leader_epoch, what)
+
+    def next_correlation(self) -> Correlation:
+        """Return what the next request is known by."""
+        self._requests += 1
+        return self.broker_epoch, self._requests
+
+    # Orders
+
+    def find(self, key: PartitionKey) -> Replica | None:
+        """Return the replica of a partition, if there is one."""
+        return self._replicas.get(key)
+
+    def become(self, key: PartitionKey) -> None:
+        """Have a replica lead or follow, as the broker was told; one that is not there is made."""
+        replica = self._replicas.get(key)
+        if replica is None:
+            replica = self._replicas[key] = Replica(self, key, self._disk.log(*key), 0)
+        replica.become()
+
+    def stop(self, key: PartitionKey, *, delete: bool) -> None:
+        """Have a replica neither lead nor follow, and delete it when asked to."""
+        replica = self._replicas.get(key)
+        if replica is None:
+            return
+        replica.rest()
+        if delete:
+            del self._replicas[key]
+            self._disk.delete(*key)
+
+    # Messages
+
+    def serve(self, request: Request, reply: ReplyTo) -> None:
+        """Serve a request; the answer may come later, or never."""
+        replica = self._replicas.get(request.key)
+        role = None if replica is None else replica.role
+        if not isinstance(role, Leading):
+            error = errors.NOT_LEADER_OR_FOLLOWER
+            reply(REFUSALS[type(request)](request.key, request.correlation, error))
+            return
+        match request:
+            case Fetch():
+                role.serve_fetch(request, reply)
+            case AskEpochEnd():
+                role.tell_epoch_end(request, reply)
+            case Produce():
+                role.produce(request, reply)
+            case Consume():
+                role.consume(request, reply)
+            case _:
+                assert_never(request)
+
+    def take(self, answer: Fetched | EpochEndTold) -> None:
+        """Take an answer to a request of a replica."""
+        replica = self._replicas.get(answer.key)
+        if replica is not None and isinstance(replica.role, Following):
+            replica.role.take(answer, self.clock.now_ms())
+
+    def next_requests(self) -> Iterator[tuple[int, Request]]:
+        """Yield what replicas that follow would send now, and to which broker."""
+        now_ms = self.clock.now_ms()
+        for replica in self._replicas.values():
+            if isinstance(replica.role, Following):
+                request = replica.role.next_request(now_ms)
+                if request is not None:
+                    yield replica.role.leader, request
+
+    # Time
+
+    def tick(self) -> None:
+        """Do what is due: leaders look who lags, and high watermarks are checkpointed."""
+        for replica in self._replicas.values():
+            if isinstance(replica.role, Leading):
+                replica.role.tick()
+        if self.clock.now_ms() - self._checkpointed_ms >= self.rules.checkpoint_ms:
+            self.checkpoint()
+
+    def checkpoint(self) -> None:
+        """Write the high watermarks to disk."""
+        self._checkpointed_ms = self.clock.now_ms()
+        self._disk.save_high_watermarks(
+            {key: replica.high_watermark for key, replica in self._replicas.items()}
+        )
+
+    def close(self) -> None:
+        """End in order: answer who waits, checkpoint, and close the logs."""
+        for replica in self._replicas.values():
+            replica.rest()
+        self.checkpoint()
+        self._disk.close()
+        self._observer.close()
+
+    def abandon(self) -> None:
+        """End as a process that is killed does: nothing is said, nothing more is written."""
+        self._disk.abandon()
+        self._observer.close()

@@ -1,0 +1,45 @@
+"""What a broker goes by when it replicates: the rule, the readings, the limits."""
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from reassure_spec.readings import Readings
+from reassure_spec.rooms import refuse_readings
+
+Rule = Literal["lag", "before"]
+
+LAG_MS_MAX: Final = 10_000
+"""Kafka's own default of replica.lag.time.max.ms when the document was written."""
+CHECKPOINT_MS: Final = 5_000
+"""Kafka's own replica.high.watermark.checkpoint.interval.ms."""
+FETCH_BYTES: Final = 1 << 20
+"""Kafka's own replica.fetch.max.bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationRules:
+    """The settings of one broker. Raises RefusedReading for a reading that it does not carry out.
+
+    `rule` is "lag" for KAFKA-4485's own, and "before" for the one that it replaces: out of the
+    in-sync set after a limit behind the leader's end, into it as soon as a fetch is at the high
+    watermark.
+    """
+
+    readings: Readings = field(default_factory=Readings)
+    rule: Rule = "lag"
+    lag_ms_max: int = LAG_MS_MAX
+    """How long a follower may lag and still be waited for: replica.lag.time.max.ms."""
+    min_insync_replicas: int = 1
+    fetch_bytes: int = FETCH_BYTES
+    """How much a follower asks for at a time."""
+    checkpoint_ms: int = CHECKPOINT_MS
+    faults: frozenset[str] = frozenset()
+    """Planted mistakes, by name."""
+
+    def __post_init__(self) -> None:
+        refuse_readings("broker", self.readings)
+
+    @property
+    def evaluate_ms(self) -> int:
+        """How often a leader looks who lags, whether anybody fetches or not."""
+        return max(1, self.lag_ms_max // 2)

@@ -1,0 +1,357 @@
+"""One replica while it leads: it serves followers, producers and consumers, and keeps the books.
+
+Each act has the same order: read the clock, then the log's end (reading `lag.clock-read`); conclude
+(`leading`); say it (`observing`); answer.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from reassure_controller.replication import errors
+from reassure_controller.replication.leading import (
+    Leadership,
+    begin,
+    evaluate,
+    find_shown,
+    may_enter,
+    note,
+    propose_isr,
+)
+from reassure_controller.replication.messages import (
+    AskEpochEnd,
+    Consume,
+    Consumed,
+    Correlation,
+    EpochEndTold,
+    Fetch,
+    Fetched,
+    Produce,
+    Produced,
+    Response,
+)
+from reassure_controller.session import Indefinite
+from reassure_controller.storage.errors import CorruptBatch, LogOffline
+from reassure_controller.storage.records import scan
+from reassure_spec.clauses import clause
+from reassure_spec.observations import Answer, Evaluate, IsrRead, IsrWrite, Lead, Serve
+from reassure_spec.observations import Fetch as FetchLine
+from reassure_spec.observations import Produce as ProduceLine
+from reassure_spec.observations import Replica as ReplicaLine
+
+if TYPE_CHECKING:
+    from reassure_controller.replication.replica import Replica
+
+log = logging.getLogger(__name__)
+
+ReplyTo = Callable[[Response], None]
+"""Where an answer goes."""
+
+
+class Waiting(NamedTuple):
+    """A producer that waits for all in-sync replicas."""
+
+    end: int
+    """The offset behind its records."""
+    correlation: Correlation
+    reply: ReplyTo
+
+
+class Leading:
+    """A replica that leads in one leader epoch."""
+
+    def __init__(self, replica: "Replica", leader_epoch: int) -> None:
+        self.leader_epoch = leader_epoch
+        self._replica = replica
+        self._host = host = replica.host
+        self._rules = host.rules
+        self._waiting: list[Waiting] = []
+        self._lives: dict[int, int] = {}
+        """By follower: the latest broker epoch that it has fetched with."""
+        hosted, now_ms = replica.hosted, host.clock.now_ms()
+        end = replica.log.end_offset
+        replica.log.epochs.assign(leader_epoch, end)
+        self.view: Leadership = begin(
+            host.broker_id,
+            hosted.replicas,
+            hosted.state.isr,
+            end,
+            replica.high_watermark,
+            now_ms,
+            self._rules,
+        )
+        self._due_ms = now_ms
+        self._end_noted = end
+        line = Lead(
+            end,
+            replica.high_watermark,
+            hosted.replicas,
+            hosted.state.isr,
+            hosted.state_version,
+            self._rules.lag_ms_max,
+            now_ms,
+            replica.list_epochs(),
+        )
+        replica.say(line)
+        self.evaluate()
+
+    # Followers
+
+    def serve_fetch(self, request: Fetch, reply: ReplyTo) -> None:
+        """Note a follower's request and answer it."""
+        error = self._refuse_fetch(request)
+        if error != errors.NONE:
+            reply(Fetched(request.key, request.correlation, error))
+            return
+        replica, follower = self._replica, request.replica
+        now_ms, end = self._read_clock_and_end()
+        self._lives[follower] = request.broker_epoch
+        self.view = note(self.view, follower, request.offset, end, now_ms, self._rules)
+        noted = self.view.followers[follower]
+        line = FetchLine(
+            follower,
+            request.offset,
+            request.leader_epoch,
+            noted.last_fetch_leader_end,
+            now_ms,
+            max(0, noted.last_caught_up_ms),
+        )
+        self._replica.say(line)
+        self.evaluate()
+        records = self._read_for(request, now_ms)
+        mark = replica.high_watermark
+        reply(Fetched(request.key, request.correlation, errors.NONE, mark, records))
+
+    @clause("lag.clock-before-end")
+    def _read_clock_and_end(self) -> tuple[int, int]:
+        """Return the time and the log's end, read in this order: the end is never too old."""
+        clock, log = self._host.clock, self._replica.log
+        if self._rules.readings.lag_clock_read == "after-end":
+            end = log.end_offset
+            return clock.now_ms(), end
+        now_ms, end = clock.now_ms(), log.end_offset
+        if "end-read-early" in self._rules.faults:
+            end, self._end_noted = self._end_noted, end
+        return now_ms, end
+
+    @clause("fetch.epoch-fenced")
+    def _refuse_fetch(self, request: Fetch) -> str:
+        error = self.check_epoch(request.leader_epoch)
+        if error == errors.FENCED_LEADER_EPOCH and "stale-fetch-noted" in self._rules.faults:
+            error = errors.NONE
+        if error != errors.NONE:
+            return error
+        replica, follower = self._replica, request.replica
+        if follower not in self.view.followers:
+            return errors.NOT_LEADER_OR_FOLLOWER
+        if not replica.log.start_offset <= request.offset <= replica.log.end_offset:
+            return errors.OFFSET_OUT_OF_RANGE
+        if "dead-life-noted" not in self._rules.faults and self._is_of_dead_life(request):
+            return errors.STALE_BROKER_EPOCH
+        return errors.NONE
+
+    def _is_of_dead_life(self, request: Fetch) -> bool:
+        """Whether a request was sent before its broker died: what it says of its log may be lost.
+
+        ZooKeeper is asked where it matters, when the request could bring the follower into the
+        in-sync set; that is once for each entry, since a member is not asked about.
+        """
+        follower, epoch = request.replica, request.broker_epoch
+        if epoch < self._lives.get(follower, epoch):
+            return True
+        if not may_enter(self.view, follower, request.offset, self._rules):
+            return False
+        try:
+            return self._host.states.find_broker_epoch(follower) != epoch
+        except Indefinite as indefinite:
+            log.info("%s-%d: is %d alive? %s", *request.key, follower, indefinite)
+            return True
+
+    def _read_for(self, request: Fetch, now_ms: int) -> bytes:
+        """Return records for a follower; none while a quota holds one up that is out of sync."""
+        quotas, replica = self._host.quotas, self._replica
+        in_sync = request.replica in self.view.isr
+        if not in_sync and quotas.holds_up(quotas.as_leader, replica.key, now_ms):
+            return b""
+        records = replica.log.read(request.offset, request.max_bytes)
+        if not in_sync:
+            quotas.note(quotas.as_leader, replica.key, len(records), now_ms)
+        return records
+
+    def check_epoch(self, leader_epoch: int) -> str:
+        """Return why a request of another leader epoch is refused."""
+        if leader_epoch < self.leader_epoch:
+            return errors.FENCED_LEADER_EPOCH
+        return errors.UNKNOWN_LEADER_EPOCH if leader_epoch > self.leader_epoch else errors.NONE
+
+    def tell_epoch_end(self, request: AskEpochEnd, reply: ReplyTo) -> None:
+        """Answer where an epoch ends in the log."""
+        error = self.check_epoch(request.leader_epoch)
+        if error != errors.NONE:
+            reply(EpochEndTold(request.key, request.correlation, error))
+            return
+        found = self._replica.log.epochs.end_offset_for(request.epoch)
+        start = self.view.start
+        reply(
+            EpochEndTold(
+                request.key, request.correlation, error, found.epoch, found.end_offset, start
+            )
+        )
+
+    # The books
+
+    @clause("lag.evaluated-in-time")
+    def tick(self) -> None:
+        """Evaluate if it is time to: a follower that stops fetching causes no event."""
+        if "evaluates-only-fetches" in self._rules.faults:
+            return
+        if self._host.clock.now_ms() >= self._due_ms:
+            self.evaluate()
+
+    def evaluate(self) -> None:
+        """Look who keeps up and how far the mark may go, and write the in-sync set if it changes.
+
+        What was waiting for a member that is written out can go on at once, so another look
+        follows on a write.
+        """
+        while True:
+            self._settle_attempt()
+            self._look()
+            if not self._store_isr():
+                return
+
+    def _look(self) -> None:
+        replica, host = self._replica, self._host
+        now_ms, end = host.clock.now_ms(), replica.log.end_offset
+        self._due_ms = now_ms + self._rules.evaluate_ms
+        self.view = evaluate(self.view, end, now_ms, self._rules)
+        mark = self.view.high_watermark
+        replica.say(Evaluate(self.view.pseudo_isr, mark, time_ms=now_ms))
+        replica.high_watermark = mark
+        if "answers-forgotten" not in self._rules.faults:
+            self._answer_up_to(mark)
+
+    @clause("isr.write.conditional", "isr.lagging-leaves")
+    def _store_isr(self) -> bool:
+        """Write the in-sync set where it should be another one; answer whether that was done.
+
+        Refused, the state is read again: a newer leader, or controller, may have written it.
+        """
+        wanted, isr = propose_isr(self.view, self._rules), self.view.isr
+        if set(wanted) == set(isr):
+            return False
+        key, states = self._replica.key, self._host.states
+        expected = self._replica.hosted.state_version
+        outcome = states.write_isr(key, wanted)
+        if outcome == "unknown":
+            self.view = replace(self.view, attempted=wanted)
+            return False
+        version = self._replica.hosted.state_version if outcome == "ok" else None
+        self._replica.say(IsrWrite(wanted, expected, version))
+        if outcome == "ok":
+            self.view = replace(self.view, isr=wanted)
+            return True
+        self._read_again()
+        return False
+
+    def _settle_attempt(self) -> None:
+        """Find out what became of a write that was not answered."""
+        if self.view.attempted:
+            self._read_again()
+
+    def _read_again(self) -> None:
+        if self._host.states.refresh(self._replica.key) == "ok":
+            hosted = self._replica.hosted
+            line = IsrRead(hosted.state.isr, hosted.state_version)
+            self._replica.say(line)
+            self.view = replace(self.view, isr=hosted.state.isr, attempted=())
+
+    # Clients
+
+    def produce(self, request: Produce, reply: ReplyTo) -> None:
+        """Append records, and answer when as many hold them as the producer asked for."""
+        error = self._refuse_produce(request)
+        if error == errors.NONE:
+            error = self._append(request.records)
+        if error != errors.NONE:
+            if request.acks != 0:
+                reply(Produced(request.key, request.correlation, error))
+            return
+        replica, host = self._replica, self._host
+        end = replica.log.end_offset
+        replica.say(ReplicaLine(end, replica.high_watermark, host.clock.now_ms()))
+        if request.acks == -1:
+            replica.say(ProduceLine(end))
+            self._waiting.append(Waiting(end, request.correlation, reply))
+            if "acks-all-early" in self._rules.faults:
+                self._answer_up_to(end)
+        elif request.acks == 1:
+            reply(Produced(request.key, request.correlation, errors.NONE, end))
+        self.evaluate()
+
+    def _refuse_produce(self, request: Produce) -> str:
+        return errors.NOT_ENOUGH_REPLICAS if request.acks == -1 and self._are_few() else ""
+
+    def _are_few(self) -> bool:
+        """Whether fewer replicas are in sync than min.insync.replicas asks for."""
+        few = len(self.view.isr) < self._rules.min_insync_replicas
+        return few and "minimum-ignored" not in self._rules.faults
+
+    def _append(self, records: bytes) -> str:
+        replica = self._replica
+        try:
+            if not any(True for _ in scan(records)):
+                return errors.CORRUPT_MESSAGE
+            replica.log.append_produced(records, self.leader_epoch)
+        except CorruptBatch as corrupt:
+            log.warning("%s-%d: a producer sent %s", *replica.key, corrupt)
+            return errors.CORRUPT_MESSAGE
+        except LogOffline as offline:
+            log.warning("%s-%d: %s", *replica.key, offline)
+            return errors.KAFKA_STORAGE_ERROR
+        return errors.NONE
+
+    @clause("hw.acks-all.answered")
+    def _answer_up_to(self, mark: int) -> None:
+        """Answer the producers whose records the mark has passed.
+
+        Where fewer than the minimum are in sync by then the records are safe as far as the mark
+        goes, and are not what the producer asked for.
+        """
+        left: list[Waiting] = []
+        few = self._are_few()
+        for waiting in self._waiting:
+            if waiting.end > mark:
+                left.append(waiting)
+            else:
+                self._answer(waiting, errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND if few else "")
+        self._waiting = left
+
+    def _answer(self, waiting: Waiting, error: str) -> None:
+        key = self._replica.key
+        self._replica.say(Answer(waiting.end, error or None))
+        waiting.reply(Produced(key, waiting.correlation, error, waiting.end))
+
+    def step_down(self) -> None:
+        """Tell every producer that waits that this broker no longer leads."""
+        for waiting in self._waiting:
+            self._answer(waiting, errors.NOT_LEADER_OR_FOLLOWER)
+        self._waiting = []
+
+    def consume(self, request: Consume, reply: ReplyTo) -> None:
+        """Hand out records below the mark."""
+        replica, key = self._replica, request.key
+        shown = find_shown(self.view, replica.log.end_offset, self._rules)
+        if shown is None:
+            reply(Consumed(key, request.correlation, errors.OFFSET_NOT_AVAILABLE))
+            return
+        if not replica.log.start_offset <= request.offset <= replica.log.end_offset:
+            reply(Consumed(key, request.correlation, errors.OFFSET_OUT_OF_RANGE))
+            return
+        records = b""
+        if request.offset < shown:
+            records = replica.log.read(request.offset, request.max_bytes, below=shown)
+        end = max((batch.last_offset + 1 for batch in scan(records)), default=None)
+        self._replica.say(Serve(shown, end))
+        reply(Consumed(key, request.correlation, errors.NONE, shown, records))
