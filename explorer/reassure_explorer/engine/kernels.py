@@ -89,16 +89,43 @@ def walk(states: Array, i: int, at: Any, children: Array) -> Any:
 
 
 @compiled
+def find_shared(states: Array, start: Number, end: Number, shared: Array) -> None:
+    """Write to `shared` the bits, by word, in which all states from `start` to `end` agree."""
+    for k in range(count_words(states)):
+        first = get_word(states, start, k)
+        differ = np.uint64(0)
+        for i in range(start + 1, end):
+            differ |= get_word(states, i, k) ^ first
+        shared[k] = ~differ
+
+
+@compiled
+def walk_together(states: Array, i: Number, root: Number, children: Array, shared: Array) -> Number:
+    """Return how far all states go that agree with `i` in the bits `shared`: a node, or a leaf."""
+    at: Any = np.int64(root)
+    while at >= 0:
+        node = np.uint64(at)
+        which = 0 if states.ndim == 1 else np.int64((node >> np.uint64(16)) & _WORD)
+        shift = (node >> np.uint64(8)) & _BYTE
+        mask = (_ONE << (node & _BYTE)) - _ONE
+        if (shared[which] >> shift) & mask != mask:
+            break
+        value = (get_word(states, i, which) >> shift) & mask
+        at = children[np.int64(node >> np.uint64(32)) + np.int64(value)]
+    return at
+
+
+@compiled
 def walk_again(
     states: Array,
     i: Number,
-    root: Number,
+    start: Number,
     children: Array,
     before: Number,
     last: Number,
     read: Array,
 ) -> tuple[Number, Number]:
-    """Do what `walk` does, from a root, unless all that state `last` read there is the same.
+    """Do what `walk` does, from one node, unless all that state `last` read from there is the same.
 
     Neighbours in a sorted run mostly differ in bits that a rule does not look at. `before` is the
     leaf that `last` came to, and `read` the bits it read, which are replaced where `i` is walked.
@@ -113,7 +140,7 @@ def walk_again(
             return before, last
     for k in range(words):
         read[k] = 0
-    at: Any = np.int64(root)
+    at: Any = np.int64(start)
     while at >= 0:
         node = np.uint64(at)
         which = 0 if states.ndim == 1 else np.int64((node >> np.uint64(16)) & _WORD)
@@ -172,25 +199,30 @@ def expand(
 ) -> tuple[int, int, int, int]:
     """Write the successors of states to `out` until the states end or room runs out.
 
-    So many states are taken at a time, root by root; `misses` has room for each root of each of
-    them, `out` for `widest` steps of each. Answers the first state not expanded, the number of
-    states written, of steps taken and of misses. A miss is a (state, root) whose path is not
-    learned yet. States found in `recent` are steps and are not written again.
+    So many states are taken at a time, root by root, from where their ways part; `misses` has room
+    for each root of each of them, `out` for `widest` steps of each. Answers the first state not
+    expanded, the number of states written, of steps taken and of misses. A miss is a (state, root)
+    whose path is not learned yet. States found in `recent` are steps and are not written again.
     """
     written = 0
     taken = 0
     missed = 0
     read = np.zeros(count_words(states), dtype=np.uint64)
+    shared = np.zeros(count_words(states), dtype=np.uint64)
     while start < len(states):
         end = min(start + chunk, len(states))
         room = (end - start) * len(roots)
         if written + room * widest > len(out) or missed + room > len(misses):
             break
+        find_shared(states, start, end, shared)
         for root in range(len(roots)):
+            parting = walk_together(states, start, roots[root], children, shared)
+            if parting == -2:
+                continue
             at: Number = np.int64(-1)
             last: Number = np.int64(-1)
             for i in range(start, end):
-                at, last = walk_again(states, i, roots[root], children, at, last, read)
+                at, last = walk_again(states, i, parting, children, at, last, read)
                 if at < -2:
                     leaf = -2 - at
                     while leaf > 0:
@@ -226,16 +258,20 @@ def judge(
     """
     missed = 0
     read = np.zeros(count_words(states), dtype=np.uint64)
+    shared = np.zeros(count_words(states), dtype=np.uint64)
+    find_shared(states, start, end, shared)
     for c in range(len(checks)):
+        parting = walk_together(states, start, roots[checks[c]], children, shared)
+        if parting == -2 or found[c] >= 0:
+            continue
         at: Number = np.int64(-1)
         last: Number = np.int64(-1)
         for i in range(start, end):
-            if found[c] >= 0:
-                break
-            at, last = walk_again(states, i, roots[checks[c]], children, at, last, read)
+            at, last = walk_again(states, i, parting, children, at, last, read)
             if at == -3:
                 found[c] = i
-            elif at == -1:
+                break
+            if at == -1:
                 misses[missed, 0] = i
                 misses[missed, 1] = c
                 missed += 1
@@ -250,10 +286,16 @@ def count_values(
 
     A field is some bits of a word; its values begin in `seen` at its place in `firsts`.
     """
-    for field in range(len(words)):
-        for i in range(len(states)):
-            value = (get_word(states, i, words[field]) >> shifts[field]) & masks[field]
-            seen[firsts[field] + np.int64(value)] = True
+    shared = np.zeros(count_words(states), dtype=np.uint64)
+    for start in range(0, len(states), 256):
+        end = min(start + 256, len(states))
+        find_shared(states, start, end, shared)
+        for field in range(len(words)):
+            mask = masks[field]
+            same = (shared[words[field]] >> shifts[field]) & mask == mask
+            for i in range(start, start + 1 if same else end):
+                value = (get_word(states, i, words[field]) >> shifts[field]) & mask
+                seen[firsts[field] + np.int64(value)] = True
 
 
 # Orbits ---------------------------------------------------------------------------------------
