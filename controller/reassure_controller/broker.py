@@ -55,7 +55,7 @@ from reassure_spec.znodes import (
 )
 
 if TYPE_CHECKING:  # a broker without logs does not load what reads and writes them
-    from reassure_controller.replication.replicas import Replicas
+    from reassure_controller.replication.hosting import Replicas
 
 log = logging.getLogger("reassure_controller.broker")
 

@@ -162,6 +162,7 @@ SHARED = {
     "explore": "the verb, and what carries it out",
     "faults": "the planted faults, and the verb about them",
     "judge": "the judge, and how fast it is",
+    "leading": "what a leader does in its term, by the broker and for the judge",
     "lag": "how far a follower is behind, in the model and in proofs",
     "observations": "what brokers were seen to hold: its format, and how fast it is judged",
     "messages": "what brokers are told, by the controller and for the judge",

@@ -6,7 +6,7 @@ Read it in this order:
 * `leading`: what a leader concludes of them: pseudo-ISR, high watermark, in-sync set;
 * `truncation`: where a follower cuts its log before it fetches;
 * `replica`: one broker's replica of one partition, which leads, follows, or waits to be told;
-* `replicas`: all replicas of one broker, behind one door for messages;
+* `hosting`: all replicas of one broker, behind one door for messages;
 * `network`, `stepping`: brokers in one process, where a test says which message arrives when.
 
 The first three are values and functions of values: no log, no clock, no message. What they decide

@@ -21,6 +21,7 @@ from reassure_controller.broker import Broker
 from reassure_controller.context import LiveBroker
 from reassure_controller.messages import LeaderAndIsr, Message, Reply, StopReplica
 from reassure_controller.replication.clock import VirtualClock
+from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.messages import (
     Acks,
     Consume,
@@ -35,7 +36,6 @@ from reassure_controller.replication.messages import (
 from reassure_controller.replication.network import Network
 from reassure_controller.replication.observing import Observer
 from reassure_controller.replication.quota import Quotas
-from reassure_controller.replication.replicas import Replicas
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Record, encode
