@@ -47,7 +47,9 @@ PACKAGES: Final = [
 ROOMS: Final = {
     "model": ["model/reassure_model/**/*.py"],
     "judge": ["judge/reassure_judge/*.py"],
-    "symex": [f"proofs/reassure_proofs/{name}.py" for name in ("symex", "dialect", "containers")],
+    "symex": [
+        f"proofs/reassure_proofs/engine/{name}.py" for name in ("symex", "dialect", "containers")
+    ],
 }
 PYTHON: Final = Path(sys.executable)
 PYTEST: Final = f"{PYTHON} -m pytest -q -x -p no:cacheprovider"

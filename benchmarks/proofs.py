@@ -38,7 +38,7 @@ def leader_kept(
     return leader not in drop and len([r for r in isr if r not in drop]) >= minimum
 '''
 OURS: Final = (
-    "from reassure_proofs.runner import prove_all\n"
+    "from reassure_proofs.engine.runner import prove_all\n"
     "results = prove_all(['drop-leader-kept', 'drop-isr-at-least-min'], {size}, processes=1)\n"
     "assert [r.verdict for r in results] == ['proved', 'proved']\n"
 )

@@ -40,7 +40,7 @@ from reassure_model.state_machines import (
     PARTITION_TABLES,
     REPLICA_TABLES,
 )
-from reassure_proofs.wording import format_sums
+from reassure_proofs.engine.wording import format_sums
 from reassure_spec.asks import ASKS
 from reassure_spec.clauses import get_places, load_clauses
 from reassure_spec.findings import FINDINGS, WITHDRAWN
@@ -624,7 +624,7 @@ def render_hypotheses() -> str:
 
     Which of several smallest counterexamples a solver finds depends on what it was asked before.
     """
-    command = [sys.executable, "-m", "reassure_proofs.wording"]
+    command = [sys.executable, "-m", "reassure_proofs.engine.wording"]
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 

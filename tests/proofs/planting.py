@@ -15,15 +15,15 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
-from reassure_proofs.logs import load
-from reassure_proofs.prover import Goal, explore_shape
-from reassure_proofs.statement import Claim, Function, Values
-from reassure_proofs.symex import Limits
-from reassure_proofs.tasks import group_theorems, split_hypotheses
-from reassure_proofs.theorems import get_theorems
+from reassure_proofs.engine.prover import Goal, explore_shape
+from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.engine.statement import Claim, Function, Values
+from reassure_proofs.engine.symex import Limits
+from reassure_proofs.engine.tasks import group_theorems, split_hypotheses
+from reassure_proofs.theorems.kafka_4485.logs import load
 
 LOADED_AGAIN = ("reassure_model.kafka_4485.replication", "reassure_model.kafka_4485.invariants")
-"""Modules of which the proofs have a second copy (`reassure_proofs.logs`)."""
+"""Modules of which the proofs have a second copy (`reassure_proofs.theorems.kafka_4485.logs`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,14 @@ from typing import Any
 
 import pytest
 
-from reassure_proofs.candidate import CandidateError, load_candidate, prove_candidate, recognise
-from reassure_proofs.theorems import UnknownTheoremError, get_theorems
-from reassure_proofs.wording import explain
+from reassure_proofs.engine.candidate import (
+    CandidateError,
+    load_candidate,
+    prove_candidate,
+    recognise,
+)
+from reassure_proofs.engine.register import UnknownTheoremError, get_theorems
+from reassure_proofs.engine.wording import explain
 
 
 def rule_of_ranks(assigned: Any, leader: Any, isr: Any, top: Any) -> Any:
@@ -92,7 +97,7 @@ def test_candidate_is_found_by_name(tmp_path: Any, monkeypatch: pytest.MonkeyPat
     (tmp_path / "rules_of_a_reviewer.py").write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert recognise(load_candidate("rules_of_a_reviewer:my_drop")) == "drop"
+    assert recognise(load_candidate("rules_of_a_reviewer:my_drop")).name == "drop"
     results = prove_candidate("rules_of_a_reviewer:my_drop", 2)
     assert {r.theorem.name for r in results if r.verdict == "refuted"} == {"drop-leaves-top"}
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from reassure_proofs.containers import RuleDict, RuleSet, View
-from reassure_proofs.symex import GaveUp
+from reassure_proofs.engine.containers import RuleDict, RuleSet, View
+from reassure_proofs.engine.symex import GaveUp
 
 MEMBERS: Final = ((), (1,), (1, 2), (2, 3), (1, (1, 2), "a"))
 KEYS: Final[tuple[Callable[[], Any], ...]] = (

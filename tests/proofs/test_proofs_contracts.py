@@ -4,15 +4,16 @@ from typing import Any
 
 import pytest
 
-from reassure_proofs.contracts import CONTRACT_THEOREMS
-from reassure_proofs.prover import prove
-from reassure_proofs.theorems import THEOREMS, drop_function, get_theorems
+from reassure_proofs.engine.prover import prove
+from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.theorems.kip_236.contracts import CONTRACT_THEOREMS
+from reassure_proofs.theorems.kip_236.drop import drop_function
 from reassure_spec.readings import Readings
 
 
 def test_unbounded_theorems_say_that_they_are_about_a_contract() -> None:
     """Whatever is not bounded is marked as a contract, and has one of the two as a hypothesis."""
-    for theorem in THEOREMS:
+    for theorem in get_theorems():
         on_contract = any("contract" in item.name for item in theorem.hypotheses)
         assert (theorem.layer == "contract") == on_contract, theorem.name
         if on_contract:

@@ -16,17 +16,17 @@ from reassure_conformance.scenarios.scenario import (
 )
 from reassure_explorer.tales import list_tales
 from reassure_model.kip_236.state import Partition
-from reassure_proofs.counterexamples import (
+from reassure_proofs.engine.counterexamples import (
     AREA,
     render_scenario,
     restore_arguments,
     tell,
 )
-from reassure_proofs.runner import TheoremResult, prove_all
-from reassure_proofs.statement import Theorem
-from reassure_proofs.theorems import THEOREMS
+from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.engine.runner import TheoremResult, prove_all
+from reassure_proofs.engine.statement import Theorem
 
-TOLD = [theorem for theorem in THEOREMS if theorem.scenario]
+TOLD = [theorem for theorem in get_theorems() if theorem.scenario]
 EACH = pytest.mark.parametrize("theorem", TOLD, ids=lambda theorem: theorem.name)
 
 
@@ -138,6 +138,6 @@ def test_no_scenario_is_left_over() -> None:
 
 def test_telling_needs_a_world() -> None:
     """A theorem whose arguments no world can tell says so."""
-    (theorem,) = (item for item in THEOREMS if item.name == "order-of-requests-is-free")
+    (theorem,) = (item for item in get_theorems() if item.name == "order-of-requests-is-free")
     with pytest.raises(ValueError, match="no world has the commands"):
         tell(theorem, {})

@@ -15,15 +15,20 @@ from typing import Any, Final
 import pytest
 import z3
 
-from reassure_proofs import dialect, prover
-from reassure_proofs.candidate import CandidateError, find_theorems, load_candidate, prove_candidate
-from reassure_proofs.containers import RuleDict, RuleSet
-from reassure_proofs.dialect import make_twin, run_twin
-from reassure_proofs.library import get_plain_type
-from reassure_proofs.prover import prove
-from reassure_proofs.runner import TheoremResult
-from reassure_proofs.statement import Parameter
-from reassure_proofs.symex import Engine, GaveUp, SBool, SInt, _Symbolic
+from reassure_proofs.engine import dialect, prover
+from reassure_proofs.engine.candidate import (
+    CandidateError,
+    find_theorems,
+    load_candidate,
+    prove_candidate,
+)
+from reassure_proofs.engine.containers import RuleDict, RuleSet
+from reassure_proofs.engine.dialect import make_twin, run_twin
+from reassure_proofs.engine.library import get_plain_type
+from reassure_proofs.engine.prover import prove
+from reassure_proofs.engine.runner import TheoremResult
+from reassure_proofs.engine.statement import Parameter
+from reassure_proofs.engine.symex import Engine, GaveUp, SBool, SInt, _Symbolic
 
 HEAD: Final = """
 import collections, functools, itertools, math, operator, random, time

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from reassure_proofs.runner import prove_all
-from reassure_proofs.statement import Parameter, Shape, Theorem
-from reassure_proofs.theorems import THEOREMS
+from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.engine.runner import prove_all
+from reassure_proofs.engine.statement import Parameter, Shape, Theorem
 
 NUMBERS = (0, 1, 2)
 """What the numbers of a list are tried as."""
@@ -68,7 +68,7 @@ def small_shapes(theorem: Theorem) -> tuple[Shape, ...]:
     return tuple(shape for shape in theorem.shapes(2) if any(True for _ in islice(cases(shape), 1)))
 
 
-COVERED = [t for t in THEOREMS if small_shapes(t)]
+COVERED = [t for t in get_theorems() if small_shapes(t)]
 PROVED = [t for t in COVERED if t.expected == "proved"]
 REFUTED = [t for t in COVERED if t.expected == "refuted"]
 
@@ -118,7 +118,7 @@ def test_refuted_theorems_have_small_counterexamples() -> None:
 
 def test_planted_fault_is_found() -> None:
     """A claim that is made too strong is broken by a small case."""
-    (theorem,) = (t for t in THEOREMS if t.name == "unbounded-others-first")
+    (theorem,) = (t for t in get_theorems() if t.name == "unbounded-others-first")
     values = {name: 0 for shape in theorem.shapes(1) for name in shape}
     strong = {**values, "in_sync": 2, "others": 1, "top": 1, "kept_in_sync": 1, "kept_others": 1}
     assert not breaks(theorem, strong)  # the contract excludes it

@@ -5,10 +5,10 @@ from itertools import product
 import pytest
 import z3
 
-from reassure_proofs import facts as module
-from reassure_proofs.facts import Facts, relate
-from reassure_proofs.prover import ProofFaultError, prove
-from reassure_proofs.statement import Parameter
+from reassure_proofs.engine import facts as module
+from reassure_proofs.engine.facts import Facts, relate
+from reassure_proofs.engine.prover import ProofFaultError, prove
+from reassure_proofs.engine.statement import Parameter
 
 A, B, C, THREE, FIVE = range(5)
 NUMBERS = {THREE: 3, FIVE: 5}

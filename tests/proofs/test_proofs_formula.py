@@ -5,8 +5,8 @@ import itertools
 import pytest
 import z3
 
-from reassure_proofs import formula
-from reassure_proofs.symex import Engine, SBool, SInt
+from reassure_proofs.engine import formula
+from reassure_proofs.engine.symex import Engine, SBool, SInt
 
 
 def _symbolic(values: tuple[int, ...]) -> tuple[SInt, ...]:
@@ -49,7 +49,7 @@ def test_remaining_counts_a_repeated_value_once() -> None:
 
 def test_formula_outside_of_a_run_asks_for_no_decision() -> None:
     """Building a formula over symbols takes no decision; turning it into a bool is refused."""
-    from reassure_proofs.symex import GaveUp
+    from reassure_proofs.engine.symex import GaveUp
 
     engine = Engine()
     truth = formula.distinct((engine.symbol("a"), engine.symbol("b")))

@@ -22,9 +22,9 @@ from typing import Any, Final
 
 import pytest
 
-from reassure_proofs import prover
-from reassure_proofs.candidate import find_theorems, prove_candidate
-from reassure_proofs.statement import Parameter, Shape, Theorem
+from reassure_proofs.engine import prover
+from reassure_proofs.engine.candidate import find_theorems, prove_candidate
+from reassure_proofs.engine.statement import Parameter, Shape, Theorem
 
 RULES: Final = 2_000
 SEED: Final = int(os.environ.get("REASSURE_FUZZ_SEED", "1"))

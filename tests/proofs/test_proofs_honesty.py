@@ -9,18 +9,24 @@ from typing import Any, NoReturn
 
 import pytest
 
-from reassure_proofs import tasks
-from reassure_proofs.inputs import TooLargeError, find_constants
-from reassure_proofs.logs import make_log
-from reassure_proofs.prover import Goal, explore_shape
-from reassure_proofs.runner import TheoremResult, prove_all, summarise_outcomes, summarise_records
-from reassure_proofs.statement import Parameter, Subject, Theorem, Values, choose_readings
-from reassure_proofs.tasks import Task, group_theorems, run_task
-from reassure_proofs.theorems import DROP, THEOREMS, get_theorems
+from reassure_proofs.engine import tasks
+from reassure_proofs.engine.inputs import TooLargeError, find_constants
+from reassure_proofs.engine.prover import Goal, explore_shape
+from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.engine.runner import (
+    TheoremResult,
+    prove_all,
+    summarise_outcomes,
+    summarise_records,
+)
+from reassure_proofs.engine.statement import Parameter, Subject, Theorem, Values, choose_readings
+from reassure_proofs.engine.tasks import Task, group_theorems, run_task
+from reassure_proofs.theorems.kafka_4485.logs import make_log
+from reassure_proofs.theorems.kip_236.drop import DROP
 from reassure_spec import readings
 from reassure_spec.readings import Readings
 
-REFUTED = [theorem for theorem in THEOREMS if theorem.expected == "refuted"]
+REFUTED = [theorem for theorem in get_theorems() if theorem.expected == "refuted"]
 CHOOSERS = (readings.get_profile, readings.override_readings, choose_readings)
 
 
@@ -51,7 +57,7 @@ def test_crash_confirms_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_counterexample_that_is_none_is_a_fault() -> None:
     """A counterexample that the plain code does not show when run again is told as a fault."""
-    from reassure_proofs.prover import ProofFaultError
+    from reassure_proofs.engine.prover import ProofFaultError
 
     (theorem,) = get_theorems(["drop-leader-kept"])
     values = {"assigned": (1,), "isr": (1,), "leader": 1, "top": 1, "minimum": 1}
@@ -109,7 +115,7 @@ def _is_ours(part: Any) -> bool:
     return isinstance(part, partial) or part.__module__.startswith("reassure_proofs")
 
 
-SUBJECTS = {theorem.subject.name: theorem for theorem in THEOREMS}
+SUBJECTS = {theorem.subject.name: theorem for theorem in get_theorems()}
 
 
 @pytest.mark.parametrize("theorem", SUBJECTS.values(), ids=SUBJECTS)
@@ -177,7 +183,7 @@ def test_result_names_its_readings_and_profiles() -> None:
 
 def test_opposite_verdicts_on_one_clause_differ_in_readings_or_hypotheses() -> None:
     """Where one theorem of a clause is proved and another refuted, they are not about the same."""
-    for proved in THEOREMS:
+    for proved in get_theorems():
         for refuted in REFUTED:
             if proved.expected != "refuted" and proved.clause == refuted.clause:
                 assert _given(proved) != _given(refuted) or proved.statement != refuted.statement
@@ -191,7 +197,7 @@ def _given(theorem: Theorem) -> tuple[Any, ...]:
 # Proofs and searches ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("theorem", THEOREMS, ids=lambda theorem: theorem.name)
+@pytest.mark.parametrize("theorem", get_theorems(), ids=lambda theorem: theorem.name)
 def test_theorem_is_about_something_symbolic(theorem: Theorem) -> None:
     """What is gone through case by case is a search, which is no proof: the explorer's."""
     assert any(p.kind != "word" for shape in theorem.shapes(2) for p in shape.values())

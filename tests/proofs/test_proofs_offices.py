@@ -7,14 +7,18 @@ import pytest
 from reassure_model import topics
 from reassure_model.controllers import Controllership, accept_election
 from reassure_model.outcome import Accepted
-from reassure_proofs import offices
-from reassure_proofs.necessity import examine_hypotheses
-from reassure_proofs.offices import DELETED, MOVED_42, OFFICE, OFFICE_THEOREMS
-from reassure_proofs.prover import prove
-from reassure_proofs.runner import prove_all
-from reassure_proofs.theorems import get_theorems
+from reassure_proofs.engine.necessity import examine_hypotheses
+from reassure_proofs.engine.prover import prove
+from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.engine.runner import prove_all
+from reassure_proofs.theorems import controllers
+from reassure_proofs.theorems.controllers import OFFICE
+from reassure_proofs.theorems.kafka_42 import MOVED_42
+from reassure_proofs.theorems.topics import DEAD_NOT_DELETING, DELETED
 
-NAMES = [theorem.name for theorem in OFFICE_THEOREMS]
+NAMES = [
+    theorem.name for theorem in get_theorems() if theorem.subject in (OFFICE, DELETED, MOVED_42)
+]
 
 
 def _verdict(name: str, size: int = 1) -> str:
@@ -48,7 +52,7 @@ def test_elections_are_not_vacuous() -> None:
 def test_deletion_is_not_vacuous(action: str) -> None:
     """Each action moves a replica in some case."""
     shapes = [item for item in DELETED.shapes(1) if item["action"].word == action]
-    still = prove(DELETED.function, shapes, (offices.DEAD_NOT_DELETING,), lambda _, r: r[0] == r[1])
+    still = prove(DELETED.function, shapes, (DEAD_NOT_DELETING,), lambda _, r: r[0] == r[1])
     assert still.verdict == "refuted"
 
 
@@ -72,7 +76,7 @@ def _elect_in_any_epoch(before: Controllership, broker: int | None, epoch: int) 
 def test_fault_in_elections_is_caught(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """A rule that lets a controller choose its epoch is refuted."""
     assert isinstance(accept_election(Controllership(None, 1), 1, 2), Accepted)
-    monkeypatch.setattr(offices, "accept_election", _elect_in_any_epoch)
+    monkeypatch.setattr(controllers, "accept_election", _elect_in_any_epoch)
     assert _verdict(name) == "refuted"
 
 

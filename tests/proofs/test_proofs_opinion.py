@@ -2,10 +2,10 @@
 
 import pytest
 
-from reassure_proofs import opinion
-from reassure_proofs.opinion import NoSecondSolverError, Opinion, ask_again, ask_all, to_json
-from reassure_proofs.smt import Script, make_scripts
-from reassure_proofs.theorems import get_theorems
+from reassure_proofs.engine import opinion
+from reassure_proofs.engine.opinion import NoSecondSolverError, Opinion, ask_again, ask_all, to_json
+from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.engine.smt import Script, make_scripts
 
 solver = pytest.mark.skipif(not opinion.has_second_solver(), reason="cvc5 is not installed")
 

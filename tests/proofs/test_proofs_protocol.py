@@ -9,8 +9,12 @@ import pytest
 from reassure_model.kip_236.rules import accept_write, apply_failover
 from reassure_model.kip_236.writes import UpdateReassignment, WriteAssigned, WriteState
 from reassure_model.outcome import Accepted
-from reassure_proofs import protocol
-from reassure_proofs.protocol import (
+from reassure_proofs.engine.prover import prove
+from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.engine.runner import prove_all
+from reassure_proofs.engine.tasks import Task, run_task
+from reassure_proofs.theorems.kip_236 import protocol
+from reassure_proofs.theorems.kip_236.protocol import (
     DROP_FOLLOWED,
     INVARIANT,
     PROTOCOL_THEOREMS,
@@ -21,10 +25,6 @@ from reassure_proofs.protocol import (
     make_partition,
     take,
 )
-from reassure_proofs.prover import prove
-from reassure_proofs.runner import prove_all
-from reassure_proofs.tasks import Task, run_task
-from reassure_proofs.theorems import get_theorems
 from reassure_spec.readings import get_profile
 
 NAMES = [theorem.name for theorem in PROTOCOL_THEOREMS if theorem.expected == "proved"]

@@ -11,17 +11,10 @@ from reassure_conformance.answers.proving import (
     render_replays,
     replay_counterexamples,
 )
-from reassure_proofs.necessity import SHAPE, NecessityResult, examine_hypotheses
-from reassure_proofs.replays import (
-    NotShown,
-    can_be_shown,
-    dropped,
-    find_planting,
-    prepare,
-    run_model,
-    violates,
-)
-from reassure_proofs.theorems import get_theorems
+from reassure_proofs.engine.necessity import SHAPE, NecessityResult, examine_hypotheses
+from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.engine.replays import NotShown, can_be_shown, find_shown, prepare
+from reassure_proofs.theorems.kip_236.plantings import dropped, violates
 
 DROPS = [item.name for item in get_theorems() if can_be_shown(item) and item.tier == "gate"]
 
@@ -85,8 +78,7 @@ def test_end_that_keeps_the_claim_is_no_violation(found: list[NecessityResult]) 
     ]
     assert item.counterexample is not None
     arguments = item.counterexample["arguments"]
-    planting = find_planting(item.theorem, arguments)
-    end = run_model(planting)
+    planting, end = find_shown(item.theorem, arguments)
     assert dropped(planting, end) == (2,)
     assert violates(item.theorem, arguments, planting, end)
     kept = replace(end, assigned=(1, 2, 3), isr=(1, 2))
@@ -106,4 +98,4 @@ def test_what_no_controller_does_has_a_reason() -> None:
     for name, words in (("unbounded-others-first", "numbers"), ("hw-never-decreases", "followers")):
         (theorem,) = get_theorems([name])
         with pytest.raises(NotShown, match=words):
-            find_planting(theorem, {})
+            find_shown(theorem, {})

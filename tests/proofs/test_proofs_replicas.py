@@ -10,14 +10,21 @@ import pytest
 from reassure_model.kafka_4485 import replication
 from reassure_model.kafka_4485.replication import LEADER_ALONE, Action, Replication, Verb
 from reassure_model.outcome import Accepted
-from reassure_proofs import logs, replicas
-from reassure_proofs.logs import SeenLog, load
-from reassure_proofs.necessity import examine_hypotheses
-from reassure_proofs.prover import ProofFaultError, prove
-from reassure_proofs.replicas import INVARIANT, REPLICA_THEOREMS, STEP, holds_invariant, observe
-from reassure_proofs.runner import prove_all
-from reassure_proofs.statement import choose_readings
-from reassure_proofs.theorems import get_theorems
+from reassure_proofs.engine.necessity import examine_hypotheses
+from reassure_proofs.engine.prover import ProofFaultError, prove
+from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.engine.runner import prove_all
+from reassure_proofs.engine.statement import choose_readings
+from reassure_proofs.theorems.kafka_4485 import logs
+from reassure_proofs.theorems.kafka_4485 import replication as replicas
+from reassure_proofs.theorems.kafka_4485.logs import SeenLog, load
+from reassure_proofs.theorems.kafka_4485.replication import (
+    INVARIANT,
+    REPLICA_THEOREMS,
+    STEP,
+    holds_invariant,
+    observe,
+)
 from reassure_spec.readings import get_profile
 
 NAMES = [theorem.name for theorem in REPLICA_THEOREMS]
@@ -166,7 +173,7 @@ def _count_ends(log: Any, other: Any) -> Any:
 
 def test_pieces_are_joined_only_where_they_were_cut() -> None:
     """A chain of pieces that leaves a gap is refused, as its records would lose their places."""
-    from reassure_proofs.symex import GaveUp
+    from reassure_proofs.engine.symex import GaveUp
 
     log = SeenLog((0, 4), (7, 8), 6)
     assert logs.join_pieces((*log[:3], *log[3:])).end == 6

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import z3
 
-from reassure_proofs.runner import estimate_cost, make_tasks, prove_all, summarise_records
-from reassure_proofs.smt import make_scripts, write_scripts
-from reassure_proofs.tasks import Task, run_task
-from reassure_proofs.theorems import get_theorems
-from reassure_proofs.worker import Worker, WorkerFailedError, WorkerSilentError
+from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.engine.runner import estimate_cost, make_tasks, prove_all, summarise_records
+from reassure_proofs.engine.smt import make_scripts, write_scripts
+from reassure_proofs.engine.tasks import Task, run_task
+from reassure_proofs.engine.worker import Worker, WorkerFailedError, WorkerSilentError
 
 _TASK = Task(("drop-exclusive-leader-kept",), tuple(range(4)), 2, 30.0)
 
@@ -104,8 +104,8 @@ def test_worker_ends_with_its_asker() -> None:
     """Where the asking process is killed, a worker in the midst of a proof does not stay behind."""
     text = (
         "import os, sys, threading\n"
-        "from reassure_proofs.tasks import Task\n"
-        "from reassure_proofs.worker import Worker\n"
+        "from reassure_proofs.engine.tasks import Task\n"
+        "from reassure_proofs.engine.worker import Worker\n"
         "worker = Worker()\n"
         "task = Task(('failover-ends-alike',), (4,), 2, 60.0)\n"
         "threading.Thread(target=worker.ask, args=(task, 60.0), daemon=True).start()\n"

@@ -19,11 +19,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from planting import Mistake, find_refuted, planted, replaced, without_refusals
 
-from reassure_proofs.runner import prove_all
-from reassure_proofs.statement import Theorem
-from reassure_proofs.theorems import THEOREMS
+from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.engine.runner import prove_all
+from reassure_proofs.engine.statement import Theorem
 
-PROVED: Final = {each.name: each for each in THEOREMS if each.expected != "refuted"}
+PROVED: Final = {each.name: each for each in get_theorems() if each.expected != "refuted"}
 FILE: Final = Path(__file__).with_name("saboteurs.toml")
 SABOTEURS: Final = tomllib.loads(FILE.read_text(encoding="utf-8"))["saboteur"]
 

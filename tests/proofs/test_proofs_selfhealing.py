@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from reassure_model.kip_46 import RemoveTask, StartTask
-from reassure_proofs import selfhealing
-from reassure_proofs.necessity import examine_hypotheses
-from reassure_proofs.prover import prove
-from reassure_proofs.runner import prove_all
-from reassure_proofs.selfhealing import CHOICE, FAILOVER, HEALING_THEOREMS, QUEUE
-from reassure_proofs.theorems import get_theorems
+from reassure_proofs.engine.necessity import examine_hypotheses
+from reassure_proofs.engine.prover import prove
+from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.engine.runner import prove_all
+from reassure_proofs.theorems import kip_46
+from reassure_proofs.theorems.kip_46 import CHOICE, FAILOVER, QUEUE, THEOREMS
 
-PROVED = [theorem.name for theorem in HEALING_THEOREMS if theorem.expected == "proved"]
+PROVED = [theorem.name for theorem in THEOREMS if theorem.expected == "proved"]
 
 
 def _verdict(name: str, size: int = 1) -> str:
@@ -34,7 +34,7 @@ def test_healing_is_proved_for_single_replicas() -> None:
 
 def test_documents_choice_is_refuted() -> None:
     """As written a live replica is removed; from the assignment tasks are made twice."""
-    names = [theorem.name for theorem in HEALING_THEOREMS if theorem.expected == "refuted"]
+    names = [theorem.name for theorem in THEOREMS if theorem.expected == "refuted"]
     results = prove_all(names, replication_factor=2, processes=1)
     assert [result.outcome for result in results] == ["finding"] * 2
 
@@ -98,7 +98,7 @@ def test_fault_in_the_queue_is_caught(
     monkeypatch: pytest.MonkeyPatch, name: str, fault: object
 ) -> None:
     """A controller that starts or cancels what it must not is refuted."""
-    monkeypatch.setattr(selfhealing, "next_for_tasks", fault)
+    monkeypatch.setattr(kip_46, "next_for_tasks", fault)
     assert _verdict(name) == "refuted"
 
 
@@ -121,5 +121,5 @@ def test_fault_in_the_choice_is_caught(
     monkeypatch: pytest.MonkeyPatch, name: str, fault: object
 ) -> None:
     """Whoever chooses a replica that is there already, or nobody, is refuted."""
-    monkeypatch.setattr(selfhealing, "choose_replacement", fault)
+    monkeypatch.setattr(kip_46, "choose_replacement", fault)
     assert _verdict(name) == "refuted"

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import z3
 
-from reassure_proofs import prover
-from reassure_proofs.prover import ProofFaultError, ProofResult, prove
-from reassure_proofs.statement import Hypothesis, Parameter, Unread, Values
-from reassure_proofs.symex import Engine, Limits, _Decision
+from reassure_proofs.engine import prover
+from reassure_proofs.engine.prover import ProofFaultError, ProofResult, prove
+from reassure_proofs.engine.statement import Hypothesis, Parameter, Unread, Values
+from reassure_proofs.engine.symex import Engine, Limits, _Decision
 
 
 def _prove(

@@ -11,18 +11,13 @@ from typing import Any
 import pytest
 
 from reassure_model.kip_236.drop import compute_drop, compute_existing, compute_kept
-from reassure_proofs.necessity import NecessityResult
-from reassure_proofs.prover import prove
-from reassure_proofs.runner import TheoremResult, prove_all, to_json
-from reassure_proofs.statement import Hypothesis, Theorem
-from reassure_proofs.theorems import (
-    DROP,
-    THEOREMS,
-    UnknownTheoremError,
-    drop_function,
-    get_theorems,
-)
-from reassure_proofs.wording import examine_page, format_sums, render_section
+from reassure_proofs.engine.necessity import NecessityResult
+from reassure_proofs.engine.prover import prove
+from reassure_proofs.engine.register import UnknownTheoremError, get_theorems
+from reassure_proofs.engine.runner import TheoremResult, prove_all, to_json
+from reassure_proofs.engine.statement import Hypothesis, Theorem
+from reassure_proofs.engine.wording import examine_page, format_sums, render_section
+from reassure_proofs.theorems.kip_236.drop import DROP, drop_function
 from reassure_spec.clauses import load_clauses
 from reassure_spec.findings import get_finding
 from reassure_spec.readings import Readings
@@ -47,7 +42,7 @@ def test_theorem_comes_out_as_expected(theorem: Theorem, results: dict[str, Theo
     assert results[theorem.name].verdict == theorem.expected
 
 
-@pytest.mark.parametrize("theorem", THEOREMS, ids=lambda theorem: theorem.name)
+@pytest.mark.parametrize("theorem", get_theorems(), ids=lambda theorem: theorem.name)
 def test_theorem_names_a_clause_of_the_spec(theorem: Theorem) -> None:
     """Every theorem but a lemma states a clause that exists, and that belongs to its profile."""
     if not theorem.clause:
@@ -103,7 +98,7 @@ def test_finding_has_its_smallest_instance(
 def test_expected_refutation_names_its_finding() -> None:
     """Whatever is expected to be refuted names a finding of the register, and its document."""
     assert len(FOUND) > 4
-    for theorem in THEOREMS:
+    for theorem in get_theorems():
         assert bool(theorem.finding) == (theorem.expected == "refuted"), theorem.name
         if theorem.finding:
             assert get_finding(theorem.finding).clauses, theorem.name
@@ -283,7 +278,7 @@ def test_whole_page_of_hypotheses_is_known() -> None:
 
     Which of several smallest counterexamples a solver finds depends on what it was asked before.
     """
-    command = [sys.executable, "-m", "reassure_proofs.wording"]
+    command = [sys.executable, "-m", "reassure_proofs.engine.wording"]
     page = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert format_sums(page) == SUMS
     assert "unexpected" not in page
@@ -390,7 +385,7 @@ def test_outcome_follows_from_verdict_and_expectation(
     verdict: str, expected: str, outcome: str, overall: str
 ) -> None:
     """Only an expected verdict holds; a refutation nobody expected is a violation."""
-    theorem = replace(THEOREMS[0], expected=expected)
+    theorem = replace(get_theorems()[0], expected=expected)
     result = TheoremResult(theorem, verdict, "", 0.0, 0, 0)
     assert (result.outcome, to_json([result])["verdict"]) == (outcome, overall)
 
@@ -409,7 +404,7 @@ def test_unknown_name_is_refused() -> None:
 def test_listing_theorems_does_not_import_the_solver() -> None:
     """Neither the package, nor the theorems, nor the runner imports z3."""
     code = (
-        "import sys, reassure_proofs, reassure_proofs.theorems, reassure_proofs.runner\n"
+        "import sys, reassure_proofs.engine.register, reassure_proofs.engine.runner\n"
         "sys.exit('z3' in sys.modules)"
     )
     environment = {"PYTHONPATH": ":".join(path for path in sys.path if path)}

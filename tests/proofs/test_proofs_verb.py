@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reassure_conformance.cli import run_command
-from reassure_proofs.theorems import THEOREMS, get_theorems
+from reassure_proofs.engine.register import get_theorems
 
 RULES = """
 import itertools
@@ -109,7 +109,7 @@ def test_theorems_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "drop-exclusive-leader-kept: refuted (drop-1), drop.slice.inclusive, kip-236" in out
     _, out, _ = run(capsys, "--list", "--format", "json")
     document = json.loads(out)
-    assert document["counts"]["theorems"] == len(document["theorems"]) == len(THEOREMS)
+    assert document["counts"]["theorems"] == len(document["theorems"]) == len(get_theorems())
 
 
 def test_explanation_has_the_bound_of_the_set(capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,7 +155,7 @@ def test_solver_that_does_not_know_is_unknown(
     """Where the solver itself answers unknown, so does the verb."""
     import z3
 
-    from reassure_proofs import symex
+    from reassure_proofs.engine import symex
 
     class Doubtful:
         def check(self, *_: object) -> Any:

@@ -78,7 +78,7 @@ class ProofThread(threading.Thread):
 
     def run(self) -> None:
         """Prove everything; an error is kept for whoever joins."""
-        from reassure_proofs.runner import prove_all, to_json
+        from reassure_proofs.engine.runner import prove_all, to_json
 
         start = time.monotonic()
         try:

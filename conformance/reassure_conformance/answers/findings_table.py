@@ -41,7 +41,7 @@ from reassure_model.kip_236.obligations import compute_plan, next_write
 from reassure_model.kip_236.state import Partition
 from reassure_model.machine import Sets, find_machines
 from reassure_model.outcome import Accepted
-from reassure_proofs.counterexamples import AREA
+from reassure_proofs.engine.counterexamples import AREA
 from reassure_spec.findings import FINDINGS
 from reassure_spec.readings import READINGS, Readings, get_profile, override_readings
 from reassure_spec.znodes import ReplicaList

@@ -71,7 +71,7 @@ def find_judged() -> Places:
 
 def find_theorems() -> Places:
     """Return the theorems of each clause: those proved, then those refuted, as expected."""
-    from reassure_proofs.theorems import get_theorems
+    from reassure_proofs.engine.register import get_theorems
 
     theorems = sorted(get_theorems(None), key=lambda theorem: theorem.expected != "proved")
     return _group(
@@ -201,14 +201,14 @@ def find_shown() -> Mapping[str, Sequence[str]]:
 
     Each of them names the findings that it shows; nothing is said twice.
     """
-    from reassure_proofs.theorems import THEOREMS
+    from reassure_proofs.engine.register import get_theorems
 
     pairs = [
         (finding, f"scenario {scenario.area}/{scenario.name}")
         for scenario in map(read_scenario, find_files())
         for finding in scenario.findings
     ]
-    pairs += [(each.finding, f"theorem {each.name}") for each in THEOREMS if each.finding]
+    pairs += [(each.finding, f"theorem {each.name}") for each in get_theorems() if each.finding]
     pairs += [(each.finding, f"exploration {each.scope}") for each in INSTANCES]
     return _group(pairs)
 

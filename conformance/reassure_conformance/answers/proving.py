@@ -17,25 +17,18 @@ from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLAT
 from reassure_conformance.scenarios.live.live_server import LiveServer
 from reassure_conformance.scenarios.live.stage import Stage
 from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment
-from reassure_proofs import opinion
-from reassure_proofs.candidate import prove_candidate
-from reassure_proofs.necessity import SHAPE, NecessityResult, examine_hypotheses
-from reassure_proofs.replays import (
-    End,
-    NotShown,
-    Planting,
-    Replay,
-    can_be_shown,
-    prepare,
-    violates,
-)
-from reassure_proofs.runner import prove_all, to_json
-from reassure_proofs.smt import make_scripts
-from reassure_proofs.sweep import render as render_sweep
-from reassure_proofs.sweep import sweep
-from reassure_proofs.sweep import to_json as sweep_to_json
-from reassure_proofs.theorems import get_theorems
-from reassure_proofs.wording import explain
+from reassure_proofs.engine import opinion
+from reassure_proofs.engine.candidate import prove_candidate
+from reassure_proofs.engine.necessity import SHAPE, NecessityResult, examine_hypotheses
+from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.engine.replays import NotShown, Replay, can_be_shown, prepare
+from reassure_proofs.engine.runner import prove_all, to_json
+from reassure_proofs.engine.smt import make_scripts
+from reassure_proofs.engine.sweep import render as render_sweep
+from reassure_proofs.engine.sweep import sweep
+from reassure_proofs.engine.sweep import to_json as sweep_to_json
+from reassure_proofs.engine.wording import explain
+from reassure_proofs.theorems.kip_236.plantings import End, Planting, violates
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import PartitionKey
 

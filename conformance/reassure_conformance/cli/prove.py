@@ -52,7 +52,7 @@ def prove(
 ) -> int:
     """Prove the theorems about the model's own functions, or about a rule of your own."""
     from reassure_conformance.answers import proving
-    from reassure_proofs.statement import THOROUGH
+    from reassure_proofs.engine.statement import THOROUGH
 
     factor = THOROUGH if thorough else replication_factor
     timeout_s = max(timeout_s, 600.0) if thorough else timeout_s

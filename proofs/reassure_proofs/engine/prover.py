@@ -1,0 +1,654 @@
+"""Proofs: all paths of the code, a claim at the end of each, and a certificate that all were seen.
+
+One *shape* (lengths of all sequences) is explored at a time, from the smallest up. All goals that
+are about the same code share the exploration. At the end of each path the solver is asked for an
+input of that path that breaks the claim. Then, whatever the answers were:
+
+* the **certificate**: a fresh solver is asked for an input that satisfies the hypotheses and takes
+  none of the paths. There must be none; a proof without that is not called proved;
+* **witnesses**: one input of every path is run through the plain code, which must return what the
+  symbolic run returned;
+* **plain inputs**: the claims are tried on inputs made of the code's own constants, each asked
+  twice; one that breaks a claim, or has two answers, overrules the proof;
+* a counterexample is made as small as possible and **replayed** on the plain code; if that does not
+  show the violation, the executor is at fault and says so.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from random import Random
+from types import FrameType
+from typing import Any, Final
+
+import z3
+
+from reassure_proofs.engine.dialect import find_place
+from reassure_proofs.engine.inputs import TooLargeError, draw, find_constants, find_numbers, rename
+from reassure_proofs.engine.statement import (
+    Claim,
+    Function,
+    Hypothesis,
+    Parameter,
+    Shape,
+    Values,
+    describe,
+    describe_values,
+    summarise_verdict,
+)
+from reassure_proofs.engine.symex import (
+    Engine,
+    EngineFault,
+    GaveUp,
+    Limits,
+    Path,
+    SBool,
+    Signal,
+    SSet,
+    Term,
+    TimeIsUp,
+    concretise,
+    conjunction,
+    disjunction,
+    negation,
+)
+from reassure_spec.errors import ReassureError
+
+
+class ProofFaultError(ReassureError):
+    """The proof machinery contradicts itself; no verdict it gave can be trusted."""
+
+
+class UnsteadyError(RuntimeError):
+    """The code under test has two answers to one question, so nothing can be proved of it."""
+
+
+_TRIED: Final = 12
+"""So many plain inputs are tried for each shape of the model's own code, which is plain itself."""
+_TRIED_OF_OTHERS: Final = 240
+"""So many of code that is proved by its twin."""
+_WITNESSES: Final = 64
+"""So many witnesses are kept, to make inputs of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """The smallest input found that satisfies the hypotheses and breaks the claim."""
+
+    arguments: Mapping[str, Any]
+    """Plain arguments by name."""
+    outcome: str
+    """What the plain code returned for them, or the exception that it raised."""
+
+    def sentence(self) -> str:
+        """Return the counterexample in one line."""
+        return f"{describe_values(self.arguments)} -> {self.outcome}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counterexample as plain JSON values."""
+        arguments = {name: _as_json(value) for name, value in self.arguments.items()}
+        return {"arguments": arguments, "outcome": self.outcome, "sentence": self.sentence()}
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """Evidence that an exploration left nothing out."""
+
+    shape: Mapping[str, int | str | None]
+    """Lengths by argument, None for a single value; a word stands for itself."""
+    paths: int
+    """Paths explored. None at all means that no input of this shape satisfies the hypotheses."""
+    gap: str
+    """Solver's answer to: is there an input that takes none of the paths? Must be `unsat`."""
+    replayed: int
+    """Paths whose witness gave the same result in the plain code; must be all of them."""
+    tried: int
+    """Plain inputs on which the claims were tried; must be some where there are paths."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the certificate as plain JSON values."""
+        return {
+            "shape": dict(self.shape),
+            "paths": self.paths,
+            "gap": self.gap,
+            "replayed": self.replayed,
+            "tried": self.tried,
+        }
+
+    @property
+    def complete(self) -> bool:
+        """Whether every input that satisfies the hypotheses takes one of the explored paths."""
+        tried = self.tried > 0 or self.paths == 0
+        return self.gap == "unsat" and self.replayed == self.paths and tried
+
+
+@dataclass(frozen=True, slots=True)
+class ProofResult:
+    """What came of one claim."""
+
+    verdict: str
+    """`proved`, `refuted` or `unknown`."""
+    paths: int
+    """Paths explored, over all shapes; shared with the other goals of the same exploration."""
+    queries: int
+    """Questions to the solver, likewise."""
+    seconds: float
+    """Processor time, likewise."""
+    counterexample: Counterexample | None = None
+    """Smallest violation, if refuted."""
+    certificate: tuple[Certificate, ...] = ()
+    """One certificate for each shape."""
+    reason: str = ""
+    """Why the verdict is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """One claim about the code of an exploration."""
+
+    name: str
+    claim: Claim
+    hypotheses: tuple[Hypothesis, ...] = ()
+    """Those that the exploration itself does not assume."""
+
+
+@dataclass(frozen=True, slots=True)
+class Obligation:
+    """What the solver was asked about one goal in one shape: it must have no model."""
+
+    goal: str
+    assumptions: tuple[Term, ...]
+    violation: Term
+
+
+@dataclass(slots=True)
+class ShapeResult:
+    """What came of one exploration: one shape, several goals."""
+
+    certificate: Certificate | None = None
+    queries: int = 0
+    seconds: float = 0.0
+    counterexamples: dict[str, Counterexample] = field(default_factory=dict)
+    """By goal; a goal that is missing was not violated."""
+    obligations: list[Obligation] = field(default_factory=list)
+    gap: Term = None
+    """The certificate's question, as exported."""
+    reason: str = ""
+    """Why nothing can be said about any goal; empty if all is well. Of code that is not the model's
+    there may be counterexamples all the same: those that plain inputs showed."""
+    late: bool = False
+    """Whether the code did not come to an end."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what has to be reported as plain JSON values; the terms stay behind."""
+        return {
+            "certificate": None if self.certificate is None else self.certificate.to_json(),
+            "queries": self.queries,
+            "seconds": self.seconds,
+            "counterexamples": {
+                goal: found.to_json() for goal, found in self.counterexamples.items()
+            },
+            "reason": self.reason,
+        }
+
+
+@dataclass(slots=True)
+class _Exploration:
+    """The working state of `explore_shape`."""
+
+    function: Function
+    shape: Shape
+    hypotheses: Sequence[Hypothesis]
+    goals: Sequence[Goal]
+    limits: Limits
+    hashable: bool
+    plain: Function | None = None
+    """The plain code, where the function is its twin."""
+    engine: Engine = field(init=False)
+    values: Values = field(init=False)
+    assumed: list[Term] = field(init=False)
+    extra: dict[str, list[Term]] = field(init=False)
+    paths: list[Term] = field(default_factory=list)
+    violations: dict[str, list[Term]] = field(default_factory=dict)
+    suspects: set[str] = field(default_factory=set)
+    """Goals that a path violates. (`violations` has all negated claims that may hold.)"""
+    witnesses: list[dict[str, Any]] = field(default_factory=list)
+    """Plain arguments of the first paths."""
+
+    def __post_init__(self) -> None:
+        strict = self.plain is not None
+        self.engine = Engine(limits=self.limits, hashable=self.hashable, strict=strict)
+        self.values = {
+            name: self._symbols(name, parameter) for name, parameter in self.shape.items()
+        }
+        self.assumed = [
+            *_domain(self.shape, self.values),
+            *(_formula(item.holds(self.values)) for item in self.hypotheses),
+        ]
+        self.extra = {
+            goal.name: [_formula(item.holds(self.values)) for item in goal.hypotheses]
+            for goal in self.goals
+        }
+
+    def run(self) -> None:
+        for path in self.engine.explore(self.assumed, self.body):
+            self.paths.append(path.condition)
+            self._replay_witness(path)
+            self._judge(path)
+
+    def _symbols(self, name: str, parameter: Parameter) -> Any:
+        if parameter.kind == "word":
+            return parameter.word
+        if parameter.kind == "set":
+            return self.engine.members(name)
+        make = self.engine.truth if parameter.kind == "truth" else self.engine.symbol
+        if parameter.length is None:
+            return make(name)
+        return tuple(make(f"{name}[{i}]") for i in range(parameter.length))
+
+    def body(self) -> tuple[object, dict[str, Term]]:
+        """Run the code on the symbolic values, and return its result and the claims about it."""
+        result = self.function(self.values)
+        return result, {goal.name: _formula(goal.claim(self.values, result)) for goal in self.goals}
+
+    def _judge(self, path: Path[tuple[object, dict[str, Term]]]) -> None:
+        """Note what would violate each goal on this path, and which goals it does violate."""
+        broken: dict[str, Term] = {}
+        for goal in self.goals:
+            # Code that raises keeps no promise.
+            claim = path.result[1][goal.name] if path.result is not None else z3.BoolVal(False)
+            violations = self.violations.setdefault(goal.name, [])
+            # Most paths end with a step refused, of which nearly every claim says nothing.
+            if not z3.is_true(claim):
+                broken[goal.name] = conjunction(*self.extra[goal.name], negation(claim))
+                violations.append(conjunction(path.condition, negation(claim)))
+        unsuspected = {name: term for name, term in broken.items() if name not in self.suspects}
+        # One question for all goals: nearly always the answer is that none is violated.
+        if not unsuspected or self.engine.check(disjunction(*unsuspected.values())) is None:
+            return
+        for name, term in unsuspected.items():
+            if self.engine.check(term) is not None:
+                self.suspects.add(name)
+
+    def _replay_witness(self, path: Path[tuple[object, dict[str, Term]]]) -> None:
+        arguments = _plain(self.values, path.witness)
+        if len(self.witnesses) < _WITNESSES:
+            self.witnesses.append(arguments)
+        result, error = self.call(arguments)
+        if path.result is None:
+            # What the code returned may be nothing that a claim can speak of.
+            faults = (_claim_error(goal, arguments, result) for goal in self.goals)
+            error = error or next((fault for fault in faults if fault is not None), None)
+            same = type(error) is type(path.error)
+            expected = f"{type(path.error).__name__}: {path.error}"
+        else:
+            symbolic = concretise(path.result[0], path.witness)
+            same = error is None and result == symbolic
+            expected = describe(symbolic)
+        if not same:
+            raise EngineFault(
+                f"for {describe_values(arguments)} the symbolic run gave {expected}, "
+                f"the plain code {_outcome(result, error)}"
+            )
+
+    def call(self, arguments: Values) -> tuple[object, Exception | None]:
+        """Return what the plain code makes of plain arguments."""
+        return _call(self.plain or self.function, arguments)
+
+    def certify(self, tried: int) -> tuple[Certificate, Term]:
+        """Ask whether an input that satisfies the hypotheses takes none of the paths."""
+        covered = disjunction(*self.paths) if self.paths else z3.BoolVal(False)
+        gap = conjunction(*self.assumed, negation(covered))
+        solver = z3.Solver()
+        solver.set("timeout", int(self.limits.seconds * 1000))
+        solver.add(gap)
+        lengths = {
+            name: parameter.word or parameter.length for name, parameter in self.shape.items()
+        }
+        count = len(self.paths)
+        answer = str(solver.check())
+        certificate = Certificate(lengths, count, answer, replayed=count, tried=tried)
+        if certificate.gap == "sat":
+            left = describe_values(_plain(self.values, solver.model()))
+            raise EngineFault(f"inputs are left that take none of the explored paths: {left}")
+        return certificate, gap
+
+    def minimise(self, goal: Goal) -> Counterexample:
+        """Return the smallest violation of the goal, after replaying it on the plain code."""
+        solver = z3.Solver()
+        solver.set("timeout", self.limits.query_milliseconds)
+        solver.add(*self.assumed, *self.extra[goal.name], disjunction(*self.violations[goal.name]))
+        model = _smallest_model(solver, self.shape, self.values)
+        arguments = _plain(self.values, model)
+        result, error = self.call(arguments)
+        broken = _is_broken(goal, arguments, result, error)
+        assumed = all(item.holds(arguments) for item in (*self.hypotheses, *goal.hypotheses))
+        if not (broken and assumed):
+            raise EngineFault(
+                f"{goal.name}: the counterexample {describe_values(arguments)} does not violate "
+                f"the claim in the plain code, which gives {_outcome(result, error)}"
+            )
+        return Counterexample(arguments, _outcome(result, error))
+
+    def try_out(self) -> tuple[int, dict[str, Counterexample]]:
+        """Try the claims on plain inputs; return how many, and what breaks goals that no path does.
+
+        Raises UnsteadyError for an input that has two answers.
+        """
+        many = _TRIED if self.plain is None else _TRIED_OF_OTHERS
+        asked = ((arguments, self.call(arguments)) for arguments in self._inputs(many))
+        # A step may need more room than the state that it is taken from.
+        fitting = (pair for pair in asked if not isinstance(pair[1][1], TooLargeError))
+        pairs = list(islice(fitting, many))
+        # The second time backwards, so that what counts its calls does not count alike.
+        for arguments, answer in reversed(pairs):
+            again = self.call(arguments)
+            if _outcome(*again) != _outcome(*answer):
+                raise UnsteadyError(
+                    f"for {describe_values(arguments)} it gives {_outcome(*answer)} and, asked "
+                    f"again, {_outcome(*again)}"
+                )
+        broken: dict[str, Counterexample] = {}
+        clear = [goal for goal in self.goals if goal.name not in self.suspects]
+        for arguments, (result, error) in sorted(pairs, key=_size):
+            for goal in clear:
+                assumed = all(item.holds(arguments) for item in goal.hypotheses)
+                if goal.name in broken or not assumed:
+                    continue
+                if _is_broken(goal, arguments, result, error):
+                    broken[goal.name] = Counterexample(arguments, _outcome(result, error))
+        if broken and self.plain is None:
+            raise EngineFault(f"no path violates what plain inputs do: {broken}")
+        return len(pairs), broken
+
+    def _inputs(self, many: int) -> Iterator[dict[str, Any]]:
+        """Yield plain inputs that satisfy the shared hypotheses, alike in every run."""
+        chance = Random(0)
+        constants = find_constants(self.plain or self.function)
+        yield from self.witnesses[:: max(1, 2 * len(self.witnesses) // many)]
+        for _ in range(4 * many):
+            if self.witnesses and chance.random() < 0.5:
+                arguments = rename(chance.choice(self.witnesses), constants, chance)
+            else:
+                arguments = draw(self.shape, constants, chance)
+            if self._is_assumed(arguments):
+                yield arguments
+
+    def _is_assumed(self, arguments: Values) -> bool:
+        natural = (arguments[n] for n, p in self.shape.items() if p.kind == "natural")
+        if not all(number >= 0 for value in natural for number in find_numbers(value)):
+            return False
+        try:
+            return all(item.holds(arguments) for item in self.hypotheses)
+        except TooLargeError:
+            return False
+
+
+def _is_broken(goal: Goal, arguments: Values, result: object, error: Exception | None) -> bool:
+    """Return whether a claim fails; of a result that cannot be spoken of, it does."""
+    return (error or _claim_error(goal, arguments, result)) is not None or not goal.claim(
+        arguments, result
+    )
+
+
+def _claim_error(goal: Goal, arguments: Values, result: object) -> Exception | None:
+    try:
+        goal.claim(arguments, result)
+    except Exception as error:
+        return error
+    return None
+
+
+def is_in_code_under_test(frame: FrameType | None) -> bool:
+    """Return whether a frame is of code under test, or of what that calls."""
+    while frame is not None:
+        if frame.f_code in (_call.__code__, _Exploration.body.__code__):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _size(tried: tuple[Values, object]) -> int:
+    """Return how large an input is, to tell the smallest of those that break a claim."""
+    return sum(abs(number) for value in tried[0].values() for number in find_numbers(value))
+
+
+def try_shape(
+    plain: Function, shape: Shape, hypotheses: Sequence[Hypothesis], goals: Sequence[Goal]
+) -> ShapeResult:
+    """Try the goals on plain inputs only; what is found is refuted, what is not is unknown.
+
+    Raises UnsteadyError for code that has two answers to one question.
+    """
+    work = _Exploration(plain, shape, hypotheses, goals, Limits(), hashable=False, plain=plain)
+    outcome = ShapeResult(reason="plain inputs prove nothing")
+    _try_only(work, outcome)
+    return outcome
+
+
+def _try_only(work: _Exploration, outcome: ShapeResult) -> None:
+    """Note what plain inputs break, of code that could not be explored."""
+    try:
+        outcome.counterexamples.update(work.try_out()[1])
+    except TimeIsUp as stop:
+        outcome.reason, outcome.late = str(stop), True
+    except GaveUp as stop:
+        outcome.reason = str(stop)
+
+
+def explore_shape(
+    function: Function,
+    shape: Shape,
+    hypotheses: Sequence[Hypothesis],
+    goals: Sequence[Goal],
+    limits: Limits | None = None,
+    hashable: bool = False,
+    plain: Function | None = None,
+) -> ShapeResult:
+    """Explore the code for one shape under `hypotheses` and judge every goal on every path.
+
+    `plain` is the code itself where `function` is its twin (`engine.dialect`). Raises
+    ProofFaultError when the executor contradicts itself, and UnsteadyError for code that has two
+    answers to one question. Limits that were reached are told in the result's `reason`.
+    """
+    started = time.process_time()
+    outcome = ShapeResult()
+    work: _Exploration | None = None
+    try:
+        work = _Exploration(function, shape, hypotheses, goals, limits or Limits(), hashable, plain)
+        _explore(work, outcome)
+    except GaveUp as stop:
+        place = find_place(stop)
+        outcome.reason = f"{stop} ({place})" if place else str(stop)
+        outcome.late = isinstance(stop, TimeIsUp)
+    except EngineFault as fault:
+        if plain is None:
+            raise ProofFaultError(f"the proof cannot be trusted: {fault}") from fault
+        outcome.reason = f"the executor and plain Python do not agree on the code: {fault}"
+    if work is not None and outcome.reason and plain is not None and not outcome.late:
+        _try_only(work, outcome)
+    outcome.queries = work.engine.queries if work is not None else 0
+    outcome.seconds = time.process_time() - started
+    return outcome
+
+
+def _explore(work: _Exploration, outcome: ShapeResult) -> None:
+    work.run()
+    tried, found = work.try_out()
+    outcome.counterexamples.update(found)
+    outcome.certificate, outcome.gap = work.certify(tried)
+    outcome.obligations = [
+        Obligation(goal.name, (*work.assumed, *work.extra[goal.name]), disjunction(*violations))
+        for goal in work.goals
+        if (violations := work.violations.get(goal.name)) is not None
+    ]
+    if outcome.certificate.gap == "unknown":
+        outcome.reason = "the solver does not know whether every input takes an explored path"
+    for goal in work.goals:
+        if goal.name in work.suspects:
+            outcome.counterexamples[goal.name] = work.minimise(goal)
+
+
+def prove(
+    function: Function,
+    arguments: Sequence[Shape],
+    hypotheses: Sequence[Hypothesis],
+    claim: Claim,
+    limits: Limits | None = None,
+    hashable: bool = False,
+) -> ProofResult:
+    """Prove or refute that `claim` holds of every result of `function` under the hypotheses.
+
+    `arguments` are the shapes to look at, smallest first; the first in which the claim fails gives
+    the counterexample and ends the search. `hashable` allows sets and dicts of symbolic values, see
+    `Engine.hashable`. Raises ProofFaultError when the executor is at fault.
+    """
+    goal = Goal("claim", claim)
+    explored: list[ShapeResult] = []
+    for shape in arguments:
+        explored.append(explore_shape(function, shape, hypotheses, [goal], limits, hashable))
+        if explored[-1].counterexamples or explored[-1].reason:
+            break
+    return _summarise("claim", explored, len(arguments))
+
+
+def _summarise(goal: str, explored: Sequence[ShapeResult], shapes: int) -> ProofResult:
+    """Return the verdict on one goal from the explorations of its shapes, smallest first."""
+    certificates = tuple(item.certificate for item in explored if item.certificate is not None)
+    paths = sum(certificate.paths for certificate in certificates)
+    counterexample = next(
+        (item.counterexamples[goal] for item in explored if goal in item.counterexamples), None
+    )
+    reason = next((item.reason for item in explored if item.reason), "")
+    certified = len(certificates) == shapes and all(item.complete for item in certificates)
+    verdict, reason = summarise_verdict(counterexample is not None, reason, paths, certified)
+    return ProofResult(
+        verdict=verdict,
+        paths=paths,
+        queries=sum(item.queries for item in explored),
+        seconds=sum(item.seconds for item in explored),
+        counterexample=counterexample,
+        certificate=certificates,
+        reason=reason,
+    )
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, frozenset):
+        return sorted(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _domain(shape: Shape, values: Values) -> list[Term]:
+    """Return what is true of the values by their kind."""
+    return [
+        number.term >= 0
+        for name, parameter in shape.items()
+        if parameter.kind == "natural"
+        for number in (values[name] if parameter.length is not None else (values[name],))
+    ]
+
+
+def _formula(truth: Any) -> Term:
+    return truth.term if isinstance(truth, SBool) else z3.BoolVal(bool(truth))
+
+
+def _plain(values: Values, model: Term) -> dict[str, Any]:
+    """Return the plain arguments of a model; of a set, the part that the others speak of."""
+    plain = {
+        name: value if isinstance(value, SSet) else concretise(value, model)
+        for name, value in values.items()
+    }
+    spoken = {number for value in plain.values() for number in find_numbers(value)}
+    for name, value in values.items():
+        if isinstance(value, SSet):
+            spoken.update(find_numbers(concretise(tuple(value.asked), model)))
+            plain[name] = frozenset(
+                number
+                for number in spoken
+                if z3.is_true(model.eval(value.function(number), model_completion=True))
+            )
+    return plain
+
+
+def _call(function: Function, arguments: Values) -> tuple[object, Exception | None]:
+    result: object = None
+    fault: Exception | None = None
+    Signal.latest = None
+    try:
+        result = function(arguments)
+    except Exception as error:
+        fault = error
+    if Signal.latest is not None:
+        # The code caught what was to end it; what it made of that is no answer.
+        raise Signal.latest
+    return result, fault
+
+
+def _outcome(result: object, error: Exception | None) -> str:
+    return describe(result) if error is None else f"raises {type(error).__name__}: {error}"
+
+
+def _smallest_model(solver: Any, shape: Shape, values: Values) -> Term:
+    """Return a model with the integers minimised one after the other, in the shape's order.
+
+    A value from the parameter's floor upwards is preferred; where there is none, distance from
+    zero counts. Raises GaveUp when the solver does not know.
+    """
+    measures: list[Term] = []
+    for name, parameter in shape.items():
+        if parameter.kind in ("set", "word"):
+            continue
+        numbers = values[name] if parameter.length is not None else (values[name],)
+        for term in (number.term for number in numbers):
+            if parameter.kind == "truth":
+                measures.append(z3.If(term, z3.IntVal(1), z3.IntVal(0)))
+            elif _ask(solver, term >= parameter.floor) is not None:
+                solver.add(term >= parameter.floor)
+                measures.append(term - parameter.floor)
+            else:
+                measures.append(z3.If(term >= 0, 2 * term, -2 * term - 1))
+    for measure in measures:
+        _minimise(solver, measure)
+    model = _ask(solver)
+    if model is None:
+        raise EngineFault("a violated path has no input that violates it")
+    return _thin_out(solver, values, model)
+
+
+def _thin_out(solver: Any, values: Values, model: Term) -> Term:
+    """Return a model in which no set has a member that it can do without."""
+    sets = {name: value for name, value in values.items() if isinstance(value, SSet)}
+    plain = _plain(values, model) if sets else {}
+    for name, value in sets.items():
+        for number in sorted(plain[name]):
+            absent = z3.Not(value.function(number))
+            fewer = _ask(solver, absent)
+            if fewer is not None:
+                solver.add(absent)
+                model = fewer
+    return model
+
+
+def _minimise(solver: Any, measure: Term) -> None:
+    """Fix `measure`, which is never negative, at its smallest value: a search by halving."""
+    model = _ask(solver)
+    if model is None:
+        raise EngineFault("a violated path has no input that violates it")
+    low, high = 0, model.eval(measure, model_completion=True).as_long()
+    while low < high:
+        middle = (low + high) // 2
+        better = _ask(solver, measure <= middle)
+        if better is None:
+            low = middle + 1
+        else:
+            high = better.eval(measure, model_completion=True).as_long()
+    solver.add(measure == high)
+
+
+def _ask(solver: Any, *assumptions: Term) -> Term | None:
+    answer = solver.check(*assumptions)
+    if answer == z3.unknown:
+        raise GaveUp(f"the solver does not know: {solver.reason_unknown()}")
+    return solver.model() if answer == z3.sat else None

@@ -1,0 +1,294 @@
+"""The words of a proof: parameters, hypotheses, claims, subjects, theorems. Needs no solver."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from enum import Enum
+from typing import Any, Final, NoReturn, TypeAlias
+
+from reassure_proofs.engine.formula import Truth
+from reassure_spec.readings import Readings, get_profile, override_readings
+
+Values: TypeAlias = Mapping[str, Any]
+"""The arguments by name: integers and tuples of integers, all plain or all symbolic."""
+Function: TypeAlias = Callable[[Values], object]
+"""The code under test; picks its arguments from the values."""
+
+
+LEMMA: Final = ""
+"""In place of a clause: the theorem says something of the model itself, which no document asks."""
+THOROUGH: Final = 5
+"""The replication factor from which on theorems are looked at as far as is bearable at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One argument, or one sequence of arguments, without bounds on the integers."""
+
+    length: int | None = None
+    """Number of elements of a sequence, None for a single value."""
+    floor: int = 0
+    """Counterexamples are sought from here upwards first. Taste, not a hypothesis."""
+    kind: str = "integer"
+    """`integer`, `natural` for one that is not negative, `truth` for a truth value, `set` for any
+    set of integers at all, `word` for a word that tells shapes apart."""
+    word: str = ""
+    """The word."""
+
+
+Shape: TypeAlias = Mapping[str, Parameter]
+"""The arguments of one proof by name. Lengths are plain numbers, so each shape is proved alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """A condition under which something is claimed."""
+
+    name: str
+    """Short name, as in the table of which hypotheses are needed."""
+    sentence: str
+    """The condition in words."""
+    holds: Callable[[Values], Truth]
+    """The condition as a formula, see `engine.formula`."""
+
+
+Claim: TypeAlias = Callable[[Values, Any], Truth]
+"""A formula over the arguments and what the code returned for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """A counterexample in the commands of a scenario."""
+
+    commands: tuple[str, ...]
+    """One line each; the first makes the world."""
+    readings: tuple[str, ...] = ()
+    """Readings that are not those of the theorem's profile, as `name=value`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A function of the model and the shapes in which it is looked at."""
+
+    name: str
+    """Stable name; theorems about one subject share their explorations."""
+    function: Function
+    """Calls the model with the arguments it needs."""
+    words: str
+    """What it is, as the subject of a sentence."""
+    shapes: Callable[[int], Iterator[Shape]]
+    """All shapes up to a replication factor, smallest first."""
+    bounded: str = "replication factor 1 to {}"
+    """What is bounded, in words, with `{}` for the bound."""
+    hashable: bool = False
+    """Whether the code may put values in sets, see `engine.symex.Engine.hashable`."""
+    weight: int = 1
+    """How much a shape costs beside those of other subjects; the costliest are begun first."""
+    under: Callable[[Readings], Function] | None = None
+    """The same code under other readings than the profile's, None where it takes none."""
+    tell: Callable[[Values], Telling] | None = None
+    """Tells plain arguments as a scenario, None where no world has the commands for it."""
+    profile: str = ""
+    """The profile whose readings the code was given, "" where it takes none."""
+    changes: tuple[str, ...] = ()
+    """The readings that it was given otherwise, as `name=value`."""
+    shown: "Callable[[Theorem, Values], tuple[Any, Any]] | str" = "no controller is asked for it"
+    """Finds a state that a controller shows a counterexample in, and where the model's one comes to
+    rest; or says why there is none. Raises `engine.replays.NotShown`."""
+
+
+def choose_readings(profile: str, changes: Iterable[str] = ()) -> Readings:
+    """Return the readings of a profile with changes, each `name=value`.
+
+    >>> choose_readings("kip-236", ["drop.slice=exclusive"]).drop_slice
+    'exclusive'
+    """
+    return override_readings(get_profile(profile), dict(change.split("=", 1) for change in changes))
+
+
+def make_subject(
+    name: str,
+    under: Callable[[Readings], Function],
+    words: str,
+    shapes: Callable[[int], Iterator[Shape]],
+    profile: str,
+    changes: tuple[str, ...] = (),
+    **more: Any,
+) -> Subject:
+    """Return a subject whose code takes readings: those of the profile, with these changes."""
+    function = under(choose_readings(profile, changes))
+    return Subject(
+        name, function, words, shapes, under=under, profile=profile, changes=changes, **more
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Theorem:
+    """One claim, and what is expected to come of it."""
+
+    name: str
+    """Stable name, as used by `reassure prove NAME`."""
+    clause: str
+    """Id of the clause that it states, `LEMMA` where it states none. Where a refutation is
+    expected, that is the clause which cures what is refuted; it may then stand in a later profile
+    only."""
+    statement: str
+    """The claim in words."""
+    subject: Subject
+    """The code that it is about."""
+    hypotheses: tuple[Hypothesis, ...]
+    """What is assumed of the arguments; the claim fails without any one of them."""
+    claim: Claim
+    """The claim as a formula over the arguments and the result."""
+    profile: str
+    """The profile whose readings the code was given, but for the changes of the subject."""
+    expected: str = "proved"
+    """`proved`, or `refuted` where a document promises what this reading cannot keep."""
+    layer: str = "code"
+    """What kind of proof: `code` is the model's own text on symbolic values."""
+    largest: int | None = None
+    """Replication factor beyond which the shapes would cost too much, None if there is no such."""
+    shape: tuple[Hypothesis, ...] = ()
+    """What is assumed only to keep the number of paths small; the claim holds without it too."""
+    finding: str = ""
+    """The finding about a document that the refutation shows, where one is expected."""
+    thorough: int | None = None
+    """The same where the factor asked for is `THOROUGH`; None if that is no different."""
+    tier: str = "gate"
+    """`gate` for what every check proves, `full` for what only a whole proof run does."""
+
+    def __post_init__(self) -> None:
+        """Refuse a theorem whose code was given the readings of another profile."""
+        given = self.subject.profile
+        if given and given != self.profile:
+            raise ValueError(f"{self.name}: profile {self.profile}, the code was given {given}")
+
+    @property
+    def scenario(self) -> str:
+        """Return the scenario that the counterexample is, by area and name; "" where none is."""
+        told = self.expected == "refuted" and self.subject.tell is not None
+        return f"counterexamples/{self.name}" if told else ""
+
+    @property
+    def assumptions(self) -> tuple[Hypothesis, ...]:
+        """Return all that is assumed, needed or not."""
+        return (*self.hypotheses, *self.shape)
+
+    def bound(self, replication_factor: int) -> str:
+        """Return in words what is bounded when proved up to `replication_factor`."""
+        words = self.subject.bounded.format(self._cap(replication_factor))
+        return f"{words}; all integers unbounded"
+
+    def shapes(self, replication_factor: int) -> tuple[Shape, ...]:
+        """Return the shapes to look at, smallest first."""
+        return tuple(self.subject.shapes(self._cap(replication_factor)))
+
+    def _cap(self, replication_factor: int) -> int:
+        if replication_factor >= THOROUGH and self.thorough is not None:
+            return min(replication_factor, self.thorough)
+        return min(replication_factor, self.largest or replication_factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A kind of rule that a reviewer may bring in place of the model's."""
+
+    name: str
+    """What it is, in a word."""
+    parameters: tuple[str, ...]
+    """The names by which it is recognised, which are those of its arguments."""
+    held: Mapping[str, str]
+    """The subject whose theorems it is held against, by profile; "" stands for every profile."""
+    more: str = ""
+    """One more parameter that it may take, "" where there is none."""
+    shapes_with_more: Callable[[int], Iterator[Shape]] | None = None
+    """The shapes where it takes that."""
+    besides: tuple[str, ...] = ()
+    """Theorems that are no promise of a document, but say how the model's own rule goes about."""
+    answers_list: bool = True
+    """Whether it answers replicas, in any collection."""
+    evaluate: Callable[[Values, Callable[..., Any]], Any] | None = None
+    """Runs what it is a part of, with the rule in its place; None where it stands alone."""
+
+
+class Unread:
+    """Stands for an argument that the code under test must not look at.
+
+    What is proved with it holds for every value of that argument. Any use ends the proof as
+    unknown.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def _refuse(self, *_: object) -> NoReturn:
+        from reassure_proofs.engine.symex import GaveUp
+
+        raise GaveUp(f"the code under test reads {self._name!r}, of which nothing was assumed")
+
+    __iter__ = __len__ = __getitem__ = __contains__ = __add__ = __radd__ = __bool__ = _refuse
+    __hash__ = __eq__ = __lt__ = __le__ = __gt__ = __ge__ = __index__ = _refuse
+
+
+def describe(value: object) -> str:
+    """Return a value as it is written in a counterexample.
+
+    Sequences stand in square brackets; of a record, what is not as by default is told in words.
+
+    >>> describe((1, 2)), describe(None)
+    ('[1, 2]', 'nothing')
+    """
+    if isinstance(value, tuple | list):
+        return "[" + ", ".join(describe(part) for part in value) + "]"
+    if isinstance(value, set | frozenset):
+        return "{" + ", ".join(sorted(describe(part) for part in value)) + "}"
+    if isinstance(value, Enum):
+        return _spaced(value.name)
+    if is_dataclass(value) and not isinstance(value, type):
+        told = ((item, getattr(value, item.name)) for item in fields(value))
+        parts = (f"{_spaced(i.name)} {describe(v)}" for i, v in told if not _is_default(i, v))
+        return f"{_spaced(type(value).__name__)} ({', '.join(parts)})"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "nothing" if value is None else str(value)
+
+
+def _is_default(item: "Field[Any]", value: object) -> bool:
+    return item.default is not MISSING and item.default == value
+
+
+def _spaced(name: str) -> str:
+    """Return the name of a record or a field in words.
+
+    >>> _spaced("LeaderAndIsr"), _spaced("leader_epoch"), _spaced("NON_EXISTENT")
+    ('leader and isr', 'leader epoch', 'non existent')
+    """
+    words = name if name.isupper() else re.sub(r"(?<!^)(?=[A-Z])", "_", name)
+    return words.replace("_", " ").lower()
+
+
+def describe_values(values: Values) -> str:
+    """Return all arguments in one line.
+
+    >>> describe_values({"assigned": (1, 2), "top": 1})
+    'assigned=[1, 2] top=1'
+    """
+    return " ".join(f"{name}={describe(value)}" for name, value in values.items())
+
+
+def summarise_verdict(refuted: bool, reason: str, paths: int, certified: bool) -> tuple[str, str]:
+    """Return the verdict (`proved`, `refuted` or `unknown`), and why it is unknown.
+
+    `reason` says what went wrong in the explorations, if anything; `paths` is how many they found;
+    `certified` whether there is a certificate without a gap for every shape.
+    """
+    if refuted:
+        return "refuted", ""
+    if reason:
+        return "unknown", reason
+    if not certified:
+        return "unknown", "a shape has no certificate that every input takes an explored path"
+    if paths == 0:
+        # The certificate holds for the empty set as well; a proof about nothing is none.
+        return "unknown", "no input satisfies the hypotheses"
+    return "proved", ""

@@ -1,0 +1,101 @@
+"""Controllers: no epoch is used twice.
+
+Epochs and brokers are any integers at all.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from reassure_model.controllers import Controllership, accept_election
+from reassure_model.outcome import Accepted
+from reassure_proofs.engine.formula import Truth
+from reassure_proofs.engine.statement import (
+    Hypothesis,
+    Parameter,
+    Shape,
+    Subject,
+    Theorem,
+    Values,
+)
+
+
+def elect(values: Values) -> tuple[Any, Any]:
+    """Return who holds the office after a transaction in what epoch; the same if it is refused."""
+    before = Controllership(None, values["epoch"])
+    broker = values.get("broker")
+    outcome = accept_election(before, broker, values["new_epoch"])
+    after = outcome.state if isinstance(outcome, Accepted) else before
+    return after.broker, after.epoch
+
+
+def _office_shapes(_: int) -> Iterator[Shape]:
+    epochs = {name: Parameter() for name in ("epoch", "new_epoch", "used")}
+    yield epochs
+    yield {"broker": Parameter(floor=1), **epochs}
+
+
+OFFICE: Final = Subject(
+    "office",
+    elect,
+    "the election",
+    _office_shapes,
+    bounded="any number of elections",
+    shown="it is about who is controller, not about what one makes of a partition",
+)
+"""One transaction that would make a broker the controller, or change the epoch, or both."""
+
+USED_BEFORE: Final = Hypothesis(
+    "used-before",
+    "the epoch of an earlier controller is not beyond the last",
+    lambda v: v["used"] <= v["epoch"],
+)
+
+
+def _is_new_epoch(values: Values, after: Any) -> Truth:
+    """Say that an elected controller has an epoch that nobody had, and that this goes on."""
+    broker, epoch = after
+    new = True if broker is None else (epoch != values["used"]) & (epoch == values["epoch"] + 1)
+    return new & (values["used"] <= epoch) & (values["epoch"] <= epoch)
+
+
+def _is_election(values: Values, after: Any) -> Truth:
+    broker, epoch = after
+    if broker is None:
+        return epoch == values["epoch"]
+    return (epoch == values["epoch"] + 1) & (epoch == values["new_epoch"])
+
+
+def _theorem(
+    name: str, clause: str, statement: str, subject: Subject, claim: Any, **more: Any
+) -> Theorem:
+    more = {"hypotheses": (), "profile": "kip-236-amended", "largest": 2, **more}
+    return Theorem(
+        name=name,
+        clause=clause,
+        statement=statement,
+        subject=subject,
+        claim=claim,
+        tier="full",
+        **more,
+    )
+
+
+THEOREMS: Final[tuple[Theorem, ...]] = (
+    _theorem(
+        "controller-epoch-is-new",
+        "controller.epoch.raised-by-one",
+        "Whoever is elected controller has the epoch after the last, which no controller had "
+        "before: at most one acts in each.",
+        OFFICE,
+        _is_new_epoch,
+        hypotheses=(USED_BEFORE,),
+    ),
+    _theorem(
+        "controller-epoch-only-with-election",
+        "controller.election.atomic",
+        "The controller epoch changes with an election only, and then by one.",
+        OFFICE,
+        _is_election,
+    ),
+)
+"""Every theorem about controllers."""

@@ -1,0 +1,246 @@
+"""The leader selectors: who is elected, for any assignment, in-sync set and set of live brokers."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from reassure_model.selectors import (
+    select_new,
+    select_offline,
+    select_preferred,
+    select_reassigned,
+)
+from reassure_proofs.engine.formula import Truth, all_of, any_of, inside, member, negate, subset
+from reassure_proofs.engine.statement import (
+    Function,
+    Parameter,
+    Rule,
+    Shape,
+    Subject,
+    Telling,
+    Theorem,
+    Values,
+)
+from reassure_spec.words import spell_replicas
+
+_PROFILE: Final = "kip-236"
+
+
+def _shapes(replication_factor: int) -> Iterator[Shape]:
+    for assigned in range(1, replication_factor + 1):
+        for isr in range(replication_factor + 1):
+            yield {
+                "assigned": Parameter(assigned, floor=1),
+                "isr": Parameter(isr, floor=1),
+                "live": Parameter(kind="set"),
+            }
+
+
+def selector_function(select: Callable[..., Any]) -> Function:
+    """Return a selector as a function of named values.
+
+    It answers a leader, or a record with `leader` and the `isr` to be written with it, or None.
+    """
+    return lambda values: select(values["assigned"], values["isr"], values["live"])
+
+
+def _leads(claim: Callable[[Values, Any], Truth]) -> Callable[[Values, Any], Truth]:
+    """Return a claim about the leader alone as one about what a selector answers."""
+    return lambda values, elected: claim(values, getattr(elected, "leader", elected))
+
+
+def _subject(name: str, select: Callable[..., Any], words: str) -> Subject:
+    return Subject(name, selector_function(select), words, _shapes, hashable=True)
+
+
+def _tell_unclean(values: Values) -> Telling:
+    lists = {name: spell_replicas(values[name]) for name in ("assigned", "isr")}
+    live = spell_replicas(sorted(values["live"]))
+    question = f"assigned={lists['assigned']} isr={lists['isr']} live={live} unclean"
+    return Telling(("world tables", f"elect-offline {question}"))
+
+
+OFFLINE: Final = _subject("select-offline", select_offline, "the offline selector")
+REASSIGNED: Final = _subject("select-reassigned", select_reassigned, "the reassignment selector")
+PREFERRED: Final = _subject("select-preferred", select_preferred, "the preferred selector")
+UNCLEAN: Final = Subject(
+    "select-unclean",
+    selector_function(
+        lambda assigned, isr, live: select_offline(assigned, isr, live, unclean=True)
+    ),
+    "the offline selector with unclean elections",
+    _shapes,
+    hashable=True,
+    tell=_tell_unclean,
+)
+NEW: Final = Subject(
+    "select-new",
+    lambda v: select_new(v["assigned"], v["live"]),
+    "the selector for a new partition",
+    _shapes,
+    hashable=True,
+)
+
+
+def _is_candidate(replica: Any, values: Values) -> Truth:
+    return member(replica, values["isr"]) & inside(replica, values["live"])
+
+
+def _live_in_sync(values: Values, leader: Any) -> Truth:
+    if leader is None:
+        return True
+    return member(leader, values["assigned"]) & _is_candidate(leader, values)
+
+
+def _someone_if_possible(values: Values, leader: Any) -> Truth:
+    if leader is not None:
+        return True
+    return all_of(negate(_is_candidate(replica, values)) for replica in values["assigned"])
+
+
+def _first_in_order(values: Values, leader: Any) -> Truth:
+    if leader is None:
+        return True
+    assigned = values["assigned"]
+    return any_of(
+        (replica == leader) & all_of(negate(_is_candidate(r, values)) for r in assigned[:place])
+        for place, replica in enumerate(assigned)
+    )
+
+
+def _preferred_only(values: Values, leader: Any) -> Truth:
+    return leader is None or leader == values["assigned"][0]
+
+
+def _live_stay_in_sync(values: Values, elected: Any) -> Truth:
+    """Say that exactly the live in-sync replicas stay so, where a set is answered at all."""
+    if not hasattr(elected, "isr"):
+        return True
+    return all_of(
+        member(replica, elected.isr) == inside(replica, values["live"]) for replica in values["isr"]
+    ) & subset(elected.isr, values["isr"])
+
+
+def _set_unchanged(values: Values, elected: Any) -> Truth:
+    if not hasattr(elected, "isr"):
+        return True
+    return subset(elected.isr, values["isr"]) & subset(values["isr"], elected.isr)
+
+
+def _first_if_possible(values: Values, leader: Any) -> Truth:
+    return leader is not None or negate(_is_candidate(values["assigned"][0], values))
+
+
+def _all_live_in_sync(values: Values, elected: Any) -> Truth:
+    if elected is None:
+        return all_of(negate(inside(replica, values["live"])) for replica in values["assigned"])
+    return member(elected.leader, elected.isr) & all_of(
+        member(replica, elected.isr) == inside(replica, values["live"])
+        for replica in values["assigned"]
+    )
+
+
+def _theorem(
+    name: str, clause: str, statement: str, subject: Subject, claim: Any, **more: Any
+) -> Theorem:
+    profile = more.pop("profile", _PROFILE)
+    return Theorem(name, clause, statement, subject, (), claim, profile, **more)
+
+
+THEOREMS: Final[tuple[Theorem, ...]] = (
+    _theorem(
+        "election-offline-live-in-sync",
+        "election.clean",
+        "The offline selector elects only a replica that is assigned, alive and in sync.",
+        OFFLINE,
+        _leads(_live_in_sync),
+        largest=3,
+    ),
+    _theorem(
+        "election-offline-someone-if-possible",
+        "election.held",
+        "The offline selector elects nobody only where no assigned in-sync replica is alive.",
+        OFFLINE,
+        _leads(_someone_if_possible),
+        largest=3,
+    ),
+    _theorem(
+        "election-offline-first-in-order",
+        "election.assignment-order",
+        "The offline selector elects the first candidate in the order of the assignment.",
+        OFFLINE,
+        _leads(_first_in_order),
+        largest=3,
+    ),
+    _theorem(
+        "election-offline-keeps-live-in-sync",
+        "isr.remove.dead",
+        "With the leader that it elects the offline selector answers exactly the in-sync replicas "
+        "that are alive as the in-sync set.",
+        OFFLINE,
+        _live_stay_in_sync,
+        largest=3,
+    ),
+    _theorem(
+        "election-reassigned-first-in-sync-target",
+        "complete.leader-first-in-sync-target",
+        "The reassignment selector elects the first replica of the target that is alive and in "
+        "sync.",
+        REASSIGNED,
+        _leads(
+            lambda v, leader: (
+                _live_in_sync(v, leader)
+                & _first_in_order(v, leader)
+                & _someone_if_possible(v, leader)
+            )
+        ),
+        largest=3,
+    ),
+    _theorem(
+        "election-reassigned-keeps-isr",
+        "state.write-conditional",
+        "The reassignment selector leaves the in-sync set as it is.",
+        REASSIGNED,
+        _set_unchanged,
+        largest=3,
+    ),
+    _theorem(
+        "election-preferred-is-first",
+        "election.preferred",
+        "The preferred selector elects the first assigned replica where it is alive and in sync, "
+        "and nobody else ever.",
+        PREFERRED,
+        _leads(
+            lambda v, leader: (
+                _live_in_sync(v, leader)
+                & _preferred_only(v, leader)
+                & _first_if_possible(v, leader)
+            )
+        ),
+        profile="kafka-42",
+        largest=3,
+    ),
+    _theorem(
+        "election-new-all-live-in-sync",
+        "partition.new.isr-all-live",
+        "A new partition begins with exactly its live replicas in sync, one of them leading, or "
+        "not at all where none is alive.",
+        NEW,
+        _all_live_in_sync,
+        largest=3,
+    ),
+    _theorem(
+        "election-unclean-live-in-sync",
+        "election.clean",
+        "With unclean elections the offline selector elects only a replica in sync.",
+        UNCLEAN,
+        _leads(_live_in_sync),
+        expected="refuted",
+        finding="move-4",
+        largest=3,
+    ),
+)
+"""Every theorem about elections."""
+RULES: Final = (
+    Rule("selector", ("assigned", "isr", "live"), {"": OFFLINE.name}, answers_list=False),
+)
+"""A leader selector answers a leader, or None."""
