@@ -29,6 +29,8 @@ Sets = Mapping[str, tuple[Any, ...]]
 """What the names of sets stand for (`brokers`, `targets`): who looks at a machine says."""
 Within = Mapping[str, Callable[[S, S], bool]]
 """By act which of its steps are looked at, from the states before and after; of others all are."""
+Times = Mapping[str, int | None]
+"""How often what is counted may happen, by the machine's word; without end where it is None."""
 
 ONLY: Final = "p"
 """Name of a partition where a scenario names none."""
@@ -223,6 +225,8 @@ class Property(Generic[S]):
     """What scenarios call it; those without are not asked for by `problems`."""
     at_rest: bool = False
     """Whether it need hold only when nothing is asked for and the controller owes nothing."""
+    promised: Callable[[Readings], bool] = lambda _: True
+    """Whether readings promise it; where they do not it may break, which is told all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +273,9 @@ class Vocabulary(Generic[S]):
     """Commands that are no act with its one argument: what they have happen, by partition."""
     answers: Mapping[str, Callable[[S, S], str]] = field(default_factory=dict)
     """What a command answers, from the states before and after it; others answer nothing."""
+    tells_changes: bool = False
+    """Whether every act answers the lines that it changed of what is shown, and what is broken.
+    That something is not possible is an answer there as well, and no mistake of the scenario."""
     shows: tuple[str, ...] = ()
     """Commands after which the state is shown, `run` among them where it is after that."""
     questions: Mapping[str, Callable[[S, Arguments], str]] = field(default_factory=dict)
@@ -373,7 +380,7 @@ class Machine(Generic[S]):
     vocabulary: Vocabulary[S]
     is_settled: Callable[[S], bool] | None = None
     """What fair runs come to again and again; None where nothing is claimed."""
-    settle: "Callable[[Arguments], Machine[S]] | None" = None
+    settle: "Callable[[Arguments, Readings], Machine[S]] | None" = None
     """From the arguments of `world` to the machine under what an operator may set, if anything."""
     judgement: Judgement[Any, Any] | None = None
     """What it accepts of a write and what it still owes, where the judge can ask it."""
@@ -426,13 +433,15 @@ class Machine(Generic[S]):
                 if within is None or act.name not in within or within[act.name](state, after):
                     yield action, after
 
-    def list_limits(self, times: Mapping[str, int]) -> Mapping[type, int]:
+    def list_limits(self, times: Times) -> Mapping[type, int]:
         """Return how often each kind of action that is counted may happen.
 
-        `times` says so by the machine's words; what it does not name never happens.
+        `times` says so by the machine's words; what it does not name never happens, and what is
+        None has no end.
         """
         kinds = {kind: act.counted for kind, act in self.kinds.items() if act.counted}
-        return {kind: times.get(counted, 0) for kind, counted in kinds.items()}
+        often = {kind: times.get(counted, 0) for kind, counted in kinds.items()}
+        return {kind: number for kind, number in often.items() if number is not None}
 
     def say(self, action: Any) -> str:
         """Return the command of a scenario that an action is."""

@@ -5,16 +5,18 @@ controller, say what it does; lag is no matter of time there. `tell_term` lets o
 the clock: who lags follows from times.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
 from reassure_model.kafka_4485 import leader as timed
+from reassure_model.kafka_4485 import replication
 from reassure_model.kafka_4485.insync import compute_isr
 from reassure_model.kafka_4485.replication import (
+    ACTIONS,
     Action,
     Replication,
-    Verb,
     is_possible,
     make_replication,
     step,
@@ -134,35 +136,35 @@ class Walk:
             return
         self.state = outcome.state
         self._tell(before, action)
-        if action.verb is Verb.ADVANCE and self.is_prompt:
+        if isinstance(action, replication.Advance) and self.is_prompt:
             self._do_what_is_due()
 
     def _tell(self, before: Replication, action: Action) -> None:
         state, broker, leader = self.state, action.broker, self.state.leader
-        match action.verb:
-            case Verb.APPEND:
+        match action:
+            case replication.Append():
                 self._tell_log(leader)
                 self.waiting.append(len(state.replicas[leader].log))
                 self._say(leader, Produce(self.waiting[-1]))
-            case Verb.SERVE:
+            case replication.Serve():
                 request = before.replicas[broker].request
                 assert request is not None
                 self._say(leader, Fetch(broker, request.offset, request.leader_epoch))
-            case Verb.ANSWER:
+            case replication.Answer():
                 self._tell_log(broker)
-            case Verb.ADVANCE:
+            case replication.Advance():
                 self._tell_evaluation()
-            case Verb.JOIN | Verb.LEAVE:
+            case replication.Join() | replication.Leave():
                 self._tell_write(before, action, state.version)
-            case Verb.REMOVE:
+            case replication.Remove():
                 self._tell_stored()
-            case Verb.REFRESH:
+            case replication.Refresh():
                 self._say(leader, IsrRead(tuple(sorted(state.term.isr)), state.term.version))
-            case Verb.ELECT:
+            case replication.Elect():
                 self.waiting.clear()
                 self._tell_stored()
                 self._tell_leader()
-            case Verb.FOLLOW:
+            case replication.Follow():
                 replica = state.replicas[broker]
                 self._say(broker, Follow(len(replica.log), replica.high_watermark))
 
@@ -178,7 +180,7 @@ class Walk:
 
     def _tell_write(self, before: Replication, action: Action, version: int | None) -> None:
         term, one = before.term, {action.broker}
-        isr = term.isr | one if action.verb is Verb.JOIN else term.isr - one
+        isr = term.isr | one if isinstance(action, replication.Join) else term.isr - one
         self._say(before.leader, IsrWrite(tuple(sorted(isr)), term.version, version))
 
     def _do_what_is_due(self) -> None:
@@ -191,13 +193,18 @@ class Walk:
         due = compute_isr(ids, ends, tuple(term.pseudo_isr), leader.high_watermark)
         for broker in ids:
             joins, leaves = broker in due, broker not in term.pseudo_isr
-            verb = Verb.JOIN if joins else Verb.LEAVE
-            if (joins or leaves) and is_possible(self.state, Action(verb, broker)):
-                self.take(Action(verb, broker))
+            write = replication.Join(broker) if joins else replication.Leave(broker)
+            if (joins or leaves) and is_possible(self.state, write):
+                self.take(write)
 
 
-_STORED_ONLY: Final = (Verb.JOIN, Verb.LEAVE, Verb.REMOVE, Verb.REFRESH)
-_RARE: Final = {Verb.ELECT: 0.1, Verb.REMOVE: 0.1, Verb.LAG: 0.3, Verb.CATCH_UP: 0.6}
+_STORED_ONLY: Final = (replication.Join, replication.Leave, replication.Remove, replication.Refresh)
+_RARE: Final[Mapping[type[Action], float]] = {
+    replication.Elect: 0.1,
+    replication.Remove: 0.1,
+    replication.Lag: 0.3,
+    replication.CatchUp: 0.6,
+}
 
 
 def tell_walk(
@@ -218,15 +225,19 @@ def tell_walk(
     walk.begin()
     stored = readings.isr_members == "stored"
     # A follower enters by an evaluation only: what it says is what the leader acts upon.
-    verbs = [v for v in Verb if v is not Verb.JOIN and (stored or v not in _STORED_ONLY)]
+    kinds = [
+        kind
+        for kind in ACTIONS.values()
+        if kind is not replication.Join and (stored or kind not in _STORED_ONLY)
+    ]
     for _ in range(steps):
         actions = [
-            Action(verb, broker)
-            for verb in verbs
+            kind(broker)
+            for kind in kinds
             for broker in range(brokers)
-            if is_possible(walk.state, Action(verb, broker))
+            if is_possible(walk.state, kind(broker))
         ]
-        weights = [_RARE.get(action.verb, 1.0) for action in actions]
+        weights = [_RARE.get(type(action), 1.0) for action in actions]
         walk.take(random.choices(actions, weights)[0])
     return walk
 

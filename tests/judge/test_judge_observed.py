@@ -137,7 +137,7 @@ class Loss:
             state: replication.Replication, action: replication.Action, chosen: Readings
         ) -> replication.Outcome:
             outcome = step(state, action, chosen)
-            if action.verb is replication.Verb.ELECT and hasattr(outcome, "state"):
+            if isinstance(action, replication.Elect) and hasattr(outcome, "state"):
                 self.is_lost |= invariants.find_committed_lost(outcome.state) is not None
             return outcome
 

@@ -5,12 +5,24 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from reassure_model.environment import NotPossible
 from reassure_model.kafka_4485.invariants import GOALS, INVARIANTS, is_promised
 from reassure_model.kafka_4485.replication import (
+    ACTIONS,
     Action,
-    NotPossible,
+    Advance,
+    Answer,
+    Append,
+    CatchUp,
+    Elect,
+    Follow,
+    Join,
+    Lag,
+    Leave,
+    Refresh,
+    Remove,
     Replication,
-    Verb,
+    Serve,
     count_common,
     enabled,
     make_replication,
@@ -30,7 +42,7 @@ AMENDED = replace(SERVED, isr_entry="end-at-election")
 OWN_MARK = replace(AMENDED, follower_truncation="own-high-watermark")
 LEADER_END = replace(AMENDED, follower_truncation="leader-end")
 
-SLOW = frozenset({Verb.CATCH_UP, Verb.REMOVE, Verb.REFRESH})
+SLOW = frozenset({CatchUp, Remove, Refresh})
 """Left out with three brokers: no shortest way needs them, and they triple the states."""
 
 
@@ -44,7 +56,7 @@ class Scope:
     elections: int = 2
     same_leader: bool = False
     """Whether the leader may be elected again."""
-    without: frozenset[Verb] = frozenset()
+    without: frozenset[type[Action]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +83,11 @@ def normalise(state: Replication) -> Replication:
 def actions_within(state: Replication, scope: Scope) -> Iterator[Action]:
     """Yield the actions that the scope leaves possible."""
     for action in enabled(state):
-        if action.verb in scope.without:
+        if type(action) in scope.without:
             continue
-        if action.verb is Verb.APPEND and len(state.replicas[state.leader].log) >= scope.records:
+        if isinstance(action, Append) and len(state.replicas[state.leader].log) >= scope.records:
             continue
-        if action.verb is Verb.ELECT:
+        if isinstance(action, Elect):
             again = action.broker == state.leader and not scope.same_leader
             if again or state.leader_epoch >= scope.elections:
                 continue
@@ -110,11 +122,11 @@ def search(readings: Readings, scope: Scope, stop: int = len(INVARIANTS)) -> Sea
     return Search(broken, frozenset(reached), len(seen))
 
 
-def walk(brokers: int, readings: Readings, *steps: tuple[Verb, int]) -> Replication:
+def walk(brokers: int, readings: Readings, *steps: tuple[type[Action], int]) -> Replication:
     """Return the state after the steps, each of which must be accepted."""
     state = make_replication(brokers)
-    for verb, broker in steps:
-        outcome = step(state, Action(verb, broker), readings)
+    for kind, broker in steps:
+        outcome = step(state, kind(broker), readings)
         assert isinstance(outcome, Accepted), outcome
         state = outcome.state
     return state
@@ -122,7 +134,8 @@ def walk(brokers: int, readings: Readings, *steps: tuple[Verb, int]) -> Replicat
 
 def story(way: tuple[Action, ...]) -> str:
     """Return a way as words."""
-    return ", ".join(f"{action.verb.value} {action.broker}" for action in way)
+    names = {kind: name for name, kind in ACTIONS.items()}
+    return ", ".join(f"{names[type(action)]} {action.broker}" for action in way)
 
 
 @pytest.mark.clause(MONOTONE)
@@ -146,7 +159,7 @@ def test_entry_at_a_stale_watermark_loses_a_record_in_nine_steps() -> None:
     """Three brokers: an empty replica enters the stored ISR after 8 steps and leads after 9."""
     found = search(SERVED, Scope(3, 9, without=SLOW), stop=3)
     assert found.lengths() == {MEMBERS: 8, MONOTONE: 9, KEPT: 9}
-    assert found.broken[MEMBERS][-1].verb is Verb.JOIN
+    assert isinstance(found.broken[MEMBERS][-1], Join)
 
 
 @pytest.mark.clause("follower.truncation.common-prefix")
@@ -154,7 +167,7 @@ def test_truncation_to_the_own_watermark_empties_a_member() -> None:
     """It takes 6 steps and two brokers where the same leader may be elected again, 7 to lose."""
     found = search(OWN_MARK, Scope(2, 7, same_leader=True), stop=3)
     assert found.lengths() == {MEMBERS: 6, MONOTONE: 7, KEPT: 7}
-    assert found.broken[MEMBERS][-2:] == (Action(Verb.ELECT, 0), Action(Verb.FOLLOW, 1))
+    assert found.broken[MEMBERS][-2:] == (Elect(0), Follow(1))
 
 
 @pytest.mark.clause("follower.truncation.common-prefix")
@@ -175,7 +188,7 @@ def test_truncation_to_the_leaders_end_keeps_foreign_records() -> None:
     """By content two brokers lose a committed record in 8 steps although every length is right."""
     found = search(LEADER_END, Scope(2, 8, elections=3), stop=2)
     assert found.lengths() == {MEMBERS: 7, KEPT: 8}
-    last = walk(2, LEADER_END, *((a.verb, a.broker) for a in found.broken[KEPT]))
+    last = walk(2, LEADER_END, *((type(a), a.broker) for a in found.broken[KEPT]))
     assert (last.replicas[last.leader].log, last.committed) == ((1,), (0,))
 
 
@@ -234,19 +247,19 @@ def test_every_goal_is_reachable_with_all_amendments() -> None:
 @pytest.mark.clause("fetch.epoch-fenced")
 def test_request_of_an_earlier_epoch_is_not_noted() -> None:
     """A request that was sent to the leader before does not reach the next leader's notes."""
-    state = walk(3, AMENDED, (Verb.APPEND, 0), (Verb.ANSWER, 2), (Verb.ELECT, 1))
-    outcome = step(state, Action(Verb.SERVE, 2), AMENDED)
+    state = walk(3, AMENDED, (Append, 0), (Answer, 2), (Elect, 1))
+    outcome = step(state, Serve(2), AMENDED)
     assert outcome == Rejected("fetch.epoch-fenced", "sent in leader epoch 0, it is 1")
 
 
 @pytest.mark.clause("isr.write.conditional")
 def test_write_on_a_stale_version_is_rejected_until_refreshed() -> None:
     """The leader's write fails once the controller has written, and succeeds after a read."""
-    state = walk(3, AMENDED, (Verb.LAG, 1), (Verb.REMOVE, 2))
-    outcome = step(state, Action(Verb.LEAVE, 1), AMENDED)
+    state = walk(3, AMENDED, (Lag, 1), (Remove, 2))
+    outcome = step(state, Leave(1), AMENDED)
     assert outcome == Rejected("isr.write.conditional", "version 0, it is 1")
-    refreshed = walk(3, AMENDED, (Verb.LAG, 1), (Verb.REMOVE, 2), (Verb.REFRESH, 0))
-    after = step(refreshed, Action(Verb.LEAVE, 1), AMENDED)
+    refreshed = walk(3, AMENDED, (Lag, 1), (Remove, 2), (Refresh, 0))
+    after = step(refreshed, Leave(1), AMENDED)
     assert isinstance(after, Accepted)
     assert after.state.isr == {0}
 
@@ -254,19 +267,19 @@ def test_write_on_a_stale_version_is_rejected_until_refreshed() -> None:
 @pytest.mark.clause("isr.entry.end-at-election")
 def test_follower_enters_with_exactly_what_the_leader_had_at_its_election() -> None:
     """One record at the election, one more after it: a follower that has the first enters."""
-    leave = ((Verb.APPEND, 0), (Verb.ANSWER, 1), (Verb.SERVE, 1), (Verb.LAG, 1), (Verb.LEAVE, 1))
-    again = ((Verb.ELECT, 0), (Verb.APPEND, 0), (Verb.FOLLOW, 1), (Verb.SERVE, 1))
+    leave = ((Append, 0), (Answer, 1), (Serve, 1), (Lag, 1), (Leave, 1))
+    again = ((Elect, 0), (Append, 0), (Follow, 1), (Serve, 1))
     state = walk(2, AMENDED, *leave, *again)
     assert (state.term.end_at_election, state.term.offsets) == (1, (0, 1))
     assert state.isr == {0}
-    assert walk(2, AMENDED, *leave, *again, (Verb.JOIN, 1)).isr == {0, 1}
+    assert walk(2, AMENDED, *leave, *again, (Join, 1)).isr == {0, 1}
 
 
 @pytest.mark.clause("hw.follower.from-leader")
 def test_follower_keeps_its_watermark_under_a_leader_that_knows_less() -> None:
     """The old leader follows one whose mark is older: its own stays, as it was shown."""
-    shown = ((Verb.APPEND, 0), (Verb.ANSWER, 1), (Verb.SERVE, 1), (Verb.ADVANCE, 0))
-    follow = ((Verb.ELECT, 1), (Verb.FOLLOW, 0), (Verb.SERVE, 0), (Verb.ANSWER, 0))
+    shown = ((Append, 0), (Answer, 1), (Serve, 1), (Advance, 0))
+    follow = ((Elect, 1), (Follow, 0), (Serve, 0), (Answer, 0))
     state = walk(2, AMENDED, *shown, *follow)
     assert [replica.high_watermark for replica in state.replicas] == [1, 0]
 
@@ -274,15 +287,15 @@ def test_follower_keeps_its_watermark_under_a_leader_that_knows_less() -> None:
 @pytest.mark.clause("hw.follower.from-leader")
 def test_follower_that_truncates_lowers_its_watermark_to_its_end() -> None:
     """As written a shown record is lost; the old leader that cuts it off keeps no mark beyond."""
-    lost = ((Verb.APPEND, 0), (Verb.LAG, 1), (Verb.ADVANCE, 0), (Verb.ELECT, 1))
-    state = walk(2, SHARED, *lost, (Verb.FOLLOW, 0))
+    lost = ((Append, 0), (Lag, 1), (Advance, 0), (Elect, 1))
+    state = walk(2, SHARED, *lost, (Follow, 0))
     assert (state.replicas[0].log, state.replicas[0].high_watermark) == ((), 0)
 
 
 @pytest.mark.clause("election.clean")
 def test_election_raises_leader_epoch_and_version_and_forgets_the_notes() -> None:
     """The new leader knows no offset, the version of its own state, and where it began."""
-    state = walk(2, AMENDED, (Verb.APPEND, 0), (Verb.ANSWER, 1), (Verb.SERVE, 1), (Verb.ELECT, 1))
+    state = walk(2, AMENDED, (Append, 0), (Answer, 1), (Serve, 1), (Elect, 1))
     assert (state.leader, state.leader_epoch, state.version) == (1, 1, 1)
     assert (state.term.version, state.term.offsets, state.term.end_at_election) == (1, (0, 0), 1)
     assert state.shown is None
@@ -291,7 +304,7 @@ def test_election_raises_leader_epoch_and_version_and_forgets_the_notes() -> Non
 @pytest.mark.clause("election.clean")
 def test_replica_out_of_the_stored_isr_is_not_elected() -> None:
     """Only members of the stored in-sync set are elected."""
-    outcome = step(make_replication(2, members=frozenset({0})), Action(Verb.ELECT, 1), AMENDED)
+    outcome = step(make_replication(2, members=frozenset({0})), Elect(1), AMENDED)
     assert isinstance(outcome, Rejected)
     assert outcome.clause == "election.clean"
 
@@ -320,15 +333,15 @@ def test_watermark_of_one_leader_never_goes_back_whatever_the_readings() -> None
 
 def test_enabled_lists_exactly_what_step_takes() -> None:
     """What is not enabled raises, what is enabled is accepted or rejected by a clause."""
-    state = walk(2, AMENDED, (Verb.APPEND, 0), (Verb.ANSWER, 1), (Verb.ELECT, 1))
+    state = walk(2, AMENDED, (Append, 0), (Answer, 1), (Elect, 1))
     possible = set(enabled(state))
-    for verb in Verb:
+    for kind in ACTIONS.values():
         for broker in range(2):
-            action = Action(verb, broker)
+            action = kind(broker)
             if action in possible:
                 step(state, action, AMENDED)
             else:
-                with pytest.raises(NotPossible, match=verb.value):
+                with pytest.raises(NotPossible, match=kind.__name__):
                     step(state, action, AMENDED)
 
 

@@ -29,17 +29,16 @@ from reassure_conformance.scenarios.scenario import (
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Budget
 from reassure_explorer.engine.search import Sketch
-from reassure_explorer.tales.kafka_4485 import follow
+from reassure_explorer.tales.kafka_4485 import bound
 from reassure_model import kafka_42, kafka_zk
 from reassure_model.environment import Controller, Die, Failover, Join, Return
-from reassure_model.kafka_4485 import replication
-from reassure_model.kafka_4485.invariants import INVARIANTS as LOG_INVARIANTS
+from reassure_model.kafka_4485.replication import make_replication
 from reassure_model.kip_236 import system
 from reassure_model.kip_236.drop import compute_drop
 from reassure_model.kip_236.invariants import INVARIANTS, Invariant
 from reassure_model.kip_236.obligations import compute_plan, next_write
 from reassure_model.kip_236.state import Partition
-from reassure_model.machine import Sets, find_machines
+from reassure_model.machine import Sets, Times, Within, find_machines
 from reassure_model.outcome import Accepted
 from reassure_proofs.engine.counterexamples import AREA
 from reassure_spec.findings import FINDINGS
@@ -299,9 +298,10 @@ def judge_move(depth: int) -> Iterator[Guarantee]:
 def judge_machine(
     name: str,
     choices: Mapping[str, Readings],
-    cases: Iterable[tuple[Any, Sets, Mapping[str, int]]],
+    cases: Iterable[tuple[Any, Sets, Times]],
     scope: str,
     depth: int,
+    within: Within[Any] | None = None,
 ) -> Iterator[Guarantee]:
     """Yield the properties of a machine that scenarios can ask for, under choices of readings.
 
@@ -321,6 +321,7 @@ def judge_machine(
                 readings=readings,
                 sets=sets,
                 without=machine.vocabulary.overlooked,
+                within=within,
             )
             sketch = Sketch(start, successors, checks, machine.list_limits(times))
             for clause_id, story in find_stories(sketch, depth).items():
@@ -360,26 +361,16 @@ def judge_shipped(depth: int) -> Iterator[Guarantee]:
 _LOGS: Final = ("hw.over-stored-isr", "hw.served-from", "isr.entry", "follower.truncation")
 
 
-def _follow_logs(
-    state: replication.Replication, readings: Readings
-) -> Iterator[tuple[Any, replication.Replication]]:
-    """Yield what may happen where no log holds more than one record."""
-    is_full = any(replica.log for replica in state.replicas)
-    for action, after in follow(state, readings):
-        if not (is_full and action.verb is replication.Verb.APPEND):
-            yield action, after
-
-
 def judge_logs(depth: int) -> Iterator[Guarantee]:
     """Yield what consumers and the stored in-sync set may rely on, with two brokers."""
-    scope = f"2 brokers, 1 record, 2 elections, {depth} steps"
-    choices = [*_vary(_LOGS, "kafka-4485"), *_vary(_LOGS, "kip-236-amended")]
-    for under, readings in choices:
-        successors = partial(_follow_logs, readings=readings)
-        sketch = Sketch(replication.make_replication(2), successors, LOG_INVARIANTS)
-        found = find_stories(sketch, depth)
-        for clause_id in LOG_INVARIANTS:
-            yield Guarantee(clause_id, under, scope, _tell(found.get(clause_id)))
+    return judge_machine(
+        "kafka-4485",
+        dict((*_vary(_LOGS, "kafka-4485"), *_vary(_LOGS, "kip-236-amended"))),
+        [(make_replication(2), {}, dict.fromkeys(("lags", "removals")))],
+        f"2 brokers, 1 record, 2 elections, {depth} steps",
+        depth,
+        {**bound(), "append": lambda before, _: not any(r.log for r in before.replicas)},
+    )
 
 
 # In all -----------------------------------------------------------------------------------------
@@ -394,8 +385,6 @@ def _tell(found: tuple[str, tuple[object, ...]] | None) -> str:
 
 def _format(action: object) -> str:
     """Return an action in a word or two."""
-    if isinstance(action, replication.Action):
-        return f"{action.verb.value} {action.broker}"
     values = [getattr(action, name) for name in getattr(action, "__slots__", ())]
     words = [str(list(v) if isinstance(v, tuple) else v) for v in values if v is not False]
     return " ".join([type(action).__name__.lower(), *words])

@@ -30,7 +30,7 @@ from reassure_explorer.scopes.kip_236 import Reference, get_system
 from reassure_explorer.scopes.kip_236_legacy import OldZnode
 from reassure_explorer.scopes.machine import MachineScope
 from reassure_explorer.tales import SmallWorld
-from reassure_model.kafka_4485.replication import LEADER_ALONE, Verb
+from reassure_model.kafka_4485.replication import ACTIONS, LEADER_ALONE
 from reassure_model.kip_46 import make_cluster
 from reassure_model.kip_46.machine import MACHINE as HEALING
 from reassure_model.kip_236.state import Partition
@@ -135,7 +135,7 @@ def _open_logs(source: Logs) -> tuple[str, ...]:
 
 
 def _say_log(_: Logs, step: TraceStep) -> str:
-    alone = Verb(step.action) in LEADER_ALONE
+    alone = ACTIONS[step.action] in LEADER_ALONE
     return step.action if alone else f"{step.action} broker={step.parameter}"
 
 

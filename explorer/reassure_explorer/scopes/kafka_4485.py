@@ -27,14 +27,15 @@ from reassure_explorer.engine.interface import (
     rename_whole,
 )
 from reassure_explorer.engine.views import View, get_changes
+from reassure_model.environment import NotPossible
 from reassure_model.kafka_4485 import replication
 from reassure_model.kafka_4485.invariants import GOALS, INVARIANTS
-from reassure_model.kafka_4485.replication import Replication, Request, Verb
+from reassure_model.kafka_4485.replication import ACTIONS, Replication, Request
 from reassure_model.outcome import Rejected
 from reassure_spec.readings import Readings
 
-LIMITED = {Verb.LAG: "lags_left", Verb.REMOVE: "removals_left"}
-UNFAIR = (Verb.APPEND, Verb.LAG, Verb.REMOVE, Verb.ELECT)
+LIMITED = {"lag": "lags_left", "remove": "removals_left"}
+UNFAIR = ("append", "lag", "remove", "elect")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,21 +109,21 @@ class Logs:
 
     # Actions ---------------------------------------------------------------------------------
 
-    def take(self, verb: Verb, state: Any, broker: int) -> Any:
+    def take(self, verb: str, state: Any, broker: int) -> Any:
         """Take a step of the model; None where it cannot be, is rejected, or is used up."""
         limit = LIMITED.get(verb)
         if limit is not None and getattr(state, limit) == 0:
             return None
-        if verb is Verb.ELECT and state.leader_epoch == self.world.elections:
+        if verb == "elect" and state.leader_epoch == self.world.elections:
             return None
-        if verb is Verb.APPEND:
+        if verb == "append":
             full = state.leader == broker and len(getattr(state, f"log_{broker}"))
             if full == self.world.records:
                 return None
         try:
-            action = replication.Action(verb, broker)
+            action = ACTIONS[verb](broker)
             outcome = replication.step(self.view(state), action, self.readings)
-        except replication.NotPossible:
+        except NotPossible:
             return None
         if isinstance(outcome, Rejected):
             return None
@@ -185,8 +186,8 @@ class Logs:
             fields=self._make_fields(),
             initial=(self._make_initial(),),
             actions=tuple(
-                Action(verb.value, partial(self.take, verb), brokers, fair=verb not in UNFAIR)
-                for verb in Verb
+                Action(verb, partial(self.take, verb), brokers, fair=verb not in UNFAIR)
+                for verb in ACTIONS
             ),
             invariants=tuple(
                 Invariant(clause, partial(_find, find, self)) for clause, find in INVARIANTS.items()
@@ -205,7 +206,7 @@ class Logs:
             brokers,
             values=dict.fromkeys(("leader", "isr", "term_isr", "pseudo_isr"), rename_whole),
             families=tuple(tuple(f"{name}_{broker}" for broker in brokers) for name in own),
-            parameters={verb.value: rename_whole for verb in Verb},
+            parameters=dict.fromkeys(ACTIONS, rename_whole),
         )
 
 

@@ -5,9 +5,9 @@ from typing import Final
 
 from reassure_explorer.engine.renderings import draw_trace
 from reassure_explorer.engine.result import Trace, TraceStep
-from reassure_model.kafka_4485.replication import Verb
+from reassure_model.kafka_4485.replication import ACTIONS
 
-_OF_BROKERS: Final = ("die", "return", *(verb.value for verb in Verb))
+_OF_BROKERS: Final = ("die", "return", *ACTIONS)
 """Actions whose parameter is the broker that acts."""
 _COLOURS: Final = MappingProxyType(
     {"die": "#c33", "leave": "#c83", "failover": "#93c", "controller": "#36c"}

@@ -15,7 +15,7 @@ from typing import Any
 from reassure_explorer.engine.search import Sketch, Successors, remember
 from reassure_model.environment import Controller, Die, Failover, Join, Leave, Return
 from reassure_model.kip_236.system import Submit
-from reassure_model.machine import Machine, Sets, Within
+from reassure_model.machine import Machine, Sets, Times, Within
 from reassure_model.outcome import Accepted
 from reassure_spec.readings import Readings
 from reassure_spec.words import spell_replicas
@@ -91,7 +91,7 @@ def make_world(
     first: Any,
     *,
     sets: Sets | None = None,
-    times: Mapping[str, int] | None = None,
+    times: Times | None = None,
     without: tuple[str, ...] = (),
     within: Within[Any] | None = None,
     others: Callable[[Any], Iterable[Any]] = lambda _: (),

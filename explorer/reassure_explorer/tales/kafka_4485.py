@@ -1,58 +1,29 @@
 """What readers of KAFKA-4485 take for granted across elections, and the stories that break it."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from functools import partial
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Final
 
-from reassure_explorer.tales import SmallWorld, Tale
-from reassure_model.kafka_4485 import replication
+from reassure_explorer.tales import SmallWorld, Tale, make_world
 from reassure_model.kafka_4485.invariants import INVARIANTS
-from reassure_model.kafka_4485.replication import Replication, Verb
-from reassure_model.outcome import Accepted
+from reassure_model.kafka_4485.machine import MACHINE
+from reassure_model.kafka_4485.replication import Replication, make_replication
+from reassure_model.machine import Within, always
 from reassure_spec.readings import Readings
 
+_SLOW: Final = ("remove", "refresh", "catch-up")
+"""What no tale needs."""
 
-def follow(
-    state: Replication,
-    readings: Readings,
-    records: int = 1,
-    elections: int = 2,
-    without: tuple[Verb, ...] = (),
-    *,
-    again: bool = False,
-) -> Iterator[tuple[Any, Replication]]:
-    """Yield what may happen within so many records and elections, but `without` some of it.
+
+def bound(elections: int = 2, *, again: bool = False) -> Within[Replication]:
+    """Return what may happen with one record and so many elections.
 
     The leader is elected once more only where `again` is given.
     """
-    for action in replication.enabled(state):
-        match action.verb:
-            case Verb.APPEND if len(state.replicas[state.leader].log) >= records:
-                continue
-            case Verb.ELECT if state.leader_epoch >= elections:
-                continue
-            case Verb.ELECT if action.broker == state.leader and not again:
-                continue
-            case verb if verb in without:
-                continue
-        outcome = replication.step(state, action, readings)
-        if isinstance(outcome, Accepted):
-            after, term = outcome.state, outcome.state.term
-            # Versions only count; what is compared is how far apart they are.
-            version = after.version - term.version
-            yield action, replace(after, version=version, term=replace(term, version=0))
 
+    def elects(before: Replication, after: Replication) -> bool:
+        return after.leader_epoch <= elections and (again or after.leader != before.leader)
 
-def _say(action: Any) -> str:
-    verb = action.verb
-    return (
-        verb.value if verb in replication.LEADER_ALONE else f"{verb.value} broker={action.broker}"
-    )
-
-
-_SLOW: Final = (Verb.REMOVE, Verb.REFRESH, Verb.CATCH_UP)
-"""What no tale needs."""
+    return {"append": lambda _, after: len(after.replicas[after.leader].log) <= 1, "elect": elects}
 
 
 def _tale(
@@ -71,18 +42,17 @@ def _tale(
     """Return a tale of one record; where it is `calm` nobody lags, the leader may be elected."""
 
     def make(chosen: Readings, called: str) -> SmallWorld:
-        return SmallWorld(
-            replication.make_replication(brokers),
-            partial(
-                follow,
-                readings=chosen,
-                elections=elections,
-                without=(*_SLOW, Verb.LAG) if calm else _SLOW,
-                again=calm,
-            ),
-            {called: INVARIANTS[problem] if isinstance(problem, str) else problem},
-            say=_say,
-            opening=(f"world kafka-4485 brokers={brokers}",),
+        find = INVARIANTS[problem] if isinstance(problem, str) else problem
+        return make_world(
+            MACHINE,
+            chosen,
+            {called: always(find)},
+            (),
+            make_replication(brokers),
+            times=dict.fromkeys(("lags", "removals")),
+            without=(*_SLOW, "lag") if calm else _SLOW,
+            within=bound(elections, again=calm),
+            closing=("show",),
         )
 
     return Tale(name, clause, statement, finding, steps, "kafka-4485", make, readings or {})

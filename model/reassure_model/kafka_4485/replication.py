@@ -2,12 +2,12 @@
 
 A log is the tuple of the leader epochs under which its records were written, so that two logs can
 be told apart by their content. Lag is not measured here: that a follower falls behind the limit or
-comes back within it is an action (`LAG`, `CATCH_UP`) which may come at any time. A follower has one
-fetch request on its way or waiting at the leader (`SERVE`: it arrives and the leader notes its
-offset; `ANSWER`: the response arrives with records and high watermark, and the next request
+comes back within it is an action (`Lag`, `CatchUp`) which may come at any time. A follower has one
+fetch request on its way or waiting at the leader (`Serve`: it arrives and the leader notes its
+offset; `Answer`: the response arrives with records and high watermark, and the next request
 leaves). A broker that is down is one that takes no action. Elections are clean; what a leader had
 in memory goes with it. The stored ISR is changed by conditional write: the controller may change it
-too (`REMOVE`), and then the leader's write fails until it has read again (`REFRESH`). Under the
+too (`Remove`), and then the leader's write fails until it has read again (`Refresh`). Under the
 other value of reading `isr.members` nothing is stored: the set is what its definition says at any
 moment (`define_isr`).
 
@@ -16,9 +16,9 @@ Not here: unclean elections, lost disks, min.insync.replicas, changes of the ass
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Final
 
+from reassure_model.environment import NotPossible
 from reassure_model.kafka_4485.insync import compute_high_watermark, compute_isr
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.clauses import clause
@@ -80,52 +80,64 @@ class Replication:
     """The longest log that consumers were ever shown."""
 
 
-class Verb(Enum):
-    """What can happen. The broker of an action is the follower or new leader that it concerns."""
-
-    APPEND = "append"
-    """The leader writes a record."""
-    SERVE = "serve"
-    """A follower's request arrives."""
-    ANSWER = "answer"
-    """A follower takes what the leader has, and its high watermark, and asks for more."""
-    LAG = "lag"
-    """A follower's lag passes the limit."""
-    CATCH_UP = "catch-up"
-    """A follower's lag is within the limit again."""
-    ADVANCE = "advance"
-    """The leader evaluates the high watermark."""
-    JOIN = "join"
-    """The leader writes a follower into the stored ISR."""
-    LEAVE = "leave"
-    """The leader writes a follower out of it."""
-    REMOVE = "remove"
-    """The controller writes a follower out of it."""
-    REFRESH = "refresh"
-    """The leader reads the stored ISR."""
-    ELECT = "elect"
-    """The controller elects a member of the stored ISR."""
-    FOLLOW = "follow"
-    """A broker learns of the leader, truncates its log and sends its first request."""
-
-
-LEADER_ALONE: Final = (Verb.APPEND, Verb.ADVANCE, Verb.REFRESH)
-"""What concerns no follower; the broker of such an action is the leader."""
-
-
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One step."""
+    """What can happen. Its broker is the follower or new leader that it concerns."""
 
-    verb: Verb
     broker: int
 
 
+class Append(Action):
+    """The leader writes a record."""
+
+
+class Serve(Action):
+    """A follower's request arrives."""
+
+
+class Answer(Action):
+    """A follower takes what the leader has, and its high watermark, and asks for more."""
+
+
+class Lag(Action):
+    """A follower's lag passes the limit."""
+
+
+class CatchUp(Action):
+    """A follower's lag is within the limit again."""
+
+
+class Advance(Action):
+    """The leader evaluates the high watermark."""
+
+
+class Join(Action):
+    """The leader writes a follower into the stored ISR."""
+
+
+class Leave(Action):
+    """The leader writes a follower out of it."""
+
+
+class Remove(Action):
+    """The controller writes a follower out of it."""
+
+
+class Refresh(Action):
+    """The leader reads the stored ISR."""
+
+
+class Elect(Action):
+    """The controller elects a member of the stored ISR."""
+
+
+class Follow(Action):
+    """A broker learns of the leader, truncates its log and sends its first request."""
+
+
+LEADER_ALONE: Final = (Append, Advance, Refresh)
+"""What concerns no follower; the broker of such an action is the leader."""
 Outcome = Accepted[Replication] | Rejected
-
-
-class NotPossible(ValueError):
-    """An action that has nothing to act upon in this state."""
 
 
 def make_replication(brokers: int, *, members: frozenset[int] | None = None) -> Replication:
@@ -140,26 +152,28 @@ def make_replication(brokers: int, *, members: frozenset[int] | None = None) -> 
 
 def is_possible(state: Replication, action: Action) -> bool:
     """Whether the action has something to act upon; whether it is allowed is for `step` to say."""
-    verb, broker, term = action.verb, action.broker, state.term
-    if verb is Verb.ELECT:
+    broker, term = action.broker, state.term
+    if isinstance(action, Elect):
         return True
-    if verb in LEADER_ALONE or broker == state.leader:
+    if isinstance(action, LEADER_ALONE) or broker == state.leader:
         stale = term.version != state.version
-        alone = verb in LEADER_ALONE and broker == state.leader
-        return alone and (verb is not Verb.REFRESH or stale)
+        alone = isinstance(action, LEADER_ALONE) and broker == state.leader
+        return alone and (stale or not isinstance(action, Refresh))
     current, request = _is_current(state, broker), state.replicas[broker].request
-    match verb:
-        case Verb.SERVE | Verb.ANSWER:
-            served = request is not None and request.served
-            return (
-                request is not None and served == (verb is Verb.ANSWER) and (current or not served)
-            )
-        case Verb.LAG | Verb.JOIN:
-            return broker in term.pseudo_isr and (verb is Verb.LAG or broker not in term.isr)
-        case Verb.CATCH_UP | Verb.LEAVE:
-            candidate = current if verb is Verb.CATCH_UP else broker in term.isr
-            return broker not in term.pseudo_isr and candidate
-        case Verb.REMOVE:
+    match action:
+        case Serve():
+            return request is not None and not request.served
+        case Answer():
+            return request is not None and request.served and current
+        case Lag():
+            return broker in term.pseudo_isr
+        case Join():
+            return broker in term.pseudo_isr and broker not in term.isr
+        case CatchUp():
+            return broker not in term.pseudo_isr and current
+        case Leave():
+            return broker not in term.pseudo_isr and broker in term.isr
+        case Remove():
             return broker in state.isr
         case _:
             return not current
@@ -171,15 +185,15 @@ def _is_current(state: Replication, broker: int) -> bool:
 
 def enabled(state: Replication) -> tuple[Action, ...]:
     """Return every action that is possible."""
-    actions = (Action(verb, broker) for verb in Verb for broker in range(len(state.replicas)))
+    actions = (kind(broker) for kind in ACTIONS.values() for broker in range(len(state.replicas)))
     return tuple(action for action in actions if is_possible(state, action))
 
 
 def step(state: Replication, action: Action, readings: Readings) -> Outcome:
     """Take one action. Raises NotPossible where it has nothing to act upon."""
     if not is_possible(state, action):
-        raise NotPossible(f"{action.verb.value} of broker {action.broker} in {state}")
-    outcome = _STEPS[action.verb](state, action.broker, readings)
+        raise NotPossible(f"{action} is not possible in {state}")
+    outcome = _STEPS[action.__class__](state, action.broker, readings)
     if readings.isr_members == "stored" or isinstance(outcome, Rejected):
         return outcome
     return replace(outcome, state=define_isr(outcome.state))
@@ -345,17 +359,32 @@ def count_common(log: Log, other: Log) -> int:
     return shared
 
 
-_STEPS: Final[Mapping[Verb, Callable[[Replication, int, Readings], Outcome]]] = {
-    Verb.APPEND: _append,
-    Verb.SERVE: _serve,
-    Verb.ANSWER: _answer,
-    Verb.LAG: _lag,
-    Verb.CATCH_UP: _catch_up,
-    Verb.ADVANCE: _advance,
-    Verb.JOIN: _join,
-    Verb.LEAVE: _leave,
-    Verb.REMOVE: _remove,
-    Verb.REFRESH: _refresh,
-    Verb.ELECT: _elect,
-    Verb.FOLLOW: _follow,
+_STEPS: Final[Mapping[type[Action], Callable[[Replication, int, Readings], Outcome]]] = {
+    Append: _append,
+    Serve: _serve,
+    Answer: _answer,
+    Lag: _lag,
+    CatchUp: _catch_up,
+    Advance: _advance,
+    Join: _join,
+    Leave: _leave,
+    Remove: _remove,
+    Refresh: _refresh,
+    Elect: _elect,
+    Follow: _follow,
 }
+ACTIONS: Final[Mapping[str, type[Action]]] = {
+    "append": Append,
+    "serve": Serve,
+    "answer": Answer,
+    "lag": Lag,
+    "catch-up": CatchUp,
+    "advance": Advance,
+    "join": Join,
+    "leave": Leave,
+    "remove": Remove,
+    "refresh": Refresh,
+    "elect": Elect,
+    "follow": Follow,
+}
+"""By name, in the order in which they are looked at."""

@@ -263,7 +263,7 @@ def _say_quota(arguments: Arguments, config: HealingConfig) -> str:
     return f"{compute_quota(bandwidth, movers, config)} each"
 
 
-def _settle(arguments: Arguments) -> Machine[Cluster]:
+def _settle(arguments: Arguments, _: Readings) -> Machine[Cluster]:
     return make_machine(
         HealingConfig(
             failure_interval_ms=parse_number("interval", arguments.get("interval", "1000")),

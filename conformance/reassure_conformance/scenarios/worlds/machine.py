@@ -39,7 +39,7 @@ class MachineWorld:
         self, machine: Machine[Any], profile: str, readings: Readings, arguments: Arguments
     ) -> None:
         if machine.settle is not None:
-            machine = machine.settle(arguments)
+            machine = machine.settle(arguments, readings)
         self._machine: Final = machine
         self._words: Final = machine.vocabulary
         self._readings: Final = readings
@@ -65,20 +65,19 @@ class MachineWorld:
         for name, command in words.commands.items():
             takers[name] = partial(self._ask, command)
         handlers: dict[str, Handler] = {
-            name: partial(self._take, name, take) for name, take in takers.items()
-        }
-        handlers |= {name: partial(self._add, make) for name, make in words.adds.items()}
-        handlers |= {name: partial(self._change, make) for name, make in words.changes.items()}
-        handlers |= {name: partial(self._answer, ask) for name, ask in words.questions.items()}
-        if words.recall is not None:
-            handlers["replicas"] = self._show_memory
-        return handlers | {
             "step": self._step,
             "run": self._run,
             "show": self._show,
             "problems": self._show_problems,
             "shortest": self._search,
         }
+        handlers |= {name: partial(self._take, name, take) for name, take in takers.items()}
+        handlers |= {name: partial(self._add, make) for name, make in words.adds.items()}
+        handlers |= {name: partial(self._change, make) for name, make in words.changes.items()}
+        handlers |= {name: partial(self._answer, ask) for name, ask in words.questions.items()}
+        if words.recall is not None:
+            handlers["replicas"] = self._show_memory
+        return handlers
 
     # -- partitions
 
@@ -130,9 +129,17 @@ class MachineWorld:
         answers: dict[str, str] = {}
         for name, action in read(arguments):
             before = self._states[name]
-            refused = self._go(name, action)
+            try:
+                refused = self._go(name, action)
+            except NotPossible:
+                if not self._words.tells_changes:
+                    raise
+                refused = "not possible"
             after = self._states[name]
-            answers[name] = refused or (answer(before, after) if answer is not None else "")
+            if self._words.tells_changes:
+                answers[name] = refused or self._tell_changes(before, after)
+            else:
+                answers[name] = refused or (answer(before, after) if answer is not None else "")
         lines = [self._mark(name, line) for name, line in answers.items() if line]
         return "\n".join([*lines, *([self._show({})] if verb in self._words.shows else [])])
 
@@ -192,8 +199,24 @@ class MachineWorld:
 
     def _show(self, arguments: Arguments) -> str:
         check_arguments(arguments)
-        shown = ((name, self._words.show(state)) for name, state in self._states.items())
-        return "\n".join(self._mark(name, text) for name, text in shown)
+        shown = ((name, self._look(state)) for name, state in self._states.items())
+        return "\n".join(self._mark(name, "\n".join(lines)) for name, lines in shown)
+
+    def _look(self, state: Any) -> list[str]:
+        """Return a state as it is shown, with what is broken where that is told of it."""
+        lines = self._words.show(state).splitlines()
+        if self._words.tells_changes:
+            for each in self._machine.properties:
+                if why := self._machine.find_broken(each, state, self._readings):
+                    verb = "broken" if each.promised(self._readings) else "not promised"
+                    lines.append(f"{verb} {each.clause}: {why}")
+        return lines
+
+    def _tell_changes(self, before: Any, after: Any) -> str:
+        known = self._words.show(before).splitlines()
+        return "\n".join(line for line in self._look(after) if line not in known) or (
+            "nothing changed"
+        )
 
     def _show_memory(self, arguments: Arguments) -> str:
         check_arguments(arguments)

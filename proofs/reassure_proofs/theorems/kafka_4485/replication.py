@@ -20,7 +20,14 @@ from functools import partial
 from itertools import product
 from typing import Any, Final
 
-from reassure_model.kafka_4485.replication import LEADER_ALONE, Verb, count_common, make_replication
+from reassure_model.kafka_4485.replication import (
+    ACTIONS,
+    LEADER_ALONE,
+    Elect,
+    Follow,
+    count_common,
+    make_replication,
+)
 from reassure_model.outcome import Accepted
 from reassure_proofs.engine.formula import Truth, all_of, any_of, choose, implies, negate
 from reassure_proofs.engine.statement import (
@@ -166,7 +173,7 @@ def observe(state: Any, positions: Sequence[Any]) -> Any:
 def take(values: Values, readings: Readings = _AMENDED) -> Any:
     """Return what can be seen after the action that the values describe, None without one."""
     model = load("reassure_model.kafka_4485.replication")
-    state, action = make_state(values), model.Action(model.Verb(values["verb"]), int(values["on"]))
+    state, action = make_state(values), model.ACTIONS[values["verb"]](int(values["on"]))
     if not model.is_possible(state, action):
         return None
     outcome = model.step(state, action, readings)
@@ -225,12 +232,12 @@ def _step_shapes(brokers_max: int) -> Iterator[Shape]:
     No function of the model looks at what number a broker has, so that the numbers are no loss.
     """
     for brokers in range(2, brokers_max + 1):
-        for verb, asking in product(Verb, _masks(brokers)):
-            positions = ("position", "difference") if verb is Verb.FOLLOW else ("position",)
+        for (verb, kind), asking in product(ACTIONS.items(), _masks(brokers)):
+            positions = ("position", "difference") if kind is Follow else ("position",)
             state = _state_shape(brokers, asking, positions)
-            concerned = {0} if verb in LEADER_ALONE else {0, 1} if verb is Verb.ELECT else {1}
+            concerned = {0} if kind in LEADER_ALONE else {0, 1} if kind is Elect else {1}
             for broker in sorted(concerned):
-                yield {"verb": _word(verb.value), "on": _word(broker), **state}
+                yield {"verb": _word(verb), "on": _word(broker), **state}
 
 
 def _still_shapes(brokers_max: int) -> Iterator[Shape]:
@@ -481,7 +488,7 @@ FOLLOWED: Final = make_subject(
     "replication-follow",
     lambda readings: partial(take, readings=readings),
     "the follower that learns of its leader",
-    lambda _: (shape for shape in _step_shapes(2) if shape["verb"].word == Verb.FOLLOW.value),
+    lambda _: (shape for shape in _step_shapes(2) if shape["verb"].word == "follow"),
     _PROFILE,
     (*(each for each in AMENDMENTS if "truncation" not in each), "follower.truncation=leader-end"),
     bounded="2 brokers; logs of any length",
