@@ -1,0 +1,11 @@
+"""What can be wrong with a connection, or with the bytes on it."""
+
+from reassure_spec.errors import BadData, Unavailable
+
+
+class BadFrame(BadData):
+    """Bytes that are not a request or response that is understood here."""
+
+
+class NoAnswer(Unavailable):
+    """A broker cannot be reached, or ended the connection instead of answering."""
