@@ -167,6 +167,16 @@ class BrokerGone(NamedTuple):
     """Whether it had been taken out of every in-sync set that has somebody else alive."""
 
 
+class Handled(NamedTuple):
+    """The acting controller answered an event that is younger than all that was written here.
+
+    It handles one event at a time, in order, so that it has nothing left to do of earlier ones.
+    """
+
+    since: Change
+    """The last transaction that this partition has to do with."""
+
+
 class Forbidden(NamedTuple):
     """Something was taken away that has to stay; it is judged on as if it were still there."""
 

@@ -11,11 +11,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from reassure_judge.authors import FENCED, Verdicts, judge_authority
-from reassure_judge.doubt import GRACE_MS
+from reassure_judge.doubt import GRACE_MS, Change
 from reassure_judge.history import (
     AssignedWritten,
     ClusterHistory,
     Forbidden,
+    Handled,
     Observation,
     Router,
     StateWritten,
@@ -84,6 +85,22 @@ class KafkaHistory(ClusterHistory):
         though it was to stay assigned."""
         self.joined: dict[PartitionKey, dict[int, int]] = {}
         """By partition and in-sync replica: the transaction by which its leader let it join."""
+        self.odd: dict[PartitionKey, Change] = {}
+        """Partitions that no controller leaves so at the end of an event, and the last transaction
+        to do with each: it took them out of the old znode, or the in-sync set is too wide."""
+        self.waiting: dict[PartitionKey, Change] = {}
+        """The same of those that the old znode names."""
+        self.born: dict[PartitionKey, int] = {}
+        """By partition without a state: the transaction that made it."""
+        self.lost: dict[int, int] = {}
+        """By broker: the transaction that ended its registration, if it was not being shut down."""
+        self.acted: int | None = None
+        """The first state that the acting controller wrote, by when it had read what there is."""
+
+    def is_wide(self, key: PartitionKey) -> bool:
+        """Whether somebody is in sync and not assigned."""
+        state, lists = self.states.get(key), self.lists.get(key[0], {}).get(key[1])
+        return state is not None and lists is not None and not set(state.isr) <= {*lists.replicas}
 
     def get_surroundings(self, topic: str, partition: int = -1) -> Environment:
         """Return what the rules may read of the cluster, and who is back from being away."""
@@ -192,18 +209,64 @@ class KafkaRouter(Router[KafkaHistory]):
         for number, replicas in after.items():
             found = self._written.get(number) or old.get(number)
             new[number] = found or Assignment(replicas)
+        cluster.lists[topic] = new
         for number in {**old, **new}:
             if old.get(number) != new.get(number):
                 self._emit(cluster, topic, number, path, ListsWritten(new.get(number)))
-        cluster.lists[topic] = new
+                if number not in old:
+                    cluster.born[topic, number] = self._now[0]
+                self._note_odd(cluster, (topic, number))
+
+    def _note_odd(self, cluster: KafkaHistory, key: PartitionKey, *, removed: bool = False) -> None:
+        """Note whether a partition that something was written of is one to look at again."""
+        cluster.odd.pop(key, None)
+        cluster.waiting.pop(key, None)
+        if key in cluster.entries:
+            cluster.waiting[key] = Change(*self._now[:2])
+        elif removed or cluster.is_wide(key):
+            cluster.odd[key] = Change(*self._now[:2])
+
+    def _tell_handled(
+        self, cluster: KafkaHistory, key: PartitionKey, state: StateZnode | None
+    ) -> None:
+        """Tell partitions that the controller is at an event that is younger than they are.
+
+        It answers the birth of a partition by its first state, the loss of a broker by taking it
+        out of in-sync sets, and a leader by a state in the same epoch. What it has made itself it
+        has made an end of by then, and of what clients have asked for as well, except where it may
+        have read of the event as it took office.
+        """
+        before, now = cluster.states.get(key), self._now[0]
+        same = before and state and state.leader_epoch == before.leader_epoch
+        if before is None:
+            answered = cluster.born.pop(key, 0)
+        elif same:
+            # One that is not fenced is the leader's own, and its broker may be the controller's.
+            answered = now if cluster.chroot in self._fenced else 0
+        else:
+            gone = {*before.isr} - {*(() if state is None else state.isr), *cluster.live}
+            answered = max((cluster.lost.get(broker, 0) for broker in gone), default=0)
+        began = cluster.acted is not None and answered > cluster.acted and not same
+        cluster.acted = cluster.acted or now
+        if answered > cluster.terms.won_zxid:
+            self._tell(cluster, cluster.odd, answered)
+        if began:
+            self._tell(cluster, cluster.waiting, answered)
+
+    def _tell(self, cluster: KafkaHistory, odd: dict[PartitionKey, Change], answered: int) -> None:
+        """Tell those of which nothing was written since, and not again before something is."""
+        for key in [key for key, since in odd.items() if since.zxid < answered]:
+            self._emit(cluster, *key, znodes.state_path(*key), Handled(odd.pop(key)))
 
     def _on_state(
         self, cluster: KafkaHistory, path: str, data: bytes | None, topic: str, second: str
     ) -> None:
+        key = topic, int(second)
         out = self._out if cluster.shown else cluster.kept_back
+        if data is not None and not self._given and self._decides(cluster):
+            self._tell_handled(cluster, key, _read_state(path, data))
         told = len(out)
         super()._on_state(cluster, path, data, topic, second)
-        key = topic, int(second)
         before, state = cluster.states.pop(key, None), self._state
         if state is None:
             if data is None:
@@ -211,6 +274,7 @@ class KafkaRouter(Router[KafkaHistory]):
                 cluster.joined.pop(key, None)
             return
         cluster.states[key] = state
+        self._note_odd(cluster, key)
         if state.recovering and len(out) > told:
             # A call may ask for a leader that is not in sync, and no znode shows calls.
             seen = out[-1]
@@ -232,6 +296,9 @@ class KafkaRouter(Router[KafkaHistory]):
         broker = int(first)
         if data is None:
             self._note_gone(cluster, broker)
+            cluster.lost.pop(broker, None)
+            if broker not in cluster.cut:
+                cluster.lost[broker] = self._now[0]
         super()._on_broker(cluster, path, data, first, second)
         if data is None:
             cluster.cut.pop(broker, None)
@@ -246,6 +313,7 @@ class KafkaRouter(Router[KafkaHistory]):
     ) -> None:
         """Forget who is back: a controller that takes office does not know that they were gone."""
         cluster.gone = {key: gone - cluster.live for key, gone in cluster.gone.items()}
+        cluster.acted = None
         super()._on_epoch(cluster, path, data, first, second)
 
     @clause("controller.write.by-controller", "controller.write.epoch-checked")
@@ -253,8 +321,8 @@ class KafkaRouter(Router[KafkaHistory]):
         self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
     ) -> None:
         """Judge who removes what asks for preferred leaders; a client may withdraw it."""
-        author = cluster.get_author(self._now[2], fenced=cluster.chroot in self._fenced)
-        if data is None and not self._given and not (author.is_client and not author.fenced):
+        if data is None and not self._given and not self._is_clients(cluster):
+            author = cluster.get_author(self._now[2], fenced=cluster.chroot in self._fenced)
             for broken in author.broken:
                 self._forbid(cluster, "", -1, path, broken)
         super()._on_preferred(cluster, path, data, first, second)
@@ -272,6 +340,13 @@ class KafkaRouter(Router[KafkaHistory]):
             target = after.get((topic, number))
             if target != before.get((topic, number)):
                 self._emit(cluster, topic, number, path, EntryWritten(target))
+                removed = target is None and not self._is_clients(cluster)
+                self._note_odd(cluster, (topic, number), removed=removed)
+
+    def _is_clients(self, cluster: KafkaHistory) -> bool:
+        """Whether the write at hand is that of a plain client."""
+        author = cluster.get_author(self._now[2], fenced=cluster.chroot in self._fenced)
+        return author.is_client and not author.fenced
 
     def _on_log_dir(
         self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
@@ -288,6 +363,13 @@ class KafkaRouter(Router[KafkaHistory]):
         self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
     ) -> None:
         """Pass over what only says that something else was written."""
+
+
+def _read_state(path: str, data: bytes) -> StateZnode | None:
+    try:
+        return znodes.decode_state(path, data)
+    except BadZnode:  # the router tells of it
+        return None
 
 
 def _get_lists(found: AssignmentZnode) -> Assignment:
@@ -312,6 +394,25 @@ def find_entry_left(hosted: Hosted) -> str | None:
     """Say so when the old znode names a partition with which nothing is under way."""
     moving = hosted.adding or hosted.removing
     return f"target {list(hosted.entry)}" if hosted.entry is not None and not moving else None
+
+
+@clause("shipped.complete.entry-last")
+def find_dropped(hosted: Hosted) -> str | None:
+    """Say so when an entry was removed, and nothing was done for it or for a call in its place."""
+    if hosted.dropped is None:
+        return None
+    return f"the entry {list(hosted.dropped)} was removed, and nothing was done instead"
+
+
+@clause("shipped.isr.electable")
+def find_nobody_electable(hosted: Hosted) -> str | None:
+    """Say so when nobody leads and, of those in sync, nobody is assigned."""
+    state = hosted.state
+    if state is None or state.leader != NO_LEADER or hosted.assigned is None:
+        return None
+    if any(replica in hosted.assigned for replica in state.isr):
+        return None
+    return f"nobody leads, and of those in sync nobody is assigned: {list(state.isr)}"
 
 
 def make_invariants(within: str) -> tuple[Invariant[Hosted], ...]:

@@ -27,6 +27,7 @@ from reassure_judge.history import (
     BrokerRegistered,
     ElectionSeen,
     Forbidden,
+    Handled,
     Observation,
     Unreadable,
 )
@@ -98,6 +99,12 @@ class PartitionTracker:
         if isinstance(event, _BAD):
             said = "znode.well-formed" if isinstance(event, Unreadable) else event.clause
             self._violate(seen, Rejected(said, event.reason), "")
+            return
+        if isinstance(event, Handled):
+            broken = self._find_broken_at_rest()
+            if broken is not None:
+                place = _locate(seen)._replace(zxid=event.since.zxid)
+                self._report_rest(place, seen.around, event.since.time_ms, broken, None)
             return
         if self.suspicions.open:
             if isinstance(event, BrokerGone):
@@ -390,16 +397,29 @@ class PartitionTracker:
         if owed and owed[0].clause != self._owed_reported:
             broken = rules.find_debt(self.partition, owed[0], untouched)
         self._owed_reported = owed[0].clause if owed else ""
-        if broken is None:
-            return
-        first: Due[Any] | None = owed[0] if owed else None
-        path, before = rules.describe_resting(self.partition, topic, number, first)
+        for clause_id in rules.list_kept(self.partition):
+            self.tally.exercised[clause_id] += 1
+        if broken is not None:
+            place = Place(zxid, chroot, topic, number, "")
+            self._report_rest(place, around, time_ms, broken, owed[0] if owed else None)
+
+    def _report_rest(
+        self,
+        place: Place,
+        around: Environment,
+        time_ms: int,
+        broken: Rejected,
+        owed: Due[Any] | None,
+    ) -> None:
+        """Report what is wrong, or owed, when the controller has nothing left to do."""
+        where = place.topic, place.partition
+        path, before = self.rules.describe_resting(self.partition, *where, owed)
         self.tally.violations.append(
             Violation(
-                zxid=zxid,
-                chroot=chroot,
-                topic=topic,
-                partition=number,
+                zxid=place.zxid,
+                chroot=place.chroot,
+                topic=place.topic,
+                partition=place.partition,
                 clause=broken.clause,
                 path=path,
                 session=0,
@@ -414,8 +434,6 @@ class PartitionTracker:
     def _find_broken_at_rest(self) -> Rejected | None:
         """Find what is wrong at rest and was not reported; count what is not."""
         broken: Rejected | None = None
-        for clause_id in self.rules.list_kept(self.partition):
-            self.tally.exercised[clause_id] += 1
         for invariant in self.rules.judgement.invariants:
             reason = invariant.find(self.partition)
             if reason is None:

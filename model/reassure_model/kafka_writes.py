@@ -14,7 +14,14 @@ the one that leads: a partition may be without a leader for one epoch though a s
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reassure_model.kafka_zk import Assignment, reassign_to
+from reassure_model.kafka_zk import (
+    Assignment,
+    CutIsr,
+    Shipped,
+    apply_effect,
+    plan_for_deaths,
+    reassign_to,
+)
 from reassure_model.kip_236.rules import (
     find_broken_epoch,
     has_duplicates,
@@ -24,7 +31,7 @@ from reassure_model.kip_236.rules import (
 from reassure_model.kip_236.state import Environment, LeaderAndIsr, is_leader_live
 from reassure_model.kip_236.writes import ChangeIsr, CreateState, WriteState
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.selectors import select_new, select_offline
+from reassure_model.selectors import select_new, select_offline, select_reassigned
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, ReplicaList
@@ -49,6 +56,9 @@ class Hosted:
     """Whether one was written as the assignment, and what is left is to remove the entry."""
     earlier: ReplicaList | None = None
     """Target that the old znode named until a client took it back."""
+    dropped: ReplicaList | None = None
+    """What the old znode named when the controller took the partition out of there before it was
+    reached: a call counts instead, for which nothing is written yet."""
     told: ReplicaList = ()
     """The replicas as the leader knows them, who learns of others with the next leader epoch."""
     completing: bool = False
@@ -157,6 +167,7 @@ def accept_create_state(hosted: Hosted, write: CreateState, around: Environment)
 
 @clause("isr.change.keeps-leader", "isr.change.by-leader", "isr.change.leader-kept")
 @clause("isr.change.assigned-only", "isr.change.live-only", "state.controller-epoch-stamped")
+@clause("move.isr.within-assigned")
 def accept_isr(
     hosted: Hosted, write: ChangeIsr | AlterIsr, around: Environment, readings: Readings
 ) -> Outcome:
@@ -188,7 +199,10 @@ def accept_isr(
     known = (*(hosted.assigned or ()), *(hosted.told if direct else ()))
     strangers = [r for r in joined if r not in known]
     if strangers:
-        return Rejected("isr.change.assigned-only", f"{strangers[0]} joined and is not assigned")
+        # Who is asked for and was started before it was assigned (KAFKA-1097) is no stranger.
+        asked = any(strangers[0] in target for target in hosted.asked)
+        broken = "move.isr.within-assigned" if asked else "isr.change.assigned-only"
+        return Rejected(broken, f"{strangers[0]} joined and is not assigned")
     dead = [r for r in joined if r not in around.live]
     if dead and not direct:
         return Rejected("isr.change.live-only", f"{dead[0]} joined and is not alive")
@@ -225,7 +239,7 @@ def accept_write_state(
     completing = hosted.completing or bool(done)
     told = done[0] if done else hosted.assigned
     clauses = ("leader-epoch.raised-by-one", "state.controller-epoch-stamped", "isr.never-empty")
-    after = replace(hosted, state=new, completing=completing, told=told)
+    after = replace(hosted, state=new, completing=completing, told=told, dropped=None)
     return Accepted(after, (*clauses, "isr.no-duplicates", "leader.in-isr", *judged))
 
 
@@ -368,9 +382,10 @@ def is_moved(hosted: Hosted, new: LeaderAndIsr, serving: frozenset[int], *, led:
     old = hosted.state
     assert old is not None
     for target in list_targets(hosted):
-        able = [r for r in target if r in serving and r in old.isr]
+        elected = select_reassigned(target, old.isr, serving)
         due = not led or old.leader not in target
-        if due and is_reached(hosted, target) and able[:1] == [new.leader]:
+        able = elected is not None and elected.leader == new.leader
+        if due and able and is_reached(hosted, target):
             return True
     return False
 
@@ -383,9 +398,9 @@ def find_firsts(
     The first in assignment order; before 0.8.2 (KAFKA-1503), and at a shutdown before 0.10.1
     (KAFKA-3670), the first in the order of the in-sync set.
     """
-    by_assignment = tuple(r for r in assigned if r in isr and r in serving)[:1]
-    by_isr = tuple(r for r in isr if r in serving)[:1]
-    return by_assignment if readings.election_order == "assignment" else (*by_assignment, *by_isr)
+    orders = (assigned,) if readings.election_order == "assignment" else (assigned, isr)
+    elected = (select_offline(order, isr, serving) for order in orders)
+    return tuple(each.leader for each in elected if each is not None)
 
 
 # The assignment -----------------------------------------------------------------------------------
@@ -436,8 +451,8 @@ def _is_same(one: Assignment, other: Assignment) -> bool:
 
 
 def _write_lists(hosted: Hosted, new: Assignment) -> Hosted:
-    lists = (new.adding, new.removing)
-    return replace(hosted, assigned=new.replicas, adding=lists[0], removing=lists[1])
+    after = replace(hosted, assigned=new.replicas, dropped=None)
+    return replace(after, adding=new.adding, removing=new.removing)
 
 
 @clause("shipped.complete.target-in-sync", "shipped.complete.leader-first")
@@ -499,13 +514,21 @@ def accept_entry_back(hosted: Hosted, write: RestoreEntry) -> Outcome:
     return Rejected("shipped.entry.client-asks", f"no client asked for {list(write.target)}")
 
 
-@clause("shipped.complete.entry-last")
-def accept_entry_gone(hosted: Hosted) -> Outcome:
-    """Judge the removal of an entry from 2.4 on: calls remove it as well, but none in between."""
-    if hosted.completing and hosted.removing and hosted.entry == get_assignment(hosted).target:
+@clause("shipped.complete.entry-last", "shipped.call.supplants-entry")
+def accept_entry_gone(hosted: Hosted, around: Environment) -> Outcome:
+    """Judge the removal of an entry from 2.4 on: calls remove it as well, but none in between.
+
+    Where it was neither reached nor one that nobody can carry out, a write for a call is due.
+    """
+    entry, now = hosted.entry, get_assignment(hosted)
+    assert entry is not None
+    if hosted.completing and hosted.removing and entry == now.target:
         reason = "the old replicas are being stopped, and the lists are not written"
         return Rejected("shipped.complete.entry-last", reason)
-    return Accepted(replace(hosted, entry=None), ("shipped.complete.entry-last",))
+    nothing = not now.replicas or hosted.state is None or around.deleting or len(entry) == 0
+    reached = entry == now.replicas and not now.is_reassigning
+    after = replace(hosted, entry=None, dropped=None if nothing or reached else entry)
+    return Accepted(after, ("shipped.complete.entry-last",))
 
 
 @clause("move.step.remove-path", "move.path.others-kept", "move.listener.refuse-missing")
@@ -544,15 +567,12 @@ def accept_path_gone(hosted: Hosted, around: Environment, readings: Readings) ->
 
 
 def fail_over(hosted: Hosted, readings: Readings) -> Hosted:
-    """Return the partition as the next controller finds it: it tells every leader what is."""
-    told = hosted.assigned or ()
-    return replace(hosted, completing=False, told=told, begun=False, done=False)
+    """Return the partition as the next controller finds it.
 
-
-def _raised(hosted: Hosted, around: Environment, leader: int, isr: ReplicaList) -> WriteState:
-    assert hosted.state is not None
-    epoch = hosted.state.leader_epoch + 1
-    return WriteState(LeaderAndIsr(leader, epoch, around.controller_epoch, isr))
+    It tells every leader what is assigned, and has to tell it so that it is heard (finding zk-11).
+    """
+    after = replace(hosted, completing=False, begun=False, done=False, dropped=None)
+    return replace(after, told=hosted.assigned or ())
 
 
 @clause("partition.new.brought-online", "election.held", "isr.remove.dead")
@@ -567,18 +587,17 @@ def next_obligation(hosted: Hosted, around: Environment, readings: Readings) -> 
             return None
         new = LeaderAndIsr(first.leader, 0, around.controller_epoch, first.isr)
         return Owes(CreateState(new), "partition.new.brought-online")
-    if not is_leader_live(state, around):
-        elected = select_offline(assigned, state.isr, around.live)
-        if elected is not None:
-            write = _raised(hosted, around, elected.leader, elected.isr)
-            return Owes(write, "election.held")
-        if state.leader != NO_LEADER:
-            return Owes(_raised(hosted, around, NO_LEADER, state.isr), "election.held")
+    nobody = frozenset[int]()
+    now = Shipped(assigned, state.leader, state.isr, around.live, nobody, nobody)
+    plan = plan_for_deaths(now)
+    # Where nobody leads, who dies is taken out by the controller that sees it, or not at all.
+    if not plan or (state.leader == NO_LEADER and isinstance(plan[0], CutIsr)):
         return None
-    isr = tuple(replica for replica in state.isr if replica in around.live)
-    if len(isr) < len(state.isr):
-        return Owes(_raised(hosted, around, state.leader, isr), "isr.remove.dead")
-    return None
+    due = apply_effect(now, plan[0])
+    epoch = state.leader_epoch + 1
+    new = LeaderAndIsr(due.leader, epoch, around.controller_epoch, due.isr)
+    led = is_leader_live(state, around)
+    return Owes(WriteState(new), "isr.remove.dead" if led else "election.held")
 
 
 # All writes ---------------------------------------------------------------------------------------

@@ -2,7 +2,13 @@
 
 from typing import Final
 
-from reassure_judge.kafka import KafkaRules, find_entry_left, make_invariants
+from reassure_judge.kafka import (
+    KafkaRules,
+    find_dropped,
+    find_entry_left,
+    find_nobody_electable,
+    make_invariants,
+)
 from reassure_judge.rules import Sign, Signs
 from reassure_model.kafka_writes import (
     LISTS,
@@ -28,7 +34,7 @@ def accept(hosted: Hosted, write: Written, around: Environment, readings: Readin
     if isinstance(write, WriteLists):
         return accept_lists(hosted, write, around)
     if isinstance(write, RemoveEntry):
-        return accept_entry_gone(hosted)
+        return accept_entry_gone(hosted, around)
     return accept_common(hosted, write, around, readings, LISTS)
 
 
@@ -52,7 +58,9 @@ class ListsRules(KafkaRules):
         next_obligation,
         (
             *make_invariants("shipped.isr.within-assigned"),
+            Invariant("shipped.isr.electable", find_nobody_electable, at_rest=True),
             Invariant("shipped.entry.not-for-ever", find_entry_left, at_rest=True),
+            Invariant("shipped.complete.entry-last", find_dropped, at_rest=True),
         ),
     )
 
