@@ -1,7 +1,9 @@
 """Requests and responses as bytes: every version there and back, and bytes that are neither."""
 
 import dataclasses
+import re
 import struct
+from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
@@ -171,3 +173,11 @@ def test_huge_counts_cost_nothing() -> None:
     with pytest.raises(BadFrame, match="MetadataRequest"):
         decode_request(header + struct.pack(">i", 2**31 - 1))
     assert MetadataRequest(None).topics is None
+
+
+def test_documentation_lists_what_is_understood() -> None:
+    """The page on brokers names every kind of request with its versions."""
+    page = (Path(__file__).parents[2] / "docs/broker.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\w+) \| (\d+) \| (\d+)(?:-(\d+))? \|", page, re.MULTILINE)
+    listed = {(f"{name}Request", int(key), int(a), int(b or a)) for name, key, a, b in rows}
+    assert listed == {(a.request.__name__, a.key, a.versions[0], a.newest) for a in APIS}

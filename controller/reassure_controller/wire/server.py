@@ -64,6 +64,7 @@ class WireServer:
         self._connections: dict[socket.socket, threading.Thread] = {}
         self._closing = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", port), backlog=128)
+        self._address = self._listener.getsockname()
         self._thread = threading.Thread(target=self._accept, name="wire-accept", daemon=True)
         self._thread.start()
 
@@ -76,11 +77,13 @@ class WireServer:
     @property
     def address(self) -> tuple[str, int]:
         """The host and port to register."""
-        host, port = self._listener.getsockname()
+        host, port = self._address
         return str(host), int(port)
 
     def close(self) -> None:
         """Stop listening, end every connection, and wait for handlers that are at work."""
+        if self._closing.is_set():
+            return
         self._closing.set()
         self._listener.shutdown(socket.SHUT_RDWR)
         self._thread.join()
