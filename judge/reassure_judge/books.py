@@ -161,21 +161,10 @@ class Book(ABC):
         self._tell()
         for (topic, number), path, owed in debts:
             if (owed.clause, path) not in self._reported:
+                place = Place(zxid, chroot, topic, number, path)
+                broken = Rejected(owed.clause, f"the controller rests: {owed.reason}")
                 self.tally.violations.append(
-                    Violation(
-                        zxid=zxid,
-                        chroot=chroot,
-                        topic=topic,
-                        partition=number,
-                        clause=owed.clause,
-                        path=path,
-                        session=0,
-                        before="",
-                        after="",
-                        reason=f"the controller rests: {owed.reason}",
-                        expected="see the clause",
-                        time_ms=time_ms,
-                    )
+                    Violation.unwritten(place, broken, "see the clause", time_ms=time_ms)
                 )
         self._reported = {(owed.clause, path) for _, path, owed in debts}
 

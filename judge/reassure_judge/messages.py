@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from reassure_judge.verdicts import Violation
+from reassure_judge.verdicts import Place, Violation
 from reassure_model.kip_236.state import LeaderAndIsr, Partition, from_znode
 from reassure_model.outcome import Rejected
 from reassure_spec.clauses import clause
@@ -210,16 +210,5 @@ def find_unable(partition: Partition, broker: int, *, joins: bool) -> Rejected:
 
 def describe(chroot: str, key: PartitionKey, zxid: int, broken: Rejected) -> Violation:
     """Return the violation that no transaction shows; `zxid` is the last one before it."""
-    return Violation(
-        zxid=zxid,
-        chroot=chroot,
-        topic=key[0],
-        partition=key[1],
-        clause=broken.clause,
-        path=state_path(*key),
-        session=0,
-        before="",
-        after="",
-        reason=broken.reason,
-        expected="brokers told the state and the assignment as they are stored, once they are",
-    )
+    expected = "brokers told the state and the assignment as they are stored, once they are"
+    return Violation.unwritten(Place(zxid, chroot, *key, state_path(*key)), broken, expected)

@@ -1,5 +1,7 @@
 """What the judge's engine asks of a protocol: a subclass of `Rules` for each, one file each.
 
+A protocol whose history is what brokers and controllers say brings `ObservationRules` instead.
+
 The model says which write may come next (`reassure_model.machine.Judgement`). What is the judge's
 own stands here: how observations become writes, what a history may leave open, and what is taken
 over after a write that no rule allows. The engine (`reassure_judge.tracker`) knows no protocol.
@@ -8,7 +10,7 @@ over after a write that no rule allows. The engine (`reassure_judge.tracker`) kn
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from reassure_judge.books import Book
 from reassure_judge.doubt import GRACE_MS
@@ -20,6 +22,12 @@ from reassure_model.machine import Due, Judgement
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList, encode_state
+
+if TYPE_CHECKING:
+    from reassure_judge.observed.judge import ObservationJudge
+
+LOGS: Final = "transaction logs"
+OBSERVATIONS: Final = "observations"
 
 Fault = tuple[str, str]
 """A clause, and what breaks it."""
@@ -81,13 +89,37 @@ class Sign(NamedTuple):
     """The readings that the log itself settles."""
 
 
-class Rules(ABC, Generic[Kept, Written]):
-    """One protocol, as the judge holds histories against it under some readings."""
+class AnyRules(ABC):
+    """One protocol, whatever kind of history is held against it."""
 
     profiles: ClassVar[tuple[str, ...]]
     """The profiles that it judges."""
     driven: ClassVar[tuple[str, ...]] = ()
     """Those of them under which the gate knows what to ask of an implementation."""
+    reads: ClassVar[str]
+    """The kind of history: `LOGS` or `OBSERVATIONS`."""
+
+    @classmethod
+    def find_sign(cls, signs: Signs) -> Sign | None:
+        """Return what tells that a cluster speaks this protocol, None where nothing does."""
+        return None
+
+
+class ObservationRules(AnyRules):
+    """One protocol, as the judge holds lines of observations against it."""
+
+    reads = OBSERVATIONS
+
+    @classmethod
+    @abstractmethod
+    def make_judge(cls, readings: Readings) -> "ObservationJudge":
+        """Return what is fed the lines."""
+
+
+class Rules(AnyRules, Generic[Kept, Written]):
+    """One protocol, as the judge holds transaction logs against it under some readings."""
+
+    reads = LOGS
     judgement: ClassVar[Judgement[Any, Any]]
     router: ClassVar[type[Router[Any]]]
     """Knows which znodes the protocol has (`reassure_judge.history.Router`)."""
@@ -115,11 +147,6 @@ class Rules(ABC, Generic[Kept, Written]):
             (each.clause, each.find) for each in invariants if not each.at_rest
         )
         """What is true of a partition after every write."""
-
-    @classmethod
-    def find_sign(cls, signs: Signs) -> Sign | None:
-        """Return what tells that a cluster speaks this protocol, None where nothing does."""
-        return None
 
     def make_router(
         self, grace_ms: int = GRACE_MS, *, whole: bool = True, min_insync_replicas: int = 1

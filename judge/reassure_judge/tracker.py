@@ -414,22 +414,9 @@ class PartitionTracker:
         """Report what is wrong, or owed, when the controller has nothing left to do."""
         where = place.topic, place.partition
         path, before = self.rules.describe_resting(self.partition, *where, owed)
-        self.tally.violations.append(
-            Violation(
-                zxid=place.zxid,
-                chroot=place.chroot,
-                topic=place.topic,
-                partition=place.partition,
-                clause=broken.clause,
-                path=path,
-                session=0,
-                before=before,
-                after="",
-                reason=broken.reason,
-                expected=self._describe_owed(around),
-                time_ms=time_ms,
-            )
-        )
+        place, expected = place._replace(path=path), self._describe_owed(around)
+        found = Violation.unwritten(place, broken, expected, before, time_ms)
+        self.tally.violations.append(found)
 
     def _find_broken_at_rest(self) -> Rejected | None:
         """Find what is wrong at rest and was not reported; count what is not."""
@@ -523,20 +510,10 @@ class ClusterTracker:
             self._reported.add(path)
             unseen = path in untouched
             broken = self.rules.find_leftover(found.clause, path, found.reason, untouched=unseen)
+            expected = "the znode is removed with a warning, nothing else changes"
             self.tally.violations.append(
-                Violation(
-                    zxid=zxid,
-                    chroot=chroot,
-                    topic="",
-                    partition=-1,
-                    clause=broken.clause,
-                    path=path,
-                    session=0,
-                    before="",
-                    after="",
-                    reason=broken.reason,
-                    expected="the znode is removed with a warning, nothing else changes",
-                    time_ms=time_ms,
+                Violation.unwritten(
+                    Place(zxid, chroot, "", -1, path), broken, expected, time_ms=time_ms
                 )
             )
 

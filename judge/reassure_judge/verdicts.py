@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from reassure_model.outcome import Rejected
 from reassure_spec.clauses import ADVICE, clauses_of_profile, load_clauses
 
 HOLDS: Final = "holds"
@@ -56,6 +57,31 @@ class Violation:
     """The file of an observation; "" for what ZooKeeper's log shows."""
     line: int = 0
     """The line of that file, counted from 1."""
+
+    @classmethod
+    def unwritten(
+        cls,
+        place: "Place",
+        broken: Rejected,
+        expected: str,
+        before: str = "",
+        time_ms: int = 0,
+    ) -> "Violation":
+        """Return what no transaction shows; the place has the last one before it."""
+        return cls(
+            zxid=place.zxid,
+            chroot=place.chroot,
+            topic=place.topic,
+            partition=place.partition,
+            clause=broken.clause,
+            path=place.path,
+            session=0,
+            before=before,
+            after="",
+            reason=broken.reason,
+            expected=expected,
+            time_ms=time_ms,
+        )
 
     @property
     def place(self) -> "Place":

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from reassure_judge.doubt import GRACE_MS
-from reassure_judge.observed.judge import PROFILE as OBSERVED
-from reassure_judge.protocols import make_rules
-from reassure_judge.rules import Rules
+from reassure_judge.protocols import get_rules, make_rules
+from reassure_judge.rules import OBSERVATIONS, Rules
 from reassure_judge.verdicts import Tally
 from reassure_pipeline.archive import (
     Archive,
@@ -133,7 +132,7 @@ def audit_paths(
     if sorted_paths.files:
         with _rare_collections():
             observed, tally = judge_observations(sorted_paths, readings, is_over=at_rest)
-    if profile == OBSERVED:
+    if get_rules(profile).reads == OBSERVATIONS:
         report = report_audit(profile, Tally(), ())
     else:
         options: dict[str, Any] = {

@@ -18,9 +18,11 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from reassure_judge.observed.judge import ASKED, LOGGED, NEEDS, PROFILE, UNJUDGED, ObservationJudge
+from reassure_judge.observed.needs import ASKED, LOGGED, NEEDS, UNJUDGED
+from reassure_judge.protocols import get_observing, get_rules
+from reassure_judge.rules import OBSERVATIONS
 from reassure_judge.verdicts import Place, Tally, Violation
 from reassure_pipeline.archive import find_archives
 from reassure_spec.clauses import clauses_of_profile
@@ -37,6 +39,9 @@ from reassure_spec.readings import Readings, field_name
 from reassure_spec.znodes import BadZnode, decode_state
 from reassure_zookeeper.transactions import Create, SetData, Transaction
 from reassure_zookeeper.txnlog import log_files, read_logs
+
+if TYPE_CHECKING:
+    from reassure_judge.observed.judge import ObservationJudge
 
 PAGE: Final = "docs/observations.md"
 _HEAD: Final = 4096
@@ -249,7 +254,7 @@ class States:
             )
             self._lines[key].append((said, name, transaction.zxid))
 
-    def hand_on(self, judge: ObservationJudge) -> int:
+    def hand_on(self, judge: "ObservationJudge") -> int:
         """Let the judge know; answer of how many partitions there is something to know."""
         joined = 0
         for key, lines in self._lines.items():
@@ -327,7 +332,7 @@ def judge_observations(
     `is_over` says that nothing followed on the last line of any (`ObservationJudge.finish`).
     Raises BadObservation for a line that cannot be, and the log reader's errors.
     """
-    judge, order = ObservationJudge(readings), Order()
+    judge, order = get_observing().make_judge(readings), Order()
     torn: list[TornLine] = []
     for path in paths.files:
         name = str(path)
@@ -374,5 +379,5 @@ def list_unjudged(
             yield name, f"asked for under reading {reading}={value} only"
         elif given:
             yield name, f"needs lines of kinds {NEEDS[name]} ({PAGE})"
-        elif profile == PROFILE or name not in LOGGED:
+        elif get_rules(profile).reads == OBSERVATIONS or name not in LOGGED:
             yield name, f"needs observations, and there are none ({PAGE})"

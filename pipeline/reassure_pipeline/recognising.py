@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from reassure_judge.observed.judge import PROFILE as OBSERVED
+from reassure_judge.protocols import get_observing
 from reassure_judge.recognise import Gatherer, Recognised, recognise
 from reassure_pipeline.archive import find_archives, load_base
 from reassure_pipeline.observed import sort_paths
@@ -18,7 +18,8 @@ def recognise_logs(paths: Sequence[Path]) -> Recognised | str | None:
     """
     found = sort_paths(paths)
     if found.files and not found.logs:
-        return Recognised(OBSERVED, "there are observations, and no transaction logs", {})
+        (profile, *_) = get_observing().profiles
+        return Recognised(profile, "there are observations, and no transaction logs", {})
     gathered: list[tuple[str, Gatherer]] = []
     for archive in find_archives(found.logs):
         gatherer = Gatherer()

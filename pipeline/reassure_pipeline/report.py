@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from reassure_judge.observed.judge import PROFILE as OBSERVED
+from reassure_judge.protocols import get_rules
+from reassure_judge.rules import OBSERVATIONS
 from reassure_judge.trees import KAFKAS_OWN, describe_tree, gather
 from reassure_judge.verdicts import (
     HOLDS,
@@ -197,7 +198,7 @@ class AuditReport:
         found = [need for archive in self.archives for need in archive.find_needs()]
         if self.observed is not None:
             found += self.observed.find_needs()
-        elif self.profile == OBSERVED:
+        elif get_rules(self.profile).reads == OBSERVATIONS:
             found.append(f"no observations: add the files that the brokers wrote ({PAGE})")
         if not found and not any(c.exercised or c.undecided for c in self.clauses):
             found.append("no write that a rule is about: add the logs in which partitions change")

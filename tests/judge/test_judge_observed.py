@@ -9,8 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reassure_judge.observed.contents import Log, count_common
-from reassure_judge.observed.judge import NEEDS, UNJUDGED, ObservationJudge
+from reassure_judge.observed.judge import ObservationJudge
 from reassure_judge.observed.lags import Past
+from reassure_judge.observed.needs import NEEDS, UNJUDGED
 from reassure_judge.verdicts import Tally, binds
 from reassure_model.kafka_4485 import invariants, lag, replication
 from reassure_pipeline.observed_sample import Telling, Walk, tell_term, tell_walk

@@ -4,10 +4,7 @@ The lines of different writers may come in any order. Memory is needed for parti
 changes of the in-sync set, not for lines.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Final
 
 from reassure_judge.observed.ledger import Ledger, Line
 from reassure_judge.observed.partition import PartitionHistory
@@ -15,77 +12,8 @@ from reassure_judge.verdicts import Tally
 from reassure_spec.observations import Observation, Writer
 from reassure_spec.readings import Readings
 
-PROFILE: Final = "kafka-4485"
-
 Key = tuple[str, str, int]
 """Chroot, topic and partition."""
-
-_LEADER_AND_MARK: Final = "lead and evaluate"
-_TIMED: Final = "lead with time_ms and lag_ms_max, fetch and evaluate with time_ms"
-
-NEEDS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "isr.pseudo.by-lag": _TIMED,
-        "hw.minimum-of-pseudo-isr": "lead, fetch and evaluate",
-        "hw.never-decreases": _LEADER_AND_MARK,
-        "hw.at-most-leader-end": _LEADER_AND_MARK,
-        "isr.member.at-or-above-hw": "lead, fetch and isr_write (or evaluate with isr)",
-        "election.clean": "lead with isr_version, and isr_write or stored",
-        "isr.change.leader-kept": "lead or isr_write",
-        "lag.leader-none": "lead and evaluate",
-        "lag.credit.caught-up": f"{_TIMED}, fetch with caught_up_ms",
-        "lag.credit.last-fetch": f"{_TIMED}, fetch with caught_up_ms",
-        "lag.noted-after-serving": f"{_TIMED}, fetch with caught_up_ms",
-        "lag.estimate-never-short": f"{_TIMED}, fetch with caught_up_ms",
-        "lag.clock-before-end": f"{_TIMED}, replica with time_ms",
-        "lag.evaluated-in-time": _TIMED,
-        "isr.pseudo.close-follower": f"{_TIMED}, replica with time_ms; a limit passed",
-        "isr.entry.at-high-watermark": "lead, fetch, evaluate and isr_write",
-        "isr.lagging-leaves": "lead, fetch, evaluate and isr_write",
-        "isr.write.conditional": "lead with isr_version, and isr_write",
-        "isr.entry.end-at-election": "lead, fetch and isr_write",
-        "isr.stored.holds-committed": "serve, lead, and follow or isr_write",
-        "hw.over-stored-isr": "lead, fetch, evaluate and isr_write",
-        "hw.stall-bounded": f"{_TIMED}; a limit passed",
-        "hw.acks-all.answered": f"{_LEADER_AND_MARK}, produce and answer",
-        "hw.follower.from-leader": "replica of followers, and the leader's lead",
-        "hw.served-from-end-at-election": "lead and serve",
-        "hw.served-below": f"{_LEADER_AND_MARK}, serve",
-        "hw.consumer.monotone": "serve",
-        "fetch.epoch-fenced": "fetch with follower_epoch, or the follower's replica and follow",
-        "follower.truncates-first": "follow and replica of followers",
-        "follower.truncation.common-prefix": "restored, follow and replica of followers, lead",
-        "log.committed-kept": "serve, and a lead of a later term",
-        "epoch.replica.never-back": "any that a replica writes",
-        "epoch.one-leader": "lead",
-    }
-)
-"""By clause: the kinds of lines that put it to the test."""
-
-LOGGED: Final = frozenset({"election.clean", "isr.change.leader-kept"})
-"""Those of them that ZooKeeper's log puts to the test as well."""
-
-UNJUDGED: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "lag.definition": "it says what a word means: isr.pseudo.by-lag, isr.pseudo.close-follower "
-        "and hw.stall-bounded are judged by it",
-    }
-)
-"""By clause: why no line can show it kept or broken."""
-
-ASKED: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
-    {
-        "hw.over-stored-isr": ("hw.over-stored-isr", "yes"),
-        "hw.served-from-end-at-election": ("hw.served-from", "end-at-election"),
-        "isr.entry.end-at-election": ("isr.entry", "end-at-election"),
-        "follower.truncation.common-prefix": ("follower.truncation", "common-prefix"),
-        "hw.consumer.monotone": ("hw.scope", "across-clean-elections"),
-        "lag.clock-before-end": ("lag.clock-read", "before-end"),
-        "isr.write.conditional": ("isr.members", "stored"),
-        "election.clean": ("isr.members", "stored"),
-    }
-)
-"""By clause: the reading, and its value, under which alone it is asked for."""
 
 
 @dataclass(slots=True)

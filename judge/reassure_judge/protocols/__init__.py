@@ -1,7 +1,8 @@
 """The protocols that histories are judged by: one file each, found by being here.
 
-A file `NAME.py` in this package exports `RULES`, a subclass of `reassure_judge.rules.Rules` that
-names its profiles. Nothing else has to know of it.
+A file `NAME.py` in this package is called like a protocol and exports `RULES`, a subclass of
+`reassure_judge.rules.AnyRules` that names its profiles. Nothing else has to know of it. Of a
+profile that is asked for only the files of the protocols that it names are loaded.
 """
 
 from collections.abc import Mapping
@@ -11,8 +12,9 @@ from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import Any
 
-from reassure_judge.rules import Rules
+from reassure_judge.rules import AnyRules, ObservationRules, Rules
 from reassure_spec.errors import BadConfiguration
+from reassure_spec.profiles import PROTOCOLS
 from reassure_spec.readings import PROFILES, Readings
 
 
@@ -20,31 +22,47 @@ class NoRules(BadConfiguration):
     """A profile that the judge has no rules for, so that a verdict would mean nothing."""
 
 
+def _load(name: str) -> type[AnyRules]:
+    rules: type[AnyRules] = import_module(f"{__name__}.{name}").RULES
+    return rules
+
+
 @cache
-def find_protocols() -> Mapping[str, type[Rules[Any, Any]]]:
-    """Return the rules by profile, in the order of the profiles."""
-    found: dict[str, type[Rules[Any, Any]]] = {}
-    for module in iter_modules(__path__):
-        rules = import_module(f"{__name__}.{module.name}").RULES
+def _list_names() -> tuple[str, ...]:
+    return tuple(module.name for module in iter_modules(__path__))
+
+
+@cache
+def find_protocols() -> Mapping[str, type[AnyRules]]:
+    """Return the rules by profile, in the order of the profiles; all files are loaded."""
+    found: dict[str, type[AnyRules]] = {}
+    for rules in map(_load, _list_names()):
         found.update(dict.fromkeys(rules.profiles, rules))
     return MappingProxyType({profile: found[profile] for profile in PROFILES if profile in found})
 
 
-def check_judged(profile: str) -> None:
-    """Raise NoRules where a history cannot be held against the profile."""
-    judged = find_protocols()
-    if profile not in judged:
-        raise NoRules(
-            f"histories are not judged under profile {profile!r}: there are rules for "
-            f"{' and '.join(judged)}; choose one of them with --profile"
-        )
+def get_rules(profile: str) -> type[AnyRules]:
+    """Return the rules of a profile; raises NoRules where there are none."""
+    named = (protocol.replace("-", "_") for protocol in PROTOCOLS.get(profile, ()))
+    for rules in (_load(name) for name in named if name in _list_names()):
+        if profile in rules.profiles:
+            return rules
+    raise NoRules(
+        f"histories are not judged under profile {profile!r}: there are rules for "
+        f"{' and '.join(find_protocols())}; choose one of them with --profile"
+    )
+
+
+def get_observing() -> type[ObservationRules]:
+    """Return the rules that observations are held against, whatever the profile of the logs."""
+    every = find_protocols().values()
+    return next(rules for rules in every if issubclass(rules, ObservationRules))
 
 
 def check_driven(profile: str) -> None:
     """Raise NoRules where the gate does not know what to ask of an implementation."""
-    check_judged(profile)
-    driven = [name for name, rules in find_protocols().items() if name in rules.driven]
-    if profile not in driven:
+    if profile not in get_rules(profile).driven:
+        driven = [name for name, rules in find_protocols().items() if name in rules.driven]
         raise NoRules(
             f"implementations are not driven under profile {profile!r}: they are under "
             f"{' and '.join(driven)}; its histories are judged by the verb audit"
@@ -52,6 +70,12 @@ def check_driven(profile: str) -> None:
 
 
 def make_rules(profile: str, readings: Readings) -> Rules[Any, Any]:
-    """Return the rules of a profile under these readings; raises NoRules where there are none."""
-    check_judged(profile)
-    return find_protocols()[profile](profile, readings)
+    """Return a profile's rules for transaction logs; raises NoRules where there are none."""
+    rules = get_rules(profile)
+    if not issubclass(rules, Rules):
+        raise NoRules(
+            f"no transaction log is judged under profile {profile!r}: its rules read "
+            f"{rules.reads}, which the verb audit takes"
+        )
+    made: Rules[Any, Any] = rules(profile, readings)
+    return made
