@@ -19,6 +19,7 @@ from reassure_controller.replication.messages import (
 )
 from reassure_controller.replication.truncation import Ask, Cut, begin_truncation, go_on
 from reassure_controller.storage.epochs import LeaderEpochs
+from reassure_controller.storage.errors import CorruptBatch, DiskFailed, OutOfOrder
 from reassure_spec.clauses import clause
 from reassure_spec.observations import Follow
 from reassure_spec.observations import Replica as ReplicaLine
@@ -123,8 +124,12 @@ class Following:
     def _take_records(self, answer: Fetched, now_ms: int) -> None:
         """Append what the leader has sent, and take its high watermark as far as the log goes."""
         replica, host = self._replica, self._host
-        if answer.records:
-            replica.log.append_batches(answer.records)
+        try:
+            if answer.records:
+                replica.log.append_batches(answer.records)
+        except (CorruptBatch, OutOfOrder, DiskFailed) as refused:
+            log.warning("%s-%d: %s; asking the leader again", *replica.key, refused)
+            return
         if not self._is_in_sync():
             size = len(answer.records)
             host.quotas.note(host.quotas.as_follower, replica.key, size, now_ms)

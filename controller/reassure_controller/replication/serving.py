@@ -32,7 +32,7 @@ from reassure_controller.replication.messages import (
     Response,
 )
 from reassure_controller.session import Indefinite
-from reassure_controller.storage.errors import CorruptBatch, LogOffline
+from reassure_controller.storage.errors import CorruptBatch, DiskFailed
 from reassure_controller.storage.records import scan
 from reassure_spec.clauses import clause
 from reassure_spec.observations import Answer, Evaluate, IsrRead, IsrWrite, Lead, Serve
@@ -307,8 +307,8 @@ class Leading:
         except CorruptBatch as corrupt:
             log.warning("%s-%d: a producer sent %s", *replica.key, corrupt)
             return errors.CORRUPT_MESSAGE
-        except LogOffline as offline:
-            log.warning("%s-%d: %s", *replica.key, offline)
+        except DiskFailed as failed:
+            log.warning("%s-%d: %s", *replica.key, failed)
             return errors.KAFKA_STORAGE_ERROR
         return errors.NONE
 

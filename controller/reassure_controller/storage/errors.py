@@ -53,7 +53,11 @@ class OutOfRange(BadUsage):
         self.offset = offset
 
 
-class WriteRefused(Unavailable):
+class DiskFailed(Unavailable):
+    """The disk did not take what was to be written: one of the two below."""
+
+
+class WriteRefused(DiskFailed):
     """The disk takes nothing more: nothing of what was to be written remains, reading goes on."""
 
     def __init__(self, file: Path, error: OSError) -> None:
@@ -61,7 +65,7 @@ class WriteRefused(Unavailable):
         self.file = file
 
 
-class LogOffline(Unavailable):
+class LogOffline(DiskFailed):
     """The log is closed, or the disk failed so that nobody knows what is in the files."""
 
     def __init__(self, file: Path, reason: str) -> None:

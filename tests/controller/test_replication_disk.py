@@ -1,0 +1,91 @@
+"""Replicas whose disk does not take what they are sent."""
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reassure_controller.replication import errors
+from reassure_controller.replication.clock import VirtualClock
+from reassure_controller.replication.following import Following
+from reassure_controller.replication.host import HostedPartition, IsrOutcome
+from reassure_controller.replication.hosting import Replicas
+from reassure_controller.replication.messages import Fetched, Produce, Response
+from reassure_controller.replication.observing import Observer
+from reassure_controller.replication.replica import Replica
+from reassure_controller.replication.rules import ReplicationRules
+from reassure_controller.storage.directory import LogDirectory
+from reassure_controller.storage.records import Record, encode
+from reassure_spec.znodes import PartitionKey, ReplicaList, StateZnode
+
+KEY = ("t", 0)
+
+
+class Told:
+    """What a broker was told: brokers 1 and 2 in sync, and who leads."""
+
+    def __init__(self, leader: int) -> None:
+        self.leader = leader
+
+    def hosted(self, topic: str, partition: int) -> HostedPartition:
+        """Return the state."""
+        return HostedPartition((1, 2), StateZnode(self.leader, 3, 1, (1, 2)), 0, 1)
+
+    def write_isr(self, key: PartitionKey, isr: ReplicaList) -> IsrOutcome:
+        """Refuse."""
+        return "refused"
+
+    def refresh(self, key: PartitionKey) -> IsrOutcome:
+        """Refuse."""
+        return "refused"
+
+    def find_broker_epoch(self, broker: int) -> int | None:
+        """Say that nobody lives."""
+        return None
+
+
+@pytest.fixture(params=[1, 2], ids=["leader", "follower"])
+def replicas(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Replicas]:
+    """Broker 1, told that 1 or 2 leads."""
+    disk, observer = LogDirectory(tmp_path / "logs", 1, "c"), Observer(tmp_path / "said", 1, 1)
+    hosted = Replicas(
+        1, 9, Told(request.param), disk, VirtualClock(10**6), observer, ReplicationRules()
+    )
+    hosted.become(KEY)
+    yield hosted
+    hosted.close()
+
+
+def offer(replicas: Replicas, value: bytes) -> list[Response]:
+    """Send a record to the replica, as a producer or as its leader; return the answers."""
+    replica = replicas.find(KEY)
+    assert isinstance(replica, Replica)
+    answers: list[Response] = []
+    raw = encode([Record(None, value)], replica.log.end_offset, 3, 0)
+    if isinstance(replica.role, Following):
+        [(_, asked)] = replicas.next_requests()
+        replicas.take(Fetched(KEY, asked.correlation, records=raw, high_watermark=9))
+    else:
+        replicas.serve(Produce(KEY, (0, 1), 1, raw), answers.append)
+    return answers
+
+
+def test_replica_outlives_a_full_disk(replicas: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is kept or claimed of what did not fit; a producer is told, a follower asks again."""
+    offer(replicas, b"a")
+    replica = replicas.find(KEY)
+    assert replica is not None
+    before = replica.log.end_offset, replica.high_watermark
+
+    def full(descriptor: int, content: bytes, position: int) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        answers = offer(replicas, b"b")
+    assert (replica.log.end_offset, replica.high_watermark) == before == (1, before[1])
+    assert [one.error for one in answers] in ([], [errors.KAFKA_STORAGE_ERROR])
+    offer(replicas, b"c")
+    assert replica.log.end_offset == 2
