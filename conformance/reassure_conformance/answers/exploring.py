@@ -96,6 +96,7 @@ WALKS_WITHOUT: Final = (
     "minimise_faults",
     "symmetry",
     "directory",
+    "learn_anew",
     "page",
     "graph",
     "states",
@@ -175,6 +176,7 @@ def run_explore(options: Mapping[str, Any], subject: Subject, progress: Progress
             directory=options["directory"],
             progress=tell,
             symmetry=options["symmetry"],
+            remember=not options["learn_anew"],
         )
 
 

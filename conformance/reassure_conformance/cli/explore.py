@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 @click.option(
     "--directory", type=click.Path(path_type=Path), help="Keep states here, and go on after a stop."
 )
+@click.option("--learn-anew", is_flag=True, help="Use nothing that earlier runs have learned.")
 @click.option("--walks", type=click.IntRange(1), help="Take random walks; no exploration.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the walks.")
 @click.option("--page", type=click.Path(path_type=Path), help="Write a page to step through.")

@@ -40,6 +40,7 @@ from reassure_explorer.engine.diagrams import (
     NotDeterministic,
 )
 from reassure_explorer.engine.interface import Model, ModelError
+from reassure_explorer.engine.memory import Memory
 from reassure_explorer.engine.orbits import Comparison, make_tables
 from reassure_explorer.engine.origins import NotTraceable, read_code, take_stock
 from reassure_explorer.engine.packing import EngineError, Layout, Words
@@ -79,6 +80,9 @@ PROBED: Final = 512
 """For so many paths, and then for one in so many, the plain function has to come to the same in
 another state, reachable or not, that differs in what the path did not read."""
 PROBED_LATER: Final = 32
+ASKED_AGAIN: Final = 32
+"""Of the paths that an earlier run learned the first so many, and one in so many of all, are held
+against the plain function again."""
 COMPARED_PER_LEVEL: Final = 1024
 """States of a level that are held against the group where there is symmetry."""
 PARALLEL_FROM: Final = 4096
@@ -113,17 +117,20 @@ def explore_derived(
     label: str = "",
     progress: Callable[[Progress], None] | None = None,
     symmetry: bool = False,
+    memory: Path | None = None,
 ) -> ExploreResult:
     """Visit every reachable state, or with `symmetry` one of each orbit.
 
     With `directory` visited states are kept on disk, and an exploration that was stopped there goes
-    on, unless the model changed; `label` tells apart what code and data do not.
+    on, unless the model changed; `label` tells apart what code and data do not. With `memory`,
+    another directory, paths that earlier runs learned are taken from there and those learned now
+    are added; not with `symmetry`, where the states that paths are learned from are compared.
 
     Raises RangeError when a value leaves its range, NotDeterministic for a model that depends on
     more than its fields, NotSymmetric for one that tells apart what it declares to be alike,
     EngineError when the engine contradicts the plain model.
     """
-    engine = Engine(model, threads, directory, label, symmetry)
+    engine = Engine(model, threads, directory, label, symmetry, memory)
     return engine.run(keep_going=keep_going, budget=budget or Budget(), progress=progress)
 
 
@@ -151,6 +158,7 @@ class Engine:
         directory: Path | None = None,
         label: str = "",
         symmetry: bool = False,
+        memory: Path | None = None,
     ) -> None:
         self.model, self.threads = model, threads
         self.layout = Layout(model, order_fields(model))
@@ -163,11 +171,14 @@ class Engine:
             raise NotTraceable(f"model {model.name}: {'; '.join(reading.refusals)}")
         self._swallows = reading.swallows
         self._chance = Random(len(self.instances))
+        label = f"{label} {self.layout.order} {symmetry}"
+        key = compute_key(model, f"{label} {self._stock.compute_digest()}")
         self.checkpoint: Checkpoint | None = None
         if directory is not None:
-            label = f"{label} {self.layout.order} {symmetry}"
-            key = compute_key(model, f"{label} {self._stock.compute_digest()}")
             self.checkpoint = Checkpoint(directory, key, self.layout.words)
+        self._memory = None if memory is None or symmetry else Memory(memory, key)
+        self._origins: list[tuple[int, Words]] = []
+        """The root of each path, and the state that it was learned from."""
         self.checks: tuple[Callable[[Any], bool], ...] = (
             *(_broken(invariant.find) for invariant in model.invariants),
             *(goal.reached for goal in model.goals),
@@ -248,6 +259,7 @@ class Engine:
             return leaf
         if self.group is not None:
             self._witnesses.append(words)
+        self._origins.append((root, words))
         path = self._trace_or_fail(root, words)
         leaf = self.diagrams.learn(root, path)
         self._hold_against_plain(root, words, leaf)
@@ -258,6 +270,13 @@ class Engine:
             other = self.layout.draw_unread(words, read, self._chance)
             self._hold_against_plain(root, other, leaf)
         return leaf
+
+    def _recall(self) -> None:
+        """Take over the paths that earlier runs learned. Raises EngineError where one is wrong."""
+        if self._memory is not None:
+            self._origins = self._memory.load(self.diagrams)
+            for root, words in self._origins[:ASKED_AGAIN] + self._origins[::ASKED_AGAIN]:
+                self._hold_against_plain(root, words, self.diagrams.walk(root, words))
 
     def _compare_errors(self, root: int, words: Words) -> None:
         """Run both once more, and look at the errors. Raises NotTraceable where they differ."""
@@ -604,6 +623,8 @@ class Engine:
         try:
             return self._run(keep_going, budget, progress)
         except (EngineError, NotDeterministic):
+            if self._memory is not None:
+                self._memory.forget()
             self._check_unchanged()
             raise
         finally:
@@ -624,6 +645,7 @@ class Engine:
     ) -> ExploreResult:
         compiling = self._warm_kernels()
         self._started, self._budget = time.perf_counter(), budget
+        self._recall()
         frontier = self._resume()
         if frontier is None:
             frontier = self._enter(self._make_first())
@@ -645,7 +667,10 @@ class Engine:
                 break
             frontier = self._enter(fresh)
         self._check_unchanged()
-        return self._report(distinct, compiling)
+        report = self._report(distinct, compiling)
+        if self._memory is not None and self.diagrams.paths:
+            self._memory.save(self.diagrams, self._origins)
+        return report
 
     def _make_first(self) -> Run:
         packed = [self.layout.pack(state) for state in self.model.initial_states]

@@ -64,6 +64,21 @@ class Arrays:
     """Leaves of the longest chain."""
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The diagrams as plain arrays, to be written and read again."""
+
+    roots: I64
+    children: I64
+    clear: U64
+    put: U64
+    more: I64
+    owners: I64
+    """For each leaf the root it belongs to."""
+    notes: tuple[tuple[str, ...], ...]
+    """For each leaf the notes of the step."""
+
+
 class Diagrams:
     """The diagrams of a model's action instances and checks.
 
@@ -101,6 +116,35 @@ class Diagrams:
         children = self.children[: self._used].copy()
         roots = self.roots.copy()
         return Arrays(self.paths, roots, children, self.clear, self.put, self.more, self.widest)
+
+    def keep(self) -> Kept:
+        """Return all that was learned."""
+        owners, notes = zip(*self.leaves, strict=True)
+        count = len(owners)
+        return Kept(
+            self.roots,
+            self.children[: self._used],
+            self.clear[:count],
+            self.put[:count],
+            self.more[:count],
+            np.array(owners, dtype=np.int64),
+            notes,
+        )
+
+    def restore(self, kept: Kept) -> None:
+        """Take over what was learned by diagrams of the same roots and the same layout."""
+        self.roots, self.children, self._used = kept.roots, kept.children, len(kept.children)
+        self.clear, self.put, self.more = kept.clear, kept.put, kept.more
+        self.leaves = list(zip(kept.owners.tolist(), kept.notes, strict=True))
+        clear, put = (map(tuple, bits.tolist()) for bits in (kept.clear, kept.put))
+        self._written = list(zip(clear, put, strict=True))
+        self._known_leaves = {
+            (root, (*self._written[leaf], notes), self.more.item(leaf)): leaf
+            for leaf, (root, notes) in enumerate(self.leaves)
+            if root >= 0
+        }
+        chains = (self.list_chain(LEAF - leaf) for leaf in range(len(self.leaves)))
+        self.widest = max(1, *map(len, chains))
 
     def walk(self, root: int, words: Words) -> int:
         """Return the leaf (`LEAF - n`) that a state comes to, or MISSING."""

@@ -156,17 +156,18 @@ def explore(
     directory: Path | None = None,
     progress: Callable[[Any], None] | None = None,
     symmetry: bool = False,
+    remember: bool = False,
 ) -> Exploration:
     """Explore a model; what has no bounds is always left to the plain engine.
 
     `profile` and `readings` say under which rules it was made; they are reported, and tell
-    explorations in a directory apart. With `minimise` traces use as few
-    faults as will do, even where that makes them longer. With `liveness` fair runs are
-    looked at as well, for which the whole graph must fit into memory. With `directory` the derived
-    engine keeps states on disk and goes on where an exploration stopped there. `progress` is called
-    after each level by the derived engine. With `symmetry` one state stands for all that differ
-    only in which of the things that are alike is which; `liveness` looks at every state all the
-    same.
+    explorations in a directory apart. With `minimise` traces use as few faults as will do, even
+    where that makes them longer. With `liveness` fair runs are looked at as well, for which the
+    whole graph must fit into memory. With `directory` the derived engine keeps states on disk and
+    goes on where an exploration stopped there; it calls `progress` after each level. With
+    `symmetry` one state stands for all that differ only in which of the things that are alike is
+    which; `liveness` looks at every state. With `remember` paths are taken from the user's cache
+    that earlier runs of the same code learned, and new ones are kept there.
 
     Raises UnknownEngine, ForeignCheckpoint, NotSymmetric.
     """
@@ -175,6 +176,7 @@ def explore(
         result = explore_plain(model, keep_going=keep_going, budget=budget, symmetry=symmetry)
     elif engine == "derived":
         from reassure_explorer.engine.derived import explore_derived
+        from reassure_explorer.engine.memory import find_cache
 
         result = explore_derived(
             model,
@@ -185,6 +187,7 @@ def explore(
             label=str(rules),
             progress=progress,
             symmetry=symmetry,
+            memory=find_cache("paths") if remember else None,
         )
     else:
         raise UnknownEngine(f"there is no engine {engine!r}; the engines are: {', '.join(ENGINES)}")

@@ -7,7 +7,6 @@ it), so that only the first start ever compiles.
 """
 
 import atexit
-import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -16,6 +15,8 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+
+from reassure_explorer.engine.memory import find_cache
 
 Array = Any
 """An array whose type numba finds; `runs` and `derived` are the only callers."""
@@ -30,8 +31,7 @@ def _choose_cache_directory() -> None:
     config: Any = numba.config
     if config.CACHE_DIR:
         return
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-    place = home / "reassure" / "numba"
+    place = find_cache("numba")
     try:
         place.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=place):

@@ -1,0 +1,88 @@
+"""Paths that earlier explorations of the same model learned, kept on disk.
+
+As machine code is, for a model's functions need not be asked again for what they said before. A
+file is named for all that its paths depend on: the model's code and data (`origins`), the layout of
+states, this engine, Python. It holds the diagrams, and the state from which each path was learned:
+some of these the plain functions are asked about again.
+"""
+
+import hashlib
+import json
+import os
+import sys
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from reassure_explorer.engine.diagrams import Diagrams, Kept
+from reassure_explorer.engine.packing import Words
+
+MOST_FILES: Final = 64
+"""The files used longest ago make room for new ones."""
+_ARRAYS: Final = ("roots", "children", "clear", "put", "more", "owners", "witnesses")
+
+
+def find_cache(kind: str) -> Path:
+    """Return where things of a kind are kept for the user between runs; it need not exist yet."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    return home / "reassure" / kind
+
+
+@cache
+def _digest_engine() -> str:
+    """Return a digest of what makes paths of functions: the modules beside this one, and Python."""
+    digest = hashlib.sha256(sys.version.encode())
+    for place in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(place.read_bytes())
+    return digest.hexdigest()
+
+
+class Memory:
+    """The file of one model in a directory."""
+
+    def __init__(self, directory: Path, key: str) -> None:
+        """`key` tells models apart by all that their functions depend on."""
+        name = hashlib.sha256(f"{key} {_digest_engine()}".encode()).hexdigest()
+        self._place = directory / f"{name[:32]}.npz"
+
+    def load(self, diagrams: Diagrams) -> list[tuple[int, Words]]:
+        """Take the paths over, if there are any.
+
+        Answers for each the root and the state that it was learned from.
+        """
+        try:
+            with self._place.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in _ARRAYS}
+                notes = json.loads(str(file["notes"]))
+        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):
+            # Not there, or cut short when the machine stopped: it is written anew.
+            return []
+        witnesses = [(int(row[0]), tuple(row[1:])) for row in arrays.pop("witnesses").tolist()]
+        kept = Kept(**arrays, notes=tuple(map(tuple, notes)))
+        os.utime(self._place)
+        diagrams.restore(kept)
+        return witnesses
+
+    def save(self, diagrams: Diagrams, witnesses: list[tuple[int, Words]]) -> None:
+        """Keep the paths; nothing where the directory cannot be written, as it is only a cache."""
+        kept = diagrams.keep()
+        arrays = {name: getattr(kept, name) for name in _ARRAYS if name != "witnesses"}
+        rows = np.array([(root, *words) for root, words in witnesses], dtype=np.uint64)
+        fresh = self._place.with_suffix(f".{os.getpid()}")
+        try:
+            fresh.parent.mkdir(parents=True, exist_ok=True)
+            with fresh.open("wb") as file:
+                np.savez(file, **arrays, witnesses=rows, notes=json.dumps(kept.notes))
+            fresh.replace(self._place)
+            files = fresh.parent.glob("*.npz")
+            for old in sorted(files, key=lambda place: -place.stat().st_mtime)[MOST_FILES:]:
+                old.unlink(missing_ok=True)
+        except OSError:
+            fresh.unlink(missing_ok=True)
+
+    def forget(self) -> None:
+        """Remove the file: what it says contradicts the model."""
+        self._place.unlink(missing_ok=True)
