@@ -3,6 +3,9 @@
     python -m reassure_controller controller --zookeeper 127.0.0.1:2181/cluster --id 100
     python -m reassure_controller broker --zookeeper 127.0.0.1:2181/cluster --id 1
 
+With `--data` a broker keeps logs and serves Kafka's clients; its controllers are started with
+`--wire`.
+
 A process logs to stderr, prints one line (`ready …`) when it has started, and ends on SIGTERM or
 SIGINT by closing its session. Exit codes: 0 ended as asked, 64 usage, 69 ZooKeeper unavailable,
 78 a reading that it does not carry out.
@@ -14,6 +17,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
@@ -21,6 +25,9 @@ from kazoo.handlers.threading import KazooTimeoutError
 from reassure_controller.broker import Broker
 from reassure_controller.controller import Controller
 from reassure_controller.faults import FAULTS
+from reassure_controller.node.node import Node
+from reassure_controller.node.orders import WireTransport
+from reassure_controller.replication.rules import LAG_MS_MAX, ReplicationRules
 from reassure_controller.session import Indefinite, connect, stop
 from reassure_controller.transport import TcpTransport, TransportServer
 from reassure_spec.errors import BadUsage, ReassureError, Unavailable
@@ -50,7 +57,19 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help=f"plant a mistake; may be repeated ({', '.join(FAULTS)})",
     )
+    controller.add_argument(
+        "--wire", action="store_true", help="speak to brokers that have logs, in Kafka's formats"
+    )
     broker = roles.add_parser("broker", help="register and obey")
+    broker.add_argument(
+        "--data", type=Path, metavar="DIRECTORY", help="keep logs there, and serve Kafka's clients"
+    )
+    broker.add_argument(
+        "--lag-ms", type=int, default=LAG_MS_MAX, metavar="MS", help="replica.lag.time.max.ms"
+    )
+    broker.add_argument(
+        "--min-insync", type=int, default=1, metavar="COUNT", help="min.insync.replicas"
+    )
     for role in (controller, broker):
         role.add_argument("--zookeeper", required=True, metavar="HOSTS/CHROOT")
         role.add_argument("--id", required=True, type=int, help="broker id")
@@ -70,7 +89,7 @@ def run_controller(
     """Run a controller until the event is set. Raises what `Controller` raises."""
     changes = dict(pair.split("=", 1) if "=" in pair else (pair, "") for pair in arguments.reading)
     readings = choose_readings("controller", arguments.profile, changes)
-    transport = TcpTransport()
+    transport = WireTransport(arguments.id) if arguments.wire else TcpTransport()
     controller = Controller(client, arguments.id, transport, readings, arguments.fault)
     _say_ready(f"controller {arguments.id}")
     try:
@@ -78,6 +97,17 @@ def run_controller(
     finally:
         controller.kill()
         transport.close()
+
+
+def run_node(client: KazooClient, arguments: argparse.Namespace, until: threading.Event) -> None:
+    """Run a broker with logs until the event is set. Raises what `Node` raises."""
+    rules = ReplicationRules(lag_ms_max=arguments.lag_ms, min_insync_replicas=arguments.min_insync)
+    node = Node(client, arguments.id, arguments.data, rules)
+    _say_ready(f"broker {arguments.id} {node.address[0]}:{node.address[1]}")
+    try:
+        node.run_forever(until)
+    finally:
+        node.close()
 
 
 def run_broker(client: KazooClient, broker_id: int, until: threading.Event) -> None:
@@ -129,6 +159,8 @@ def _run(arguments: argparse.Namespace, until: threading.Event) -> int:
     try:
         if arguments.role == "controller":
             run_controller(client, arguments, until)
+        elif arguments.data is not None:
+            run_node(client, arguments, until)
         else:
             run_broker(client, arguments.id, until)
     except ReassureError as error:

@@ -89,7 +89,8 @@ class Broker:
         self.broker_id = broker_id
         self._client = client
         self._transport = transport
-        self._address = address
+        self.address = address
+        """Where it says that it listens."""
         self._owns_client = owns_client
         self._faults = faults
         self._clock_ms = clock_ms
@@ -112,7 +113,7 @@ class Broker:
         config = (broker_config_path(self.broker_id), encode_config({}))
         path = broker_path(self.broker_id)
         ephemeral = "registration-stays" not in self._faults
-        registration = (path, encode_broker(*self._address, self._clock_ms()), None, ephemeral)
+        registration = (path, encode_broker(*self.address, self._clock_ms()), None, ephemeral)
         refused = self._create(config, registration)
         if isinstance(refused, NoNodeError):  # nobody has made the paths of this cluster yet
             ensure_roots(self._client)

@@ -129,13 +129,12 @@ def test_missing_log_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
     with LogDirectory(tmp_path, 1, "c") as directory:
         fill(directory, "t", 0, 5)
     (tmp_path / "t-0").rename(tmp_path.with_name(f"{tmp_path.name}-elsewhere"))
-    directory = LogDirectory(tmp_path, 1, "c")
-    fill(directory, "u", 0, 1)
-    directory.flush()
     for _ in range(2):
-        with pytest.raises(CorruptLog, match=r"t-0.*expected records before offset 5, found 0"):
-            directory.log("t", 0)
-    directory.close()
+        with LogDirectory(tmp_path, 1, "c") as directory:
+            fill(directory, "u", 0, 1)
+            directory.flush()
+            with pytest.raises(CorruptLog, match=r"t-0.*expected records before offset 5, found 0"):
+                directory.log("t", 0)
 
 
 def test_deleted_log_leaves_nothing(tmp_path: Path) -> None:
@@ -143,16 +142,20 @@ def test_deleted_log_leaves_nothing(tmp_path: Path) -> None:
     with LogDirectory(tmp_path, 1, "c") as directory:
         fill(directory, "t", 0, 5)
         fill(directory, "u", 0, 1)
-        directory.flush()
         directory.save_high_watermarks({("t", 0): 5, ("u", 0): 1})
-        deleted = directory.log("t", 0)
-        directory.delete("t", 0)
-        directory.delete("t", 0)
-        assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["u-0"]
-        assert directory.high_watermarks == {("u", 0): 1}
-        with pytest.raises(LogOffline, match="the log is closed"):
-            deleted.append([RECORD], 0, 0)
-        assert directory.log("t", 0).end_offset == 0
+    directory = LogDirectory(tmp_path, 1, "c")
+    deleted = directory.log("t", 0)
+    directory.delete("t", 0)
+    directory.delete("t", 0)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["u-0"]
+    assert directory.high_watermarks == {("u", 0): 1}
+    with pytest.raises(LogOffline, match="the log is closed"):
+        deleted.append([RECORD], 0, 0)
+    assert directory.log("t", 0).end_offset == 0
+    directory.delete("t", 0)
+    directory.abandon()
+    with LogDirectory(tmp_path, 1, "c") as again:
+        assert again.log("t", 0).end_offset == 0
 
 
 def test_deletion_that_was_cut_short_is_ended(tmp_path: Path) -> None:

@@ -130,11 +130,19 @@ class Replicas:
         if replica is not None and isinstance(replica.role, Following):
             replica.role.take(answer, self.clock.now_ms())
 
-    def next_requests(self) -> Iterator[tuple[int, Request]]:
-        """Yield what replicas that follow would send now, and to which broker."""
+    def list_leaders(self) -> set[int]:
+        """Return the brokers that replicas of this one follow."""
+        roles = (replica.role for replica in self._replicas.values())
+        return {role.leader for role in roles if isinstance(role, Following)}
+
+    def next_requests(self, leader: int | None = None) -> Iterator[tuple[int, Request]]:
+        """Yield what replicas that follow would send now, and to which broker.
+
+        With a leader, only what is for that one.
+        """
         now_ms = self.clock.now_ms()
         for replica in self._replicas.values():
-            if isinstance(replica.role, Following):
+            if isinstance(replica.role, Following) and leader in (None, replica.role.leader):
                 request = replica.role.next_request(now_ms)
                 if request is not None:
                     yield replica.role.leader, request

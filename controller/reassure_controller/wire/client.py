@@ -23,6 +23,11 @@ class Connection:
         self._socket: socket.socket | None = None
         self._asked = 0
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it was made, and has not failed since."""
+        return self._socket is not None
+
     def ask(self, request: Asks[Answer], timeout_s: float | None = None) -> Answer:
         """Return the answer; wait for it no longer than the connection's timeout, or this one.
 

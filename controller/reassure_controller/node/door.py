@@ -1,0 +1,334 @@
+"""What a broker's process does with a request from the wire.
+
+A request names many partitions, a replica is asked about one; answers are put together here, and
+waited for as long as the request allows.
+"""
+
+import itertools
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+
+from reassure_controller.broker import Broker
+from reassure_controller.node.cluster import Cluster
+from reassure_controller.node.orders import OrderRequest, find_error, list_orders
+from reassure_controller.replication import errors
+from reassure_controller.replication import messages as inner
+from reassure_controller.replication.hosting import Replicas
+from reassure_controller.replication.replica import Replica
+from reassure_controller.storage.errors import CorruptBatch
+from reassure_controller.storage.records import scan
+from reassure_controller.wire.messages import (
+    CONSUMER,
+    EARLIEST,
+    LATEST,
+    EpochEndOffset,
+    EpochEndTopic,
+    EpochPartition,
+    FetchedPartition,
+    FetchedTopic,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    ListedPartition,
+    ListedTopic,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    MetadataRequest,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    PartitionError,
+    ProducedPartition,
+    ProducedTopic,
+    ProduceRequest,
+    ProduceResponse,
+    Request,
+    Response,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+
+log = logging.getLogger(__name__)
+
+LOOK_S: Final = 0.01
+"""How often one who waits for records looks whether there are any."""
+_FOLLOWER: Final = re.compile(r"broker-\d+-epoch-(\d+)")
+
+
+def name_follower(broker: int, broker_epoch: int) -> str:
+    """Return the client id of a broker's fetchers.
+
+    It tells which life of the broker asks: Kafka's Fetch of 2.3 has no field for that.
+
+    >>> name_follower(3, 77)
+    'broker-3-epoch-77'
+    """
+    return f"broker-{broker}-epoch-{broker_epoch}"
+
+
+class Door:
+    """Serves requests on the broker that `lock` guards; many threads may stand in it."""
+
+    def __init__(self, broker: Broker, cluster: Cluster, lock: threading.Condition) -> None:
+        self._broker = broker
+        self._cluster = cluster
+        self._lock = lock
+        self._numbers = itertools.count(1)
+        self._closing = False
+
+    def close(self) -> None:
+        """Let nobody wait any longer."""
+        with self._lock:
+            self._closing = True
+            self._lock.notify_all()
+
+    def handle(self, request: Request, client_id: str | None) -> Response | None:
+        """Answer a request; None where the producer does not listen."""
+        match request:
+            case MetadataRequest():
+                return self._cluster.tell(request)
+            case ProduceRequest():
+                return self._produce(request)
+            case FetchRequest(replica_id=replica) if replica == CONSUMER:
+                return self._consume(request)
+            case FetchRequest():
+                return self._serve_follower(request, client_id or "")
+            case ListOffsetsRequest():
+                return self._list_offsets(request)
+            case OffsetForLeaderEpochRequest():
+                return self._tell_epoch_ends(request)
+            case LeaderAndIsrRequest() | StopReplicaRequest():
+                return self._obey(request)
+            case _:
+                raise NotImplementedError(f"a broker does not carry out {request}")
+
+    # Orders
+
+    def _obey(self, request: OrderRequest) -> Response:
+        kind = (
+            LeaderAndIsrResponse
+            if isinstance(request, LeaderAndIsrRequest)
+            else StopReplicaResponse
+        )
+        found = []
+        for order in list_orders(request):
+            with self._lock:
+                whole, error = find_error(self._broker.handle(order))
+                self._lock.notify_all()
+            if whole != ErrorCode.none:
+                return kind(whole)
+            found.append(PartitionError(order.topic, order.partition, error))
+        return kind(ErrorCode.none, tuple(found))
+
+    # Producers
+
+    def _produce(self, request: ProduceRequest) -> ProduceResponse | None:
+        """Append, and wait until those who are to have the records have them."""
+        acks: inner.Acks = 0 if request.acks == 0 else 1 if request.acks == 1 else -1
+        answers: dict[int, inner.Response] = {}
+        asked: list[tuple[str, int, int, int]] = []
+        with self._lock:
+            for topic in request.topic_data:
+                for data in topic.partition_data:
+                    number = next(self._numbers)
+                    asked.append((topic.name, data.index, number, _count(data.records or b"")))
+                    key, raw = (topic.name, data.index), data.records or b""
+                    self._serve(inner.Produce(key, (0, number), acks, raw), answers)
+            self._lock.notify_all()
+            if acks == 0:
+                return None
+            self._wait(lambda: len(answers) == len(asked), request.timeout_ms)
+        topics: dict[str, list[ProducedPartition]] = {}
+        for name, index, number, count in asked:
+            answer = answers.get(number)
+            topics.setdefault(name, []).append(_tell_produced(index, count, answer))
+        return ProduceResponse(
+            tuple(ProducedTopic(name, tuple(found)) for name, found in topics.items())
+        )
+
+    # Those who fetch
+
+    def _consume(self, request: FetchRequest) -> FetchResponse:
+        """Hand out records below the mark; wait for some where there are none."""
+        with self._lock:
+            self._wait(lambda: self._may_answer(request), request.max_wait_ms, LOOK_S)
+            left = request.max_bytes
+
+            def read(topic: str, asked: FetchPartition) -> FetchedPartition:
+                nonlocal left
+                key, number = (topic, asked.partition), next(self._numbers)
+                most = max(0, min(left, asked.partition_max_bytes))
+                answer = self._ask(inner.Consume(key, (0, number), asked.fetch_offset, most))
+                assert isinstance(answer, inner.Consumed)
+                records = answer.records if left > 0 else b""
+                left -= len(records)
+                mark = answer.high_watermark
+                return FetchedPartition(asked.partition, _code(answer.error), mark, records, mark)
+
+            return _fetched(request, read)
+
+    def _may_answer(self, request: FetchRequest) -> bool:
+        """Whether there is something to say to a consumer: records, or an error."""
+        for topic in request.topics:
+            for asked in topic.partitions:
+                replica = self._find(topic.topic, asked.partition)
+                if replica is None or asked.fetch_offset != replica.high_watermark:
+                    return True
+        return False
+
+    def _serve_follower(self, request: FetchRequest, client_id: str) -> FetchResponse:
+        """Hand out records to a follower, which asks again by itself."""
+        life = _FOLLOWER.fullmatch(client_id)
+        epoch = int(life[1]) if life else -1
+
+        def read(topic: str, asked: FetchPartition) -> FetchedPartition:
+            answer = self._ask(
+                inner.Fetch(
+                    (topic, asked.partition),
+                    (epoch, next(self._numbers)),
+                    request.replica_id,
+                    epoch,
+                    asked.current_leader_epoch,
+                    asked.fetch_offset,
+                    asked.partition_max_bytes,
+                )
+            )
+            assert isinstance(answer, inner.Fetched)
+            mark = answer.high_watermark
+            return FetchedPartition(asked.partition, _code(answer.error), mark, answer.records)
+
+        with self._lock:
+            response = _fetched(request, read)
+            self._lock.notify_all()  # the mark may have moved
+            return response
+
+    def _tell_epoch_ends(
+        self, request: OffsetForLeaderEpochRequest
+    ) -> OffsetForLeaderEpochResponse:
+        """Say where epochs end."""
+
+        def tell(topic: str, asked: EpochPartition) -> EpochEndOffset:
+            answer = self._ask(
+                inner.AskEpochEnd(
+                    (topic, asked.partition),
+                    (0, next(self._numbers)),
+                    request.replica_id,
+                    asked.current_leader_epoch,
+                    asked.leader_epoch,
+                )
+            )
+            assert isinstance(answer, inner.EpochEndTold)
+            error = _code(answer.error)
+            return EpochEndOffset(error, asked.partition, answer.epoch, answer.end_offset)
+
+        with self._lock:
+            return OffsetForLeaderEpochResponse(
+                tuple(
+                    EpochEndTopic(
+                        one.topic, tuple(tell(one.topic, asked) for asked in one.partitions)
+                    )
+                    for one in request.topics
+                )
+            )
+
+    # Offsets
+
+    def _list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        """Say where a log begins, and up to where it is shown."""
+        with self._lock:
+            return ListOffsetsResponse(
+                tuple(
+                    ListedTopic(
+                        one.name, tuple(self._list_offset(one.name, p) for p in one.partitions)
+                    )
+                    for one in request.topics
+                )
+            )
+
+    def _list_offset(self, topic: str, asked: ListOffsetsPartition) -> ListedPartition:
+        number, replica = asked.partition_index, self._find(topic, asked.partition_index)
+        if replica is None:
+            return ListedPartition(number, ErrorCode.not_leader_or_follower)
+        if asked.timestamp not in (EARLIEST, LATEST):
+            return ListedPartition(number, ErrorCode.unsupported_for_message_format)
+        end = replica.log.end_offset
+        answer = self._ask(inner.Consume(replica.key, (0, next(self._numbers)), end, 0))
+        assert isinstance(answer, inner.Consumed)
+        offset = answer.high_watermark if asked.timestamp == LATEST else replica.log.start_offset
+        error = _code(answer.error)
+        if error != ErrorCode.none:
+            return ListedPartition(number, error)
+        return ListedPartition(number, error, offset, leader_epoch=replica.log.epochs.latest)
+
+    # Replicas
+
+    @property
+    def _replicas(self) -> Replicas:
+        assert self._broker.replicas is not None, "a broker that is registered has its replicas"
+        return self._broker.replicas
+
+    def _find(self, topic: str, partition: int) -> Replica | None:
+        return self._replicas.find((topic, partition))
+
+    def _serve(self, request: inner.Request, answers: dict[int, inner.Response]) -> None:
+        def take(answer: inner.Response) -> None:
+            answers[answer.correlation[1]] = answer
+            self._lock.notify_all()  # whoever answers has the lock
+
+        self._replicas.serve(request, take)
+
+    def _ask(self, request: inner.Request) -> inner.Response:
+        """Return an answer that does not let wait."""
+        answers: dict[int, inner.Response] = {}
+        self._serve(request, answers)
+        return answers[request.correlation[1]]
+
+    def _wait(
+        self, condition: Callable[[], bool], for_ms: int, look_s: float | None = None
+    ) -> None:
+        """Wait until the condition holds, the time is over, or the broker ends."""
+        end_s = time.monotonic() + for_ms / 1000
+        while not condition() and not self._closing:
+            left_s = end_s - time.monotonic()
+            if left_s <= 0:
+                return
+            self._lock.wait(left_s if look_s is None else min(left_s, look_s))
+
+
+def _code(error: str) -> ErrorCode:
+    return ErrorCode[error.lower()] if error else ErrorCode.none
+
+
+def _count(raw: bytes) -> int:
+    """Return how many offsets batches take; of bytes that are none it does not matter."""
+    try:
+        return sum(batch.last_offset - batch.base_offset + 1 for batch in scan(raw))
+    except CorruptBatch:
+        return 0
+
+
+def _tell_produced(index: int, count: int, answer: inner.Response | None) -> ProducedPartition:
+    if answer is None:
+        return ProducedPartition(index, ErrorCode.request_timed_out, -1)
+    assert isinstance(answer, inner.Produced)
+    failed = answer.error != errors.NONE
+    return ProducedPartition(index, _code(answer.error), -1 if failed else answer.end - count, 0)
+
+
+def _fetched(
+    request: FetchRequest, read: Callable[[str, FetchPartition], FetchedPartition]
+) -> FetchResponse:
+    return FetchResponse(
+        tuple(
+            FetchedTopic(topic.topic, tuple(read(topic.topic, asked) for asked in topic.partitions))
+            for topic in request.topics
+        )
+    )

@@ -1,0 +1,100 @@
+"""A broker with logs as a process."""
+
+import logging
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from kazoo.client import KazooClient
+
+from reassure_controller.broker import Broker
+from reassure_controller.node.cluster import Cluster
+from reassure_controller.node.door import Door
+from reassure_controller.node.fetching import Fetchers
+from reassure_controller.replication.hosting import Replicas
+from reassure_controller.replication.observing import Observer
+from reassure_controller.replication.rules import ReplicationRules
+from reassure_controller.session import Indefinite
+from reassure_controller.storage.directory import LogDirectory
+from reassure_controller.wire.server import WireServer
+
+log = logging.getLogger(__name__)
+
+TICK_S: Final = 0.05
+"""How often the broker looks what is due."""
+
+
+class WallClock:
+    """The time of the machine."""
+
+    def now_ms(self) -> int:
+        """Return it."""
+        return time.time_ns() // 1_000_000
+
+
+class Node:
+    """One broker: its disk, its replicas, its port. From the start until it is closed."""
+
+    def __init__(
+        self, client: KazooClient, broker_id: int, data: Path, rules: ReplicationRules
+    ) -> None:
+        """Register, and serve. Logs are in `data`/logs, history is in `data`/observations.
+
+        Raises what `LogDirectory` and `Broker.register` raise.
+        """
+        self._client = client
+        self._data = data
+        self._rules = rules
+        self._lock = threading.Condition(threading.RLock())
+        self._cluster = Cluster(client)
+        self._broker = Broker(client, broker_id, replication=self._replicate)
+        self._door = Door(self._broker, self._cluster, self._lock)
+        self._fetchers = Fetchers(self._broker, self._cluster, self._lock)
+        with ExitStack() as on_error:
+            self._disk = LogDirectory(data / "logs", broker_id, self._cluster.id)
+            on_error.callback(self._disk.abandon)
+            self._server = on_error.enter_context(WireServer(self._door))
+            self._broker.address = self._server.address
+            with self._lock:
+                self._broker.register()
+            on_error.pop_all()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        return self._server.address
+
+    def run_forever(self, until: threading.Event) -> None:
+        """Do what is due until the event is set. Raises what the disk raises."""
+        while not until.wait(TICK_S):
+            self._fetchers.start_missing()
+            with self._lock:
+                if self._client.connected and not self._broker.is_registered:
+                    self._register_again()
+                if self._broker.replicas is not None:
+                    self._broker.replicas.tick()
+                self._lock.notify_all()
+
+    def close(self) -> None:
+        """End in order."""
+        self._door.close()
+        self._server.close()
+        self._fetchers.close()
+        with self._lock:
+            self._broker.stop()
+
+    def _register_again(self) -> None:
+        try:
+            self._broker.register()
+        except Indefinite as indefinite:
+            log.info("broker %d is not registered yet: %s", self._broker.broker_id, indefinite)
+
+    def _replicate(self, broker: Broker, epoch: int) -> Replicas:
+        observer = Observer(
+            self._data / "observations", broker.broker_id, epoch, chroot=self._cluster.id
+        )
+        return Replicas(
+            broker.broker_id, epoch, broker, self._disk, WallClock(), observer, self._rules
+        )
