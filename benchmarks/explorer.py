@@ -30,7 +30,9 @@ from reassure_explorer.engine.interface import Model
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Budget, ExploreResult
 from reassure_explorer.scopes.catalogue import get_model
-from reassure_explorer.scopes.kip_236 import Limits, Reference, World
+from reassure_explorer.scopes.kip_236 import Limits, bound_requests
+from reassure_explorer.scopes.machine import MachineScope
+from reassure_model.kip_236.machine import MACHINE
 from reassure_spec.readings import get_profile
 
 PROMELA = Path(__file__).with_name("explorer_logs.pml")
@@ -191,8 +193,8 @@ def measure_tlc(jar: Path, runs: int) -> None:
 def make_alike(limits: Limits) -> Model:
     """Return a model in which any two of four brokers may be asked for, so that all are alike."""
     pairs = [(a, b) for a in range(1, 5) for b in range(1, 5) if a != b]
-    world = World(4, ((1, 2),), tuple((pair, False) for pair in pairs), limits)
-    return Reference(world, get_profile("kip-236")).make_model("any-pair")
+    bounds = bound_requests(4, ((1, 2),), tuple((pair, False) for pair in pairs), limits)
+    return MachineScope(MACHINE, bounds, get_profile("kip-236")).make_model("any-pair")
 
 
 def measure_symmetry(runs: int) -> None:
@@ -246,9 +248,8 @@ def measure_growth(most: int) -> None:
     points: list[Point] = []
     for limits in GROWTH:
         targets = tuple((target, False) for target in ((2, 3), (3, 4), (1, 2)))
-        model = Reference(World(4, ((1, 2),), targets, limits), get_profile("kip-236")).make_model(
-            "growth"
-        )
+        bounds = bound_requests(4, ((1, 2),), targets, limits)
+        model = MachineScope(MACHINE, bounds, get_profile("kip-236")).make_model("growth")
         engine = Engine(model)
         cold = run_timed(partial(engine.run, keep_going=True, budget=Budget()))
         warm = run_timed(make_warm(engine))

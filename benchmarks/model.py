@@ -13,12 +13,12 @@ import statistics
 import sys
 import time
 
-from reassure_model.kip_236.system import enabled, make_system, step
+from reassure_model.kip_236.system import Submit, enabled, make_system, step
 from reassure_model.outcome import Accepted
 from reassure_spec.readings import get_profile
 
 TARGET = 40_000
-TARGETS = ((2, 3), (3, 4), (1, 2), (2, 1), (1, 2, 3))
+ASKED = tuple(map(Submit, ((2, 3), (3, 4), (1, 2), (2, 1), (1, 2, 3))))
 WALK = 60
 """Steps before a walk begins anew, as a partition that has settled does little."""
 
@@ -32,7 +32,7 @@ def walk(steps: int, profile: str, seed: int) -> tuple[float, float]:
         if number % WALK == 0:
             system = make_system((1, 2), (1, 2, 3, 4))
         begin = time.perf_counter()
-        actions = enabled(system, readings, TARGETS)
+        actions = enabled(system, readings, ASKED)
         listed = time.perf_counter()
         action = chooser.choice(actions)
         chosen = time.perf_counter()

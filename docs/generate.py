@@ -23,13 +23,13 @@ from reassure_conformance.answers.places import (
     format_checks,
 )
 from reassure_conformance.scenarios.scenario import Scenario, find_scenarios, read_scenario
-from reassure_conformance.scenarios.worlds.kip_236 import format_write
 from reassure_explorer.scopes.catalogue import SCOPES
 from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.sweep import INSTANCES, Instance
 from reassure_model import kafka_42, kafka_zk
 from reassure_model.environment import Controller, Join
 from reassure_model.kip_236 import system
+from reassure_model.kip_236.machine import format_write
 from reassure_model.kip_236.obligations import next_write
 from reassure_model.kip_236.stages import FORGETS, MOVES, Stage
 from reassure_model.kip_236.state import LeaderAndIsr

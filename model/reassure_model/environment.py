@@ -5,6 +5,9 @@ is for its own `step` to say.
 """
 
 from dataclasses import dataclass
+from typing import Any
+
+from reassure_spec.znodes import PartitionKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,14 @@ class Failover:
 @dataclass(frozen=True, slots=True)
 class Controller:
     """The acting controller carries out the next effect that it owes."""
+
+
+@dataclass(frozen=True, slots=True)
+class On:
+    """Something happens to one of several partitions."""
+
+    key: PartitionKey
+    action: Any
 
 
 class NotPossible(ValueError):

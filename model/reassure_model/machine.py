@@ -9,18 +9,28 @@ looks at a state.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
+from reassure_model.environment import (
+    Controller,
+    Die,
+    Failover,
+    Join,
+    Leave,
+    NotPossible,
+    On,
+    Return,
+)
 from reassure_model.kip_236.state import Environment
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.readings import Readings
 from reassure_spec.words import Arguments, parse_number, parse_replicas, spell_replicas
 
 S = TypeVar("S")
+M = TypeVar("M")
 State = TypeVar("State")
 Written = TypeVar("Written")
 Written_co = TypeVar("Written_co", covariant=True)
@@ -43,7 +53,8 @@ class Int:
     """A whole number, both ends included."""
 
     low: int
-    high: int
+    high: int | str
+    """A number, or a named set that has as many members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +79,47 @@ class SetOf:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """Members of a named set, in order."""
+    """Members of a named set, or records with one part that is stored, in order."""
 
-    of: str
-    longest: str | int
+    of: "str | RecordOf"
+    longest: int | str
     """How many at most: a number, or a named set that has as many."""
 
 
 @dataclass(frozen=True, slots=True)
+class OrNone:
+    """A value, or None."""
+
+    of: ListOf
+
+
+@dataclass(frozen=True, slots=True)
+class EachOf:
+    """A tuple with an entry for each member of a named set, in order."""
+
+    of: str
+    what: "RecordOf"
+    paired: bool = False
+    """Whether an entry is a pair, of the member and the record."""
+
+
+@dataclass(frozen=True, slots=True)
 class RecordOf:
-    """A record, or None. Its first field is never None."""
+    """A record, or None. What is stored first is never None in a record."""
 
     make: Callable[..., Any]
-    fields: Mapping[str, "Domain"]
-    """By name, in the order of the record's arguments."""
+    fields: Mapping[Any, "Domain"]
+    """By name, in the order in which they are stored; parts that are chosen together stand
+    together."""
+    called: Mapping[str, str] = field(default_factory=dict)
+    """What a part is called where that is not the record's name and its own, by (first) part."""
+    always: bool = False
+    """Whether it is never None; its parts are called by their own names."""
+
+    def iterate_parts(self) -> "Iterator[tuple[tuple[str, ...], Domain]]":
+        """Yield the parts that are chosen together, with the domain that they have."""
+        for key, domain in self.fields.items():
+            yield (key if isinstance(key, tuple) else (key,)), domain
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +129,73 @@ class Held:
     value: Any
 
 
-Domain = Int | Flag | OneOf | SetOf | ListOf | RecordOf | Held
+@dataclass(frozen=True, slots=True)
+class AsBegun:
+    """What stays as it was at the start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The place of a record in its list, counted from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """The member of the set that an entry of an `EachOf` is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Under:
+    """A domain under some readings; under the others the value is always the same."""
+
+    readings: Callable[[Readings], bool]
+    domain: "Domain"
+    otherwise: Any = None
+
+
+Stored = Int | Flag | OneOf | SetOf
+Domain = Stored | ListOf | OrNone | EachOf | RecordOf | Held | AsBegun | Place | Member | Under
+
+
+def normalise(domain: Domain, value: Any, place: Any = None) -> Any:
+    """Return a value with what only counts as it was at the start."""
+    match domain:
+        case Held(held):
+            return held
+        case Place():
+            return place
+        case Under(_, within):
+            return normalise(within, value)
+        case ListOf(RecordOf() as record):
+            return tuple(normalise(record, each, at) for at, each in enumerate(value))
+        case EachOf(_, record, paired):
+            if paired:
+                return tuple((member, normalise(record, each)) for member, each in value)
+            return tuple(normalise(record, each) for each in value)
+        case RecordOf() if value is not None:
+            parts = ((names[0], each) for names, each in domain.iterate_parts())
+            settled = {
+                name: normalise(each, getattr(value, name), place)
+                for name, each in parts
+                if not isinstance(each, Stored)
+            }
+            return replace(value, **settled)
+    return value
+
 
 # Actions ----------------------------------------------------------------------------------------
+
+
+def _make_alone(kind: Callable[[], Any], _: Any = None) -> Any:
+    return kind()
+
+
+def _make_of_parts(kind: Callable[..., Any], parameter: tuple[Any, ...]) -> Any:
+    return kind(*parameter)
+
+
+def _make_on(make: Callable[[Any], Any], parameter: tuple[Any, Any]) -> On:
+    return On(parameter[0], make(parameter[1]))
 
 
 def read_replicas(name: str, text: str) -> tuple[Any, ...]:
@@ -141,10 +243,23 @@ class Act:
     """Whether it does harm that nobody asked for."""
     fair: bool = False
     """Whether it is bound to happen where it stays possible: what heals."""
+    in_parts: bool = False
+    """Whether a parameter is a tuple of all that the action has."""
+    of_several: bool = False
+    """Whether it happens to one of several partitions that a state holds: `On` it, and its
+    parameters are pairs, of the partition and what is asked of it."""
+    brief: Callable[[Any], str] | None = None
+    """What it is called in traces, of its parameter; otherwise its name and the parameter."""
 
-    def make(self, parameter: Any = None) -> Any:
-        """Return the action."""
-        return self.kind(parameter) if self.over else self.kind()
+    @property
+    def make(self) -> Callable[..., Any]:
+        """Makes the action, of its parameter where it has one."""
+        made: Callable[..., Any] = self.kind
+        if not self.over:
+            made = partial(_make_alone, self.kind)
+        elif self.in_parts:
+            made = partial(_make_of_parts, self.kind)
+        return partial(_make_on, made) if self.of_several else made
 
     @property
     def verb(self) -> str:
@@ -153,7 +268,14 @@ class Act:
 
     def get_parameter(self, action: Any) -> Any:
         """Return the parameter of an action of this kind, None where it has none."""
+        if self.of_several:
+            return action.key, self._get_parameter(action.action)
+        return self._get_parameter(action)
+
+    def _get_parameter(self, action: Any) -> Any:
         names = getattr(action, "__slots__", ()) if self.over else ()
+        if self.in_parts:
+            return tuple(getattr(action, name) for name in names)
         return getattr(action, names[0]) if names else None
 
     def say(self, parameter: Any = None) -> str:
@@ -178,6 +300,16 @@ def ask_for(name: str, kind: Callable[..., Any], counted: str, **more: Any) -> A
 CONTROLLER = Act("controller", Controller, command="step", fair=True)
 JOIN = Act(
     "join", Join, "brokers", "replica", parse_replicas, words="{} joins the in-sync set", fair=True
+)
+LEAVE = Act(
+    "leave",
+    Leave,
+    "brokers",
+    "replica",
+    parse_replicas,
+    words="{} leaves the in-sync set",
+    counted="lags",
+    fault=True,
 )
 DIE = Act(
     "die",
@@ -227,6 +359,21 @@ class Property(Generic[S]):
     """Whether it need hold only when nothing is asked for and the controller owes nothing."""
     promised: Callable[[Readings], bool] = lambda _: True
     """Whether readings promise it; where they do not it may break, which is told all the same."""
+    when_refused: bool = False
+    """Whether it need hold only where the rules have just refused what the controller owed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch(Generic[S, M]):
+    """What somebody keeps in mind of what happens, who knows more than a state says."""
+
+    begin: M
+    """A record, at the start."""
+    fields: Mapping[str, Domain]
+    follow: Callable[[S, M, Any, S, Readings], M]
+    """From a state, what is kept in mind, an action and the state after it to what is kept then."""
+    properties: Mapping[str, Callable[[S, M, Readings], str | None]]
+    """By clause: answers why what a reader takes for granted is broken, None where it holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +398,9 @@ def reached(find: Callable[[S], bool]) -> Callable[[S, Readings], bool]:
 
 
 Command = Callable[[Mapping[str, S], Arguments], Iterable[tuple[str, Any]]]
-"""From the partitions by name and the arguments to actions, each with its partition's name."""
+"""From the partitions by name and the arguments to actions, each with its partition's name.
+
+A refusal stands for an action that cannot be, and a text for what is said besides."""
 
 
 @dataclass(frozen=True)
@@ -282,6 +431,12 @@ class Vocabulary(Generic[S]):
     """Commands that ask and change nothing."""
     changes: Mapping[str, Callable[[S, Arguments], S]] = field(default_factory=dict)
     """Commands that set the stage, as nothing in the protocol does."""
+    wakes: tuple[str, ...] = ()
+    """Commands after which the controller carries out an effect at once."""
+    runs: str = "run"
+    """The command that lets the controller go on until it waits."""
+    closing: tuple[str, ...] = ("problems", "show")
+    """Commands that show how a story ended."""
     waits: Callable[[S], str] | None = None
     """Why the controller waits, "" where there is no more to say than that it does."""
     overlooked: tuple[str, ...] = ()
@@ -387,11 +542,21 @@ class Machine(Generic[S]):
     forget: Callable[[S], S] | None = None
     """From a state to the one that stands for all that differ from it in numbers that only count:
     whatever may follow one may follow the other. None where fields that are held say it all."""
+    shared: tuple[str, ...] = ()
+    """Fields that several partitions have in common, where a state is one partition of them."""
+    watch: Watch[S, Any] | None = None
+    """What has to be kept in mind for properties that look back, if anything."""
+    alike: Mapping[str, Callable[[Callable[[Any], Any], Any], Any]] = field(default_factory=dict)
+    """For sets whose members hold brokers how to rename a member, where brokers are alike."""
 
     @cached_property
     def kinds(self) -> Mapping[type, Act]:
         """The acts by the type of their actions."""
         return {act.kind: act for act in self.acts if isinstance(act.kind, type)}
+
+    def find_act(self, action: Any) -> Act:
+        """Return the act that an action is."""
+        return self.kinds[type(action.action if isinstance(action, On) else action)]
 
     @cached_property
     def by_name(self) -> Mapping[str, Property[S]]:
@@ -404,12 +569,17 @@ class Machine(Generic[S]):
             return None
         return wanted.find(state, readings)
 
+    @cached_property
+    def record(self) -> RecordOf:
+        """The domain of the state."""
+        return RecordOf(self.state, self.fields, always=True)
+
     def normalise(self, state: S) -> S:
         """Return the state with what only counts as it was at the start."""
         if self.forget is not None:
             state = self.forget(state)
-        held = {n: d.value for n, d in self.fields.items() if isinstance(d, Held)}
-        return replace(state, **held)  # type: ignore[type-var]
+        settled: S = normalise(self.record, state)
+        return settled
 
     def iterate_successors(
         self,
@@ -424,7 +594,7 @@ class Machine(Generic[S]):
         `without` names acts that are left out, and `within` says which steps of others are taken.
         """
         for action in self.enabled(state, readings, sets):
-            act = self.kinds[type(action)]
+            act = self.find_act(action)
             if act.name in without:
                 continue
             outcome = self.step(state, action, readings)
@@ -445,14 +615,14 @@ class Machine(Generic[S]):
 
     def say(self, action: Any) -> str:
         """Return the command of a scenario that an action is."""
-        act = self.kinds[type(action)]
+        act = self.find_act(action)
         return act.say(act.get_parameter(action))
 
     def tell(self, action: Any, before: S, after: S, readings: Readings) -> str:
         """Return what an action says to a person; of the controller's, its effect."""
         if isinstance(action, Controller):
             return self.vocabulary.say_effect(self.next_effect(before, readings), before, after)
-        act = self.kinds[type(action)]
+        act = self.find_act(action)
         return act.tell(act.get_parameter(action))
 
     def iterate_cuts(self, state: S, readings: Readings, limit: int = 100) -> Iterator[S]:

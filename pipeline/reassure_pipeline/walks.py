@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final, Generic, TypeVar
 
 from reassure_model import kip_46, kip_236_legacy
-from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, Return
+from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, On, Return
 from reassure_model.kip_46 import (
     Assignments,
     CreateTask,
@@ -28,7 +28,7 @@ from reassure_model.kip_46 import (
 )
 from reassure_model.kip_46 import moves as healing
 from reassure_model.kip_46.moves import Healed, make_healed
-from reassure_model.kip_236.batch import Batch, On, WriteOwed
+from reassure_model.kip_236.batch import Batch, WriteOwed
 from reassure_model.kip_236.obligations import next_write
 from reassure_model.kip_236.state import LeaderAndIsr, Reassignment, to_znode
 from reassure_model.kip_236.writes import (

@@ -12,14 +12,21 @@ from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Verdict
 from reassure_explorer.scopes.catalogue import SCOPES, UnknownScope, explore_scope
 from reassure_explorer.scopes.counts import COUNTS
-from reassure_explorer.scopes.kip_236 import Limits, Reference, World, get_system
+from reassure_explorer.scopes.kip_236 import Limits, bound_requests
+from reassure_explorer.scopes.machine import MachineScope
 from reassure_model.environment import Die, Failover, Leave
 from reassure_model.kip_236 import system
+from reassure_model.kip_236.machine import MACHINE
 from reassure_model.outcome import Accepted
 from reassure_spec.readings import UnknownReading, get_profile
 
-TINY = World(
-    3, ((1, 2),), (((2, 3), False), ((1, 3), False)), Limits(2, deaths=1, lags=0, failovers=1)
+QUEUE = 2
+TINY = bound_requests(
+    3,
+    ((1, 2),),
+    (((2, 3), False), ((1, 3), False)),
+    Limits(2, deaths=1, lags=0, failovers=1),
+    queue=QUEUE,
 )
 
 Counted = tuple[system.System, tuple[int, int, int, int]]
@@ -41,12 +48,12 @@ def _normalise(after: system.System) -> system.System:
 def _follow(counted: Counted, readings: Any) -> Iterator[Counted]:
     """Take every step the model itself lists, within the limits of TINY."""
     now, left = counted
-    targets = [target for target, _ in TINY.targets]
-    for action in system.enabled(now, readings, targets):
+    asked = [system.Submit(target) for target, _ in TINY.sets["targets"]]
+    for action in system.enabled(now, readings, asked):
         kinds = (system.Submit, Die, Leave, Failover)
         spent = tuple(int(isinstance(action, kind)) for kind in kinds)
         after = tuple(have - use for have, use in zip(left, spent, strict=True))
-        full = isinstance(action, system.Submit) and len(now.partition.requests) == TINY.queue
+        full = isinstance(action, system.Submit) and len(now.partition.requests) == QUEUE
         if min(after) < 0 or full:
             continue
         outcome = system.step(now, action, readings)
@@ -58,10 +65,8 @@ def _follow(counted: Counted, readings: Any) -> Iterator[Counted]:
 def test_views_reach_exactly_the_states_of_the_model(profile: str) -> None:
     """Exploring through views finds the states that the model's own enabled and step find."""
     readings = get_profile(profile)
-    reference = Reference(TINY, readings)
-    model = reference.make_model("tiny")
-    first = model.initial_states[0]
-    start = (_normalise(get_system(reference, first)), (2, 1, 0, 1))
+    model = MachineScope(MACHINE, TINY, readings).make_model("tiny")
+    start = (_normalise(TINY.start), (2, 1, 0, 1))
     seen, frontier, steps = {start}, [start], 0
     while frontier:
         reached = []
@@ -78,16 +83,16 @@ def test_views_reach_exactly_the_states_of_the_model(profile: str) -> None:
 
 def test_nothing_stands_between_a_join_and_the_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the rules take anybody in, the dead, strangers and those in sync join as well."""
-    reference = Reference(TINY, get_profile("kip-236"))
-    first = reference.make_model("tiny").initial_states[0]
+    model = MachineScope(MACHINE, TINY, get_profile("kip-236")).make_model("tiny")
+    (first,), join = model.initial_states, next(a for a in model.actions if a.name == "join")
     dead = first.replace(live=frozenset({1, 2}))
     asked = [(state, replica) for state in (first, dead) for replica in (1, 2, 3)]
-    assert [reference.join(state, (0, replica)) for state, replica in asked] == [None] * 6
+    assert [join.step(state, replica) for state, replica in asked] == [None] * 6
     monkeypatch.setattr(
         system, "accept_write", lambda now, write, *_: Accepted(replace(now, state=write.state))
     )
     for state, replica in asked:
-        assert reference.join(state, (0, replica)).isr == (1, 2, replica)
+        assert join.step(state, replica).isr == (1, 2, replica)
 
 
 def _get_summary(exploration: Exploration) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import HOLDS, NOT_FOLLOWED, UNKNOWN, VIOLATED
-from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, Return
-from reassure_model.kip_236.batch import On, WriteOwed
+from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, On, Return
+from reassure_model.kip_236.batch import WriteOwed
 from reassure_model.kip_236.writes import DeleteReassignment
 from reassure_model.kip_236_legacy import (
     Ask,

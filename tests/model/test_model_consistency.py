@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from reassure_model import kip_236_legacy
-from reassure_model.environment import Controller, Die, Failover, Join, Leave, NotPossible
+from reassure_model.environment import Controller, Die, Failover, Join, Leave, NotPossible, On
 from reassure_model.kip_236 import batch, requests
 from reassure_model.kip_236 import system as model
-from reassure_model.kip_236.batch import On
 from reassure_model.kip_236.state import Partition
 from reassure_model.kip_236.system import System, make_system, step
 from reassure_model.kip_236.writes import DeleteReassignment, UpdateReassignment, Write

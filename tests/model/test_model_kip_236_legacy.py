@@ -7,8 +7,8 @@ from typing import Final
 import pytest
 
 from reassure_explorer.engine.search import find_shortest
-from reassure_model.environment import Controller, Die, Failover, Join, NotPossible
-from reassure_model.kip_236.batch import On, WriteOwed
+from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, On
+from reassure_model.kip_236.batch import WriteOwed
 from reassure_model.kip_236.system import is_stopped
 from reassure_model.kip_236.writes import CreateReassignment, DeleteReassignment
 from reassure_model.kip_236_legacy import (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
+from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, On, Return
 from reassure_model.kip_46 import (
     HealingConfig,
     RemoveTask,
@@ -22,7 +22,6 @@ from reassure_model.kip_46 import (
     get_hosted,
 )
 from reassure_model.kip_46.moves import Action, Healed, as_cluster, make_healed, next_step, step
-from reassure_model.kip_236.batch import On
 from reassure_model.outcome import Accepted
 from reassure_spec.readings import Readings, get_profile, override_readings
 

@@ -283,7 +283,7 @@ def test_controller_cut_between_any_two_effects_comes_to_rest(source: MachineSco
     """After each prefix of what a controller does the next one comes to rest as well."""
     machine, readings = source.machine, source.readings
     cuts = 0
-    for target in source.bounds.sets["targets"]:
+    for target in source.bounds.sets[machine.acts[0].over]:
         asked = machine.acts[0].make(target)
         outcome = machine.step(source.bounds.start, asked, readings)
         if isinstance(outcome, Rejected):

@@ -72,7 +72,7 @@ def actions_within(system: System, scope: Scope, readings: Readings) -> Iterator
     """Yield the actions that the scope leaves possible."""
     pending = len(system.partition.requests)
     targets = scope.targets if pending < scope.most_pending else ()
-    for action in enabled(system, readings, targets):
+    for action in enabled(system, readings, tuple(map(Submit, targets))):
         dead = len(system.known - system.live)
         if not isinstance(action, Die) or dead < scope.most_dead:
             yield action

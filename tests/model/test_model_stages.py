@@ -8,7 +8,7 @@ import pytest
 from reassure_explorer.engine.interface import Action, Noted
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.scopes.catalogue import get_scope
-from reassure_explorer.scopes.kip_236 import Reference, get_system
+from reassure_explorer.scopes.machine import MachineScope
 from reassure_model.kip_236.obligations import next_write
 from reassure_model.kip_236.stages import FORGETS, MOVES, Stage, find_stage
 from reassure_model.kip_236.state import Request
@@ -25,7 +25,7 @@ TABLE = {
 }
 
 
-def _name_write(action: Action, system: System, reference: Reference) -> str:
+def _name_write(action: Action, system: System, reference: MachineScope) -> str:
     if action.name != "controller":
         return getattr(BY.get(action.name), "__name__", action.name)
     owed = next_write(system.partition, system.around, reference.readings)
@@ -33,7 +33,7 @@ def _name_write(action: Action, system: System, reference: Reference) -> str:
     return type(owed.write).__name__
 
 
-def _watch(action: Action, reference: Reference) -> Action:
+def _watch(action: Action, reference: MachineScope) -> Action:
     """Return the action with the stages that it leads from and to as its note."""
 
     def step(state: Any, parameter: Any) -> Any:
@@ -41,8 +41,8 @@ def _watch(action: Action, reference: Reference) -> Action:
         after = found.state if isinstance(found, Noted) else found
         if after is None:
             return None
-        before = get_system(reference, state)
-        stages = find_stage(before.partition), find_stage(get_system(reference, after).partition)
+        before = reference.view(state)
+        stages = find_stage(before.partition), find_stage(reference.view(after).partition)
         if stages[0] is stages[1]:
             return after
         names = stages[0].name, _name_write(action, before, reference), stages[1].name
@@ -55,7 +55,7 @@ def _watch(action: Action, reference: Reference) -> Action:
 def test_table_of_moves_is_what_can_happen(profile: str) -> None:
     """Every move of the table is reached in a small scope, and no other."""
     reference = get_scope("small").make_source(get_profile(profile))
-    assert isinstance(reference, Reference)
+    assert isinstance(reference, MachineScope)
     model = reference.make_model("small")
     watched = replace(model, actions=tuple(_watch(each, reference) for each in model.actions))
     told = {tuple(note.split()) for note in explore_plain(watched, keep_going=True).notes}

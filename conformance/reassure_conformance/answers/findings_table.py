@@ -200,8 +200,8 @@ def _iterate_protocol(
     state: system.System, readings: Readings
 ) -> Iterator[tuple[system.Action, system.System]]:
     """Yield everything but deaths, with one pending request at most."""
-    targets = () if state.partition.requests else _TARGETS
-    for action in system.enabled(state, readings, targets):
+    asked = () if state.partition.requests else tuple(map(system.Submit, _TARGETS))
+    for action in system.enabled(state, readings, asked):
         if not isinstance(action, Die | Return):
             outcome = system.step(state, action, readings)
             if isinstance(outcome, Accepted):

@@ -20,20 +20,15 @@ from reassure_conformance.scenarios.scenario import (
     parse_scenario,
     run_scenario,
 )
-from reassure_conformance.scenarios.worlds.kip_236 import format_partition
-from reassure_conformance.scenarios.worlds.kip_236_legacy import format_entries
 from reassure_explorer.engine.result import Trace, TraceStep, Violation
 from reassure_explorer.scopes.catalogue import TALES, Source, get_scope
 from reassure_explorer.scopes.kafka_4485 import Logs
 from reassure_explorer.scopes.kip_46 import Healing
-from reassure_explorer.scopes.kip_236 import Reference, get_system
-from reassure_explorer.scopes.kip_236_legacy import OldZnode
 from reassure_explorer.scopes.machine import MachineScope
 from reassure_explorer.tales import SmallWorld
 from reassure_model.kafka_4485.replication import ACTIONS, LEADER_ALONE
 from reassure_model.kip_46 import make_cluster
 from reassure_model.kip_46.machine import MACHINE as HEALING
-from reassure_model.kip_236.state import Partition
 from reassure_spec.errors import ReassureError
 from reassure_spec.readings import PROFILES, Readings, get_profile
 from reassure_spec.words import format_replicas
@@ -64,67 +59,6 @@ def _join(numbers: Iterable[int]) -> str:
     return ",".join(map(str, numbers)) or "none"
 
 
-def _say_common(step: TraceStep) -> str:
-    """Tell what several worlds call alike."""
-    match step.action:
-        case "controller":
-            return "step"
-        case "failover":
-            return "fail-over"
-        case "die" | "return":
-            return f"{step.action} broker={step.parameter}"
-        case "join":
-            return f"join replica={step.parameter}"
-    return step.action
-
-
-# Partitions under KIP-236 -----------------------------------------------------------------------
-
-
-def _name_partition(source: Reference, at: int) -> str:
-    return "" if len(source.world.assigned) == 1 else f" partition=p{at}"
-
-
-def _open_reference(source: Reference) -> tuple[str, ...]:
-    world = source.world
-    least = world.min_insync_replicas
-    minimum = "" if least == 1 else f" min.insync.replicas={least}"
-    online = " online" if world.online else ""
-    return (
-        f"world kip-236 brokers={_join(range(1, world.brokers + 1))}{minimum}",
-        *(
-            f"topic assigned={_join(assigned)}{online}{_name_partition(source, at)}"
-            for at, assigned in enumerate(world.assigned)
-        ),
-    )
-
-
-def _say_reference(source: Reference, step: TraceStep) -> str:
-    match step.action:
-        case "submit":
-            at, (target, legacy) = step.parameter
-            route = " legacy" if legacy else ""
-            return f"submit target={_join(target)}{route}{_name_partition(source, at)}"
-        case "join" | "leave":
-            at, replica = step.parameter
-            return f"{step.action} replica={replica}{_name_partition(source, at)}"
-        case "controller":
-            return f"step{_name_partition(source, step.parameter)}"
-    return _say_common(step)
-
-
-def _close_reference(source: Reference) -> tuple[str, ...]:
-    names = [_name_partition(source, at) for at in range(len(source.world.assigned))]
-    return (*(f"owed{name}" for name in names), "show")
-
-
-def _describe_reference(source: Reference, state: Any) -> Iterator[str]:
-    many = len(source.world.assigned) > 1
-    for at in range(len(source.world.assigned)):
-        for line in format_partition(get_system(source, state, at).partition):
-            yield f"p{at}: {line}" if many else line
-
-
 # Logs across elections --------------------------------------------------------------------------
 
 
@@ -149,20 +83,40 @@ def _describe_logs(source: Logs, state: Any) -> Iterator[str]:
 # What a machine says itself -------------------------------------------------------------------
 
 
+def _name_partition(source: MachineScope, at: int) -> str:
+    return f" partition=p{at}" if source.is_one_of_several else ""
+
+
 def _open_machine(source: MachineScope) -> tuple[str, ...]:
-    return source.machine.vocabulary.say_opening(source.bounds.start)
+    world, *_ = source.machine.vocabulary.say_opening(source.bounds.start)
+    lines = [world]
+    for at, start in enumerate(source.starts):
+        _, *added = source.machine.vocabulary.say_opening(start)
+        lines += [line + _name_partition(source, at) for line in added]
+    return tuple(lines)
 
 
 def _say_machine(source: MachineScope, step: TraceStep) -> str:
     act = next(act for act in source.machine.acts if act.name == step.action)
-    return act.say(step.parameter)
+    if act.shared or not source.is_one_of_several:
+        return act.say(step.parameter)
+    at, parameter = step.parameter
+    return act.say(parameter) + _name_partition(source, at)
+
+
+def _close_machine(source: MachineScope) -> tuple[str, ...]:
+    *asked, show = source.machine.vocabulary.closing
+    names = [_name_partition(source, at) for at in range(len(source.starts))]
+    return (*(f"{each}{name}" for each in asked for name in names), show)
 
 
 def _describe_machine(source: MachineScope, state: Any) -> Iterator[str]:
-    yield from source.machine.vocabulary.show(source.view(state)).splitlines()
+    for at in range(len(source.starts)):
+        for line in source.machine.vocabulary.show(source.view(state, at)).splitlines():
+            yield f"p{at}: {line}" if source.is_one_of_several else line
 
 
-# Healing and the old znode ----------------------------------------------------------------------
+# Healing ----------------------------------------------------------------------------------------
 
 
 def _open_healing(source: Healing) -> tuple[str, ...]:
@@ -185,39 +139,6 @@ def _describe_healing(source: Healing, state: Any) -> Iterator[str]:
         yield f"t-{number} {format_replicas(getattr(state, f'assigned_{number}'))} isr {isr}{to}"
 
 
-def _open_old_znode(source: OldZnode) -> tuple[str, ...]:
-    world = source.world
-    return (
-        f"world kip-236-legacy brokers={_join(range(1, world.brokers + 1))}",
-        *(
-            f"partition name=t-{number} assigned={_join(assigned)}"
-            for number, assigned in enumerate(world.assigned)
-        ),
-    )
-
-
-def _say_old_znode(_: OldZnode, step: TraceStep) -> str:
-    match step.action:
-        case "write":
-            words = [f"{e.key[0]}-{e.key[1]}:{_join(e.target)}" for e in step.parameter]
-            return f'write entries="{" ".join(words)}"'
-        case "ask":
-            (topic, number), target = step.parameter
-            return f'ask entries="{topic}-{number}:{_join(target)}"'
-        case "join" | "leave":
-            (topic, number), replica = step.parameter
-            return f"{step.action} partition={topic}-{number} replica={replica}"
-    return _say_common(step)
-
-
-def _describe_old_znode(source: OldZnode, state: Any) -> Iterator[str]:
-    for (topic, number), view in source.view(state).partitions:
-        partition: Partition = view
-        for line in format_partition(partition):
-            yield f"{topic}-{number}: {line}"
-    yield "no old znode" if state.entries is None else f"old znode: {format_entries(state.entries)}"
-
-
 def _show(_: Source) -> tuple[str, ...]:
     return ("show",)
 
@@ -227,11 +148,9 @@ def _show_problems(_: Source) -> tuple[str, ...]:
 
 
 TELLERS: Final[Mapping[type, Teller]] = {
-    Reference: Teller(_open_reference, _say_reference, _close_reference, _describe_reference),
     Logs: Teller(_open_logs, _say_log, _show, _describe_logs),
-    MachineScope: Teller(_open_machine, _say_machine, _show_problems, _describe_machine),
+    MachineScope: Teller(_open_machine, _say_machine, _close_machine, _describe_machine),
     Healing: Teller(_open_healing, _say_healing, _show_problems, _describe_healing),
-    OldZnode: Teller(_open_old_znode, _say_old_znode, _show, _describe_old_znode),
     SmallWorld: Teller(
         lambda world: world.opening,
         lambda _, step: step.words,
@@ -288,20 +207,21 @@ def list_commands(source: Source, story: Trace) -> tuple[str, ...]:
     """Return the commands that tell a story, from the world to how it ended."""
     teller = TELLERS[type(source)]
     told = [teller.say(source, step) for step in story.steps]
-    if isinstance(source, Reference) and source.world.calm:
+    if isinstance(source, MachineScope) and source.bounds.calm:
         # Whatever is owed is written before anything else happens, the last of it included.
+        runs = source.machine.vocabulary.runs
         told = [
-            "controller" if here == "step" else here
+            runs if here == "step" else here
             for here, after in pairwise((*told, "step"))
             if (here, after) != ("step", "step")
-        ] + ["controller"]
+        ] + [runs]
     return (*teller.opening(source), *told, *teller.closing(source))
 
 
 def _check_same(
     teller: Teller, source: Source, story: Trace, found: tuple[tuple[str, ...], ...]
 ) -> None:
-    if isinstance(source, Reference) and source.world.calm:
+    if isinstance(source, MachineScope) and source.bounds.calm:
         story = _go_on(source, story)
     closing = len(teller.closing(source))
     last = "\n".join(line for output in found[-closing - 1 :] for line in output)
@@ -311,15 +231,15 @@ def _check_same(
             raise NotTheSame(f"the story ends with {line!r}; the scenario shows:\n{last}")
 
 
-def _go_on(source: Reference, story: Trace) -> Trace:
-    """Let the controller write what it owes at the end of a story."""
+def _go_on(source: MachineScope, story: Trace) -> Trace:
+    """Let the controller carry out what it owes at the end of a story."""
     controller = next(a for a in source.make_model("").actions if a.name == "controller")
-    steps = story.steps
-    state = story.last
-    places = controller.parameters
-    while (at := next((p for p in places if not source.is_at_rest(state, p)), None)) is not None:
-        state = controller.step(state, at).state
-        steps = (*steps, TraceStep(controller.name, at, controller.describe(at), state))
+    state, steps = story.last, story.steps
+    while not source.is_quiet(state):
+        parameter = next(p for p in controller.parameters if controller.step(state, p) is not None)
+        state = controller.step(state, parameter).state
+        words = controller.describe(parameter)
+        steps = (*steps, TraceStep(controller.name, parameter, words, state))
     return Trace(story.initial, steps)
 
 

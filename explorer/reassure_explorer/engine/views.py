@@ -17,6 +17,8 @@ class View:
     __dataclass_fields__: Final[dict[str, Any]] = {}
     _look_up: Callable[[str], Any]
     _changes: Mapping[str, Any]
+    _origin = ""
+    """Where it was looked up; given among what is known."""
 
     def __init__(
         self, look_up: Callable[[str], Any], known: Mapping[str, Any] | None = None
@@ -50,6 +52,11 @@ def _change(view: View, **changes: Any) -> View:
     return made
 
 
-def get_changes(record: Any) -> Mapping[str, Any] | None:
-    """Return the fields that a view changes, None for a record that is new altogether."""
-    return record._changes if isinstance(record, View) else None  # noqa: SLF001
+def get_changes(record: Any, origin: str = "") -> Mapping[str, Any] | None:
+    """Return the fields that a view changes, None for a record that is new altogether.
+
+    So is a view that was looked up elsewhere than in `origin`, where that is given.
+    """
+    if not isinstance(record, View) or record._origin != origin:  # noqa: SLF001
+        return None
+    return record._changes  # noqa: SLF001

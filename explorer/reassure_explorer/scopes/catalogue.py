@@ -18,8 +18,8 @@ from reassure_explorer.scopes.kafka_42 import bound_moves
 from reassure_explorer.scopes.kafka_4485 import Logs, LogWorld
 from reassure_explorer.scopes.kafka_zk import bound_shipped
 from reassure_explorer.scopes.kip_46 import Healing, HealingWorld
-from reassure_explorer.scopes.kip_236 import Limits, Reference, Target, World
-from reassure_explorer.scopes.kip_236_legacy import LegacyWorld, OldZnode
+from reassure_explorer.scopes.kip_236 import Limits, Target, bound_requests
+from reassure_explorer.scopes.kip_236_legacy import bound_routes
 from reassure_explorer.scopes.machine import Bounds, MachineScope
 from reassure_explorer.tales import Meeting, SmallWorld, Tale, list_meetings, list_tales
 from reassure_model.machine import find_machines
@@ -27,7 +27,7 @@ from reassure_spec.errors import BadUsage
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import choose_readings, explorer_of
 
-Source = Reference | Logs | MachineScope | Healing | OldZnode | SmallWorld
+Source = Logs | MachineScope | Healing | SmallWorld
 """What a scope's model is made from: a model of `reassure_model` within a world."""
 
 
@@ -62,8 +62,8 @@ def _ask(*targets: tuple[int, ...]) -> tuple[Target, ...]:
     return tuple((target, False) for target in targets)
 
 
-def _reference(name: str, summary: str, world: World) -> Scope:
-    return Scope(name, summary, lambda readings: Reference(world, readings))
+def _reference(name: str, summary: str, bounds: Bounds) -> Scope:
+    return Scope(name, summary, _within("kip-236", bounds))
 
 
 def _logs(name: str, summary: str, world: LogWorld) -> Scope:
@@ -86,8 +86,8 @@ def _healing(name: str, summary: str, world: HealingWorld) -> Scope:
     return Scope(name, summary, lambda readings: Healing(world, readings), "kip-46")
 
 
-def _old_znode(name: str, summary: str, world: LegacyWorld) -> Scope:
-    return Scope(name, summary, lambda readings: OldZnode(world, readings), "kip-236-legacy")
+def _old_znode(name: str, summary: str, bounds: Bounds) -> Scope:
+    return Scope(name, summary, _within("kip-236-legacy", bounds), "kip-236-legacy")
 
 
 _ALL: Final = (
@@ -95,18 +95,18 @@ _ALL: Final = (
         "small",
         "three brokers, one partition on two of them; two requests, and one death, one lagging "
         "replica and one failover at any moment",
-        World(3, ((1, 2),), _ask((2, 3), (1, 3), (1, 2)), Limits(2, 1, 1, 1)),
+        bound_requests(3, ((1, 2),), _ask((2, 3), (1, 3), (1, 2)), Limits(2, 1, 1, 1)),
     ),
     _reference(
         "new",
         "a partition that is not yet online, with two requests, two deaths and one failover",
-        World(3, ((1, 2),), _ask((2, 3), (1, 3)), Limits(2, 2, 0, 1), online=False),
+        bound_requests(3, ((1, 2),), _ask((2, 3), (1, 3)), Limits(2, 2, 0, 1), online=False),
     ),
     _reference(
         "routes",
         "requests by the new and by the legacy route, good ones and ones to refuse: an empty "
         "target, a replica twice, a broker that does not exist",
-        World(
+        bound_requests(
             3,
             ((1, 2),),
             (
@@ -123,7 +123,7 @@ _ALL: Final = (
     _reference(
         "min-two",
         "as small, where two replicas have to be in sync and one target has one replica only",
-        World(
+        bound_requests(
             3,
             ((1, 2),),
             _ask((2, 3), (1, 3), (3,)),
@@ -134,28 +134,28 @@ _ALL: Final = (
     _reference(
         "two-partitions",
         "two partitions that share brokers and controller: two requests, two deaths, one failover",
-        World(3, ((1, 2), (2, 3)), _ask((2, 3), (1, 2)), Limits(2, 2, 0, 1)),
+        bound_requests(3, ((1, 2), (2, 3)), _ask((2, 3), (1, 2)), Limits(2, 2, 0, 1)),
     ),
     _reference(
         "medium",
         "four brokers, a partition on two; three requests, two deaths, one lag, one failover",
-        World(4, ((1, 2),), _ask((2, 3), (3, 4), (1, 2)), Limits(3, 2, 1, 1)),
+        bound_requests(4, ((1, 2),), _ask((2, 3), (3, 4), (1, 2)), Limits(3, 2, 1, 1)),
     ),
     _reference(
         "large",
         "four brokers, a partition on two; five requests, four deaths, three lags, three failovers",
-        World(4, ((1, 2),), _ask((2, 3), (3, 4), (1, 2)), Limits(5, 4, 3, 3)),
+        bound_requests(4, ((1, 2),), _ask((2, 3), (3, 4), (1, 2)), Limits(5, 4, 3, 3)),
     ),
     _reference(
         "restless",
         "three brokers, one partition; two requests, and failovers without end: for liveness",
-        World(3, ((1, 2),), _ask((1, 3), (2, 3)), Limits(2, 1, 1, None, term=2)),
+        bound_requests(3, ((1, 2),), _ask((1, 3), (2, 3)), Limits(2, 1, 1, None), term=2),
     ),
     _reference(
         "restless-requests",
         "three brokers, one partition; the same request again and again, two deaths: for liveness "
         "where asking again is a restart; otherwise nothing changes, and a goal is out of reach",
-        World(3, ((1, 2),), _ask((1, 3)), Limits(None, 2)),
+        bound_requests(3, ((1, 2),), _ask((1, 3)), Limits(None, 2)),
     ),
     _logs(
         "logs",
@@ -182,18 +182,22 @@ _ALL: Final = (
         "promises",
         "what readers take for granted of a change: three brokers, two requests, one death, one "
         "lag, one failover",
-        World(3, ((1, 2),), _ask((1, 3), (3, 1), (1, 2)), Limits(2, 1, 1, 1), promises=True),
+        bound_requests(
+            3, ((1, 2),), _ask((1, 3), (3, 1), (1, 2)), Limits(2, 1, 1, 1), promises=True
+        ),
     ),
     _reference(
         "promises-four",
         "the same with four brokers and a change from one new replica to two",
-        World(4, ((1, 2),), _ask((1, 3), (4, 3), (1, 2)), Limits(2, 1, 1, 1), promises=True),
+        bound_requests(
+            4, ((1, 2),), _ask((1, 3), (4, 3), (1, 2)), Limits(2, 1, 1, 1), promises=True
+        ),
     ),
     _reference(
         "promises-calm",
         "as promises-four, with everything else waiting while the controller has something to do: "
         "traces that any controller can follow",
-        World(
+        bound_requests(
             4,
             ((1, 2),),
             _ask((1, 3), (4, 3), (1, 2), (1,)),
@@ -206,18 +210,20 @@ _ALL: Final = (
     _reference(
         "promises-growth",
         "the same where one replica is to become four",
-        World(4, ((1,),), _ask((1, 2, 3, 4), (2,), (2, 3)), Limits(2, 1, 0, 1), promises=True),
+        bound_requests(
+            4, ((1,),), _ask((1, 2, 3, 4), (2,), (2, 3)), Limits(2, 1, 0, 1), promises=True
+        ),
     ),
     _reference(
         "promises-one",
         "the same where one replica is to become two: four brokers, two requests, one death, one "
         "lag, one failover",
-        World(4, ((2,),), _ask((1, 4), (1, 3)), Limits(2, 1, 1, 1), promises=True),
+        bound_requests(4, ((2,),), _ask((1, 4), (1, 3)), Limits(2, 1, 1, 1), promises=True),
     ),
     _reference(
         "promises-min-two",
         "the same where two replicas have to be in sync and one target has one replica only",
-        World(
+        bound_requests(
             3,
             ((1, 2),),
             _ask((2, 3), (1, 3), (3,)),
@@ -229,7 +235,7 @@ _ALL: Final = (
     _reference(
         "promises-chain",
         "the same with five brokers, a chain of two targets and two deaths",
-        World(5, ((1, 2),), _ask((1, 3), (4, 5)), Limits(2, 2), promises=True),
+        bound_requests(5, ((1, 2),), _ask((1, 3), (4, 5)), Limits(2, 2), promises=True),
     ),
     _moves(
         "moves",
@@ -298,19 +304,19 @@ _ALL: Final = (
         "old-znode",
         "the old znode and requests by the new route: one replica, three brokers; two writes of "
         "the znode, one request, one failover",
-        LegacyWorld(
+        bound_routes(
             ((1,),), 3, (((2,),), ((3,),)), ((1,), (2,)), 2, 1, failovers=1, promises=False
         ),
     ),
     _old_znode(
         "old-znode-promises",
         "the same, and what readers take for granted of entries",
-        LegacyWorld(((1,),), 3, (((2,),), ((3,),)), ((1,), (2,)), 2, 1, failovers=1),
+        bound_routes(((1,),), 3, (((2,),), ((3,),)), ((1,), (2,)), 2, 1, failovers=1),
     ),
     _old_znode(
         "old-znode-two",
         "both routes with two partitions, one of which the znode may leave out",
-        LegacyWorld(
+        bound_routes(
             ((1,), (2,)), 3, (((2,), (3,)), ((3,),)), ((1,),), 2, 1, failovers=1, promises=False
         ),
     ),
@@ -318,7 +324,7 @@ _ALL: Final = (
         "old-znode-medium",
         "both routes with two replicas; two writes of the znode, one request, one death, one "
         "failover",
-        LegacyWorld(
+        bound_routes(
             ((1, 2),),
             3,
             (((2, 3),), ((1, 3),)),

@@ -1,28 +1,38 @@
 """A protocol's machine within bounds, as an explorer model: made from what the machine declares.
 
-The machine's own `step` runs on views (`engine.views`): an object that answers to the field names
-of the machine's record and looks each up in the explorer's state when a rule first asks. Records in
-a field are stored as fields of their own, and what is held is not stored at all.
+The machine's own `step` runs on views of the explorer's states (`storing`). Where a machine is
+about one partition several can be looked at: what it says is shared is stored once, and what
+happens to what is shared happens to all of them.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from types import FunctionType
 from typing import Any, Final
 
-from reassure_explorer.engine import interface
-from reassure_explorer.engine.interface import Choice, Flag, Int, Invariant, Model, SequenceOf
+from reassure_explorer.engine.interface import (
+    Action,
+    Flag,
+    Goal,
+    Int,
+    Invariant,
+    Model,
+    Noted,
+    Rename,
+    Symmetry,
+)
 from reassure_explorer.engine.search import find_shortest
-from reassure_explorer.engine.views import View, get_changes
-from reassure_explorer.scopes.copies import Steps
-from reassure_model import machine as declared
-from reassure_model.environment import NotPossible
-from reassure_model.machine import Machine, Sets, Within
-from reassure_model.outcome import Accepted
+from reassure_explorer.scopes.storing import Place, Storing
+from reassure_model.environment import Controller, Failover, NotPossible
+from reassure_model.machine import Act, Machine, RecordOf, Sets, Within
+from reassure_model.outcome import Rejected
 from reassure_spec.readings import Readings
 
 _NONE: Final = (None,)
+CONTRADICTION: Final = "contradiction"
+"""The field that says that the rules have refused what the controller owed."""
+WRITTEN: Final = "written"
+"""The field that counts the effects of a controller, as far as its term is long."""
 
 
 @dataclass(frozen=True)
@@ -41,87 +51,177 @@ class Bounds:
     """Which steps of some acts are taken."""
     properties: tuple[str, ...] | None = None
     """The clauses that are invariants; None stands for all that the machine has."""
+    others: tuple[Any, ...] = ()
+    """The states in which further partitions begin."""
+    watched: bool = False
+    """Whether the properties that look back are invariants as well."""
+    calm: bool = False
+    """Whether everything else waits until the controller owes nothing.
+
+    Any controller that keeps the rules can follow such traces, whatever the order of its effects.
+    """
+    term: int = 0
+    """Effects that every controller carries out at least before another takes over.
+
+    Where failovers are without limit and each new controller first does something again, none
+    would ever come to its second effect.
+    """
+
+
+Step = Callable[[Any, Any, Readings], Any]
 
 
 @dataclass(frozen=True)
-class _Record:
-    """How a record is stored: each part as a field."""
-
-    make: Callable[..., Any]
-    parts: tuple[str, ...]
-    """Names of the explorer's fields; where there is no record the first is None."""
-    absent: Mapping[str, Any]
-    """Their values where there is none."""
-
-
-@dataclass(frozen=True)
-class _MachineSteps(Steps):
+class _Steps:
     """Takes a machine's steps. What is traced sees this and nothing else of the machine."""
 
-    take_step: Callable[[Any, Any, Readings], Any]
+    take_step: Step
     readings: Readings
-    counted: Mapping[type, str]  # type: ignore[misc]
-    within: Mapping[type, Callable[[Any, Any], bool]]
+    places: tuple[Place, ...]
+    """Where each partition is stored."""
+    memories: tuple[Place, ...]
+    """Where what is kept in mind of each is stored, if it is."""
+    follow: Callable[..., Any] | None
+    next_effect: Callable[[Any, Readings], Any] | None
+    """Given where the world is calm."""
     forget: Callable[[Any], Any] | None
-    held: Mapping[str, Any]
-    records: Mapping[str, _Record]
-    view_type: type[View]
+    flags: bool
+    """Whether a state says that what was owed was refused."""
+    term: int
 
-    def view(self, state: Any) -> Any:
-        """Return the explorer's state as the machine sees it."""
-        return self.view_type(partial(self._look_up, state))
+    def normalise(self, after: Any) -> Any:
+        """Return the state after a step without what only counts."""
+        return after if self.forget is None else self.forget(after)
 
-    def _look_up(self, state: Any, name: str) -> Any:
-        if name in self.held:
-            return self.held[name]
-        if name in self.records:
-            record = self.records[name]
-            values = [getattr(state, part) for part in record.parts]
-            return None if values[0] is None else record.make(*values)
-        return getattr(state, name)
+    def is_quiet(self, state: Any) -> bool:
+        """Whether the controller owes nothing, or nobody waits for it."""
+        find = self.next_effect
+        if find is None:
+            return True
+        return all(find(place.get(state), self.readings) is None for place in self.places)
 
-    def store(self, state: Any, after: Any) -> Any:
-        """Return the explorer's state after a step of the machine on a view."""
+
+@dataclass(frozen=True)
+class _Taking:
+    """Takes the steps of one act."""
+
+    steps: _Steps
+    make: Callable[[Any], Any]
+    within: Callable[[Any, Any], bool] | None
+    """Which steps are taken, of the states before and after; None where all are."""
+    counter: str
+    """The field that counts down how often it may happen, "" where it is without end."""
+    everywhere: bool
+    """Whether it happens to all partitions; otherwise, of several, the parameter says to which."""
+    controls: bool
+    takes_over: bool
+
+    def take(self, state: Any, parameter: Any) -> Any:
+        """Take the action; None where it cannot be, is rejected, or is used up."""
+        steps = self.steps
+        if self._find_hindrance(state):
+            return None
+        action, at = self._make(parameter)
         changes: dict[str, Any] = {}
-        after = after if self.forget is None else self.forget(after)
-        for name, value in (get_changes(after) or {}).items():
-            changes |= self.spread(name, value)
-        return state.replace(**changes)
+        clauses: tuple[str, ...] = ()
+        try:
+            for number in at:
+                before = steps.places[number].get(state)
+                outcome = steps.take_step(before, action, steps.readings)
+                if isinstance(outcome, Rejected):
+                    refused = self.controls and steps.flags
+                    return state.replace(**{CONTRADICTION: True}) if refused else None
+                if self.within is not None and not self.within(before, outcome.state):
+                    return None
+                changes |= steps.places[number].put(steps.normalise(outcome.state))
+                clauses += outcome.clauses
+                if steps.follow is not None:
+                    memory = steps.memories[number].get(state)
+                    after = steps.follow(before, memory, action, outcome.state, steps.readings)
+                    changes |= steps.memories[number].put(after)
+        except NotPossible:
+            return None
+        after = state.replace(**changes, **self._count(state))
+        return Noted(after, clauses) if clauses else after
 
-    def spread(self, name: str, value: Any) -> Mapping[str, Any]:
-        """Return the explorer's fields for a value of a field of the machine."""
-        if name in self.held:
-            return {}
-        if name not in self.records:
-            return {name: value}
-        record = self.records[name]
-        if value is None:
-            return record.absent
-        return {part: getattr(value, part.removeprefix(f"{name}_")) for part in record.parts}
+    def _make(self, parameter: Any) -> tuple[Any, tuple[int, ...]]:
+        """Return the action and the numbers of the partitions to which it happens."""
+        many = len(self.steps.places)
+        if many > 1 and not self.everywhere:
+            return self.make(parameter[1]), (parameter[0],)
+        return self.make(parameter), tuple(range(many))
 
-    def step(self, view: Any, action: Any) -> Any:
-        """Take a step of the machine, within the bounds. Raises NotPossible beyond them."""
-        outcome = self.take_step(view, action, self.readings)
-        check = self.within.get(action.__class__)
-        if check is None or not isinstance(outcome, Accepted) or check(view, outcome.state):
-            return outcome
-        raise NotPossible("beyond this scope")
+    def _count(self, state: Any) -> dict[str, Any]:
+        counted = {self.counter: getattr(state, self.counter) - 1} if self.counter else {}
+        if self.steps.term and self.takes_over:
+            counted[WRITTEN] = 0
+        if self.steps.term and self.controls:
+            counted[WRITTEN] = min(getattr(state, WRITTEN) + 1, self.steps.term)
+        return counted
+
+    def _find_hindrance(self, state: Any) -> str:
+        """Say why it has to wait, whatever the rules say of it; "" where it has not."""
+        if self.counter and getattr(state, self.counter) == 0:
+            return "no more of these within this scope"
+        if self.takes_over and self.steps.term and getattr(state, WRITTEN) < self.steps.term:
+            return "the acting controller has not done enough yet within this scope"
+        if not self.controls and not self.steps.is_quiet(state):
+            return "the controller has something to do, and all else waits within this scope"
+        return ""
+
+    def explain(self, state: Any, parameter: Any) -> str:
+        """Say why it is not possible: the clause that forbids it, or what is lacking."""
+        hindrance = self._find_hindrance(state)
+        if hindrance:
+            return hindrance
+        action, at = self._make(parameter)
+        for number in at:
+            before = self.steps.places[number].get(state)
+            try:
+                outcome = self.steps.take_step(before, action, self.steps.readings)
+            except NotPossible:
+                return "there is nothing to act upon"
+            if isinstance(outcome, Rejected):
+                return f"{outcome.clause}: {outcome.reason}"
+            if self.within is not None and not self.within(before, outcome.state):
+                return "beyond this scope"
+        return "it changes nothing"
 
 
-def _make_alone(kind: Callable[[], Any], _: Any) -> Any:
-    return kind()
+@dataclass(frozen=True)
+class _Asking:
+    """Asks something of every partition."""
 
+    places: tuple[Place, ...]
+    memories: tuple[Place, ...]
+    readings: Readings
+    find: Callable[..., Any]
+    is_at_rest: Callable[[Any, Readings], bool] | None = None
+    """Given where it is asked at rest only."""
+    flag: str = ""
+    """The field that has to be true, "" where it is asked of every state."""
 
-def _find(find: Any, is_at_rest: Any, readings: Readings, view: Any) -> str | None:
-    """Answer why a property is broken; one that is for rest only has `is_at_rest`."""
-    if is_at_rest is not None and not is_at_rest(view, readings):
+    def find_broken(self, state: Any) -> str | None:
+        """Answer why a property is broken, None where it holds of every partition."""
+        if self.flag and not getattr(state, self.flag):
+            return None
+        for at, place in enumerate(self.places):
+            view = place.get(state)
+            memory = (self.memories[at].get(state),) if self.memories else ()
+            reason: str | None = self.find(view, *memory, self.readings)
+            # Whether anything is owed is the longer question.
+            if reason is None or (self.is_at_rest and not self.is_at_rest(view, self.readings)):
+                continue
+            return reason if len(self.places) == 1 else f"partition {at}: {reason}"
         return None
-    found: str | None = find(view, readings)
-    return found
 
+    def is_any(self, state: Any) -> bool:
+        """Whether it is true of one partition."""
+        return any(bool(self.find(place.get(state), self.readings)) for place in self.places)
 
-def _is_reached(goal: Any, readings: Readings, view: Any) -> bool:
-    return bool(goal(view, readings))
+    def is_all(self, state: Any) -> bool:
+        """Whether it is true of every partition, whatever the readings."""
+        return all(bool(self.find(place.get(state))) for place in self.places)
 
 
 @dataclass(frozen=True)
@@ -132,8 +232,13 @@ class MachineScope:
     bounds: Bounds
     readings: Readings
 
+    @property
+    def starts(self) -> tuple[Any, ...]:
+        """The states in which the partitions begin."""
+        return self.bounds.start, *self.bounds.others
+
     @cached_property
-    def _acts(self) -> tuple[declared.Act, ...]:
+    def _acts(self) -> tuple[Act, ...]:
         """The acts that can happen within the bounds."""
         sets = self.bounds.sets
         return tuple(
@@ -142,111 +247,162 @@ class MachineScope:
             if act.name not in self.bounds.without and (not act.over or sets.get(act.over))
         )
 
+    @property
+    def is_one_of_several(self) -> bool:
+        """Whether several partitions are looked at."""
+        return len(self.starts) > 1
+
     @cached_property
-    def _steps(self) -> _MachineSteps:
-        machine, times, within = self.machine, self.bounds.times, self.bounds.within
-        domains = machine.fields.items()
-        return _MachineSteps(
+    def _storing(self) -> tuple[Storing, tuple[Place, ...], tuple[Place, ...]]:
+        """The explorer's fields, where partitions are stored, and what is kept in mind of each."""
+        machine = self.machine
+        storing = Storing(self.bounds.sets, self.readings, alike=machine.alike)
+        places, memories = [], []
+        for at, start in enumerate(self.starts):
+            mark = f"_{at}" if self.is_one_of_several else ""
+            places.append(
+                storing.make_record("", machine.record, start, mark, plain=machine.shared)
+            )
+            if self.bounds.watched and machine.watch is not None:
+                watch = machine.watch
+                record = RecordOf(type(watch.begin), watch.fields, always=True)
+                memories.append(storing.make_record("watch", record, watch.begin, mark))
+        return storing, tuple(places), tuple(memories)
+
+    @cached_property
+    def _steps(self) -> _Steps:
+        machine, bounds = self.machine, self.bounds
+        _, places, memories = self._storing
+        return _Steps(
             machine.step,
             self.readings,
-            {
-                kind: f"{act.counted}_left"
-                for kind, act in machine.kinds.items()
-                if act.counted in times and act in self._acts
-            },
-            {k: within[act.name] for k, act in machine.kinds.items() if act.name in within},
+            places,
+            memories,
+            machine.watch.follow if memories and machine.watch is not None else None,
+            machine.next_effect if bounds.calm else None,
             machine.forget,
-            {name: held.value for name, held in domains if isinstance(held, declared.Held)},
-            {
-                name: _plan_record(name, record)
-                for name, record in domains
-                if isinstance(record, declared.RecordOf)
-            },
-            _make_view_type(machine.state),
+            any(each.when_refused for each in machine.properties),
+            bounds.term,
         )
 
     @property
     def limits(self) -> Mapping[str, int]:
         """How often what is counted may happen, by the field that counts it."""
-        counters = dict.fromkeys(self._steps.counted.values())
-        return {name: self.bounds.times[name.removesuffix("_left")] for name in counters}
+        counted = {act.counted for act in self._acts}
+        return {f"{word}_left": most for word, most in self.bounds.times.items() if word in counted}
 
-    def view(self, state: Any) -> Any:
-        """Return the explorer's state as the machine sees it."""
-        return self._steps.view(state)
+    def view(self, state: Any, at: int = 0) -> Any:
+        """Return a partition in the explorer's state as the machine sees it."""
+        return self._steps.places[at].get(state)
 
-    def _make_fields(self) -> dict[str, interface.Domain]:
-        made: dict[str, interface.Domain] = {}
-        for name, domain in self.machine.fields.items():
-            match domain:
-                case declared.Held():
-                    continue
-                case declared.RecordOf(_, parts):
-                    for number, (part, each) in enumerate(parts.items()):
-                        made[f"{name}_{part}"] = self._bound(each, () if number else _NONE)
-                case _:
-                    made[name] = self._bound(domain)
-        return made | {name: Int(0, limit) for name, limit in self.limits.items()}
-
-    def _bound(self, domain: declared.Domain, absent: tuple[Any, ...] = ()) -> interface.Domain:
-        """Return a domain within the bounds; `absent` is what stands for no record."""
-        sets = self.bounds.sets
-        match domain:
-            case declared.OneOf(values, of):
-                return Choice((*absent, *values, *(sets[of] if of else ())))
-            case declared.Int(low, high) if not absent:
-                return Int(low, high)
-            case declared.Flag() if not absent:
-                return Flag()
-            case declared.SetOf(of) if not absent:
-                return interface.SetOf(sets[of])
-            case declared.ListOf(of, longest) if not absent:
-                most = longest if isinstance(longest, int) else len(sets[longest])
-                return SequenceOf(_choose(sets[of]), most)
-        raise TypeError(f"{self.machine.name}: {domain} cannot be the first part of a record")
+    def is_quiet(self, state: Any) -> bool:
+        """Whether the controller owes nothing."""
+        places, find = self._steps.places, self.machine.next_effect
+        return all(find(place.get(state), self.readings) is None for place in places)
 
     def make_model(self, name: str) -> Model:
         """Return the explorer model."""
-        machine, bounds, steps = self.machine, self.bounds, self._steps
+        machine, steps = self.machine, self._steps
+        storing, places, memories = self._storing
+        fields = dict(storing.fields)
         initial: dict[str, Any] = {}
-        for each in machine.fields:
-            initial |= steps.spread(each, getattr(bounds.start, each))
+        for place, start in zip(places, self.starts, strict=True):
+            initial |= place.put(start)
+        for place in memories:
+            initial |= place.put(machine.watch.begin if machine.watch is not None else None)
+        if steps.flags:
+            fields[CONTRADICTION], initial[CONTRADICTION] = Flag(), False
+        if steps.term:
+            fields[WRITTEN], initial[WRITTEN] = Int(0, steps.term), 0
+        fields |= {each: Int(0, limit) for each, limit in self.limits.items()}
+        settled = machine.is_settled
+        harmful = {act.counted for act in self._acts if act.fault}
+        ask = partial(_Asking, places, (), self.readings)
         return Model(
             name=name,
-            fields=self._make_fields(),
+            fields=fields,
             initial=({**initial, **self.limits},),
             actions=tuple(map(self._make_act, self._acts)),
-            invariants=tuple(
-                Invariant(each.clause, steps.ask(self._ask_for(each)))
-                for each in machine.properties
-                if bounds.properties is None or each.clause in bounds.properties
-            ),
-            goals=tuple(
-                interface.Goal(
-                    goal.name, steps.ask(partial(_is_reached, goal.reached, self.readings))
-                )
-                for goal in machine.goals
-            ),
-            settled=None if machine.is_settled is None else steps.ask(machine.is_settled),
-            faults=tuple(
-                dict.fromkeys(
-                    steps.counted[kind]
-                    for kind, act in machine.kinds.items()
-                    if act.fault and kind in steps.counted
-                )
-            ),
+            invariants=tuple(self._make_invariants()),
+            goals=tuple(Goal(goal.name, ask(goal.reached).is_any) for goal in machine.goals),
+            settled=None if settled is None else ask(settled).is_all,
+            faults=tuple(name for name in self.limits if name.removesuffix("_left") in harmful),
+            symmetries=self._make_symmetries(storing),
         )
 
-    def _make_act(self, act: declared.Act) -> interface.Action:
-        parameters = self.bounds.sets[act.over] if act.over else _NONE
-        make = act.kind if act.over else partial(_make_alone, act.kind)
-        steps = self._steps
-        why = partial(steps.explain, make)
-        return interface.Action(act.name, partial(steps.take, make), parameters, act.fair, why)
+    def _make_invariants(self) -> Iterator[Invariant]:
+        machine, bounds, readings = self.machine, self.bounds, self.readings
+        _, places, memories = self._storing
+        for each in machine.properties:
+            if bounds.properties is None or each.clause in bounds.properties:
+                at_rest = machine.is_at_rest if each.at_rest else None
+                flag = CONTRADICTION if each.when_refused else ""
+                asking = _Asking(places, (), readings, each.find, at_rest, flag)
+                yield Invariant(each.clause, asking.find_broken)
+        if memories and machine.watch is not None:
+            for clause, find in machine.watch.properties.items():
+                asking = _Asking(places, memories, readings, find)
+                yield Invariant(clause, asking.find_broken)
 
-    def _ask_for(self, wanted: declared.Property[Any]) -> Callable[[Any], str | None]:
-        is_at_rest = self.machine.is_at_rest if wanted.at_rest else None
-        return partial(_find, wanted.find, is_at_rest, self.readings)
+    def _make_act(self, act: Act) -> Action:
+        parameters = self.bounds.sets[act.over] if act.over else _NONE
+        marked = self.is_one_of_several and not act.shared
+        if marked:
+            places = range(len(self.starts))
+            parameters = tuple((at, parameter) for at in places for parameter in parameters)
+        taking = _Taking(
+            self._steps,
+            act.make,
+            self.bounds.within.get(act.name),
+            f"{act.counted}_left" if act.counted in self.bounds.times else "",
+            act.shared,
+            act.kind is Controller,
+            act.kind is Failover,
+        )
+        action = Action(act.name, taking.take, parameters, act.fair, taking.explain, act.brief)
+        if not marked:
+            return action
+        return replace(action, words=partial(_describe, action.describe))
+
+    def _make_symmetries(self, storing: Storing) -> tuple[Symmetry, ...]:
+        """Declare what may change places: brokers, and partitions where there are several."""
+        alike = self.machine.alike
+        if not alike:
+            return ()
+        several = self.is_one_of_several
+        renamed = {
+            act.name: partial(_rename_second, alike[act.over])
+            if several and not act.shared
+            else alike[act.over]
+            for act in self._acts
+            if act.over in alike
+        }
+        brokers = Symmetry(
+            "broker", self.bounds.sets["brokers"], storing.renames, parameters=renamed
+        )
+        if not several:
+            return (brokers,)
+        numbers = tuple(range(len(self.starts)))
+        owned = [each.removesuffix("_0") for each in storing.fields if each.endswith("_0")]
+        return brokers, Symmetry(
+            "partition",
+            numbers,
+            families=tuple(tuple(f"{each}_{at}" for at in numbers) for each in owned),
+            parameters={act.name: _rename_first for act in self._acts if not act.shared},
+        )
+
+
+def _describe(describe: Callable[[Any], str], pair: tuple[int, Any]) -> str:
+    """Return what happens to one of several partitions, in words."""
+    return f"{describe(pair[1])}, partition {pair[0]}"
+
+
+def _rename_second(renamed: Callable[[Rename, Any], Any], rename: Rename, pair: Any) -> Any:
+    return pair[0], renamed(rename, pair[1])
+
+
+def _rename_first(rename: Rename, pair: Any) -> Any:
+    return rename(pair[0]), pair[1]
 
 
 def search(
@@ -269,35 +425,3 @@ def search(
         found,
         machine.list_limits(times),
     )
-
-
-def _make_view_type(state: type) -> type[View]:
-    """Return a view that has the methods and properties of a record."""
-    taken: dict[str, Any] = {"__slots__": ()}
-    for kind in reversed(state.__mro__[:-1]):
-        taken |= {
-            name: value
-            for name, value in vars(kind).items()
-            if isinstance(value, property | FunctionType) and not name.startswith("_")
-        }
-    return type("MachineView", (View,), taken)
-
-
-def _plan_record(name: str, record: declared.RecordOf) -> _Record:
-    """Return how a record is stored. Raises TypeError where its absence leaves a part no value."""
-    defaults = {each.name: each.default for each in fields(record.make)}  # type: ignore[arg-type]
-    first, *others = record.fields
-    absent: dict[str, Any] = {f"{name}_{first}": None}
-    for part in others:
-        if defaults.get(part, MISSING) is MISSING:
-            raise TypeError(f"{record.make}: give {part!r} a default, which is stored for none")
-        absent[f"{name}_{part}"] = defaults[part]
-    return _Record(record.make, tuple(f"{name}_{part}" for part in record.fields), absent)
-
-
-def _choose(members: tuple[Any, ...]) -> interface.Domain:
-    """Return a domain of these members, as a range where they are one."""
-    numbers = all(isinstance(member, int) for member in members)
-    if numbers and list(members) == list(range(members[0], members[-1] + 1)):
-        return Int(members[0], members[-1])
-    return Choice(members)

@@ -13,12 +13,9 @@ from pkgutil import iter_modules
 from typing import Any
 
 from reassure_explorer.engine.search import Sketch, Successors, remember
-from reassure_model.environment import Controller, Die, Failover, Join, Leave, Return
-from reassure_model.kip_236.system import Submit
 from reassure_model.machine import Machine, Sets, Times, Within
 from reassure_model.outcome import Accepted
 from reassure_spec.readings import Readings
-from reassure_spec.words import spell_replicas
 
 
 @dataclass(frozen=True)
@@ -96,13 +93,13 @@ def make_world(
     within: Within[Any] | None = None,
     others: Callable[[Any], Iterable[Any]] = lambda _: (),
     beside: Beside | None = None,
-    closing: tuple[str, ...] = ("problems", "show"),
+    closing: tuple[str, ...] = (),
 ) -> SmallWorld:
     """Return the small world of a machine that begins in the state `first` once some is `done`.
 
     `times` says how often what is counted may happen from there on, what it does not name never;
     `without` names acts that are left out, `within` says which steps of others are taken, `others`
-    what clients may do besides.
+    what clients may do besides; without `closing` it is the machine's.
     """
     start = first
     for action in done:
@@ -128,21 +125,5 @@ def make_world(
         machine.list_limits(times or {}),
         machine.say,
         (*machine.vocabulary.say_opening(first), *map(machine.say, done)),
-        closing,
+        closing or machine.vocabulary.closing,
     )
-
-
-def say(action: Any) -> str:
-    """Return the command of what several worlds call alike."""
-    match action:
-        case Controller():
-            return "step"
-        case Join(replica) | Leave(replica):
-            return f"{type(action).__name__.lower()} replica={replica}"
-        case Die(broker) | Return(broker):
-            return f"{type(action).__name__.lower()} broker={broker}"
-        case Failover():
-            return "fail-over"
-        case Submit(target):
-            return f"submit target={spell_replicas(target)}"
-    return type(action).__name__.lower()

@@ -5,9 +5,10 @@ from functools import partial
 from typing import Any, Final
 
 from reassure_explorer.engine.search import remember
-from reassure_explorer.tales import SmallWorld, Tale, say
+from reassure_explorer.tales import SmallWorld, Tale
 from reassure_model.environment import Controller, Die, Failover, Leave, Return
 from reassure_model.kip_236 import system
+from reassure_model.kip_236.machine import MACHINE
 from reassure_model.kip_236.obligations import next_write
 from reassure_model.kip_236.system import Submit, System
 from reassure_model.kip_236.writes import UpdateReassignment, WriteAssigned
@@ -33,7 +34,8 @@ def _follow(
 ) -> Iterator[tuple[Any, Asked]]:
     """Yield what may happen to a partition that is asked for one target after another."""
     state, many = asked
-    for action in system.enabled(state, readings, targets[many : many + 1]):
+    asked_next = tuple(map(Submit, targets[many : many + 1]))
+    for action in system.enabled(state, readings, asked_next):
         if isinstance(action, Leave | Return):
             continue
         outcome = system.step(state, action, readings)
@@ -64,16 +66,14 @@ def _make(
         ends = isinstance(owed.write, WriteAssigned) and owed.clause == "drop.carried-out"
         return ends or (dropped and not isinstance(owed.write, UpdateReassignment))
 
+    start = make_online(assigned, brokers, readings)
     return SmallWorld(
-        ((make_online(assigned, brokers, readings), 0), False),
+        ((start, 0), False),
         remember(partial(_follow, targets=targets, readings=readings), update),
         {called: partial(_find_second_drop, readings=readings)},
         {Die: 1, Failover: 1},
-        say,
-        (
-            f"world kip-236 brokers={spell_replicas(brokers)}",
-            f"topic assigned={spell_replicas(assigned)} online",
-        ),
+        MACHINE.say,
+        MACHINE.vocabulary.say_opening(start),
         ("owed",),
     )
 

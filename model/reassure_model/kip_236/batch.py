@@ -7,11 +7,11 @@ and reassigns them by requests like anybody else.
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
-from reassure_model.environment import Join, Leave, NotPossible
+from reassure_model.environment import NotPossible, On
 from reassure_model.kip_236.obligations import Obligation, next_write
 from reassure_model.kip_236.rules import accept_write, apply_failover
 from reassure_model.kip_236.state import Partition, Request
-from reassure_model.kip_236.system import Submit, System
+from reassure_model.kip_236.system import System
 from reassure_model.kip_236.system import step as step_partition
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.readings import Readings
@@ -60,14 +60,6 @@ class WriteOwed:
 
     key: PartitionKey
     owed: Obligation
-
-
-@dataclass(frozen=True, slots=True)
-class On:
-    """Something happens to one partition."""
-
-    key: PartitionKey
-    action: Submit | Join | Leave
 
 
 def next_owed(batch: Batch, readings: Readings) -> WriteOwed | None:

@@ -72,10 +72,8 @@ def make_system(
     return System(Partition(assigned), members, members, min_insync_replicas)
 
 
-def enabled(
-    system: System, readings: Readings, targets: Sequence[ReplicaList] = ()
-) -> tuple[Action, ...]:
-    """Return every action that is possible, requests for each of `targets` included.
+def enabled(system: System, readings: Readings, asked: Sequence[Submit] = ()) -> tuple[Action, ...]:
+    """Return every action that is possible, the requests that clients may make included.
 
     Possible does not mean allowed: whether the rules accept what an action writes is for `step`
     to say.
@@ -84,7 +82,7 @@ def enabled(
     actions: list[Action] = []
     if next_write(partition, system.around, readings) is not None:
         actions.append(Controller())
-    actions += [Submit(target) for target in targets]
+    actions += asked
     state, assigned = partition.state, partition.assigned
     if state is not None and assigned is not None and is_leader_live(state, system.around):
         waiting = (r for r in assigned if r not in state.isr and r in system.live)
@@ -123,17 +121,18 @@ def step(system: System, action: Action, readings: Readings) -> Outcome:
     """Take one action.
 
     Rejected is the answer to a write that the rules do not allow. Raises NotPossible for an action
-    that has nothing to act upon: no leader to change the in-sync set, a replica to join that was
-    told to stop, a dead broker to die, nothing owed.
+    that has nothing to act upon: no leader to change the in-sync set, a replica to leave that is
+    not in it, a dead broker to die, nothing owed.
     """
     match action:
         case Submit(target, legacy):
             return Accepted(_submit(system, target, legacy))
         case Join(replica):
             outcome = _change_isr(system, (*_state(system, action).isr, replica), readings)
-            if isinstance(outcome, Rejected) or not is_stopped(system.partition, replica, readings):
-                return outcome
-        case Leave(replica):
+            if isinstance(outcome, Accepted) and is_stopped(system.partition, replica, readings):
+                return Rejected("isr.change.stopped-stays-out", "it was told to stop")
+            return outcome
+        case Leave(replica) if replica in _state(system, action).isr:
             members = _state(system, action).isr
             return _change_isr(system, tuple(r for r in members if r != replica), readings)
         case Die(broker) if broker in system.live:

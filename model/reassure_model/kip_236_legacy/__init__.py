@@ -16,10 +16,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
+from reassure_model.environment import Controller, Die, Failover, NotPossible, On, Return
 from reassure_model.kip_236.batch import (
     Batch,
-    On,
     WriteOwed,
     act_on,
     add_request,

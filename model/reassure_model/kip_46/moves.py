@@ -9,7 +9,7 @@ write is owed, and put it to the same rules, as for a request of an operator's.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
+from reassure_model.environment import Controller, Die, Failover, NotPossible, On, Return
 from reassure_model.kip_46 import (
     Assignments,
     Cluster,
@@ -28,7 +28,6 @@ from reassure_model.kip_46 import (
 )
 from reassure_model.kip_236.batch import (
     Batch,
-    On,
     WriteOwed,
     act_on,
     add_request,

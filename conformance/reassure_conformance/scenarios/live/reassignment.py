@@ -17,9 +17,9 @@ from reassure_conformance.scenarios.worlds.kip_236 import (
     ONLY,
     WRITES_MAX,
     ReassignmentWorld,
-    format_write,
 )
 from reassure_model.environment import Die, Failover, Join, Leave, Return
+from reassure_model.kip_236.machine import format_write
 from reassure_model.kip_236.rules import apply_failover
 from reassure_model.kip_236.state import LeaderAndIsr, Partition
 from reassure_model.kip_236.system import Action, System

@@ -9,10 +9,10 @@ from typing import Final
 
 from reassure_conformance.scenarios.live.stage import Stage
 from reassure_conformance.scenarios.scenario import Scenario
-from reassure_conformance.scenarios.worlds.kip_236 import format_flight
 from reassure_conformance.scenarios.worlds.znodes import ZnodesWorld, format_refusal
 from reassure_judge.history import BadRequestSeen
 from reassure_judge.protocols.kip_236 import RequestSubmitted
+from reassure_model.kip_236.machine import format_flight
 from reassure_model.kip_236.state import Partition
 from reassure_spec.readings import Readings
 from reassure_spec.words import Arguments, check_arguments, format_replicas, parse_number

@@ -8,7 +8,7 @@ and `delete-` commands put an arbitrary write to the rules, to see what they say
 takes what ZooKeeper says besides of an ordinary act.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar, Final
 
@@ -16,6 +16,7 @@ from reassure_conformance.scenarios.worlds import dispatch
 from reassure_model.environment import Controller, Die, Failover, Join, Leave, NotPossible, Return
 from reassure_model.kip_236.identity import Identity, compare_identity, follow_record
 from reassure_model.kip_236.invariants import INVARIANTS
+from reassure_model.kip_236.machine import format_write, iterate_lines
 from reassure_model.kip_236.obligations import next_write
 from reassure_model.kip_236.requests import (
     Decision,
@@ -26,7 +27,7 @@ from reassure_model.kip_236.requests import (
 )
 from reassure_model.kip_236.rules import accept_write, compute_drops
 from reassure_model.kip_236.state import Environment, LeaderAndIsr, Partition, Reassignment
-from reassure_model.kip_236.system import Action, Submit, System, is_stopped, step
+from reassure_model.kip_236.system import Action, Submit, System, step
 from reassure_model.kip_236.writes import (
     ChangeIsr,
     CreateReassignment,
@@ -48,7 +49,6 @@ from reassure_spec.words import (
     parse_number,
     parse_replicas,
 )
-from reassure_spec.znodes import NO_LEADER
 
 ONLY: Final = "p"
 """Name of the partition where a scenario names none."""
@@ -68,58 +68,6 @@ def _add_evidence(around: Environment, arguments: Arguments) -> Environment:
         deleting="deleting" in arguments,
         stopping=frozenset(parse_replicas("stopping", arguments.get("stopping", "none"))),
     )
-
-
-def _format_leader(leader: int) -> str:
-    return "none" if leader == NO_LEADER else str(leader)
-
-
-def format_flight(flight: Reassignment) -> str:
-    """Say what a record asks for."""
-    legacy = ", legacy" if flight.legacy else ""
-    return f"in flight to {format_replicas(flight.target)}, top {flight.top}{legacy}"
-
-
-def format_partition(partition: Partition) -> Iterator[str]:
-    """Yield what is to be seen of a partition, a line for each znode of it."""
-    state = partition.state
-    if partition.assigned is None:
-        yield "does not exist"
-    elif state is None:
-        yield f"assigned {format_replicas(partition.assigned)}, not yet online"
-    else:
-        yield (
-            f"assigned {format_replicas(partition.assigned)} leader {_format_leader(state.leader)} "
-            f"isr {format_replicas(state.isr)} epoch {state.leader_epoch}"
-        )
-    if partition.reassignment is not None:
-        yield format_flight(partition.reassignment)
-    for request in partition.requests:
-        legacy = " (legacy)" if request.legacy else ""
-        yield f"request {request.sequence} waits: {format_replicas(request.target)}{legacy}"
-
-
-def format_write(write: Write, partition: Partition) -> str:
-    """Say what a write changes of the partition that it is made to."""
-    match write:
-        case CreateState(state):
-            return f"online: leader {state.leader} isr {format_replicas(state.isr)}"
-        case WriteState(state) | ChangeIsr(state, _):
-            old = partition.state
-            if old is not None and (old.leader, old.isr) == (state.leader, state.isr):
-                return f"leader epoch {state.leader_epoch}"
-            leader = _format_leader(state.leader)
-            return f"leader {leader} isr {format_replicas(state.isr)} epoch {state.leader_epoch}"
-        case WriteAssigned(assigned):
-            return f"assigned {format_replicas(assigned)}"
-        case CreateReassignment(flight):
-            return f"record made: {format_flight(flight)}"
-        case UpdateReassignment(flight):
-            return f"record changed: {format_flight(flight)}"
-        case DeleteReassignment():
-            return "record removed"
-        case DeleteRequest(sequence):
-            return f"request {sequence} removed"
 
 
 def _format_decision(decision: Decision) -> str:
@@ -189,7 +137,7 @@ class ReassignmentWorld:
     def _describe(self, name: str) -> list[str]:
         system = self._systems.get(name, self._empty)
         many = len(self._systems) > 1
-        return [f"{name}: {line}" if many else line for line in format_partition(system.partition)]
+        return [f"{name}: {line}" if many else line for line in iterate_lines(system.partition)]
 
     def _describe_all(self) -> list[str]:
         lines = [line for name in self._systems for line in self._describe(name)]
@@ -285,9 +233,6 @@ class ReassignmentWorld:
         try:
             outcome = step(system, action, self._readings)
         except NotPossible as error:
-            partition = system.partition
-            if isinstance(action, Join) and is_stopped(partition, action.replica, self._readings):
-                return "rejected by isr.change.stopped-stays-out: it was told to stop"
             raise ScenarioError(str(error)) from error
         if isinstance(outcome, Rejected):
             return f"rejected by {outcome.clause}: {outcome.reason}"

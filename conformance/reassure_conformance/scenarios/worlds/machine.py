@@ -73,7 +73,7 @@ class MachineWorld:
         }
         handlers |= {name: partial(self._take, name, take) for name, take in takers.items()}
         handlers |= {name: partial(self._add, make) for name, make in words.adds.items()}
-        handlers |= {name: partial(self._change, make) for name, make in words.changes.items()}
+        handlers |= {n: partial(self._change, n, make) for n, make in words.changes.items()}
         handlers |= {name: partial(self._answer, ask) for name, ask in words.questions.items()}
         if words.recall is not None:
             handlers["replicas"] = self._show_memory
@@ -98,10 +98,12 @@ class MachineWorld:
             self._states[name] = make(self._blank, name, text)
         return self._show({})
 
-    def _change(self, make: Callable[[Any, Arguments], Any], arguments: Arguments) -> str:
+    def _change(
+        self, command: str, make: Callable[[Any, Arguments], Any], arguments: Arguments
+    ) -> str:
         name = self._get({})
         self._states[name] = make(self._states[name], arguments)
-        return ""
+        return (self._effect(name) or "") if command in self._words.wakes else ""
 
     def _answer(self, ask: Callable[[Any, Arguments], str], arguments: Arguments) -> str:
         return ask(self._states.get(ONLY, self._blank), arguments)
@@ -126,25 +128,30 @@ class MachineWorld:
         arguments: Arguments,
     ) -> str:
         answer = self._words.answers.get(verb)
-        answers: dict[str, str] = {}
+        told: dict[tuple[str, Any], str] = {}
         for name, action in read(arguments):
             before = self._states[name]
             try:
-                refused = self._go(name, action)
+                said = self._go(name, action)
             except NotPossible:
                 if not self._words.tells_changes:
                     raise
-                refused = "not possible"
+                said = "not possible"
             after = self._states[name]
-            if self._words.tells_changes:
-                answers[name] = refused or self._tell_changes(before, after)
-            else:
-                answers[name] = refused or (answer(before, after) if answer is not None else "")
-        lines = [self._mark(name, line) for name, line in answers.items() if line]
+            # Of what several actions answer the last says it all.
+            if said:
+                told[name, action] = said
+            elif self._words.tells_changes:
+                told[name, None] = self._tell_changes(before, after)
+            elif answer is not None:
+                told[name, None] = answer(before, after)
+        lines = [self._mark(name, line) for (name, _), line in told.items() if line]
         return "\n".join([*lines, *([self._show({})] if verb in self._words.shows else [])])
 
     def _go(self, name: str, action: Any) -> str:
-        """Take an action; return why it is rejected, "" where it is not."""
+        """Take an action; return what is said of it, or why it is rejected."""
+        if isinstance(action, str):
+            return action
         if isinstance(action, Rejected):
             return f"rejected by {action.clause}: {action.reason}"
         outcome = self._machine.step(self._states[name], action, self._readings)
