@@ -469,7 +469,7 @@ def accept_completion(
     alone = state.leader == NO_LEADER and len(state.isr) == 1
     if state.leader not in (*target, NO_LEADER):
         return Rejected(names.leader_first, f"{state.leader} leads")
-    left = [r for r in state.isr if r not in target]
+    left = [r for r in state.isr if r in (hosted.assigned or ()) and r not in target]
     if left and cut and not alone:
         return Rejected(names.after_stop, f"still in sync: {left}")
     if not hosted.completing:
@@ -477,7 +477,7 @@ def accept_completion(
         return Rejected(names.leader_first, reason)
     if new != target:
         return Rejected(names.after_stop, f"assigned {list(new)}, the target is {list(target)}")
-    kept = () if hosted.entry is None else (hosted.entry,)
+    kept = (hosted.entry,) if names == ENTRIES and hosted.entry is not None else ()
     after = replace(hosted, asked=kept, begun=False, completing=False, done=True)
     clauses = (names.target_in_sync, names.leader_first, names.after_stop)
     return Accepted(_write_lists(after, Assignment(new)), clauses)

@@ -460,9 +460,12 @@ def enabled(shipped: Shipped, targets: tuple[ReplicaList | None, ...] = ()) -> t
 
 @clause("shipped.call.one-event-at-a-time")
 def is_busy(shipped: Shipped) -> bool:
-    """Whether the controller is at an event, or has just taken office, and takes no call."""
+    """Whether the controller is at an event, or one comes first, so that it takes no call.
+
+    Before it takes a call it has heard of deaths, and has come to an end of taking office.
+    """
     held = shipped.assignment.is_reassigning or shipped.entry is not None
-    return bool(shipped.plan) or (shipped.resume and held)
+    return bool(shipped.plan or plan_for_deaths(shipped)) or (shipped.resume and held)
 
 
 @clause("shipped.preferred.target-first")
