@@ -122,8 +122,8 @@ class Log:
         self._offline = ""
         self._segments: list[Segment] = []
         self.epochs = EpochsOfLog(self, LeaderEpochs())
-        make_directory(directory, sync)
         self._recover()
+        make_directory(directory, sync)
 
     @property
     def start_offset(self) -> int:
@@ -329,7 +329,7 @@ class Log:
         found = LeaderEpochs()
         bases = sorted(
             int(match[1])
-            for path in self.directory.iterdir()
+            for path in self.directory.glob("*.log")
             if (match := _SEGMENT.fullmatch(path.name))
         )
         for base in bases or [0]:
