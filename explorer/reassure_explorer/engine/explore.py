@@ -162,12 +162,11 @@ def explore(
 
     `profile` and `readings` say under which rules it was made; they are reported, and tell
     explorations in a directory apart. With `minimise` traces use as few faults as will do, even
-    where that makes them longer. With `liveness` fair runs are looked at as well, for which the
-    whole graph must fit into memory. With `directory` the derived engine keeps states on disk and
-    goes on where an exploration stopped there; it calls `progress` after each level. With
+    where that makes them longer. With `liveness` fair runs are looked at as well, among all states;
+    the whole graph must fit into memory. With `directory` the derived engine keeps states on disk
+    and goes on where an exploration stopped there; it calls `progress` after each level. With
     `symmetry` one state stands for all that differ only in which of the things that are alike is
-    which; `liveness` looks at every state. With `remember` paths are taken from the user's cache
-    that earlier runs of the same code learned, and new ones are kept there.
+    which. With `remember` paths that earlier runs learned are taken from the user's cache.
 
     Raises UnknownEngine, ForeignCheckpoint, NotSymmetric.
     """
