@@ -200,7 +200,6 @@ def test_two_threads_answer_as_one() -> None:
 def test_parts_expanded_by_threads_find_the_same_states(monkeypatch: pytest.MonkeyPatch) -> None:
     """A level cut into small parts for four threads gives the same counts."""
     monkeypatch.setattr("reassure_explorer.engine.derived.PARALLEL_FROM", 8)
-    monkeypatch.setattr("reassure_explorer.engine.derived.STATES_PER_PATH", 0)
     model = make_counter(60)
     assert summarise(explore_derived(model, threads=4)) == summarise(explore_derived(model))
 
@@ -208,7 +207,6 @@ def test_parts_expanded_by_threads_find_the_same_states(monkeypatch: pytest.Monk
 def test_threads_that_learn_at_the_same_time_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads that learn paths while others walk the diagrams find what one thread finds."""
     monkeypatch.setattr("reassure_explorer.engine.derived.PARALLEL_FROM", 16)
-    monkeypatch.setattr("reassure_explorer.engine.derived.STATES_PER_PATH", 0)
     for scope in ("small", "logs"):
         _, model = get_model(scope, "kip-236-amended")
         expected = summarise(explore_derived(model))

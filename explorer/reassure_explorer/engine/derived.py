@@ -75,6 +75,8 @@ CHUNK: Final = 1024
 CHUNK_LEARNING: Final = 64
 """States expanded at a time: few while there is much to learn, as paths learned come too late for
 the rest of them."""
+CHUNKS_MISSED: Final = 16
+"""Chunks whose misses have room where another thread learns: this one stays away from Python."""
 CHECKED_PER_LEVEL: Final = 1
 PROBED: Final = 512
 """For so many paths, and then for one in so many, the plain function has to come to the same in
@@ -87,9 +89,6 @@ COMPARED_PER_LEVEL: Final = 1024
 """States of a level that are held against the group where there is symmetry."""
 PARALLEL_FROM: Final = 4096
 """A level with fewer states is not worth splitting between threads."""
-STATES_PER_PATH: Final = 400
-"""A level is split only if it has so many states for each path learned in the level before: Python
-learns in one thread at a time, and the others would wait for it."""
 COUNT_VALUES_TO: Final = 5_000_000
 Outcome = bool | list[tuple[Words, tuple[str, ...]]]
 """What comes of a function in a state: the packed states after an action, each with the notes of
@@ -193,8 +192,6 @@ class Engine:
             self.visited.allocate = self.checkpoint.allocate
         self.recent = self._make_recent()
         self.generated = 0
-        self._learned = 0
-        """Paths learned before the level that is being expanded."""
         self._resumed = 0
         """Levels that were there when an exploration went on."""
         self._actions_before: Counter[str] = Counter()
@@ -232,6 +229,10 @@ class Engine:
         kernels.expand(
             nothing, 0, 1, d.roots, d.children, d.clear, d.put, d.more, d.widest,
             self.recent, nothing, misses, self.hits,
+        )  # fmt: skip
+        kernels.follow(
+            nothing, misses, d.roots, d.children, d.clear, d.put, d.more, self.recent, nothing,
+            self.hits,
         )  # fmt: skip
         kernels.judge(nothing, 0, 0, none, d.roots, d.children, none, misses)
         if self.model.constraint is not None:
@@ -364,45 +365,44 @@ class Engine:
 
     # Expanding -------------------------------------------------------------------------------
 
-    def expand(self, states: Run, *, alone: bool = True) -> list[Run]:
-        """Return the successors of states as runs, repetitions between runs included.
+    def expand(self, states: Run, *, alone: bool = True) -> tuple[list[Run], I64]:
+        """Return the successors of states as runs, repetitions between runs included, and misses.
 
-        `alone` says that no other thread expands states at the same time.
+        `alone` says that no other thread expands states at the same time: paths are learned then
+        as they are met, and no misses are left.
         """
         count = len(self.instances)
-        misses = np.empty((CHUNK * count, 2), dtype=np.int64)
-        chunk = CHUNK_LEARNING
+        chunk, chunks = (CHUNK_LEARNING, 1) if alone else (CHUNK, CHUNKS_MISSED)
+        misses = np.empty((chunks * CHUNK * count, 2), dtype=np.int64)
         d = self._get_arrays(alone=alone)
         hits = np.zeros(len(d.clear), dtype=np.int64)
         out = _Output(self, max(BUFFER_STATES, 4 * CHUNK * count))
         # Two threads that wrote to one table could each see half of a state of several words.
         recent = self.recent if alone else self.recent.copy()
+        later = [misses[:0]]
         start = taken = 0
         while start < len(states):
-            if d.paths != self.diagrams.paths or alone:
-                d = self._get_arrays(alone=alone)
-            if len(hits) < len(d.clear):
-                hits = np.concatenate([hits, np.zeros(len(d.clear) - len(hits), dtype=np.int64)])
             if not out.has_room(chunk * count * d.widest):
                 out.flush(chunk * count * d.widest)
                 if self._is_too_late():
                     break
             start, written, steps, missed = kernels.expand(
                 states, start, chunk, d.roots[:count], d.children, d.clear, d.put, d.more,
-                d.widest, recent, out.states[out.filled :], misses[: chunk * count], hits,
+                d.widest, recent, out.states[out.filled :], misses[: chunks * chunk * count], hits,
             )  # fmt: skip
-            chunk = CHUNK_LEARNING if missed else min(2 * chunk, CHUNK)
             out.filled += written
             taken += steps
+            if not alone:
+                later.append(misses[:missed].copy())
+                continue
+            chunk = CHUNK_LEARNING if missed else min(2 * chunk, CHUNK)
             if missed:
-                extra = self._resolve(as_rows(states), misses[:missed], hits)
-                taken += len(extra)
-                out.add(extra)
+                steps, hits = self._resolve(states, misses[:missed], out, hits)
+                taken += steps
         out.flush(0)
         with self._lock:
-            self.generated += taken
-            self._add_hits(hits)
-        return out.runs.runs
+            self._count_steps(taken, hits)
+        return out.runs.runs, np.concatenate(later)
 
     def _get_arrays(self, *, alone: bool) -> Arrays | Diagrams:
         if alone:
@@ -410,31 +410,44 @@ class Engine:
         with self._lock:
             return self.diagrams.freeze()
 
-    def _add_hits(self, hits: npt.NDArray[np.int64]) -> None:
-        if len(hits) > len(self.hits):
-            more = np.zeros(len(hits) - len(self.hits), dtype=np.int64)
-            self.hits = np.concatenate([self.hits, more])
+    def _count_steps(self, taken: int, hits: I64) -> None:
+        self.generated += taken
+        self.hits = _grow(self.hits, len(hits))
         self.hits[: len(hits)] += hits
 
-    def _resolve(
-        self, rows: Run, misses: npt.NDArray[np.int64], hits: npt.NDArray[np.int64]
-    ) -> Run:
-        """Return the successors of states whose paths the kernel did not know."""
-        made: list[Words] = []
-        begun = time.perf_counter()
-        asked = [(root, tuple(rows[i].tolist())) for i, root in misses.tolist()]
-        with self._lock:
-            for root, words in asked:
-                for number in self.diagrams.list_chain(self.find_leaf(root, words)):
-                    made.append(self.diagrams.apply(number, words))
-                    if number < len(hits):
-                        hits[number] += 1
-                    else:
-                        late = np.zeros(number + 1, dtype=np.int64)
-                        late[-1] = 1
-                        self._add_hits(late)
-            self.seconds_learning += time.perf_counter() - begun
-        return np.array(made, dtype=np.uint64).reshape(len(made), self.layout.words)
+    def _resolve(self, states: Run, misses: I64, out: "_Output", hits: I64) -> tuple[int, I64]:
+        """Write the successors of states whose paths a kernel did not know; `misses` is used up.
+
+        Answers the number of steps, and the hits with these added.
+        """
+        begun, d, rows, taken = time.perf_counter(), self.diagrams, as_rows(states), 0
+        for start in range(0, len(misses), CHUNK_LEARNING):
+            some = misses[start : start + CHUNK_LEARNING]
+            while len(some):
+                i, root = some[0].tolist()
+                with self._lock:
+                    self.find_leaf(root, tuple(rows[i].tolist()))
+                hits = _grow(hits, len(d.clear))
+                if not out.has_room(len(some) * d.widest):
+                    out.flush(len(some) * d.widest)
+                written, steps, left = kernels.follow(
+                    states, some, d.roots, d.children, d.clear, d.put, d.more, self.recent,
+                    out.states[out.filled :], hits,
+                )  # fmt: skip
+                out.filled += written
+                taken += steps
+                some = some[:left]
+        self.seconds_learning += time.perf_counter() - begun
+        return taken, hits
+
+    def _catch_up(self, states: Run, misses: I64) -> list[Run]:
+        """Return the successors that were left out when states were expanded, as runs."""
+        if not len(misses):
+            return []
+        out = _Output(self, BUFFER_STATES)
+        self._count_steps(*self._resolve(states, misses, out, np.zeros(1, dtype=np.int64)))
+        out.flush(0)
+        return out.runs.runs
 
     def _is_too_late(self) -> bool:
         seconds = self._budget.seconds
@@ -445,14 +458,18 @@ class Engine:
 
     def _next_level(self, frontier: Run) -> Run:
         """Return the states one step away that were never seen before."""
-        learned, self._learned = self.diagrams.paths - self._learned, self.diagrams.paths
         team = self.visited.team = self._find_team(len(frontier))
-        if team.parts > 1 and len(frontier) >= STATES_PER_PATH * learned:
+        if team.parts > 1:
+            # One learns what the first parts lack while the others expand the next ones.
             parts = np.array_split(frontier, team.parts)
-            made = team.run([partial(self.expand, part, alone=False) for part in parts])
-            runs = [run for some in made for run in some]
+            made = team.start([partial(self.expand, part, alone=False) for part in parts])
+            runs = [
+                run
+                for part, (some, misses) in zip(parts, made, strict=True)
+                for run in (*some, *self._catch_up(part, misses))
+            ]
         else:
-            runs = self.expand(frontier)
+            runs, _ = self.expand(frontier)
         pending = sum(run.nbytes for run in runs)
         self._peak_bytes = max(self._peak_bytes, self.bytes + pending)
         return self.visited.subtract_from(runs, self.layout.words)
@@ -723,8 +740,6 @@ class Engine:
         saved, levels = loaded
         self.generated, self.levels = saved.generated, list(levels)
         self._resumed = len(self.levels)
-        # The diagrams begin empty again, so the first level has all to learn: as if much was.
-        self._learned = -saved.generated
         self._found = {c: (depth, tuple(words)) for c, depth, words in saved.found}
         self._actions_before.update(saved.actions)
         self._notes_before.update(saved.notes)
@@ -810,6 +825,10 @@ class Engine:
         )
 
 
+def _grow(hits: I64, size: int) -> I64:
+    return np.concatenate([hits, np.zeros(max(0, size - len(hits)), dtype=np.int64)])
+
+
 class _Output:
     """Successors that were written, put by as sorted runs whenever the room for them ends."""
 
@@ -822,13 +841,6 @@ class _Output:
     def has_room(self, states: int) -> bool:
         """Whether so many more states can be written."""
         return self.filled + states <= len(self.states)
-
-    def add(self, rows: Run) -> None:
-        """Write states."""
-        if not self.has_room(len(rows)):
-            self.flush(len(rows))
-        self.states[self.filled : self.filled + len(rows)] = rows if self._words > 1 else rows[:, 0]
-        self.filled += len(rows)
 
     def flush(self, room: int) -> None:
         """Put by what was written, and have room for so many states."""

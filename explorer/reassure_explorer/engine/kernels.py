@@ -241,6 +241,44 @@ def expand(
 
 
 @compiled
+def follow(
+    states: Array,
+    misses: Array,
+    roots: Array,
+    children: Array,
+    clear: Array,
+    put: Array,
+    more: Array,
+    recent: Array,
+    out: Array,
+    hits: Array,
+) -> tuple[int, int, int]:
+    """Write the successors of misses (see `expand`) whose paths have been learned by now.
+
+    The others are moved to the front of `misses`. Answers the number of states written, of steps
+    taken and of misses that are left. `out` has room for the longest chain of each miss.
+    """
+    written = 0
+    taken = 0
+    left = 0
+    for j in range(len(misses)):
+        i = misses[j, 0]
+        root = misses[j, 1]
+        at = walk(states, i, roots[root], children)
+        if at == -1:
+            misses[left, 0] = i
+            misses[left, 1] = root
+            left += 1
+        leaf = -2 - at
+        while leaf > 0:
+            hits[leaf] += 1
+            taken += 1
+            written += write_successor(states, i, leaf, clear, put, recent, out, written)
+            leaf = more[leaf]
+    return written, taken, left
+
+
+@compiled
 def judge(
     states: Array,
     start: int,

@@ -6,7 +6,7 @@ next, so that each state is copied only a few times. Levels are kept besides, as
 that is possible, to tell traces from.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -51,9 +51,11 @@ class Team:
 
     def run(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
         """Return what the jobs answer, in their order."""
-        if self._pool is None:
-            return [job() for job in jobs]
-        return list(self._pool.map(_do, jobs))
+        return list(self.start(jobs))
+
+    def start(self, jobs: Sequence[Callable[[], Result]]) -> Iterator[Result]:
+        """Return what the jobs answer, in their order, as soon as it is there."""
+        return map(_do, jobs) if self._pool is None else self._pool.map(_do, jobs)
 
 
 def _do(job: Callable[[], Result]) -> Result:
