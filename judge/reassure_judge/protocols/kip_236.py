@@ -37,10 +37,9 @@ from reassure_judge.possible import (
 from reassure_judge.rules import Fault, Rules, Sign, Signs, list_repeated, show_state
 from reassure_judge.standing import look_past
 from reassure_model.controllers import ACTING, DEPOSED
-from reassure_model.kip_236.invariants import INVARIANTS
-from reassure_model.kip_236.obligations import next_write
+from reassure_model.kip_236.machine import JUDGEMENT
 from reassure_model.kip_236.requests import is_remembered
-from reassure_model.kip_236.rules import accept_write, apply_failover
+from reassure_model.kip_236.rules import accept_write
 from reassure_model.kip_236.state import (
     Environment,
     Partition,
@@ -58,7 +57,7 @@ from reassure_model.kip_236.writes import (
     WriteAssigned,
     WriteState,
 )
-from reassure_model.machine import Due, Judgement
+from reassure_model.machine import Due
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
@@ -71,10 +70,6 @@ _ON_REQUESTS: Final = (*RECORDS, DeleteRequest)
 _PROTOCOL: Final = frozenset({znodes.REASSIGNMENT_REQUESTS, znodes.REASSIGNMENTS})
 _FOR: Final = "recorded for"
 """Under this the request is kept for which the record in flight was written last."""
-
-JUDGEMENT: Final[Judgement[Partition, Write]] = Judgement(
-    Partition(), accept_write, apply_failover, next_write, INVARIANTS
-)
 
 
 # From transactions to observations ----------------------------------------------------------------
