@@ -5,13 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from reassure_conformance.answers.findings_table import (
-    Guarantee,
     check_finding,
-    compute_guarantees,
-    find_stories,
     findings_document,
     render_findings,
 )
+from reassure_conformance.answers.guarantees import Guarantee, compute_guarantees, find_stories
 from reassure_conformance.answers.places import find_shown
 from reassure_explorer.engine.search import Sketch
 from reassure_spec.clauses import load_clauses
