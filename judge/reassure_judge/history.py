@@ -249,6 +249,8 @@ class ClusterHistory:
         """Those of them of which the znode is gone."""
         self.roots: set[str] = set()
         """Parents that are there."""
+        self.earlier = 0
+        """The last transaction in which it spoke as it did before the profile's version."""
         self.topics: dict[str, dict[int, ReplicaList]] = {}
         self.requests: dict[int, tuple[PartitionKey, ...]] = {}
         """Pending requests, and the partitions that each names."""

@@ -94,6 +94,8 @@ class AnyRules(ABC):
 
     profiles: ClassVar[tuple[str, ...]]
     """The profiles that it judges."""
+    earlier: ClassVar[str] = ""
+    """The profile of what a cluster spoke before it was upgraded to this one, "" for none."""
     driven: ClassVar[tuple[str, ...]] = ()
     """Those of them under which the gate knows what to ask of an implementation."""
     reads: ClassVar[str]

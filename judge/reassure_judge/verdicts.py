@@ -21,6 +21,29 @@ NOT_FOLLOWED: Final = "not followed"
 UNKNOWN: Final = "unknown"
 NOT_EXERCISED: Final = "not exercised"
 
+BY_CONTENT: Final = frozenset(
+    {
+        "assigned.no-duplicates",
+        "isr.never-empty",
+        "isr.no-duplicates",
+        "leader.in-isr",
+        "shipped.assignment.lists-within",
+        "znode.well-formed",
+    }
+)
+"""The clauses that the content of one znode breaks, whatever was before."""
+BY_CHANGE: Final = BY_CONTENT | {
+    "isr.change.keeps-leader",
+    "isr.change.leader-kept",
+    "leader-epoch.raised-by-one",
+    "partition.state-kept",
+    "shipped.assignment.original-derivable",
+    "shipped.assignment.target-first",
+    "state.controller-epoch-stamped",
+    "topic.partitions-kept",
+}
+"""Those that it breaks on top of what stood there, whatever its author had seen or begun."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Violation:

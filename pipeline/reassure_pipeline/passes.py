@@ -12,9 +12,13 @@ it is not, the same finding is *unsettled*, and the clause is unknown rather tha
 
 * in an archive that begins in the middle, for every cluster that was not born in it;
 * after a hole;
+* before a cluster was upgraded to what the profile speaks of;
 * in an archive that begins from a snapshot, while a controller may still act on what happened just
   before, and for a partition whose reassignment was under way, until that has ended: whether a drop
   is due is not written anywhere.
+
+What the content of one znode breaks, or breaks on top of what a snapshot shows, nothing earlier can
+excuse (`reassure_judge.verdicts`, `BY_CONTENT` and `BY_CHANGE`): that is settled all the same.
 """
 
 from collections import Counter
@@ -26,7 +30,7 @@ from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Observation
 from reassure_judge.judge import Tracking
 from reassure_judge.rules import Rules
-from reassure_judge.verdicts import Tally, Violation
+from reassure_judge.verdicts import BY_CHANGE, BY_CONTENT, Tally, Violation
 from reassure_model.kip_236.state import Environment
 from reassure_pipeline.archive import BEGINNING, MIDDLE, SNAPSHOT, Base, Hole
 from reassure_zookeeper.transactions import Transaction
@@ -65,6 +69,9 @@ class Known:
     """Whether there is a cluster that was not born here, in the middle of a history."""
     clusters: frozenset[str] = frozenset()
     """Chroots of all clusters met."""
+    earlier: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """By chroot of a cluster that was upgraded: the last transaction before, and the profile that
+    speaks of what it was."""
     silent: frozenset[str] = frozenset()
     """Those of them in which there is no sign of KIP-236."""
     unjudged: Counter[str] = field(default_factory=Counter)
@@ -73,12 +80,16 @@ class Known:
 
 def is_settled(violation: Violation, known: Known, holes: tuple[Hole, ...]) -> bool:
     """Whether the history before a finding is known well enough to call it a violation."""
+    if violation.clause in BY_CONTENT:
+        return True
     if holes and violation.zxid >= holes[0].before:
         return False
+    if violation.zxid <= known.earlier.get(violation.chroot, (0, ""))[0]:
+        return violation.clause in BY_CHANGE
     if known.begins == MIDDLE:
         born = known.born.get(violation.chroot)
         return born is not None and violation.zxid >= born
-    if known.begins == SNAPSHOT:
+    if known.begins == SNAPSHOT and violation.clause not in BY_CHANGE:
         if known.calm_zxid is None or violation.zxid < known.calm_zxid:
             return False
         key = (violation.chroot, violation.topic, violation.partition)
@@ -151,8 +162,10 @@ class Routing:
         """Yield a rest for every partition and cluster met, where the keys were kept."""
         known = self.known
         known.clusters = self.router.shown()
-        met = map(self.router.get_cluster, known.clusters)
+        met = [self.router.get_cluster(chroot) for chroot in known.clusters]
         known.silent = frozenset(c.chroot for c in met if not c.speaks_requests())
+        earlier = self.rules.earlier
+        known.earlier = {c.chroot: (c.earlier, earlier) for c in met if c.earlier}
         known.unjudged = self.router.count_unjudged()
         if known.begins == MIDDLE:
             clusters = (self.router.get_cluster(chroot) for chroot in known.clusters)

@@ -62,6 +62,8 @@ class ArchiveReport:
     """Chroots of the clusters that were met."""
     unjudged: Mapping[str, int]
     """How often each tree was written that no rule is about."""
+    earlier: Mapping[str, tuple[int, str]]
+    """By chroot: up to where a cluster is of an earlier version, and the profile of that."""
     silent: frozenset[str]
     """Those of the clusters in which there is no sign of KIP-236."""
     holes: tuple[Hole, ...]
@@ -120,6 +122,11 @@ class ArchiveReport:
             yield (
                 f"{name}: transactions from 0x{hole.after + 1:x} up to 0x{hole.before:x} are "
                 "missing: add the log file that holds them"
+            )
+        for chroot, (zxid, profile) in sorted(self.earlier.items()):
+            yield (
+                f"{name}: up to 0x{zxid:x} the cluster at {chroot or '/'} is of an earlier "
+                f"version, whose writes --profile {profile} judges"
             )
         if not self.clusters:
             yield (
@@ -301,6 +308,7 @@ def report_archive(
         clusters=tuple(sorted(known.clusters)),
         unjudged=gather(unjudged, known.clusters),
         silent=known.silent,
+        earlier=known.earlier,
         holes=holes,
         torn_tail=files[-1].tail,
     )

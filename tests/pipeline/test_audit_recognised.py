@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,21 @@ import pytest
 
 from reassure_conformance.cli import run_command
 from reassure_judge.recognise import Gatherer, Recognised, recognise
+from reassure_judge.verdicts import BY_CHANGE, Violation
+from reassure_pipeline.archive import BEGINNING
+from reassure_pipeline.passes import Known, is_settled
 from reassure_pipeline.recognising import recognise_logs
 from reassure_pipeline.sample import write_sample
 from reassure_spec.readings import get_profile
-from reassure_zookeeper.transactions import Check, Create, committed, multi
+from reassure_zookeeper.transactions import (
+    Check,
+    Create,
+    SetData,
+    Transaction,
+    committed,
+    multi,
+)
+from reassure_zookeeper.txnlog import read_logs
 
 LOGS = Path(__file__).parents[1] / "judge" / "kafka_logs"
 EXPECTED = {
@@ -69,6 +81,67 @@ def test_profile_that_is_named_counts(tmp_path: Path, capsys: Any) -> None:
     folder = str(unpack("old_01022", tmp_path))
     _, document = audit(folder, "--profile", "kafka-zk", capsys=capsys)
     assert (document["profile"], document["recognised"]) == ("kafka-zk", None)
+
+
+def unlist(transaction: Transaction) -> Transaction:
+    """Return a transaction with topics' znodes as Kafka 2.3 writes them."""
+    ops = []
+    for op in transaction.ops:
+        if isinstance(op, Create | SetData) and b'"adding_replicas"' in op.data:
+            content = json.loads(op.data)
+            del content["adding_replicas"], content["removing_replicas"]
+            op = replace(op, data=json.dumps({**content, "version": 1}).encode())
+        ops.append(op)
+    return replace(transaction, ops=tuple(ops))
+
+
+def test_what_came_before_an_upgrade_is_not_judged_by_what_came_after(
+    server: Server, capsys: Any
+) -> None:
+    """Up to the last topic that a broker wrote without lists nothing is settled, and it is said."""
+    log = gzip.decompress((LOGS / "runC2.log.gz").read_bytes())
+    path = server("raw") / "version-2" / "log.1"
+    path.write_bytes(log)
+    old, upgrade = list(read_logs([path])), 0xAA
+    folder = server("upgraded", [unlist(t) if t.zxid <= upgrade else t for t in old])
+    code, document = audit(str(folder), capsys=capsys)
+    assert (code, document["profile"]) == (1, "kafka-zk")
+    last = max(t.zxid for t in old if t.zxid <= upgrade and unlist(t) != t)
+    assert any(f"up to 0x{last:x}" in need and "kafka-42" in need for need in document["needs"])
+
+
+@pytest.mark.parametrize(
+    ("zxid", "clause_id", "settled"),
+    [
+        (7, "election.clean", False),
+        (7, "isr.change.keeps-leader", True),
+        (7, "isr.never-empty", True),
+        (8, "election.clean", True),
+    ],
+)
+def test_before_an_upgrade_only_content_is_settled(
+    zxid: int, clause_id: str, settled: bool
+) -> None:
+    """Until the last write of the earlier version only what no version may write is a violation."""
+    found = Violation(zxid, "", "t", 0, clause_id, "/state", 1, "", "", "", "")
+    known = Known(BEGINNING, earlier={"": (7, "kafka-42")})
+    assert is_settled(found, known, ()) == settled
+
+
+@pytest.mark.clause("leader.in-isr", "isr.never-empty", "leader-epoch.raised-by-one")
+def test_content_is_settled_soon_after_a_snapshot(
+    server: Server, snapshot: Callable[..., Path], capsys: Any
+) -> None:
+    """What one znode says, alone or on top of what it said, no earlier history can excuse."""
+    path = server("raw") / "version-2" / "log.1"
+    path.write_bytes(gzip.decompress((LOGS / "hotel_f.log.gz").read_bytes()))
+    log, cut = list(read_logs([path])), 0xDB
+    folder = server("late", [t for t in log if t.zxid > cut])
+    snapshot(folder, [t for t in log if t.zxid <= cut], cut)
+    _, document = audit(str(folder), capsys=capsys)
+    named = {v["clause"] for v in document["violations"]}
+    assert {"leader.in-isr", "isr.never-empty", "leader-epoch.raised-by-one"} <= named <= BY_CHANGE
+    assert document["archives"][0]["unsettled"] > 0
 
 
 def test_logs_of_several_protocols_are_refused(tmp_path: Path, capsys: Any) -> None:

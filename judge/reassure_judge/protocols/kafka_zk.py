@@ -3,6 +3,8 @@
 from typing import Final
 
 from reassure_judge.kafka import (
+    KafkaHistory,
+    KafkaRouter,
     KafkaRules,
     find_dropped,
     find_entry_left,
@@ -38,10 +40,27 @@ def accept(hosted: Hosted, write: Written, around: Environment, readings: Readin
     return accept_common(hosted, write, around, readings, LISTS)
 
 
+class ListsRouter(KafkaRouter):
+    """Notes until when a cluster was one of an earlier Kafka."""
+
+    def _on_topic(
+        self, cluster: KafkaHistory, path: str, data: bytes | None, topic: str, second: str
+    ) -> None:
+        """Note a topic that a broker wrote without lists; tools without them stay in use."""
+        super()._on_topic(cluster, path, data, topic, second)
+        brokers = cluster.brokers_of_session.get(self._now[2])
+        if data is None or not self._written or self._given:
+            return
+        if brokers and b'"adding_replicas"' not in data:
+            cluster.earlier = self._now[0]
+
+
 class ListsRules(KafkaRules):
     """Kafka with lists."""
 
+    router = ListsRouter
     profiles = ("kafka-zk",)
+    earlier = "kafka-42"
 
     @classmethod
     def find_sign(cls, signs: Signs) -> Sign | None:
