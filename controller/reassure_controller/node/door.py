@@ -188,8 +188,10 @@ class Door:
         """Hand out records to a follower, which asks again by itself."""
         life = _FOLLOWER.fullmatch(client_id)
         epoch = int(life[1]) if life else -1
+        left = request.max_bytes
 
         def read(topic: str, asked: FetchPartition) -> FetchedPartition:
+            nonlocal left
             answer = self._ask(
                 inner.Fetch(
                     (topic, asked.partition),
@@ -198,10 +200,11 @@ class Door:
                     epoch,
                     asked.current_leader_epoch,
                     asked.fetch_offset,
-                    asked.partition_max_bytes,
+                    max(0, min(left, asked.partition_max_bytes)),
                 )
             )
             assert isinstance(answer, inner.Fetched)
+            left -= len(answer.records)
             mark = answer.high_watermark
             return FetchedPartition(asked.partition, _code(answer.error), mark, answer.records)
 

@@ -37,6 +37,9 @@ PAUSE_S: Final = 0.02
 BACKOFF_S: Final = 0.2
 """How long a fetcher rests when its leader was not reached."""
 
+RESPONSE_BYTES: Final = 10 * 2**20
+"""Kafka's own replica.fetch.response.max.bytes."""
+
 
 class Fetchers:
     """The fetchers of a broker that `lock` guards."""
@@ -70,7 +73,7 @@ class Fetchers:
 
     def _run(self, leader: int) -> None:
         connection: Connection | None = None
-        address = None
+        named = ""
         while not self._ended.is_set():
             with self._lock:
                 replicas = self._broker.replicas
@@ -80,8 +83,10 @@ class Fetchers:
                 requests = [request for _, request in replicas.next_requests(leader)]
                 name = name_follower(replicas.broker_id, replicas.broker_epoch)
             try:
-                if connection is None or not connection.is_open:
-                    address = self._cluster.find_address(leader)
+                if connection is None or not connection.is_open or named != name:
+                    if connection is not None:
+                        connection.close()
+                    address, named = self._cluster.find_address(leader), name
                     connection = None if address is None else Connection(*address, name)
                 busy = connection is not None and self._exchange(connection, requests)
                 self._ended.wait(0 if busy else PAUSE_S if connection else BACKOFF_S)
@@ -117,7 +122,7 @@ def _fetch(connection: Connection, asked: dict[PartitionKey, Fetch]) -> list[Fet
         for key, one in asked.items()
     )
     replica = next(iter(asked.values())).replica
-    response = connection.ask(FetchRequest(replica, max_wait_ms=0, min_bytes=0, topics=topics))
+    response = connection.ask(FetchRequest(replica, 0, 0, topics, max_bytes=RESPONSE_BYTES))
     return [
         Fetched(
             key,

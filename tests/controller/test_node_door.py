@@ -1,0 +1,273 @@
+"""What a broker's process answers on the wire, and for whom it lets wait."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from reassure_controller.broker import Broker
+from reassure_controller.messages import LeaderAndIsr, Reply, StopReplica
+from reassure_controller.node.cluster import Cluster, is_topic
+from reassure_controller.node.door import Door, name_follower
+from reassure_controller.node.orders import find_error, list_orders, to_reply, to_request
+from reassure_controller.replication.clock import VirtualClock
+from reassure_controller.replication.hosting import Replicas
+from reassure_controller.replication.observing import Observer
+from reassure_controller.replication.rules import ReplicationRules
+from reassure_controller.session import ensure_roots
+from reassure_controller.storage.directory import LogDirectory
+from reassure_controller.storage.records import Record, decode, encode
+from reassure_controller.wire.messages import (
+    CONSUMER,
+    EARLIEST,
+    LATEST,
+    EpochPartition,
+    EpochTopic,
+    FetchedPartition,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    ListedPartition,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+    MetadataRequest,
+    MetadataRequestTopic,
+    OffsetForLeaderEpochRequest,
+    ProducedPartition,
+    ProducePartition,
+    ProduceRequest,
+    ProduceTopic,
+    StopReplicaResponse,
+)
+from reassure_spec.znodes import broker_path, encode_broker, encode_state
+
+LEAD = LeaderAndIsr(100, 1, "t", 0, 1, 0, (1, 2), 1, 0, (1, 2), True)
+STOP = StopReplica(100, 1, "t", 0, True)
+RAW = encode([Record(None, b"a"), Record(None, b"b")], 0, 0, 1)
+
+
+class Served:
+    """Broker 1, which leads t-0 with 2 in sync; its disk, and its door."""
+
+    def __init__(self, cluster: Any, path: Path, *, minimum: int = 1) -> None:
+        self.admin = cluster.admin
+        ensure_roots(self.admin)
+        cluster.create_topic("t", {0: (1, 2)})
+        self.admin.ensure_path("/brokers/topics/t/partitions/0")
+        self.admin.create(broker_path(2), encode_broker("127.0.0.1", 9, 1), ephemeral=True)
+        self.path, self.minimum = path, minimum
+        self.lock = threading.Condition(threading.RLock())
+        self.broker = Broker(
+            self.admin, 1, address=("127.0.0.1", 7), owns_client=False, replication=self.replicate
+        )
+        self.cluster = Cluster(self.admin)
+        self.door = Door(self.broker, self.cluster, self.lock)
+        self.broker.register()
+        epoch = self.admin.exists(broker_path(2)).czxid
+        self.follower = name_follower(2, epoch)
+        self.handle(request_of(LEAD))
+        state = self.broker.hosted("t", 0)
+        assert state is not None
+        self.admin.create("/brokers/topics/t/partitions/0/state", encode_state(state.state))
+
+    def replicate(self, broker: Broker, epoch: int) -> Replicas:
+        """Make its replicas."""
+        disk, rules = LogDirectory(self.path, 1, "c"), ReplicationRules(
+            min_insync_replicas=self.minimum
+        )  # fmt: skip
+        observer = Observer(self.path / "said", 1, epoch)
+        return Replicas(1, epoch, broker, disk, VirtualClock(10**6), observer, rules)
+
+    @property
+    def end(self) -> int:
+        """Where its log ends."""
+        replica = self.broker.replicas and self.broker.replicas.find(("t", 0))
+        assert replica is not None
+        return replica.log.end_offset
+
+    def handle(self, request: Any, client: str | None = None) -> Any:
+        """Ask."""
+        return self.door.handle(request, client)
+
+    def produce(
+        self, acks: int = 1, raw: bytes = RAW, *, topic: str = "t", timeout_ms: int = 20_000
+    ) -> ProducedPartition:
+        """Produce to partition 0 and return what came of it."""
+        data = (ProduceTopic(topic, (ProducePartition(0, raw),)),)
+        response = self.handle(ProduceRequest(acks, timeout_ms, data))
+        [produced] = response.responses[0].partition_responses
+        return produced  # type: ignore[no-any-return]
+
+    def fetch(
+        self,
+        offset: int,
+        *,
+        replica: int = CONSUMER,
+        wait_ms: int = 0,
+        epoch: int = 0,
+        by: str = "",
+    ) -> FetchedPartition:
+        """Fetch from partition 0 and return what was found."""
+        asked = FetchPartition(0, offset, 10_000, epoch)
+        request = FetchRequest(replica, wait_ms, 1, (FetchTopic("t", (asked,)),))
+        response: FetchResponse = self.handle(request, by or self.follower)
+        return response.responses[0].partitions[0]
+
+    def list(self, timestamp: int, topic: str = "t") -> ListedPartition:
+        """Ask for the offset of a time."""
+        asked = (ListOffsetsTopic(topic, (ListOffsetsPartition(0, timestamp),)),)
+        found: ListedPartition = self.handle(ListOffsetsRequest(-1, asked)).topics[0].partitions[0]
+        return found
+
+
+def request_of(order: LeaderAndIsr | StopReplica) -> Any:
+    """Return the request that carries an order."""
+    return to_request(order)
+
+
+@pytest.fixture
+def serve(make_cluster: Any, tmp_path: Path) -> Iterator[Callable[..., Served]]:
+    """Start a broker that is ended with the test."""
+    started: list[Served] = []
+
+    def start(**options: int) -> Served:
+        started.append(Served(make_cluster(()), tmp_path / str(len(started)), **options))
+        return started[-1]
+
+    yield start
+    for one in started:
+        with one.lock:
+            one.broker.stop()
+
+
+def in_background(ask: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
+    """Ask from another thread; return it, and where the answer will be."""
+    answers: list[Any] = []
+    thread = threading.Thread(target=lambda: answers.append(ask()))
+    thread.start()
+    return thread, answers
+
+
+def test_producer_waits_for_those_in_sync(serve: Callable[..., Served]) -> None:
+    """With acks -1 the answer comes once the follower has fetched beyond, and not before."""
+    served = serve()
+    thread, answers = in_background(lambda: served.produce(-1))
+    while served.fetch(0, replica=2).records == b"":
+        time.sleep(0.01)
+    assert answers == []
+    assert served.fetch(2, replica=2) == FetchedPartition(0, ErrorCode.none, 2, b"")
+    thread.join()
+    assert answers == [ProducedPartition(0, ErrorCode.none, 0, 0)]
+    assert served.produce(1) == ProducedPartition(0, ErrorCode.none, 2, 0)
+    assert served.handle(ProduceRequest(0, 1, ())) is None
+
+
+def test_producer_is_told_why_not(serve: Callable[..., Served]) -> None:
+    """Time that ran out, rubbish, a stranger's partition and too few in sync have their errors."""
+    served = serve()
+    assert served.produce(-1, timeout_ms=30).error_code == ErrorCode.request_timed_out
+    assert served.produce(1, b"rubbish").error_code == ErrorCode.corrupt_message
+    assert served.produce(1, topic="u").error_code == ErrorCode.not_leader_or_follower
+    few = serve(minimum=3)
+    assert few.produce(-1) == ProducedPartition(0, ErrorCode.not_enough_replicas, -1, 0)
+
+
+def test_consumer_waits_for_the_mark(serve: Callable[..., Served]) -> None:
+    """A consumer gets nothing that the follower lacks, and is answered when it has it."""
+    served = serve()
+    served.produce(1)
+    assert served.fetch(0, wait_ms=30).records == b""
+    thread, answers = in_background(lambda: served.fetch(0, wait_ms=20_000))
+    served.fetch(0, replica=2)
+    served.fetch(2, replica=2)
+    thread.join()
+    [found] = answers
+    assert [record.value for _, record in decode(found.records)] == [b"a", b"b"]
+    assert (found.high_watermark, served.list(LATEST).offset) == (2, 2)
+    assert served.list(EARLIEST).offset == 0
+    assert served.list(5).error_code == ErrorCode.unsupported_for_message_format
+    assert served.list(LATEST, "u").error_code == ErrorCode.not_leader_or_follower
+    assert served.fetch(99).error_code == ErrorCode.offset_out_of_range
+
+
+def test_closed_door_lets_nobody_wait(serve: Callable[..., Served]) -> None:
+    """Who waits when the broker ends is answered then."""
+    served = serve()
+    thread, answers = in_background(lambda: served.produce(-1, timeout_ms=60_000))
+    while served.end == 0:
+        time.sleep(0.01)
+    served.door.close()
+    thread.join(20)
+    assert answers == [ProducedPartition(0, ErrorCode.request_timed_out, -1)]
+
+
+def test_follower_is_fenced(serve: Callable[..., Served]) -> None:
+    """A fetch of another epoch, or of a life of the follower that has ended, is refused."""
+    served = serve()
+    served.produce(1)
+    assert served.fetch(0, replica=2, epoch=1).error_code == ErrorCode.unknown_leader_epoch
+    served.fetch(0, replica=2)
+    stale = served.fetch(0, replica=2, by=name_follower(2, 1))
+    assert stale.error_code == ErrorCode.stale_broker_epoch
+    asked = EpochTopic("t", (EpochPartition(0, 0, 0),))
+    [told] = served.handle(OffsetForLeaderEpochRequest((asked,), 2)).topics
+    assert (told.partitions[0].leader_epoch, told.partitions[0].end_offset) == (0, 2)
+
+
+def test_orders_come_as_they_were_given(serve: Callable[..., Served]) -> None:
+    """What a controller says arrives whole, and what a broker replies to it comes back."""
+    for order in (LEAD, STOP):
+        assert list(list_orders(to_request(order))) == [order]
+    served = serve()
+    assert served.handle(to_request(LEAD)) == LeaderAndIsrResponse(
+        ErrorCode.none, served.handle(to_request(LEAD)).partition_errors
+    )
+    assert to_reply(served.handle(to_request(LEAD))) == Reply("STALE_CONTROLLER_EPOCH")
+    old = LeaderAndIsrRequest(100, 0, -1, to_request(LEAD).topic_states, ())  # type: ignore[union-attr]
+    assert served.handle(old) == LeaderAndIsrResponse(ErrorCode.stale_controller_epoch)
+    other = LeaderAndIsrRequest(100, 1, 5, to_request(LEAD).topic_states, ())  # type: ignore[union-attr]
+    assert served.handle(other) == LeaderAndIsrResponse(ErrorCode.stale_broker_epoch)
+    assert to_reply(served.handle(to_request(STOP))) == Reply("ok")
+    assert served.produce(1).error_code == ErrorCode.not_leader_or_follower
+    assert find_error(Reply("not-a-replica"))[1] == ErrorCode.unknown_topic_or_partition
+    assert to_reply(StopReplicaResponse(ErrorCode.none)) == Reply("ok")
+
+
+def test_metadata_is_what_zookeeper_says(serve: Callable[..., Served]) -> None:
+    """Brokers, leaders and replicas are those of now; a topic that is not there is said so."""
+    served = serve()
+    told = served.handle(MetadataRequest(None))
+    assert [(one.node_id, one.host, one.port) for one in told.brokers] == [
+        (1, "127.0.0.1", 7),
+        (2, "127.0.0.1", 9),
+    ]
+    [topic] = told.topics
+    [partition] = topic.partitions
+    assert (partition.leader_id, partition.replica_nodes, partition.isr_nodes) == (
+        1,
+        (1, 2),
+        (1, 2),
+    )
+    asked = (MetadataRequestTopic("absent"), MetadataRequestTopic("../ids"))
+    found = served.handle(MetadataRequest(asked)).topics
+    assert {one.error_code for one in found} == {ErrorCode.unknown_topic_or_partition}
+    served.admin.delete(broker_path(1))
+    [topic] = served.handle(MetadataRequest((MetadataRequestTopic("t"),))).topics
+    assert topic.partitions[0].error_code == ErrorCode.leader_not_available
+    assert topic.partitions[0].offline_replicas == (1,)
+    served.broker.register()
+    assert served.cluster.find_address(3) is None
+
+
+def test_names_of_topics_are_kafkas() -> None:
+    """Letters, digits, dots, underscores and dashes; not a path."""
+    assert all(map(is_topic, ("a", "A.b_c-9")))
+    assert not any(map(is_topic, ("", ".", "..", "a/b", "ä", "a" * 250)))
