@@ -1,13 +1,14 @@
 """The layer for any number of brokers, and its link to the code."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from reassure_proofs.engine.prover import prove
 from reassure_proofs.engine.register import get_theorems
-from reassure_proofs.theorems.kip_236.contracts import CONTRACT_THEOREMS
-from reassure_proofs.theorems.kip_236.drop import drop_function
+from reassure_proofs.theorems.kip_236.contracts import THEOREMS
+from reassure_proofs.theorems.kip_236.drop import ask_drop
 from reassure_spec.readings import Readings
 
 
@@ -18,7 +19,7 @@ def test_unbounded_theorems_say_that_they_are_about_a_contract() -> None:
         assert (theorem.layer == "contract") == on_contract, theorem.name
         if on_contract:
             assert "any number of brokers" in theorem.bound(4)
-    assert len(CONTRACT_THEOREMS) == 7
+    assert len(THEOREMS) == 7
 
 
 @pytest.mark.parametrize("name", ["drop-meets-contract", "drop-amended-meets-contract"])
@@ -36,7 +37,7 @@ def test_code_that_breaks_the_contract_is_refuted() -> None:
         return assigned[top:]
 
     (theorem,) = get_theorems(["drop-meets-contract"])
-    function = drop_function(Readings(), rule)
+    function = partial(ask_drop, readings=Readings(), rule=rule)
     result = prove(function, theorem.shapes(2), theorem.assumptions, theorem.claim)
     assert result.verdict == "refuted"
 

@@ -89,8 +89,6 @@ def _expected_lines(theorem: Theorem, outcome: Any) -> Iterator[str]:
         yield f"estimated {outcome}"
     elif theorem.subject.name == "first-evaluation":
         yield f"pseudo {_list(outcome)}"
-    elif theorem.subject.name == "effects-first":
-        yield f"in flight to {_list(outcome.target)}, top {outcome.top}"
     elif theorem.subject.name == "select-unclean":
         yield f"leader {outcome.leader}"
 
@@ -98,7 +96,6 @@ def _expected_lines(theorem: Theorem, outcome: Any) -> Iterator[str]:
 SHOWN_ELSEWHERE = {
     "failover-leaves-target": "in flight to [3], top 1",
     "partitions-decided-alone": "p: refused by request.refuse.unknown-partition",
-    "same-target-is-no-change": "change",
     "growth-to-the-minimum-is-taken": "request 0 removed (top.at-least-min-isr)",
     "cut-replica-stays-out": "accepted",
     "listener-takes-existing-partition": "the partition exists; path removed",

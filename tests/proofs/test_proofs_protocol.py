@@ -17,8 +17,8 @@ from reassure_proofs.theorems.kip_236 import protocol
 from reassure_proofs.theorems.kip_236.protocol import (
     DROP_FOLLOWED,
     INVARIANT,
-    PROTOCOL_THEOREMS,
     STEP,
+    THEOREMS,
     WRITES,
     crash_and_resume,
     holds_invariant,
@@ -27,7 +27,7 @@ from reassure_proofs.theorems.kip_236.protocol import (
 )
 from reassure_spec.readings import get_profile
 
-NAMES = [theorem.name for theorem in PROTOCOL_THEOREMS if theorem.expected == "proved"]
+NAMES = [theorem.name for theorem in THEOREMS if theorem.expected == "proved"]
 
 
 def _prove(name: str, size: int, kind: str = "") -> str:
@@ -211,7 +211,7 @@ def test_plan_ends_alike_once_the_drop_protects_the_target() -> None:
 
 def test_invariant_is_needed_where_it_is_a_hypothesis() -> None:
     """Each theorem that rests on the invariant fails in some state outside of it."""
-    for theorem in PROTOCOL_THEOREMS:
+    for theorem in THEOREMS:
         rests = INVARIANT in theorem.hypotheses and theorem.name != "step-keeps-isr-distinct"
         if rests and theorem.subject.name in ("step", "owed", "caught-up"):
             others = [item for item in theorem.assumptions if item is not INVARIANT]

@@ -20,15 +20,15 @@ from reassure_proofs.theorems.kafka_4485 import replication as replicas
 from reassure_proofs.theorems.kafka_4485.logs import SeenLog, load
 from reassure_proofs.theorems.kafka_4485.replication import (
     INVARIANT,
-    REPLICA_THEOREMS,
     STEP,
+    THEOREMS,
     holds_invariant,
     observe,
 )
 from reassure_spec.readings import get_profile
 
-NAMES = [theorem.name for theorem in REPLICA_THEOREMS]
-PROVED = [theorem.name for theorem in REPLICA_THEOREMS if theorem.expected == "proved"]
+NAMES = [theorem.name for theorem in THEOREMS]
+PROVED = [theorem.name for theorem in THEOREMS if theorem.expected == "proved"]
 AMENDED = choose_readings("kafka-4485", replicas.AMENDMENTS)
 MODEL = "reassure_model.kafka_4485.replication"
 

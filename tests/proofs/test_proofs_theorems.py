@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from reassure_proofs.engine.register import UnknownTheoremError, get_theorems
 from reassure_proofs.engine.runner import TheoremResult, prove_all, to_json
 from reassure_proofs.engine.statement import Hypothesis, Theorem
 from reassure_proofs.engine.wording import examine_page, format_sums, render_section
-from reassure_proofs.theorems.kip_236.drop import DROP, drop_function
+from reassure_proofs.theorems.kip_236.drop import DROP, ask_drop
 from reassure_spec.clauses import load_clauses
 from reassure_spec.findings import get_finding
 from reassure_spec.readings import Readings
@@ -186,7 +187,7 @@ def _in_sync_ignored(
 def test_mutant_of_the_drop_rule_is_refuted(mutant: Rule, name: str) -> None:
     """A drop rule with a planted fault is refuted by the theorem that speaks of it."""
     (theorem,) = get_theorems([name])
-    function = drop_function(Readings(), mutant)
+    function = partial(ask_drop, readings=Readings(), rule=mutant)
     result = prove(function, theorem.shapes(3), theorem.hypotheses, theorem.claim)
     assert result.verdict == "refuted"
 
@@ -200,7 +201,7 @@ def test_mutant_that_makes_no_difference_is_proved() -> None:
         return compute_drop(assigned, leader, isr, top, (), readings, assigned)
 
     (theorem,) = get_theorems(["drop-isr-at-least-min"])
-    function = drop_function(Readings(), rule)
+    function = partial(ask_drop, readings=Readings(), rule=rule)
     result = prove(function, theorem.shapes(2), theorem.hypotheses, theorem.claim)
     assert result.verdict == "proved"
 
@@ -385,7 +386,7 @@ def test_outcome_follows_from_verdict_and_expectation(
     verdict: str, expected: str, outcome: str, overall: str
 ) -> None:
     """Only an expected verdict holds; a refutation nobody expected is a violation."""
-    theorem = replace(get_theorems()[0], expected=expected)
+    theorem = replace(get_theorems()[0], finding="drop-1" if expected == "refuted" else "")
     result = TheoremResult(theorem, verdict, "", 0.0, 0, 0)
     assert (result.outcome, to_json([result])["verdict"]) == (outcome, overall)
 

@@ -33,7 +33,6 @@ ENDS_EARLY: Final = {
     "counterexamples/story-one-drop-for-a-change": ANOTHER_WAY,
     "failover/one-more-dropped-after-an-election": ANOTHER_WAY,
     # More is assigned than a drop would have left, so the first controller drops it.
-    "counterexamples/restart-keeps-finished-copies": MIDDLE,
     "reassignment/target-in-sync-with-others": MIDDLE,
     # The leader was told its target, and a new controller does not tell it otherwise.
     "reassignment/stopped-replica-stays-out": REFUSED,
@@ -61,7 +60,7 @@ CAUGHT_BY: Final = {
     "completion-unannounced": "batches/shuffled-while-brokers-bounce",
     "election-any-assigned": "leaders/offline-until-the-last-in-sync-returns",
     "no-epoch-bump-on-election": "batches/cancel-of-one",
-    "resume-skipped": "counterexamples/completion-keeps-min-isr",
+    "resume-skipped": "failover/target-is-assigned-already",
     "malformed-request-kept": "requests/content-that-is-not-json",
     "dead-replica-kept": "batches/shuffled-while-brokers-bounce",
     "target-reordered": "batches/cancel-of-what-is-left",

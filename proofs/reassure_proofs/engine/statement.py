@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import Any, Final, NoReturn, TypeAlias
 
 from reassure_proofs.engine.formula import Truth
@@ -34,6 +35,22 @@ class Parameter:
     set of integers at all, `word` for a word that tells shapes apart."""
     word: str = ""
     """The word."""
+
+
+ID: Final = Parameter(floor=1)
+"""One broker, or another number that is told from 1 on."""
+SET: Final = Parameter(kind="set")
+TRUTH: Final = Parameter(kind="truth")
+
+
+def ids(length: int) -> Parameter:
+    """Return a list of brokers."""
+    return Parameter(length, floor=1)
+
+
+def word(text: str) -> Parameter:
+    """Return a word that tells shapes apart."""
+    return Parameter(kind="word", word=text)
 
 
 Shape: TypeAlias = Mapping[str, Parameter]
@@ -108,17 +125,24 @@ def choose_readings(profile: str, changes: Iterable[str] = ()) -> Readings:
 
 def make_subject(
     name: str,
-    under: Callable[[Readings], Function],
+    function: Callable[..., object],
     words: str,
     shapes: Callable[[int], Iterator[Shape]],
     profile: str,
     changes: tuple[str, ...] = (),
     **more: Any,
 ) -> Subject:
-    """Return a subject whose code takes readings: those of the profile, with these changes."""
-    function = under(choose_readings(profile, changes))
+    """Return a subject whose code takes readings: those of the profile, with these changes.
+
+    `function` is given the values, and the readings as `readings`.
+    """
+
+    def under(readings: Readings) -> Function:
+        return partial(function, readings=readings)
+
+    given = under(choose_readings(profile, changes))
     return Subject(
-        name, function, words, shapes, under=under, profile=profile, changes=changes, **more
+        name, given, words, shapes, under=under, profile=profile, changes=changes, **more
     )
 
 
@@ -142,8 +166,6 @@ class Theorem:
     """The claim as a formula over the arguments and the result."""
     profile: str
     """The profile whose readings the code was given, but for the changes of the subject."""
-    expected: str = "proved"
-    """`proved`, or `refuted` where a document promises what this reading cannot keep."""
     layer: str = "code"
     """What kind of proof: `code` is the model's own text on symbolic values."""
     largest: int | None = None
@@ -151,7 +173,8 @@ class Theorem:
     shape: tuple[Hypothesis, ...] = ()
     """What is assumed only to keep the number of paths small; the claim holds without it too."""
     finding: str = ""
-    """The finding about a document that the refutation shows, where one is expected."""
+    """The finding about a document that a refutation shows, "" where none is expected: where a
+    document promises what this reading cannot keep."""
     thorough: int | None = None
     """The same where the factor asked for is `THOROUGH`; None if that is no different."""
     tier: str = "gate"
@@ -162,6 +185,11 @@ class Theorem:
         given = self.subject.profile
         if given and given != self.profile:
             raise ValueError(f"{self.name}: profile {self.profile}, the code was given {given}")
+
+    @property
+    def expected(self) -> str:
+        """Return what is expected to come of it, `proved` or `refuted`."""
+        return "refuted" if self.finding else "proved"
 
     @property
     def scenario(self) -> str:
@@ -209,6 +237,71 @@ class Rule:
     """Whether it answers replicas, in any collection."""
     evaluate: Callable[[Values, Callable[..., Any]], Any] | None = None
     """Runs what it is a part of, with the rule in its place; None where it stands alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A claim on its way to a theorem."""
+
+    claim: Claim
+    words: str = ""
+    """The statement, "" where it is the docstring of the claim."""
+    hypotheses: tuple[Hypothesis, ...] = ()
+    shape: tuple[Hypothesis, ...] = ()
+
+
+Claimed: TypeAlias = Claim | Terms
+Terming: TypeAlias = Callable[[Claimed], Terms]
+
+
+def _note(claim: Claimed, **more: Any) -> Terms:
+    return replace(claim if isinstance(claim, Terms) else Terms(claim), **more)
+
+
+def given(*hypotheses: Hypothesis) -> Terming:
+    """Say what a claim needs."""
+    return lambda claim: _note(claim, hypotheses=hypotheses)
+
+
+def shaped(*hypotheses: Hypothesis) -> Terming:
+    """Say what is assumed of a claim only to keep the number of paths small."""
+    return lambda claim: _note(claim, shape=hypotheses)
+
+
+def says(words: str) -> Terming:
+    """Say what a claim claims, where that is not its docstring."""
+    return lambda claim: _note(claim, words=words)
+
+
+class Claims(list[Theorem]):
+    """The theorems of a file, in the order in which they are claimed.
+
+    A claim is a function with its statement as docstring, and below `about` what it needs. Of
+    several theorems with one claim the lowest comes first.
+    """
+
+    def __init__(self, profile: str = "", **common: Any) -> None:
+        """Take what they have in common; the profile is that of subjects without readings."""
+        super().__init__()
+        self._common = {"profile": profile, **common}
+
+    def about(
+        self, subject: Subject, name: str, clause: str, **more: Any
+    ) -> Callable[[Claimed], Claim]:
+        """Claim something of a subject."""
+        own = {"profile": subject.profile} if subject.profile else {}
+
+        def state(claim: Claimed) -> Claim:
+            terms = _note(claim)
+            words = terms.words or terms.claim.__doc__ or ""
+            assumed = {"shape": terms.shape} if terms.shape else {}
+            made = {**self._common, **own, **assumed, **more}
+            self.append(
+                Theorem(name, clause, words, subject, terms.hypotheses, terms.claim, **made)
+            )
+            return terms.claim
+
+        return state
 
 
 class Unread:

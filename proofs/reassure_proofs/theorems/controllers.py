@@ -3,6 +3,8 @@
 Epochs and brokers are any integers at all.
 """
 
+# ruff: noqa: D401  # the docstring of a claim is what it claims
+
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -10,12 +12,15 @@ from reassure_model.controllers import Controllership, accept_election
 from reassure_model.outcome import Accepted
 from reassure_proofs.engine.formula import Truth
 from reassure_proofs.engine.statement import (
+    ID,
+    Claims,
     Hypothesis,
     Parameter,
     Shape,
     Subject,
-    Theorem,
     Values,
+    given,
+    says,
 )
 
 
@@ -31,7 +36,7 @@ def elect(values: Values) -> tuple[Any, Any]:
 def _office_shapes(_: int) -> Iterator[Shape]:
     epochs = {name: Parameter() for name in ("epoch", "new_epoch", "used")}
     yield epochs
-    yield {"broker": Parameter(floor=1), **epochs}
+    yield {"broker": ID, **epochs}
 
 
 OFFICE: Final = Subject(
@@ -51,6 +56,17 @@ USED_BEFORE: Final = Hypothesis(
 )
 
 
+THEOREMS: Final = Claims("kip-236-amended", largest=2, tier="full")
+"""Every theorem about controllers."""
+about = THEOREMS.about
+
+
+@about(OFFICE, "controller-epoch-is-new", "controller.epoch.raised-by-one")
+@says(
+    "Whoever is elected controller has the epoch after the last, which no controller had "
+    "before: at most one acts in each."
+)
+@given(USED_BEFORE)
 def _is_new_epoch(values: Values, after: Any) -> Truth:
     """Say that an elected controller has an epoch that nobody had, and that this goes on."""
     broker, epoch = after
@@ -58,44 +74,10 @@ def _is_new_epoch(values: Values, after: Any) -> Truth:
     return new & (values["used"] <= epoch) & (values["epoch"] <= epoch)
 
 
+@about(OFFICE, "controller-epoch-only-with-election", "controller.election.atomic")
 def _is_election(values: Values, after: Any) -> Truth:
+    """The controller epoch changes with an election only, and then by one."""
     broker, epoch = after
     if broker is None:
         return epoch == values["epoch"]
     return (epoch == values["epoch"] + 1) & (epoch == values["new_epoch"])
-
-
-def _theorem(
-    name: str, clause: str, statement: str, subject: Subject, claim: Any, **more: Any
-) -> Theorem:
-    more = {"hypotheses": (), "profile": "kip-236-amended", "largest": 2, **more}
-    return Theorem(
-        name=name,
-        clause=clause,
-        statement=statement,
-        subject=subject,
-        claim=claim,
-        tier="full",
-        **more,
-    )
-
-
-THEOREMS: Final[tuple[Theorem, ...]] = (
-    _theorem(
-        "controller-epoch-is-new",
-        "controller.epoch.raised-by-one",
-        "Whoever is elected controller has the epoch after the last, which no controller had "
-        "before: at most one acts in each.",
-        OFFICE,
-        _is_new_epoch,
-        hypotheses=(USED_BEFORE,),
-    ),
-    _theorem(
-        "controller-epoch-only-with-election",
-        "controller.election.atomic",
-        "The controller epoch changes with an election only, and then by one.",
-        OFFICE,
-        _is_election,
-    ),
-)
-"""Every theorem about controllers."""

@@ -1,6 +1,8 @@
 """The original reassignment: what the listener takes, and how its effects move replicas."""
 
-from collections.abc import Callable, Iterator, Mapping
+# ruff: noqa: D401  # the docstring of a claim is what it claims
+
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -10,51 +12,24 @@ from reassure_model.kafka_42 import Move, find_refusal
 from reassure_model.state_machines import ReplicaState
 from reassure_proofs.engine.formula import Truth, all_of, any_of, distinct, inside
 from reassure_proofs.engine.statement import (
+    ID,
+    SET,
+    Claims,
     Hypothesis,
-    Parameter,
     Shape,
-    Subject,
     Telling,
-    Theorem,
     Values,
+    given,
+    ids,
     make_subject,
+    says,
+    word,
 )
-from reassure_proofs.theorems.topics import GONE, is_legal, read_state, word
+from reassure_proofs.theorems.topics import GONE, is_legal, read_state
 from reassure_spec.readings import Readings
 from reassure_spec.words import spell_replicas
 
-
-def _ids(length: int) -> Parameter:
-    return Parameter(length, floor=1)
-
-
-def _subject(
-    name: str,
-    function: Callable[..., Any],
-    words: str,
-    shapes: Callable[[int], Iterator[Shape]],
-    profile: str = "kip-236",
-    **more: Any,
-) -> Subject:
-    """Return a subject whose function takes values and readings."""
-    return make_subject(
-        name, lambda readings: partial(function, readings=readings), words, shapes, profile, **more
-    )
-
-
-def _theorem(
-    name: str, clause: str, statement: str, subject: Subject, claim: Any, **more: Any
-) -> Theorem:
-    more = {"hypotheses": (), "profile": "kip-236-amended", "largest": 2, **more}
-    return Theorem(
-        name=name,
-        clause=clause,
-        statement=statement,
-        subject=subject,
-        claim=claim,
-        tier="full",
-        **more,
-    )
+_subject: Final = partial(make_subject, profile="kafka-42")
 
 
 def _refusal(values: Values, readings: Readings) -> Any:
@@ -64,7 +39,7 @@ def _refusal(values: Values, readings: Readings) -> Any:
 
 def _listener_shapes(longest: int) -> Iterator[Shape]:
     for length in range(1, longest + 1):
-        yield {"assigned": _ids(length), "target": _ids(length), "live": Parameter(kind="set")}
+        yield {"assigned": ids(length), "target": ids(length), "live": SET}
 
 
 def _tell_listener(values: Values, *readings: str) -> Telling:
@@ -86,7 +61,6 @@ LITERAL: Final = _subject(
     _listener_shapes,
     hashable=True,
     tell=lambda v: _tell_listener(v, "move.refuses-partition=existing"),
-    profile="kafka-42",
     changes=("move.refuses-partition=existing",),
 )
 AS_SET: Final = _subject(
@@ -96,7 +70,6 @@ AS_SET: Final = _subject(
     _listener_shapes,
     hashable=True,
     tell=lambda v: _tell_listener(v, "move.same-replicas=as-set"),
-    profile="kafka-42",
     changes=("move.same-replicas=as-set",),
 )
 GOOD_TARGET: Final = Hypothesis(
@@ -109,31 +82,6 @@ GOOD_TARGET: Final = Hypothesis(
         & any_of(a != b for a, b in zip(v["assigned"], v["target"], strict=True))
     ),
 )
-
-
-def _refuted(
-    name: str,
-    clause: str,
-    statement: str,
-    subject: Subject,
-    hypotheses: tuple[Hypothesis, ...],
-    claim: Any,
-    finding: str,
-    profile: str = "kafka-42",
-) -> Theorem:
-    return Theorem(
-        name,
-        clause,
-        statement,
-        subject,
-        hypotheses,
-        claim,
-        profile,
-        expected="refuted",
-        finding=finding,
-        tier="full",
-        largest=2,
-    )
 
 
 def move_42(
@@ -154,20 +102,12 @@ def move_42(
 
 def _move_shapes(_: int) -> Iterator[Shape]:
     for effect in ("start", "online", "stop", "die"):
-        yield {"effect": word(effect), "code": Parameter(floor=1)}
-
-
-def _moves_or_refuses(_: Values, result: Any) -> Truth:
-    """Say that a replica moves by the table, through Offline where it stops, or it is said why."""
-    before, after, refused = result
-    offline = ReplicaState.OFFLINE
-    by_offline = is_legal("kafka-42", before, offline) and is_legal("kafka-42", offline, after)
-    return is_legal("kafka-42", before, after) or by_offline or len(refused) > 0
+        yield {"effect": word(effect), "code": ID}
 
 
 MOVED_42: Final = make_subject(
     "move-replica-states",
-    lambda readings: partial(move_42, readings=readings),
+    move_42,
     "the effect on the replica's state",
     _move_shapes,
     "kafka-42",
@@ -176,35 +116,35 @@ MOVED_42: Final = make_subject(
 """An effect of the original reassignment, or a death."""
 
 
-THEOREMS: Final[tuple[Theorem, ...]] = (
-    _theorem(
-        "move-moves-or-refuses",
-        "move.replica.states",
-        "The effects of the original reassignment move a replica by the table, or the table's "
-        "refusal is told.",
-        MOVED_42,
-        _moves_or_refuses,
-        profile="kafka-42",
-    ),
-    _refuted(
-        "listener-takes-existing-partition",
-        "move.listener.refuse-missing",
-        "Taken to the letter, the listener takes a good target for a partition that exists.",
-        LITERAL,
-        (GOOD_TARGET,),
-        lambda _, taken: taken,
-        "move-11",
-        "kafka-42",
-    ),
-    _refuted(
-        "listener-takes-new-order",
-        "move.listener.refuse-same",
-        "Compared as sets, the listener takes a good target in a new order.",
-        AS_SET,
-        (GOOD_TARGET,),
-        lambda _, taken: taken,
-        "move-13",
-        "kafka-42",
-    ),
-)
+THEOREMS: Final = Claims(largest=2, tier="full")
 """Every theorem about the original reassignment."""
+about = THEOREMS.about
+
+
+@about(MOVED_42, "move-moves-or-refuses", "move.replica.states")
+@says(
+    "The effects of the original reassignment move a replica by the table, or the table's "
+    "refusal is told."
+)
+def _moves_or_refuses(_: Values, result: Any) -> Truth:
+    """Say that a replica moves by the table, through Offline where it stops, or it is said why."""
+    before, after, refused = result
+    offline = ReplicaState.OFFLINE
+    by_offline = is_legal("kafka-42", before, offline) and is_legal("kafka-42", offline, after)
+    return is_legal("kafka-42", before, after) or by_offline or len(refused) > 0
+
+
+@about(
+    LITERAL, "listener-takes-existing-partition", "move.listener.refuse-missing", finding="move-11"
+)
+@given(GOOD_TARGET)
+def _listener_takes_existing_partition(_: Values, taken: Any) -> Truth:
+    """Taken to the letter, the listener takes a good target for a partition that exists."""
+    return taken
+
+
+@about(AS_SET, "listener-takes-new-order", "move.listener.refuse-same", finding="move-13")
+@given(GOOD_TARGET)
+def _listener_takes_new_order(_: Values, taken: Any) -> Truth:
+    """Compared as sets, the listener takes a good target in a new order."""
+    return taken

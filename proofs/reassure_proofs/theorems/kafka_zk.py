@@ -1,22 +1,21 @@
 """The algebra of shipped controllers: what a cancel goes back to."""
 
+# ruff: noqa: D401  # the docstring of a claim is what it claims
+
 from typing import Any, Final
 
 from reassure_model.kafka_zk import Assignment, reassign_to
 from reassure_proofs.engine.formula import Truth, all_of, distinct
 from reassure_proofs.engine.statement import (
+    Claims,
     Hypothesis,
-    Parameter,
     Subject,
     Telling,
-    Theorem,
     Values,
+    given,
+    ids,
 )
 from reassure_spec.words import spell_replicas
-
-
-def _ids(length: int) -> Parameter:
-    return Parameter(length, floor=1)
 
 
 def move_and_cancel(values: Values) -> Any:
@@ -29,7 +28,7 @@ CANCEL_ORDER: Final = Subject(
     move_and_cancel,
     "what a cancel goes back to",
     lambda longest: (
-        {"assigned": _ids(assigned), "target": _ids(target)}
+        {"assigned": ids(assigned), "target": ids(target)}
         for assigned in range(1, longest + 1)
         for target in range(1, longest + 1)
     ),
@@ -48,47 +47,15 @@ BOTH_DISTINCT: Final = Hypothesis(
 )
 
 
+THEOREMS: Final = Claims("kafka-zk", largest=2, tier="full")
+"""Every theorem about the algebra of shipped controllers."""
+about = THEOREMS.about
+
+
+@about(CANCEL_ORDER, "cancel-keeps-order", "shipped.assignment.original-derivable", finding="zk-7")
+@given(BOTH_DISTINCT)
 def _same_list(values: Values, original: Any) -> Truth:
+    """A cancel goes back to the original replicas in their order."""
     if len(original) != len(values["assigned"]):
         return False
     return all_of(a == b for a, b in zip(values["assigned"], original, strict=True))
-
-
-def _refuted(
-    name: str,
-    clause: str,
-    statement: str,
-    subject: Subject,
-    hypotheses: tuple[Hypothesis, ...],
-    claim: Any,
-    finding: str,
-    profile: str = "kafka-zk",
-) -> Theorem:
-    return Theorem(
-        name,
-        clause,
-        statement,
-        subject,
-        hypotheses,
-        claim,
-        profile,
-        expected="refuted",
-        finding=finding,
-        tier="full",
-        largest=2,
-    )
-
-
-THEOREMS: Final[tuple[Theorem, ...]] = (
-    _refuted(
-        "cancel-keeps-order",
-        "shipped.assignment.original-derivable",
-        "A cancel goes back to the original replicas in their order.",
-        CANCEL_ORDER,
-        (BOTH_DISTINCT,),
-        _same_list,
-        "zk-7",
-        "kafka-zk",
-    ),
-)
-"""Every theorem about the algebra of shipped controllers."""

@@ -7,8 +7,9 @@ document's own aims are reached: stale tasks are skipped, tasks are generated fr
 every broker that is due.
 """
 
+# ruff: noqa: D401  # the docstring of a claim is what it claims
+
 from collections.abc import Iterator
-from functools import partial
 from itertools import product
 from typing import Any, Final
 
@@ -43,14 +44,21 @@ from reassure_proofs.engine.formula import (
 )
 from reassure_proofs.engine.statement import (
     LEMMA,
+    SET,
+    TRUTH,
+    Claims,
     Hypothesis,
     Parameter,
     Shape,
     Subject,
-    Theorem,
     Values,
     choose_readings,
+    given,
+    ids,
     make_subject,
+    says,
+    shaped,
+    word,
 )
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey
@@ -64,9 +72,6 @@ AMENDMENTS: Final = (
 """The readings that the theorems need."""
 _AMENDED: Final = choose_readings(_PROFILE, AMENDMENTS)
 _KEYS: Final[tuple[PartitionKey, ...]] = (("t", 0), ("t", 1))
-_SET: Final = Parameter(kind="set")
-_TRUTH: Final = Parameter(kind="truth")
-_ID: Final = Parameter(floor=1)
 _EFFECTS_MAX: Final = 12
 """More effects than any run here has before its tasks are persisted."""
 
@@ -98,37 +103,20 @@ def _queue_shapes(longest: int) -> Iterator[Shape]:
     lengths = range(1, longest + 1)
     for assigned, target in product(lengths, lengths):
         shape = {
-            "assigned": Parameter(assigned, floor=1),
-            "target": Parameter(target, floor=1),
-            "isr": Parameter(1, floor=1),
-            "automatic": _TRUTH,
-            "live": _SET,
+            "assigned": ids(assigned),
+            "target": ids(target),
+            "isr": ids(1),
+            "automatic": TRUTH,
+            "live": SET,
         }
         for moving in ("no", "yes"):
-            yield {"moving": Parameter(kind="word", word=moving), **shape}
-        later = {"later": Parameter(target, floor=1)}
-        yield {"moving": Parameter(kind="word", word="no"), **shape, **later}
+            yield {"moving": word(moving), **shape}
+        later = {"later": ids(target)}
+        yield {"moving": word("no"), **shape, **later}
 
 
 def _starts(values: Values, result: Any) -> Truth:
     return (result[0] == StartTask.__name__) & values["automatic"]
-
-
-def _no_live_removed(values: Values, result: Any) -> Truth:
-    kept = all_of(
-        implies(inside(replica, values["live"]), member(replica, values["target"]))
-        for replica in values["assigned"]
-    )
-    return implies(_starts(values, result), kept)
-
-
-def _targets_live(values: Values, result: Any) -> Truth:
-    alive = all_of(inside(replica, values["live"]) for replica in values["target"])
-    return implies(_starts(values, result), alive)
-
-
-def _running_stays(values: Values, result: Any) -> Truth:
-    return values["moving"] == "no" or result[0] == type(None).__name__
 
 
 def _is_there(values: Values) -> Truth:
@@ -136,19 +124,6 @@ def _is_there(values: Values) -> Truth:
     if len(assigned) != len(target):
         return False
     return all_of(mine == asked for mine, asked in zip(assigned, target, strict=True))
-
-
-def _operators_stays(values: Values, result: Any) -> Truth:
-    removed = result[0] not in (StartTask.__name__, type(None).__name__)
-    return implies(removed & negate(values["automatic"]), _is_there(values))
-
-
-def _satisfied_is_skipped(values: Values, result: Any) -> Truth:
-    """Say that a task whose work is done goes, that nothing is moved, and the plan stays."""
-    _, before, after, hosted = result
-    same = len(before) == len(after) and all_of(a == b for a, b in zip(before, after, strict=True))
-    skipped = (result[0] == "heal.task.satisfied-skipped") & (hosted.target is None) & same
-    return implies(_is_there(values) & (values["moving"] == "no"), skipped)
 
 
 # Choosing and generating ------------------------------------------------------------------------
@@ -178,10 +153,10 @@ def _choice_shapes(longest: int) -> Iterator[Shape]:
         range(1, min(longest, 2) + 1), range(longest + 1), (0, 1), ("unknown", "known")
     ):
         yield {
-            "racks": Parameter(kind="word", word=racks),
-            "assigned": Parameter(replicas, floor=1),
-            "alive": Parameter(alive, floor=1),
-            "gone": Parameter(gone, floor=1),
+            "racks": word(racks),
+            "assigned": ids(replicas),
+            "alive": ids(alive),
+            "gone": ids(gone),
             "load": Parameter(alive),
             "since_ms": Parameter(gone),
         }
@@ -189,31 +164,6 @@ def _choice_shapes(longest: int) -> Iterator[Shape]:
 
 def _can_take_over(values: Values, broker: Any) -> Truth:
     return negate(member(broker, values["assigned"])) & negate(member(broker, values["gone"]))
-
-
-def _choice_is_live_and_new(values: Values, chosen: Any) -> Truth:
-    if chosen is None:
-        return True
-    return member(chosen, values["alive"]) & _can_take_over(values, chosen)
-
-
-def _somebody_if_possible(values: Values, chosen: Any) -> Truth:
-    if chosen is not None:
-        return True
-    return all_of(negate(_can_take_over(values, broker)) for broker in values["alive"])
-
-
-def _fewest_replicas(values: Values, chosen: Any) -> Truth:
-    if chosen is None or values["racks"] == "known":
-        return True
-    ranked = list(zip(values["alive"], values["load"], strict=True))
-    return all_of(
-        implies(
-            (broker == chosen) & _can_take_over(values, other),
-            (load < more) | (load == more) & (broker <= other),
-        )
-        for (broker, load), (other, more) in product(ranked, repeat=2)
-    )
 
 
 def _hosted(values: Values) -> tuple[Hosted, ...]:
@@ -232,10 +182,10 @@ def generate(values: Values, readings: Readings = _AMENDED) -> Any:
 def _generate_shapes(longest: int) -> Iterator[Shape]:
     for replicas, alive, gone in product(range(1, longest + 1), range(1, 3), (1, 2)):
         yield {
-            "racks": Parameter(kind="word", word="unknown"),
-            "assigned": Parameter(replicas, floor=1),
-            "alive": Parameter(alive, floor=1),
-            "gone": Parameter(gone, floor=1),
+            "racks": word("unknown"),
+            "assigned": ids(replicas),
+            "alive": ids(alive),
+            "gone": ids(gone),
             "since_ms": Parameter(gone),
             "now_ms": Parameter(),
             "interval_ms": Parameter(),
@@ -247,20 +197,6 @@ def _is_due(values: Values, broker: Any) -> Truth:
         (broker == gone) & (values["interval_ms"] <= values["now_ms"] - since)
         for gone, since in zip(values["gone"], values["since_ms"], strict=True)
     )
-
-
-def _replaces_due_only(values: Values, target: Any) -> Truth:
-    if target is None:
-        return True
-    assigned = values["assigned"]
-    return (len(target) == len(assigned)) & all_of(
-        (new == old) | _is_due(values, old) & member(new, values["alive"])
-        for old, new in zip(assigned, target, strict=True)
-    )
-
-
-def _stays_distinct(_: Values, target: Any) -> Truth:
-    return target is None or distinct(target)
 
 
 # A failover at any moment -----------------------------------------------------------------------
@@ -301,22 +237,17 @@ def _failover_shapes(longest: int) -> Iterator[Shape]:
     for first, second, alive in product(range(1, longest + 1), (0, 1), (1, 2)):
         if first + second + alive > longest + 2:
             continue
-        too = {"assigned_too": Parameter(second, floor=1)} if second else {}
+        too = {"assigned_too": ids(second)} if second else {}
         yield {
-            "racks": Parameter(kind="word", word="unknown"),
-            "assigned": Parameter(first, floor=1),
+            "racks": word("unknown"),
+            "assigned": ids(first),
             **too,
-            "alive": Parameter(alive, floor=1),
-            "gone": Parameter(1, floor=1),
+            "alive": ids(alive),
+            "gone": ids(1),
             "since_ms": Parameter(1),
             "now_ms": Parameter(),
             "interval_ms": Parameter(),
         }
-
-
-def _same_tasks(_: Values, result: Any) -> Truth:
-    tasks, resumed, _ = result
-    return all_of(_are_alike(tasks, each) for each in resumed)
 
 
 def _are_alike(first: Any, second: Any) -> Truth:
@@ -342,7 +273,7 @@ _ELSEWHERE: Final = "the healing service is not part of this controller"
 
 QUEUE: Final = make_subject(
     "heal-queue",
-    lambda readings: partial(look_at_queue, readings=readings),
+    look_at_queue,
     "the controller's look at the first task",
     _queue_shapes,
     _PROFILE,
@@ -363,7 +294,7 @@ CHOICE: Final = Subject(
 """Who takes over from a broker that failed."""
 GENERATED: Final = make_subject(
     "heal-generated",
-    lambda readings: partial(generate, readings=readings),
+    generate,
     "the task for a failed broker",
     _generate_shapes,
     _PROFILE,
@@ -375,7 +306,7 @@ GENERATED: Final = make_subject(
 """The task that is made for a broker that failed."""
 FAILOVER: Final = make_subject(
     "heal-failover",
-    lambda readings: partial(heal_and_fail_over, readings=readings),
+    heal_and_fail_over,
     "the run with a failover after each effect",
     _failover_shapes,
     _PROFILE,
@@ -388,7 +319,7 @@ FAILOVER: Final = make_subject(
 """A controller that fails at any moment while it makes tasks."""
 FAILOVER_AGAIN: Final = make_subject(
     "heal-failover-from-assignment",
-    lambda readings: partial(heal_and_fail_over, readings=readings),
+    heal_and_fail_over,
     "the run with a failover after each effect",
     _failover_shapes,
     _PROFILE,
@@ -399,7 +330,7 @@ FAILOVER_AGAIN: Final = make_subject(
 """The same where tasks are made from what is assigned now."""
 QUEUE_AS_WRITTEN: Final = make_subject(
     "heal-queue-as-written",
-    lambda readings: partial(look_at_queue, readings=readings),
+    look_at_queue,
     "the controller's look at the first task",
     _queue_shapes,
     _PROFILE,
@@ -421,125 +352,126 @@ GONE_DISTINCT: Final = Hypothesis(
 )
 
 
-def _theorem(
-    name: str, clause: str, statement: str, subject: Subject, claim: Any, **more: Any
-) -> Theorem:
-    more = {"hypotheses": (), "largest": 2, "thorough": 3, **more}
-    return Theorem(
-        name=name,
-        clause=clause,
-        statement=statement,
-        subject=subject,
-        claim=claim,
-        profile=_PROFILE,
-        tier="full",
-        **more,
+THEOREMS: Final = Claims(_PROFILE, largest=2, thorough=3, tier="full")
+"""Every theorem about self-healing."""
+about = THEOREMS.about
+
+
+@about(
+    QUEUE_AS_WRITTEN,
+    "heal-as-written-removes-no-live-replica",
+    "heal.task.no-live-replica-removed",
+    finding="heal-1",
+)
+@says("As written, a generated task that starts takes no replica away that is alive.")
+@about(QUEUE, "heal-removes-no-live-replica", "heal.task.no-live-replica-removed")
+def _no_live_removed(values: Values, result: Any) -> Truth:
+    """Where stale tasks are skipped, a generated task that starts takes no live replica away."""
+    kept = all_of(
+        implies(inside(replica, values["live"]), member(replica, values["target"]))
+        for replica in values["assigned"]
+    )
+    return implies(_starts(values, result), kept)
+
+
+@about(QUEUE, "heal-starts-with-live-targets", "heal.task.stale")
+def _targets_live(values: Values, result: Any) -> Truth:
+    """Where stale tasks are skipped, a generated task that starts asks for live brokers only."""
+    alive = all_of(inside(replica, values["live"]) for replica in values["target"])
+    return implies(_starts(values, result), alive)
+
+
+@about(QUEUE, "heal-running-task-stays", "heal.cancel.never-running")
+def _running_stays(values: Values, result: Any) -> Truth:
+    """While a task runs nothing is started and nothing is cancelled."""
+    return values["moving"] == "no" or result[0] == type(None).__name__
+
+
+@about(QUEUE, "heal-operators-task-stays", "heal.cancel.automatic-only")
+def _operators_stays(values: Values, result: Any) -> Truth:
+    """A task of an operator goes only once what it asks for is there."""
+    removed = result[0] not in (StartTask.__name__, type(None).__name__)
+    return implies(removed & negate(values["automatic"]), _is_there(values))
+
+
+@about(QUEUE, "heal-satisfied-changes-nothing", "heal.task.satisfied-skipped")
+def _satisfied_is_skipped(values: Values, result: Any) -> Truth:
+    """A task whose work is done goes without a move, and the plan stays what it was."""
+    _, before, after, hosted = result
+    same = len(before) == len(after) and all_of(a == b for a, b in zip(before, after, strict=True))
+    skipped = (result[0] == "heal.task.satisfied-skipped") & (hosted.target is None) & same
+    return implies(_is_there(values) & (values["moving"] == "no"), skipped)
+
+
+@about(CHOICE, "heal-choice-is-live-and-new", "heal.target.live")
+def _choice_is_live_and_new(values: Values, chosen: Any) -> Truth:
+    """Whoever takes over is alive, has no record of a failure and is not a replica yet."""
+    if chosen is None:
+        return True
+    return member(chosen, values["alive"]) & _can_take_over(values, chosen)
+
+
+@about(CHOICE, "heal-choice-if-possible", LEMMA)
+def _somebody_if_possible(values: Values, chosen: Any) -> Truth:
+    """Nobody takes over only where every live broker has a record or is a replica already."""
+    if chosen is not None:
+        return True
+    return all_of(negate(_can_take_over(values, broker)) for broker in values["alive"])
+
+
+@about(CHOICE, "heal-choice-has-fewest", "heal.target.even")
+@given(ALIVE_DISTINCT)
+def _fewest_replicas(values: Values, chosen: Any) -> Truth:
+    """Where racks are unknown, whoever takes over has the fewest replicas, then the lowest id."""
+    if chosen is None or values["racks"] == "known":
+        return True
+    ranked = list(zip(values["alive"], values["load"], strict=True))
+    return all_of(
+        implies(
+            (broker == chosen) & _can_take_over(values, other),
+            (load < more) | (load == more) & (broker <= other),
+        )
+        for (broker, load), (other, more) in product(ranked, repeat=2)
     )
 
 
-THEOREMS: Final[tuple[Theorem, ...]] = (
-    _theorem(
-        "heal-removes-no-live-replica",
-        "heal.task.no-live-replica-removed",
-        "Where stale tasks are skipped, a generated task that starts takes no live replica away.",
-        QUEUE,
-        _no_live_removed,
-    ),
-    _theorem(
-        "heal-starts-with-live-targets",
-        "heal.task.stale",
-        "Where stale tasks are skipped, a generated task that starts asks for live brokers only.",
-        QUEUE,
-        _targets_live,
-    ),
-    _theorem(
-        "heal-running-task-stays",
-        "heal.cancel.never-running",
-        "While a task runs nothing is started and nothing is cancelled.",
-        QUEUE,
-        _running_stays,
-    ),
-    _theorem(
-        "heal-operators-task-stays",
-        "heal.cancel.automatic-only",
-        "A task of an operator goes only once what it asks for is there.",
-        QUEUE,
-        _operators_stays,
-    ),
-    _theorem(
-        "heal-satisfied-changes-nothing",
-        "heal.task.satisfied-skipped",
-        "A task whose work is done goes without a move, and the plan stays what it was.",
-        QUEUE,
-        _satisfied_is_skipped,
-    ),
-    _theorem(
-        "heal-choice-is-live-and-new",
-        "heal.target.live",
-        "Whoever takes over is alive, has no record of a failure and is not a replica yet.",
-        CHOICE,
-        _choice_is_live_and_new,
-    ),
-    _theorem(
-        "heal-choice-if-possible",
-        LEMMA,
-        "Nobody takes over only where every live broker has a record or is a replica already.",
-        CHOICE,
-        _somebody_if_possible,
-    ),
-    _theorem(
-        "heal-choice-has-fewest",
-        "heal.target.even",
-        "Where racks are unknown, whoever takes over has the fewest replicas, then the lowest id.",
-        CHOICE,
-        _fewest_replicas,
-        hypotheses=(ALIVE_DISTINCT,),
-    ),
-    _theorem(
-        "heal-task-replaces-due-only",
-        "heal.generate.replaces-failed",
-        "A task keeps every replica in its place but those of brokers that are due, whose places "
-        "live brokers take.",
-        GENERATED,
-        _replaces_due_only,
-        shape=(ASSIGNED_DISTINCT, GONE_DISTINCT),
-    ),
-    _theorem(
-        "heal-task-names-nobody-twice",
-        "heal.target.no-duplicate",
-        "A task names no replica twice.",
-        GENERATED,
-        _stays_distinct,
-        hypotheses=(ASSIGNED_DISTINCT,),
-        shape=(GONE_DISTINCT,),
-    ),
-    _theorem(
-        "heal-failover-makes-same-tasks",
-        "heal.generate.from-plan",
-        "Whenever the controller fails, the next one ends with the same tasks, none of them twice.",
-        FAILOVER,
-        _same_tasks,
-        hypotheses=(ASSIGNED_DISTINCT,),
-        largest=3,
-    ),
-    _theorem(
-        "heal-failover-makes-same-tasks-from-assignment",
-        "heal.generate.from-plan",
-        "Whenever the controller fails, the next one ends with the same tasks, though they are "
-        "made from what is assigned.",
-        FAILOVER_AGAIN,
-        _same_tasks,
-        expected="refuted",
-        finding="heal-6",
-    ),
-    _theorem(
-        "heal-as-written-removes-no-live-replica",
-        "heal.task.no-live-replica-removed",
-        "As written, a generated task that starts takes no replica away that is alive.",
-        QUEUE_AS_WRITTEN,
-        _no_live_removed,
-        expected="refuted",
-        finding="heal-1",
-    ),
+@about(GENERATED, "heal-task-replaces-due-only", "heal.generate.replaces-failed")
+@says(
+    "A task keeps every replica in its place but those of brokers that are due, whose places "
+    "live brokers take."
 )
-"""Every theorem about self-healing."""
+@shaped(ASSIGNED_DISTINCT, GONE_DISTINCT)
+def _replaces_due_only(values: Values, target: Any) -> Truth:
+    if target is None:
+        return True
+    assigned = values["assigned"]
+    return (len(target) == len(assigned)) & all_of(
+        (new == old) | _is_due(values, old) & member(new, values["alive"])
+        for old, new in zip(assigned, target, strict=True)
+    )
+
+
+@about(GENERATED, "heal-task-names-nobody-twice", "heal.target.no-duplicate")
+@given(ASSIGNED_DISTINCT)
+@shaped(GONE_DISTINCT)
+def _stays_distinct(_: Values, target: Any) -> Truth:
+    """A task names no replica twice."""
+    return target is None or distinct(target)
+
+
+@about(
+    FAILOVER_AGAIN,
+    "heal-failover-makes-same-tasks-from-assignment",
+    "heal.generate.from-plan",
+    finding="heal-6",
+)
+@says(
+    "Whenever the controller fails, the next one ends with the same tasks, though they are "
+    "made from what is assigned."
+)
+@about(FAILOVER, "heal-failover-makes-same-tasks", "heal.generate.from-plan", largest=3)
+@given(ASSIGNED_DISTINCT)
+def _same_tasks(_: Values, result: Any) -> Truth:
+    """Whenever the controller fails, the next one ends with the same tasks, none of them twice."""
+    tasks, resumed, _ = result
+    return all_of(_are_alike(tasks, each) for each in resumed)

@@ -1,6 +1,9 @@
 """The leader selectors: who is elected, for any assignment, in-sync set and set of live brokers."""
 
+# ruff: noqa: D401  # the docstring of a claim is what it claims
+
 from collections.abc import Callable, Iterator
+from functools import wraps
 from typing import Any, Final
 
 from reassure_model.selectors import (
@@ -11,14 +14,16 @@ from reassure_model.selectors import (
 )
 from reassure_proofs.engine.formula import Truth, all_of, any_of, inside, member, negate, subset
 from reassure_proofs.engine.statement import (
+    SET,
+    Claims,
     Function,
-    Parameter,
     Rule,
     Shape,
     Subject,
     Telling,
-    Theorem,
     Values,
+    ids,
+    says,
 )
 from reassure_spec.words import spell_replicas
 
@@ -29,9 +34,9 @@ def _shapes(replication_factor: int) -> Iterator[Shape]:
     for assigned in range(1, replication_factor + 1):
         for isr in range(replication_factor + 1):
             yield {
-                "assigned": Parameter(assigned, floor=1),
-                "isr": Parameter(isr, floor=1),
-                "live": Parameter(kind="set"),
+                "assigned": ids(assigned),
+                "isr": ids(isr),
+                "live": SET,
             }
 
 
@@ -45,7 +50,7 @@ def selector_function(select: Callable[..., Any]) -> Function:
 
 def _leads(claim: Callable[[Values, Any], Truth]) -> Callable[[Values, Any], Truth]:
     """Return a claim about the leader alone as one about what a selector answers."""
-    return lambda values, elected: claim(values, getattr(elected, "leader", elected))
+    return wraps(claim)(lambda values, elected: claim(values, getattr(elected, "leader", elected)))
 
 
 def _subject(name: str, select: Callable[..., Any], words: str) -> Subject:
@@ -85,19 +90,43 @@ def _is_candidate(replica: Any, values: Values) -> Truth:
     return member(replica, values["isr"]) & inside(replica, values["live"])
 
 
+def _preferred_only(values: Values, leader: Any) -> Truth:
+    return leader is None or leader == values["assigned"][0]
+
+
+def _first_if_possible(values: Values, leader: Any) -> Truth:
+    return leader is not None or negate(_is_candidate(values["assigned"][0], values))
+
+
+THEOREMS: Final = Claims("kip-236", largest=3)
+"""Every theorem about elections."""
+about = THEOREMS.about
+
+
+@about(UNCLEAN, "election-unclean-live-in-sync", "election.clean", finding="move-4")
+@says("With unclean elections the offline selector elects only a replica in sync.")
+@about(OFFLINE, "election-offline-live-in-sync", "election.clean")
+@_leads
 def _live_in_sync(values: Values, leader: Any) -> Truth:
+    """The offline selector elects only a replica that is assigned, alive and in sync."""
     if leader is None:
         return True
     return member(leader, values["assigned"]) & _is_candidate(leader, values)
 
 
+@about(OFFLINE, "election-offline-someone-if-possible", "election.held")
+@_leads
 def _someone_if_possible(values: Values, leader: Any) -> Truth:
+    """The offline selector elects nobody only where no assigned in-sync replica is alive."""
     if leader is not None:
         return True
     return all_of(negate(_is_candidate(replica, values)) for replica in values["assigned"])
 
 
+@about(OFFLINE, "election-offline-first-in-order", "election.assignment-order")
+@_leads
 def _first_in_order(values: Values, leader: Any) -> Truth:
+    """The offline selector elects the first candidate in the order of the assignment."""
     if leader is None:
         return True
     assigned = values["assigned"]
@@ -107,10 +136,11 @@ def _first_in_order(values: Values, leader: Any) -> Truth:
     )
 
 
-def _preferred_only(values: Values, leader: Any) -> Truth:
-    return leader is None or leader == values["assigned"][0]
-
-
+@about(OFFLINE, "election-offline-keeps-live-in-sync", "isr.remove.dead")
+@says(
+    "With the leader that it elects the offline selector answers exactly the in-sync replicas "
+    "that are alive as the in-sync set."
+)
 def _live_stay_in_sync(values: Values, elected: Any) -> Truth:
     """Say that exactly the live in-sync replicas stay so, where a set is answered at all."""
     if not hasattr(elected, "isr"):
@@ -120,16 +150,38 @@ def _live_stay_in_sync(values: Values, elected: Any) -> Truth:
     ) & subset(elected.isr, values["isr"])
 
 
+@about(
+    REASSIGNED, "election-reassigned-first-in-sync-target", "complete.leader-first-in-sync-target"
+)
+@says("The reassignment selector elects the first replica of the target that is alive and in sync.")
+@_leads
+def _election_reassigned_first_in_sync_target(v: Values, leader: Any) -> Truth:
+    return _live_in_sync(v, leader) & _first_in_order(v, leader) & _someone_if_possible(v, leader)
+
+
+@about(REASSIGNED, "election-reassigned-keeps-isr", "state.write-conditional")
 def _set_unchanged(values: Values, elected: Any) -> Truth:
+    """The reassignment selector leaves the in-sync set as it is."""
     if not hasattr(elected, "isr"):
         return True
     return subset(elected.isr, values["isr"]) & subset(values["isr"], elected.isr)
 
 
-def _first_if_possible(values: Values, leader: Any) -> Truth:
-    return leader is not None or negate(_is_candidate(values["assigned"][0], values))
+@about(PREFERRED, "election-preferred-is-first", "election.preferred", profile="kafka-42")
+@says(
+    "The preferred selector elects the first assigned replica where it is alive and in sync, "
+    "and nobody else ever."
+)
+@_leads
+def _election_preferred_is_first(v: Values, leader: Any) -> Truth:
+    return _live_in_sync(v, leader) & _preferred_only(v, leader) & _first_if_possible(v, leader)
 
 
+@about(NEW, "election-new-all-live-in-sync", "partition.new.isr-all-live")
+@says(
+    "A new partition begins with exactly its live replicas in sync, one of them leading, or "
+    "not at all where none is alive."
+)
 def _all_live_in_sync(values: Values, elected: Any) -> Truth:
     if elected is None:
         return all_of(negate(inside(replica, values["live"])) for replica in values["assigned"])
@@ -139,107 +191,6 @@ def _all_live_in_sync(values: Values, elected: Any) -> Truth:
     )
 
 
-def _theorem(
-    name: str, clause: str, statement: str, subject: Subject, claim: Any, **more: Any
-) -> Theorem:
-    profile = more.pop("profile", _PROFILE)
-    return Theorem(name, clause, statement, subject, (), claim, profile, **more)
-
-
-THEOREMS: Final[tuple[Theorem, ...]] = (
-    _theorem(
-        "election-offline-live-in-sync",
-        "election.clean",
-        "The offline selector elects only a replica that is assigned, alive and in sync.",
-        OFFLINE,
-        _leads(_live_in_sync),
-        largest=3,
-    ),
-    _theorem(
-        "election-offline-someone-if-possible",
-        "election.held",
-        "The offline selector elects nobody only where no assigned in-sync replica is alive.",
-        OFFLINE,
-        _leads(_someone_if_possible),
-        largest=3,
-    ),
-    _theorem(
-        "election-offline-first-in-order",
-        "election.assignment-order",
-        "The offline selector elects the first candidate in the order of the assignment.",
-        OFFLINE,
-        _leads(_first_in_order),
-        largest=3,
-    ),
-    _theorem(
-        "election-offline-keeps-live-in-sync",
-        "isr.remove.dead",
-        "With the leader that it elects the offline selector answers exactly the in-sync replicas "
-        "that are alive as the in-sync set.",
-        OFFLINE,
-        _live_stay_in_sync,
-        largest=3,
-    ),
-    _theorem(
-        "election-reassigned-first-in-sync-target",
-        "complete.leader-first-in-sync-target",
-        "The reassignment selector elects the first replica of the target that is alive and in "
-        "sync.",
-        REASSIGNED,
-        _leads(
-            lambda v, leader: (
-                _live_in_sync(v, leader)
-                & _first_in_order(v, leader)
-                & _someone_if_possible(v, leader)
-            )
-        ),
-        largest=3,
-    ),
-    _theorem(
-        "election-reassigned-keeps-isr",
-        "state.write-conditional",
-        "The reassignment selector leaves the in-sync set as it is.",
-        REASSIGNED,
-        _set_unchanged,
-        largest=3,
-    ),
-    _theorem(
-        "election-preferred-is-first",
-        "election.preferred",
-        "The preferred selector elects the first assigned replica where it is alive and in sync, "
-        "and nobody else ever.",
-        PREFERRED,
-        _leads(
-            lambda v, leader: (
-                _live_in_sync(v, leader)
-                & _preferred_only(v, leader)
-                & _first_if_possible(v, leader)
-            )
-        ),
-        profile="kafka-42",
-        largest=3,
-    ),
-    _theorem(
-        "election-new-all-live-in-sync",
-        "partition.new.isr-all-live",
-        "A new partition begins with exactly its live replicas in sync, one of them leading, or "
-        "not at all where none is alive.",
-        NEW,
-        _all_live_in_sync,
-        largest=3,
-    ),
-    _theorem(
-        "election-unclean-live-in-sync",
-        "election.clean",
-        "With unclean elections the offline selector elects only a replica in sync.",
-        UNCLEAN,
-        _leads(_live_in_sync),
-        expected="refuted",
-        finding="move-4",
-        largest=3,
-    ),
-)
-"""Every theorem about elections."""
 RULES: Final = (
     Rule("selector", ("assigned", "isr", "live"), {"": OFFLINE.name}, answers_list=False),
 )

@@ -4,6 +4,8 @@ States are few, so that they are chosen by a symbolic number each: every one of 
 combination, is one path. Brokers are any integers at all.
 """
 
+# the docstring of a claim is what it claims
+
 from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any, Final
@@ -14,23 +16,21 @@ from reassure_model.outcome import Accepted
 from reassure_model.state_machines import REPLICA_TABLES, ReplicaState
 from reassure_proofs.engine.formula import Truth, all_of, implies
 from reassure_proofs.engine.statement import (
+    TRUTH,
+    Claims,
     Hypothesis,
     Parameter,
     Shape,
     Subject,
-    Theorem,
     Values,
+    given,
+    ids,
+    word,
 )
 
-_TRUTH: Final = Parameter(kind="truth")
 _KEYS: Final = ((0, 1), (0, 2))
 """Partition and replica, of two replicas."""
 GONE: Final = ReplicaState.NON_EXISTENT
-
-
-def word(text: str) -> Parameter:
-    """Return a word among the parameters."""
-    return Parameter(kind="word", word=text)
 
 
 def read_state(code: Any) -> ReplicaState:
@@ -82,30 +82,15 @@ def _topic_shapes(longest: int) -> Iterator[Shape]:
     for action, replicas in product(_TOPIC_ACTIONS, range(1, min(longest, 2) + 1)):
         yield {
             "action": word(action),
-            "codes": Parameter(replicas, floor=1),
+            "codes": ids(replicas),
             "alive": Parameter(replicas, kind="truth"),
-            "asked": _TRUTH,
+            "asked": TRUTH,
         }
 
 
 def is_legal(profile: str, before: ReplicaState, after: ReplicaState) -> bool:
     """Return whether the table of a profile lets a replica go from one state to another."""
     return before == after or before in REPLICA_TABLES[profile][after]
-
-
-def _moves_by_table(_: Values, result: Any) -> Truth:
-    before, after, _ = result
-    known = dict(after)
-    return all(is_legal("kafka-zk", old, known.get(key, old)) for key, old in before)
-
-
-def _none_deleting_on_dead(_: Values, result: Any) -> Truth:
-    _, after, live = result
-    odd = (ReplicaState.NEW, GONE)
-    return all(
-        state not in odd and (state is not ReplicaState.DELETION_STARTED or key[1] in live)
-        for key, state in after
-    )
 
 
 DEAD_NOT_DELETING: Final = Hypothesis(
@@ -133,39 +118,27 @@ DELETED: Final = Subject(
 """An action on a topic that is being deleted, or not."""
 
 
-def _theorem(
-    name: str, clause: str, statement: str, subject: Subject, claim: Any, **more: Any
-) -> Theorem:
-    more = {"hypotheses": (), "profile": "kip-236-amended", "largest": 2, **more}
-    return Theorem(
-        name=name,
-        clause=clause,
-        statement=statement,
-        subject=subject,
-        claim=claim,
-        tier="full",
-        **more,
-    )
-
-
-THEOREMS: Final[tuple[Theorem, ...]] = (
-    _theorem(
-        "deletion-moves-by-table",
-        "replica.transition.valid-previous",
-        "Every action on a topic that is deleted moves its replicas by the table.",
-        DELETED,
-        _moves_by_table,
-        hypotheses=(DEAD_NOT_DELETING,),
-        profile="kafka-zk",
-    ),
-    _theorem(
-        "deletion-keeps-dead-from-deleting",
-        "replica.transition.valid-previous",
-        "No action leaves a replica on a dead broker in the middle of being deleted.",
-        DELETED,
-        _none_deleting_on_dead,
-        hypotheses=(DEAD_NOT_DELETING,),
-        profile="kafka-zk",
-    ),
-)
+THEOREMS: Final = Claims("kafka-zk", largest=2, tier="full")
 """Every theorem about deletion."""
+about = THEOREMS.about
+
+
+@about(DELETED, "deletion-moves-by-table", "replica.transition.valid-previous")
+@given(DEAD_NOT_DELETING)
+def _moves_by_table(_: Values, result: Any) -> Truth:
+    """Every action on a topic that is deleted moves its replicas by the table."""
+    before, after, _ = result
+    known = dict(after)
+    return all(is_legal("kafka-zk", old, known.get(key, old)) for key, old in before)
+
+
+@about(DELETED, "deletion-keeps-dead-from-deleting", "replica.transition.valid-previous")
+@given(DEAD_NOT_DELETING)
+def _none_deleting_on_dead(_: Values, result: Any) -> Truth:
+    """No action leaves a replica on a dead broker in the middle of being deleted."""
+    _, after, live = result
+    odd = (ReplicaState.NEW, GONE)
+    return all(
+        state not in odd and (state is not ReplicaState.DELETION_STARTED or key[1] in live)
+        for key, state in after
+    )

@@ -3,15 +3,12 @@
 from typing import Final
 
 from reassure_proofs.engine.statement import Rule, Theorem
-from reassure_proofs.theorems.kafka_4485.insync import IN_SYNC_THEOREMS, RULE
-from reassure_proofs.theorems.kafka_4485.lag import LAG_THEOREMS
-from reassure_proofs.theorems.kafka_4485.leader import LEADER_THEOREMS
-from reassure_proofs.theorems.kafka_4485.replication import REPLICA_THEOREMS
+from reassure_proofs.theorems.kafka_4485 import insync, lag, leader, replication
 
 THEOREMS: Final[tuple[Theorem, ...]] = (
-    *IN_SYNC_THEOREMS,
-    *LAG_THEOREMS,
-    *REPLICA_THEOREMS,
-    *LEADER_THEOREMS,
+    *insync.THEOREMS,
+    *lag.THEOREMS,
+    *replication.THEOREMS,
+    *leader.THEOREMS,
 )
-RULES: Final[tuple[Rule, ...]] = (RULE,)
+RULES: Final[tuple[Rule, ...]] = (insync.RULE,)

@@ -3,19 +3,25 @@
 Only the number of replicas is bounded; ids, offsets, lags and times are any integers at all.
 """
 
+# ruff: noqa: D401  # the docstring of a claim is what it claims
+
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from reassure_model.kafka_4485.insync import compute_high_watermark, compute_isr, compute_pseudo_isr
 from reassure_proofs.engine.formula import Truth, all_of, any_of, distinct, implies, member
 from reassure_proofs.engine.statement import (
+    ID,
+    Claims,
     Hypothesis,
     Parameter,
     Rule,
     Shape,
     Subject,
-    Theorem,
     Values,
+    given,
+    ids,
+    shaped,
 )
 
 FOLLOWERS: Final = "it is about a leader's followers, not a controller"
@@ -25,12 +31,12 @@ FOLLOWERS: Final = "it is about a leader's followers, not a controller"
 def _evaluation_shapes(replication_factor: int) -> Iterator[Shape]:
     for length in range(1, replication_factor + 1):
         yield {
-            "replicas": Parameter(length, floor=1),
+            "replicas": ids(length),
             "offsets": Parameter(length),
             "lags_ms": Parameter(length),
             "lag_ms_max": Parameter(),
             "high_watermark": Parameter(),
-            "leader": Parameter(floor=1),
+            "leader": ID,
             "leader_end": Parameter(),
         }
 
@@ -77,38 +83,6 @@ HW_WITHIN_LEADER: Final = Hypothesis(
 )
 
 
-def _pseudo_isr_is_by_lag(values: Values, result: Any) -> Truth:
-    return all_of(
-        member(replica, result[0]) == (lag <= values["lag_ms_max"])
-        for replica, lag in zip(values["replicas"], values["lags_ms"], strict=True)
-    )
-
-
-def _hw_never_decreases(values: Values, result: Any) -> Truth:
-    return values["high_watermark"] <= result[1]
-
-
-def _members_reach_hw(values: Values, result: Any) -> Truth:
-    _, high_watermark, isr = result
-    return all_of(
-        implies(member(replica, isr), high_watermark <= end)
-        for replica, end in zip(values["replicas"], values["offsets"], strict=True)
-    )
-
-
-def _hw_within_leader(values: Values, result: Any) -> Truth:
-    return result[1] <= values["leader_end"]
-
-
-def _advance_is_replicated(values: Values, result: Any) -> Truth:
-    high_watermark = result[1]
-    reached = all_of(
-        implies(lag <= values["lag_ms_max"], high_watermark <= end)
-        for end, lag in zip(values["offsets"], values["lags_ms"], strict=True)
-    )
-    return implies(values["high_watermark"] < high_watermark, reached)
-
-
 def _is_minimum(values: Values, moved: Any) -> Truth:
     """Say that a mark is the smallest of the ends that count, or where it was if that is more."""
     close = [
@@ -120,16 +94,6 @@ def _is_minimum(values: Values, moved: Any) -> Truth:
     reached = any_of(counts & (end <= moved) for counts, end in close)
     stays = (moved == before) & any_of(counts & (end <= before) for counts, end in close)
     return stays | ((before <= moved) & lowest & reached)
-
-
-def _members_as_defined(values: Values, result: Any) -> Truth:
-    _, high_watermark, isr = result
-    return all_of(
-        member(replica, isr) == ((lag <= values["lag_ms_max"]) & (high_watermark <= end))
-        for replica, end, lag in zip(
-            values["replicas"], values["offsets"], values["lags_ms"], strict=True
-        )
-    )
 
 
 def _mark_shapes(_: int) -> Iterator[Shape]:
@@ -154,91 +118,90 @@ MARK: Final = Subject(
 """The mark over more ends than the evaluation as a whole is looked at with."""
 
 
+THEOREMS: Final = Claims("kip-236")
+"""Every theorem about an evaluation."""
+about = THEOREMS.about
+
+
+@about(MARK, "hw-is-smallest-end", "hw.minimum-of-pseudo-isr")
 def _is_smallest_end(values: Values, moved: Any) -> Truth:
+    """An evaluation in which all count moves the mark to the smallest end of all, or not back."""
     ends, before = values["offsets"], values["high_watermark"]
     smallest = all_of(moved <= end for end in ends) & member(moved, ends)
     stays = (moved == before) & any_of(end <= before for end in ends)
     return stays | ((before <= moved) & smallest)
 
 
-IN_SYNC_THEOREMS: Final = (
-    Theorem(
-        "hw-is-smallest-end",
-        "hw.minimum-of-pseudo-isr",
-        "An evaluation in which all count moves the mark to the smallest end of all, or not back.",
-        MARK,
-        (),
-        _is_smallest_end,
-        "kip-236",
-    ),
-    Theorem(
-        "hw-is-minimum-of-pseudo-isr",
-        "hw.minimum-of-pseudo-isr",
-        "After an evaluation the mark is the smallest end within the lag limit, or where it was.",
-        EVALUATION,
-        (LEADER_COUNTED, REPLICAS_DISTINCT),
-        lambda values, result: _is_minimum(values, result[1]),
-        "kip-236",
-    ),
-    Theorem(
-        "isr-is-as-defined",
-        "isr.member.at-or-above-hw",
-        "In sync is exactly who is within the lag limit and has reached the high watermark.",
-        EVALUATION,
-        (REPLICAS_DISTINCT, LEADER_COUNTED),
-        _members_as_defined,
-        "kip-236",
-    ),
-    Theorem(
-        "hw-never-decreases",
-        "hw.never-decreases",
-        "On one leader an evaluation never lowers the high watermark.",
-        EVALUATION,
-        (LEADER_COUNTED,),
-        _hw_never_decreases,
-        "kip-236",
-        shape=(REPLICAS_DISTINCT,),
-    ),
-    Theorem(
-        "hw-within-leader",
-        "hw.at-most-leader-end",
-        "An evaluation never moves the high watermark beyond the leader's end.",
-        EVALUATION,
-        (LEADER_COUNTED, HW_WITHIN_LEADER),
-        _hw_within_leader,
-        "kip-236",
-        shape=(REPLICAS_DISTINCT,),
-    ),
-    Theorem(
-        "hw-advance-is-replicated",
-        "hw.minimum-of-pseudo-isr",
-        "When the high watermark advances, every replica within the lag limit has reached it.",
-        EVALUATION,
-        (LEADER_COUNTED,),
-        _advance_is_replicated,
-        "kip-236",
-        shape=(REPLICAS_DISTINCT,),
-    ),
-    Theorem(
-        "pseudo-isr-is-by-lag",
-        "isr.pseudo.by-lag",
-        "A replica is in the pseudo-ISR if and only if its lag is within the limit.",
-        EVALUATION,
-        (REPLICAS_DISTINCT, LEADER_COUNTED),
-        _pseudo_isr_is_by_lag,
-        "kip-236",
-    ),
-    Theorem(
-        "isr-members-reach-hw",
-        "isr.member.at-or-above-hw",
-        "Every member of the in-sync set has reached the high watermark.",
-        EVALUATION,
-        (REPLICAS_DISTINCT, LEADER_COUNTED),
-        _members_reach_hw,
-        "kip-236",
-    ),
-)
-"""Every theorem about an evaluation."""
+@about(EVALUATION, "hw-is-minimum-of-pseudo-isr", "hw.minimum-of-pseudo-isr")
+@given(LEADER_COUNTED, REPLICAS_DISTINCT)
+def _hw_is_minimum_of_pseudo_isr(values: Values, result: Any) -> Truth:
+    """After an evaluation the mark is the smallest end within the lag limit, or where it was."""
+    return _is_minimum(values, result[1])
+
+
+@about(EVALUATION, "isr-is-as-defined", "isr.member.at-or-above-hw")
+@given(REPLICAS_DISTINCT, LEADER_COUNTED)
+def _members_as_defined(values: Values, result: Any) -> Truth:
+    """In sync is exactly who is within the lag limit and has reached the high watermark."""
+    _, high_watermark, isr = result
+    return all_of(
+        member(replica, isr) == ((lag <= values["lag_ms_max"]) & (high_watermark <= end))
+        for replica, end, lag in zip(
+            values["replicas"], values["offsets"], values["lags_ms"], strict=True
+        )
+    )
+
+
+@about(EVALUATION, "hw-never-decreases", "hw.never-decreases")
+@given(LEADER_COUNTED)
+@shaped(REPLICAS_DISTINCT)
+def _hw_never_decreases(values: Values, result: Any) -> Truth:
+    """On one leader an evaluation never lowers the high watermark."""
+    return values["high_watermark"] <= result[1]
+
+
+@about(EVALUATION, "hw-within-leader", "hw.at-most-leader-end")
+@given(LEADER_COUNTED, HW_WITHIN_LEADER)
+@shaped(REPLICAS_DISTINCT)
+def _hw_within_leader(values: Values, result: Any) -> Truth:
+    """An evaluation never moves the high watermark beyond the leader's end."""
+    return result[1] <= values["leader_end"]
+
+
+@about(EVALUATION, "hw-advance-is-replicated", "hw.minimum-of-pseudo-isr")
+@given(LEADER_COUNTED)
+@shaped(REPLICAS_DISTINCT)
+def _advance_is_replicated(values: Values, result: Any) -> Truth:
+    """When the high watermark advances, every replica within the lag limit has reached it."""
+    high_watermark = result[1]
+    reached = all_of(
+        implies(lag <= values["lag_ms_max"], high_watermark <= end)
+        for end, lag in zip(values["offsets"], values["lags_ms"], strict=True)
+    )
+    return implies(values["high_watermark"] < high_watermark, reached)
+
+
+@about(EVALUATION, "pseudo-isr-is-by-lag", "isr.pseudo.by-lag")
+@given(REPLICAS_DISTINCT, LEADER_COUNTED)
+def _pseudo_isr_is_by_lag(values: Values, result: Any) -> Truth:
+    """A replica is in the pseudo-ISR if and only if its lag is within the limit."""
+    return all_of(
+        member(replica, result[0]) == (lag <= values["lag_ms_max"])
+        for replica, lag in zip(values["replicas"], values["lags_ms"], strict=True)
+    )
+
+
+@about(EVALUATION, "isr-members-reach-hw", "isr.member.at-or-above-hw")
+@given(REPLICAS_DISTINCT, LEADER_COUNTED)
+def _members_reach_hw(values: Values, result: Any) -> Truth:
+    """Every member of the in-sync set has reached the high watermark."""
+    _, high_watermark, isr = result
+    return all_of(
+        implies(member(replica, isr), high_watermark <= end)
+        for replica, end in zip(values["replicas"], values["offsets"], strict=True)
+    )
+
+
 RULE: Final = Rule(
     "in-sync",
     ("replicas", "offsets", "pseudo_isr", "high_watermark"),

@@ -12,8 +12,9 @@ those before. Each constant is tight: beside the theorem stands the same claim w
 less by one, which is refuted.
 """
 
+# ruff: noqa: D401  # the docstring of a claim is what it claims
+
 from collections.abc import Iterator
-from functools import partial
 from typing import Any, Final
 
 from reassure_model.kafka_4485.lag import compute_replica_lag, compute_views, end_at
@@ -26,13 +27,16 @@ from reassure_model.kafka_4485.leader import (
 )
 from reassure_proofs.engine.formula import Truth, all_of, implies, member, negate
 from reassure_proofs.engine.statement import (
+    Claims,
     Hypothesis,
     Parameter,
     Shape,
     Subject,
-    Theorem,
     Values,
+    given,
     make_subject,
+    says,
+    shaped,
 )
 from reassure_proofs.theorems.kafka_4485.insync import FOLLOWERS
 from reassure_spec.readings import Readings, get_profile
@@ -66,7 +70,7 @@ def fetch_once(values: Values, readings: Readings = _READINGS) -> Follower:
 
 FETCH: Final = make_subject(
     "fetch",
-    lambda readings: partial(fetch_once, readings=readings),
+    fetch_once,
     "the leader's note of a fetch",
     _fetch_shapes,
     _PROFILE,
@@ -94,19 +98,6 @@ NEVER_BACK: Final = Hypothesis(
     "the follower never fetches from before where it was",
     lambda v: v["offset"] <= v["new_offset"],
 )
-
-
-def _still_sound(values: Values, after: Any) -> Truth:
-    caught_up, offset = after.last_caught_up_ms, after.offset
-    credited = (
-        (caught_up == values["now_ms"]) & (values["end_now"] <= offset)
-        | (caught_up == values["last_fetch_ms"]) & (values["end_at_last_fetch"] <= offset)
-        | (caught_up == values["last_caught_up_ms"]) & (values["end_when_caught_up"] <= offset)
-    )
-    noted = (after.last_fetch_ms == values["now_ms"]) & (
-        values["end_now"] <= after.last_fetch_leader_end
-    )
-    return credited & noted
 
 
 # Estimate and definition ------------------------------------------------------------------------
@@ -167,28 +158,6 @@ def _sound(values: Values, result: Any) -> Truth:
     return result[0] <= values["offset"]
 
 
-def _never_short_at_start(values: Values, result: Any) -> Truth:
-    return implies(_sound(values, result), result[2] <= result[1])
-
-
-def _never_short_at_end(values: Values, result: Any) -> Truth:
-    return implies(_sound(values, result), result[3] <= result[1])
-
-
-def _one_short_at_end(values: Values, result: Any) -> Truth:
-    return implies(_sound(values, result), result[3] <= result[1] + 1)
-
-
-def _lagging_is_out(values: Values, result: Any) -> Truth:
-    lags = _sound(values, result) & (values["lag_ms_max"] < result[2])
-    return implies(lags, negate(member(2, result[4])))
-
-
-def _lagging_at_end_is_out(values: Values, result: Any) -> Truth:
-    lags = _sound(values, result) & (values["lag_ms_max"] < result[3])
-    return implies(lags, negate(member(2, result[4])))
-
-
 # The other direction: two fetches ---------------------------------------------------------------
 
 
@@ -218,7 +187,7 @@ def fetch_twice(values: Values, readings: Readings = _READINGS) -> tuple[Any, An
 
 TWO_FETCHES: Final = make_subject(
     "two-fetches",
-    lambda readings: partial(fetch_twice, readings=readings),
+    fetch_twice,
     "the run of two fetches",
     _run_shapes,
     _PROFILE,
@@ -253,31 +222,6 @@ OFFSETS: Final = Hypothesis(
     "the follower fetches forward, from 0 on",
     lambda v: (v["first_offset"] >= 0) & (v["first_offset"] <= v["second_offset"]),
 )
-
-
-def _within_gap(values: Values, result: Any) -> Truth:
-    return result[0] <= result[1] + values["gap_ms"]
-
-
-def _within_less_than_gap(values: Values, result: Any) -> Truth:
-    return result[0] <= result[1] + values["gap_ms"] - 1
-
-
-def _within_gap_and_more(values: Values, result: Any) -> Truth:
-    return result[0] <= result[1] + values["gap_ms"] + 10_000
-
-
-def _close_is_in(values: Values, result: Any) -> Truth:
-    return implies(result[1] <= values["lag_ms_max"], member(2, result[2]))
-
-
-def _closer_is_in(values: Values, result: Any) -> Truth:
-    return implies(result[1] + values["gap_ms"] <= values["lag_ms_max"], member(2, result[2]))
-
-
-def _nearly_closer_is_in(values: Values, result: Any) -> Truth:
-    close = result[1] + values["gap_ms"] <= values["lag_ms_max"] + 1
-    return implies(close, member(2, result[2]))
 
 
 # Stall ------------------------------------------------------------------------------------------
@@ -327,164 +271,144 @@ BEGAN_LONG_AGO: Final = Hypothesis(
 )
 
 
-def _stall_bounded(_: Values, result: Any) -> Truth:
-    return result[1] <= result[0]
-
-
-def _theorem(
-    name: str,
-    clause: str,
-    statement: str,
-    subject: Subject,
-    hypotheses: tuple[Hypothesis, ...],
-    claim: Any,
-    **more: Any,
-) -> Theorem:
-    return Theorem(
-        name, clause, statement, subject, hypotheses, claim, _PROFILE, largest=2, thorough=3, **more
-    )
-
-
-def _refuted(
-    name: str,
-    clause: str,
-    statement: str,
-    subject: Subject,
-    hypotheses: tuple[Hypothesis, ...],
-    claim: Any,
-    finding: str = "",
-) -> Theorem:
-    return _theorem(
-        name, clause, statement, subject, hypotheses, claim, expected="refuted", finding=finding
-    )
-
-
 _RUN: Final = (HISTORY, OFFSETS, FETCHES_OFTEN, NOT_NEGATIVE)
 
-LAG_THEOREMS: Final[tuple[Theorem, ...]] = (
-    _theorem(
-        "lag-note-stays-sound",
-        "lag.credit.last-fetch",
-        "After any fetch the leader's notes are sound: when the follower counts as caught up, the "
-        "leader ended no further than the follower.",
-        FETCH,
-        (NOTED_SOUNDLY, CLOCK_FIRST, NEVER_BACK),
-        _still_sound,
-    ),
-    _theorem(
-        "lag-estimate-never-short",
-        "lag.estimate-never-short",
-        "The lag that a leader assumes is never shorter than the lag at the start of the ms.",
-        ESTIMATE,
-        (HISTORY, CREDITED_BEFORE, NOT_NEGATIVE),
-        _never_short_at_start,
-    ),
-    _theorem(
-        "lag-estimate-one-ms-short",
-        "lag.definition",
-        "By the end of the millisecond the assumed lag is short by one ms at most.",
-        ESTIMATE,
-        (HISTORY, CREDITED_BEFORE, NOT_NEGATIVE),
-        _one_short_at_end,
-    ),
-    _refuted(
-        "lag-estimate-never-short-at-end",
-        "lag.definition",
-        "The lag that a leader assumes is never shorter than the lag at the end of the ms.",
-        ESTIMATE,
-        (HISTORY, CREDITED_BEFORE, NOT_NEGATIVE),
-        _never_short_at_end,
-        "watermark-7",
-    ),
-    _theorem(
-        "lagging-follower-is-out",
-        "isr.lagging-leaves",
-        "Guarantee 2: a follower that lags more than the limit, at the start of the millisecond, "
-        "is not in the pseudo-ISR.",
-        ESTIMATE,
-        (HISTORY, NOT_NEGATIVE),
-        _lagging_is_out,
-    ),
-    _refuted(
-        "lagging-follower-is-out-at-end",
-        "isr.lagging-leaves",
-        "Guarantee 2 by the end of the millisecond.",
-        ESTIMATE,
-        (HISTORY, CREDITED_BEFORE, NOT_NEGATIVE),
-        _lagging_at_end_is_out,
-        "watermark-7",
-    ),
-    _theorem(
-        "lag-estimate-within-gap",
-        "lag.credit.caught-up",
-        "With full responses the assumed lag exceeds the lag by the gap between fetches at most.",
-        TWO_FETCHES,
-        (*_RUN, FULL_RESPONSES),
-        _within_gap,
-    ),
-    _refuted(
-        "lag-estimate-within-less-than-gap",
-        "lag.credit.caught-up",
-        "With full responses the assumed lag exceeds the lag by less than the gap.",
-        TWO_FETCHES,
-        (*_RUN, FULL_RESPONSES, GAP_POSITIVE),
-        _within_less_than_gap,
-        "watermark-1",
-    ),
-    _refuted(
-        "lag-estimate-bounded-without-full-responses",
-        "lag.credit.last-fetch",
-        "Whatever the responses carry, the assumed lag exceeds the lag by no more than the gap and "
-        "ten seconds.",
-        TWO_FETCHES,
-        _RUN,
-        _within_gap_and_more,
-        "watermark-3",
-    ),
-    _theorem(
-        "close-follower-is-in",
-        "isr.pseudo.close-follower",
-        "Guarantee 1 as far as it is true: with full responses a follower within the limit less "
-        "the gap between fetches is in the pseudo-ISR.",
-        TWO_FETCHES,
-        (*_RUN, FULL_RESPONSES),
-        _closer_is_in,
-    ),
-    _refuted(
-        "close-follower-is-in-by-one-more",
-        "isr.pseudo.close-follower",
-        "Guarantee 1 with a millisecond less to spare.",
-        TWO_FETCHES,
-        (*_RUN, FULL_RESPONSES),
-        _nearly_closer_is_in,
-        "watermark-1",
-    ),
-    _refuted(
-        "close-follower-is-in-as-written",
-        "isr.pseudo.close-follower",
-        "Guarantee 1 as written: a follower within the limit is in the pseudo-ISR.",
-        TWO_FETCHES,
-        _RUN,
-        _close_is_in,
-        "watermark-2",
-    ),
-    _theorem(
-        "hw-stall-within-limit",
-        "hw.stall-bounded",
-        "By the definitions the high watermark has reached where the leader ended one limit ago.",
-        STALL,
-        (HISTORY, NOT_NEGATIVE, ONE_LIMIT),
-        _stall_bounded,
-        shape=(BEGAN_LONG_AGO,),
-    ),
-    _refuted(
-        "hw-stall-within-less-than-limit",
-        "hw.stall-bounded",
-        "The high watermark has reached where the leader ended a millisecond less than that ago.",
-        STALL,
-        (HISTORY, NOT_NEGATIVE, BEGAN_LONG_AGO, ONE_LESS),
-        _stall_bounded,
-        "watermark-5",
-    ),
-)
+THEOREMS: Final = Claims(_PROFILE, largest=2, thorough=3)
 """Every theorem about lags."""
+about = THEOREMS.about
+
+
+@about(FETCH, "lag-note-stays-sound", "lag.credit.last-fetch")
+@says(
+    "After any fetch the leader's notes are sound: when the follower counts as caught up, the "
+    "leader ended no further than the follower."
+)
+@given(NOTED_SOUNDLY, CLOCK_FIRST, NEVER_BACK)
+def _still_sound(values: Values, after: Any) -> Truth:
+    caught_up, offset = after.last_caught_up_ms, after.offset
+    credited = (
+        (caught_up == values["now_ms"]) & (values["end_now"] <= offset)
+        | (caught_up == values["last_fetch_ms"]) & (values["end_at_last_fetch"] <= offset)
+        | (caught_up == values["last_caught_up_ms"]) & (values["end_when_caught_up"] <= offset)
+    )
+    noted = (after.last_fetch_ms == values["now_ms"]) & (
+        values["end_now"] <= after.last_fetch_leader_end
+    )
+    return credited & noted
+
+
+@about(ESTIMATE, "lag-estimate-never-short", "lag.estimate-never-short")
+@given(HISTORY, CREDITED_BEFORE, NOT_NEGATIVE)
+def _never_short_at_start(values: Values, result: Any) -> Truth:
+    """The lag that a leader assumes is never shorter than the lag at the start of the ms."""
+    return implies(_sound(values, result), result[2] <= result[1])
+
+
+@about(ESTIMATE, "lag-estimate-one-ms-short", "lag.definition")
+@given(HISTORY, CREDITED_BEFORE, NOT_NEGATIVE)
+def _one_short_at_end(values: Values, result: Any) -> Truth:
+    """By the end of the millisecond the assumed lag is short by one ms at most."""
+    return implies(_sound(values, result), result[3] <= result[1] + 1)
+
+
+@about(ESTIMATE, "lag-estimate-never-short-at-end", "lag.definition", finding="watermark-7")
+@given(HISTORY, CREDITED_BEFORE, NOT_NEGATIVE)
+def _never_short_at_end(values: Values, result: Any) -> Truth:
+    """The lag that a leader assumes is never shorter than the lag at the end of the ms."""
+    return implies(_sound(values, result), result[3] <= result[1])
+
+
+@about(ESTIMATE, "lagging-follower-is-out", "isr.lagging-leaves")
+@says(
+    "Guarantee 2: a follower that lags more than the limit, at the start of the millisecond, "
+    "is not in the pseudo-ISR."
+)
+@given(HISTORY, NOT_NEGATIVE)
+def _lagging_is_out(values: Values, result: Any) -> Truth:
+    lags = _sound(values, result) & (values["lag_ms_max"] < result[2])
+    return implies(lags, negate(member(2, result[4])))
+
+
+@about(ESTIMATE, "lagging-follower-is-out-at-end", "isr.lagging-leaves", finding="watermark-7")
+@given(HISTORY, CREDITED_BEFORE, NOT_NEGATIVE)
+def _lagging_at_end_is_out(values: Values, result: Any) -> Truth:
+    """Guarantee 2 by the end of the millisecond."""
+    lags = _sound(values, result) & (values["lag_ms_max"] < result[3])
+    return implies(lags, negate(member(2, result[4])))
+
+
+@about(TWO_FETCHES, "lag-estimate-within-gap", "lag.credit.caught-up")
+@given(*_RUN, FULL_RESPONSES)
+def _within_gap(values: Values, result: Any) -> Truth:
+    """With full responses the assumed lag exceeds the lag by the gap between fetches at most."""
+    return result[0] <= result[1] + values["gap_ms"]
+
+
+@about(
+    TWO_FETCHES, "lag-estimate-within-less-than-gap", "lag.credit.caught-up", finding="watermark-1"
+)
+@given(*_RUN, FULL_RESPONSES, GAP_POSITIVE)
+def _within_less_than_gap(values: Values, result: Any) -> Truth:
+    """With full responses the assumed lag exceeds the lag by less than the gap."""
+    return result[0] <= result[1] + values["gap_ms"] - 1
+
+
+@about(
+    TWO_FETCHES,
+    "lag-estimate-bounded-without-full-responses",
+    "lag.credit.last-fetch",
+    finding="watermark-3",
+)
+@says(
+    "Whatever the responses carry, the assumed lag exceeds the lag by no more than the gap and "
+    "ten seconds."
+)
+@given(*_RUN)
+def _within_gap_and_more(values: Values, result: Any) -> Truth:
+    return result[0] <= result[1] + values["gap_ms"] + 10_000
+
+
+@about(TWO_FETCHES, "close-follower-is-in", "isr.pseudo.close-follower")
+@says(
+    "Guarantee 1 as far as it is true: with full responses a follower within the limit less "
+    "the gap between fetches is in the pseudo-ISR."
+)
+@given(*_RUN, FULL_RESPONSES)
+def _closer_is_in(values: Values, result: Any) -> Truth:
+    return implies(result[1] + values["gap_ms"] <= values["lag_ms_max"], member(2, result[2]))
+
+
+@about(
+    TWO_FETCHES,
+    "close-follower-is-in-by-one-more",
+    "isr.pseudo.close-follower",
+    finding="watermark-1",
+)
+@given(*_RUN, FULL_RESPONSES)
+def _nearly_closer_is_in(values: Values, result: Any) -> Truth:
+    """Guarantee 1 with a millisecond less to spare."""
+    close = result[1] + values["gap_ms"] <= values["lag_ms_max"] + 1
+    return implies(close, member(2, result[2]))
+
+
+@about(
+    TWO_FETCHES,
+    "close-follower-is-in-as-written",
+    "isr.pseudo.close-follower",
+    finding="watermark-2",
+)
+@given(*_RUN)
+def _close_is_in(values: Values, result: Any) -> Truth:
+    """Guarantee 1 as written: a follower within the limit is in the pseudo-ISR."""
+    return implies(result[1] <= values["lag_ms_max"], member(2, result[2]))
+
+
+@about(STALL, "hw-stall-within-less-than-limit", "hw.stall-bounded", finding="watermark-5")
+@says("The high watermark has reached where the leader ended a millisecond less than that ago.")
+@given(HISTORY, NOT_NEGATIVE, BEGAN_LONG_AGO, ONE_LESS)
+@about(STALL, "hw-stall-within-limit", "hw.stall-bounded")
+@given(HISTORY, NOT_NEGATIVE, ONE_LIMIT)
+@shaped(BEGAN_LONG_AGO)
+def _stall_bounded(_: Values, result: Any) -> Truth:
+    """By the definitions the high watermark has reached where the leader ended one limit ago."""
+    return result[1] <= result[0]

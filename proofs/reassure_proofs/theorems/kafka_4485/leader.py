@@ -3,7 +3,9 @@
 All arguments are symbolic; only lengths are bounded. Each tells its counterexample as a scenario.
 """
 
-from collections.abc import Callable, Iterator
+# ruff: noqa: D401  # the docstring of a claim is what it claims
+
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -24,30 +26,21 @@ from reassure_model.kafka_4485.leader import (
 )
 from reassure_proofs.engine.formula import Truth, all_of, any_of, implies, member, negate
 from reassure_proofs.engine.statement import (
+    ID,
+    Claims,
     Hypothesis,
     Parameter,
     Shape,
     Subject,
     Telling,
-    Theorem,
     Values,
+    given,
     make_subject,
+    says,
 )
 from reassure_spec.readings import Readings
 
-
-def _subject(
-    name: str,
-    function: Callable[..., Any],
-    words: str,
-    shapes: Callable[[int], Iterator[Shape]],
-    profile: str = "kip-236",
-    **more: Any,
-) -> Subject:
-    """Return a subject whose function takes values and readings."""
-    return make_subject(
-        name, lambda readings: partial(function, readings=readings), words, shapes, profile, **more
-    )
+_subject: Final = partial(make_subject, profile="kafka-4485")
 
 
 def fetch_in_step(values: Values, readings: Readings) -> Any:
@@ -87,7 +80,6 @@ FLAPPING: Final = _subject(
     lambda _: iter([{"fetches_ms": Parameter(n), "lag_ms_max": Parameter()} for n in (2, 3)]),
     bounded="up to 3 fetches",
     tell=_tell_flapping,
-    profile="kafka-4485",
 )
 WITHIN_LIMIT: Final = Hypothesis(
     "within-limit",
@@ -142,7 +134,6 @@ READ: Final = _subject(
         ),
         ("lag.clock-read=after-end",),
     ),
-    profile="kafka-4485",
     changes=("lag.clock-read=after-end",),
 )
 READ_IN_ORDER: Final = Hypothesis(
@@ -209,9 +200,7 @@ STARTED: Final = _subject(
     "first-evaluation",
     start_and_evaluate,
     "the pseudo-ISR of a new leader",
-    lambda _: iter(
-        [{"leader_end": Parameter(floor=1), "now_ms": Parameter(), "lag_ms_max": Parameter()}]
-    ),
+    lambda _: iter([{"leader_end": ID, "now_ms": Parameter(), "lag_ms_max": Parameter()}]),
     bounded="one follower that never fetched",
     tell=lambda v: Telling(
         (
@@ -219,7 +208,6 @@ STARTED: Final = _subject(
             "evaluate",
         )
     ),
-    profile="kafka-4485",
 )
 BEHIND: Final = Hypothesis(
     "behind",
@@ -259,7 +247,6 @@ BACK: Final = _subject(
             "show",
         )
     ),
-    profile="kafka-4485",
 )
 OFFSETS: Final = Hypothesis(
     "offsets",
@@ -268,11 +255,6 @@ OFFSETS: Final = Hypothesis(
         (v["new_offset"] >= 0) & (v["offset"] >= v["new_offset"]) & (v["offset"] <= v["leader_end"])
     ),
 )
-
-
-def _member_reaches_mark(_: Values, result: Any) -> Truth:
-    isr, mark, offset = result
-    return implies(member(2, isr), mark <= offset)
 
 
 def fall_silent(values: Values) -> tuple[Any, Any]:
@@ -312,11 +294,6 @@ AFTERWARDS: Final = Hypothesis(
 )
 
 
-def _lagging_is_out(values: Values, result: Any) -> Truth:
-    isr, lag = result
-    return implies(values["lag_ms_max"] < lag, negate(member(2, isr)))
-
-
 def fetch_when_idle(values: Values, readings: Readings) -> Any:
     """Return the lag that the older of the two texts assumes of a caught-up follower."""
     follower = Follower(0, NEVER_MS, 0, 0)
@@ -340,7 +317,6 @@ IDLE: Final = _subject(
         ),
         ("lag.credit=last-fetch",),
     ),
-    profile="kafka-4485",
     changes=("lag.credit=last-fetch",),
 )
 IN_TIME: Final = Hypothesis(
@@ -350,112 +326,68 @@ IN_TIME: Final = Hypothesis(
 )
 
 
-def _refuted(
-    name: str,
-    clause: str,
-    statement: str,
-    subject: Subject,
-    hypotheses: tuple[Hypothesis, ...],
-    claim: Any,
-    finding: str,
-    profile: str = "kafka-4485",
-) -> Theorem:
-    return Theorem(
-        name,
-        clause,
-        statement,
-        subject,
-        hypotheses,
-        claim,
-        profile,
-        expected="refuted",
-        finding=finding,
-        tier="full",
-        largest=2,
-    )
-
-
-LEADER_THEOREMS: Final[tuple[Theorem, ...]] = (
-    _refuted(
-        "frequent-follower-enters-once",
-        "isr.pseudo.close-follower",
-        "A follower that fetches all there is, within the limit, enters the pseudo-ISR no second "
-        "time.",
-        FLAPPING,
-        (WITHIN_LIMIT,),
-        lambda _, entries: entries <= 1,
-        "watermark-4",
-        "kafka-4485",
-    ),
-    _refuted(
-        "end-read-first-is-sound",
-        "lag.clock-before-end",
-        "A leader that reads its end before the clock notes no less than it had at that time.",
-        READ,
-        (HISTORY, READ_IN_ORDER),
-        lambda _, result: result[1] <= result[0],
-        "watermark-6",
-        "kafka-4485",
-    ),
-    _refuted(
-        "lag-is-total",
-        "lag.definition",
-        "Taken to the letter, every follower has a lag.",
-        MATCHES,
-        (HISTORY, NOT_AHEAD),
-        lambda _, lags: len(lags) > 0,
-        "watermark-8",
-        "kafka-4485",
-    ),
-    _refuted(
-        "lag-is-unique",
-        "lag.definition",
-        "Taken to the letter, no follower has two lags.",
-        MATCHES,
-        (HISTORY, NOT_AHEAD),
-        lambda _, lags: len(lags) <= 1,
-        "watermark-8",
-        "kafka-4485",
-    ),
-    _refuted(
-        "empty-follower-is-not-waited-for",
-        "lag.credit.caught-up",
-        "A leader that begins does not count an empty follower as close.",
-        STARTED,
-        (BEHIND,),
-        lambda _, pseudo: negate(member(2, pseudo)),
-        "watermark-9",
-        "kafka-4485",
-    ),
-    _refuted(
-        "isr-members-reach-hw-always",
-        "isr.member.at-or-above-hw",
-        "Guarantee 4 holds between evaluations as well.",
-        BACK,
-        (OFFSETS,),
-        _member_reaches_mark,
-        "watermark-10",
-        "kafka-4485",
-    ),
-    _refuted(
-        "silent-follower-leaves",
-        "lag.evaluated-in-time",
-        "Guarantee 2 holds with no request and no timer.",
-        SILENT,
-        (AFTERWARDS,),
-        _lagging_is_out,
-        "watermark-11",
-        "kafka-4485",
-    ),
-    _refuted(
-        "older-item-credits-idle-follower",
-        "lag.noted-after-serving",
-        "By the older of the two texts a follower that has everything is not behind at its fetch.",
-        IDLE,
-        (IN_TIME,),
-        lambda _, lag: lag == 0,
-        "watermark-16",
-        "kafka-4485",
-    ),
-)
+THEOREMS: Final = Claims("kafka-4485", largest=2, tier="full")
 """Every promise about a leader and its follower that is refuted."""
+about = THEOREMS.about
+
+
+@about(
+    FLAPPING, "frequent-follower-enters-once", "isr.pseudo.close-follower", finding="watermark-4"
+)
+@says(
+    "A follower that fetches all there is, within the limit, enters the pseudo-ISR no second time."
+)
+@given(WITHIN_LIMIT)
+def _frequent_follower_enters_once(_: Values, entries: Any) -> Truth:
+    return entries <= 1
+
+
+@about(READ, "end-read-first-is-sound", "lag.clock-before-end", finding="watermark-6")
+@given(HISTORY, READ_IN_ORDER)
+def _end_read_first_is_sound(_: Values, result: Any) -> Truth:
+    """A leader that reads its end before the clock notes no less than it had at that time."""
+    return result[1] <= result[0]
+
+
+@about(MATCHES, "lag-is-total", "lag.definition", finding="watermark-8")
+@given(HISTORY, NOT_AHEAD)
+def _lag_is_total(_: Values, lags: Any) -> Truth:
+    """Taken to the letter, every follower has a lag."""
+    return len(lags) > 0
+
+
+@about(MATCHES, "lag-is-unique", "lag.definition", finding="watermark-8")
+@given(HISTORY, NOT_AHEAD)
+def _lag_is_unique(_: Values, lags: Any) -> Truth:
+    """Taken to the letter, no follower has two lags."""
+    return len(lags) <= 1
+
+
+@about(STARTED, "empty-follower-is-not-waited-for", "lag.credit.caught-up", finding="watermark-9")
+@given(BEHIND)
+def _empty_follower_is_not_waited_for(_: Values, pseudo: Any) -> Truth:
+    """A leader that begins does not count an empty follower as close."""
+    return negate(member(2, pseudo))
+
+
+@about(BACK, "isr-members-reach-hw-always", "isr.member.at-or-above-hw", finding="watermark-10")
+@given(OFFSETS)
+def _member_reaches_mark(_: Values, result: Any) -> Truth:
+    """Guarantee 4 holds between evaluations as well."""
+    isr, mark, offset = result
+    return implies(member(2, isr), mark <= offset)
+
+
+@about(SILENT, "silent-follower-leaves", "lag.evaluated-in-time", finding="watermark-11")
+@given(AFTERWARDS)
+def _lagging_is_out(values: Values, result: Any) -> Truth:
+    """Guarantee 2 holds with no request and no timer."""
+    isr, lag = result
+    return implies(values["lag_ms_max"] < lag, negate(member(2, isr)))
+
+
+@about(IDLE, "older-item-credits-idle-follower", "lag.noted-after-serving", finding="watermark-16")
+@given(IN_TIME)
+def _older_item_credits_idle_follower(_: Values, lag: Any) -> Truth:
+    """By the older of the two texts a follower that has everything is not behind at its fetch."""
+    return lag == 0

@@ -14,9 +14,10 @@ The invariant is a formula about every position in every log. It is assumed at t
 that a step can depend on, one of them any position at all, and shown at that one.
 """
 
+# ruff: noqa: D401  # the docstring of a claim is what it claims
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
 from typing import Any, Final
 
@@ -31,14 +32,17 @@ from reassure_model.kafka_4485.replication import (
 from reassure_model.outcome import Accepted
 from reassure_proofs.engine.formula import Truth, all_of, any_of, choose, implies, negate
 from reassure_proofs.engine.statement import (
+    Claims,
     Hypothesis,
     Parameter,
     Shape,
     Subject,
-    Theorem,
     Values,
     choose_readings,
+    given,
     make_subject,
+    says,
+    word,
 )
 from reassure_proofs.theorems.kafka_4485.insync import FOLLOWERS
 from reassure_proofs.theorems.kafka_4485.logs import is_prefix, load, look_at, make_log
@@ -199,12 +203,8 @@ def find_problems(values: Values) -> tuple[str, ...]:
 # Shapes -----------------------------------------------------------------------------------------
 
 
-def _word(word: object) -> Parameter:
-    return Parameter(kind="word", word=str(word))
-
-
 def _state_shape(brokers: int, asking: str, positions: Sequence[str]) -> dict[str, Parameter]:
-    shape: dict[str, Parameter] = {"leader": _word(0), "asking": _word(asking)}
+    shape: dict[str, Parameter] = {"leader": word("0"), "asking": word(asking)}
     shape |= dict.fromkeys(positions, _NATURAL)
     shape["ends"] = Parameter(brokers, kind="natural")
     for at in range(len(positions)):
@@ -237,7 +237,7 @@ def _step_shapes(brokers_max: int) -> Iterator[Shape]:
             state = _state_shape(brokers, asking, positions)
             concerned = {0} if kind in LEADER_ALONE else {0, 1} if kind is Elect else {1}
             for broker in sorted(concerned):
-                yield {"verb": _word(verb), "on": _word(broker), **state}
+                yield {"verb": word(verb), "on": word(str(broker)), **state}
 
 
 def _still_shapes(brokers_max: int) -> Iterator[Shape]:
@@ -382,56 +382,11 @@ INVARIANT: Final = Hypothesis(
 # Claims -----------------------------------------------------------------------------------------
 
 
-def _keeps_invariant(values: Values, after: Any) -> Truth:
-    # The second position serves the step alone.
-    return after is None or holds_invariant(after, (values["position"],))
-
-
-def _mark_monotone(values: Values, after: Any) -> Truth:
-    """Say whether consumers are shown all that they were shown before, or nothing for now."""
-    if after is None:
-        return True
-    before = _before(values).committed
-    kept = is_prefix(before, before[0], after.committed, (values["position"],))
-    if isinstance(after.shown, _Unseen):
-        # What was shown is shown on, so there must be nothing new that it would lack.
-        return kept & (after.committed[0] == before[0])
-    return kept & (after.shown is None or before[0] <= after.shown)
-
-
 def _holders(values: Values, after: Any, members: Sequence[Truth]) -> Truth:
     shown, places = after.committed, (values["position"],)
     return all_of(
         implies(here, is_prefix(shown, shown[0], after.replicas[broker].log, places))
         for broker, here in enumerate(members)
-    )
-
-
-def _members_hold_shown(values: Values, after: Any) -> Truth:
-    return after is None or _holders(values, after, after.isr)
-
-
-def _leader_holds_shown(values: Values, after: Any) -> Truth:
-    if after is None:
-        return True
-    leads = [broker == after.leader for broker in range(len(after.replicas))]
-    return _holders(values, after, leads)
-
-
-def _marks_held(_: Values, after: Any) -> Truth:
-    if after is None:
-        return True
-    return all_of(replica.high_watermark <= replica.log[0] for replica in after.replicas)
-
-
-def _is_first_difference(values: Values, shared: Any) -> Truth:
-    """Say whether two logs agree up to there, and one of them ends there or they differ there."""
-    first, second = values["log"], values["other"]
-    shorter = min(len(first), len(second))
-    agree = [a == b for a, b in zip(first, second, strict=False)]
-    return any_of(
-        (shared == place) & all_of(agree[:place]) & (place == shorter or negate(agree[place]))
-        for place in range(shorter + 1)
     )
 
 
@@ -441,7 +396,7 @@ def _is_first_difference(values: Values, shared: Any) -> Truth:
 def _subject(name: str, changes: tuple[str, ...], words: str) -> Subject:
     return make_subject(
         name,
-        lambda readings: partial(take, readings=readings),
+        take,
         words,
         _step_shapes,
         _PROFILE,
@@ -486,7 +441,7 @@ SHARED: Final = Subject(
 
 FOLLOWED: Final = make_subject(
     "replication-follow",
-    lambda readings: partial(take, readings=readings),
+    take,
     "the follower that learns of its leader",
     lambda _: (shape for shape in _step_shapes(2) if shape["verb"].word == "follow"),
     _PROFILE,
@@ -505,120 +460,115 @@ LEADER_MEMBER: Final = Hypothesis(
 )
 
 
-def _theorem(
-    name: str, clause: str, statement: str, subject: Subject, claim: Any, **more: Any
-) -> Theorem:
-    more = {"hypotheses": (INVARIANT,), "largest": 3, "thorough": 4, **more}
-    return Theorem(
-        name=name,
-        clause=clause,
-        statement=statement,
-        subject=subject,
-        claim=claim,
-        profile=_PROFILE,
-        tier="full",
-        **more,
+THEOREMS: Final = Claims(_PROFILE, largest=3, thorough=4, tier="full")
+"""Every theorem about replication across elections."""
+about = THEOREMS.about
+
+
+@about(START, "replication-starts-in-invariant", "hw.consumer.monotone")
+@given(LEADER_MEMBER)
+def _replication_starts_in_invariant(v: Values, state: Any) -> Truth:
+    """A partition that nothing has happened to satisfies the invariant of replication."""
+    return holds_invariant(state, get_positions(v))
+
+
+@about(SHARED, "replication-shared-records", "follower.truncation.common-prefix")
+def _is_first_difference(values: Values, shared: Any) -> Truth:
+    """The records that two logs share end at their first difference, or with one of them."""
+    first, second = values["log"], values["other"]
+    shorter = min(len(first), len(second))
+    agree = [a == b for a, b in zip(first, second, strict=False)]
+    return any_of(
+        (shared == place) & all_of(agree[:place]) & (place == shorter or negate(agree[place]))
+        for place in range(shorter + 1)
     )
 
 
-def _without(reading: str, value: str, clause: str, finding: str) -> Theorem:
-    """Return the induction with one amendment missing, which has to fail."""
+@about(STEP, "replication-step-keeps-invariant", "isr.stored.holds-committed")
+@given(INVARIANT)
+def _keeps_invariant(values: Values, after: Any) -> Truth:
+    """With the four amendments no action leads out of the invariant, elections included."""
+    # The second position serves the step alone.
+    return after is None or holds_invariant(after, (values["position"],))
+
+
+@about(STEP, "replication-mark-never-back", "hw.consumer.monotone")
+@says(
+    "Across clean elections consumers are shown all that they were shown before, or nothing "
+    "for now."
+)
+@given(INVARIANT)
+def _mark_monotone(values: Values, after: Any) -> Truth:
+    """Say whether consumers are shown all that they were shown before, or nothing for now."""
+    if after is None:
+        return True
+    before = _before(values).committed
+    kept = is_prefix(before, before[0], after.committed, (values["position"],))
+    if isinstance(after.shown, _Unseen):
+        # What was shown is shown on, so there must be nothing new that it would lack.
+        return kept & (after.committed[0] == before[0])
+    return kept & (after.shown is None or before[0] <= after.shown)
+
+
+@about(STEP, "replication-members-hold-shown", "isr.stored.holds-committed")
+@given(INVARIANT)
+def _members_hold_shown(values: Values, after: Any) -> Truth:
+    """Across clean elections every stored in-sync replica holds every record that was shown."""
+    return after is None or _holders(values, after, after.isr)
+
+
+@about(STEP, "replication-leader-holds-shown", "log.committed-kept")
+@given(INVARIANT)
+def _leader_holds_shown(values: Values, after: Any) -> Truth:
+    """Across clean elections the leader holds every record that was shown: none is lost."""
+    if after is None:
+        return True
+    leads = [broker == after.leader for broker in range(len(after.replicas))]
+    return _holders(values, after, leads)
+
+
+@about(FOLLOWED, "replication-mark-is-cut-with-log", "hw.follower.from-leader")
+@says("A follower that cuts its log, at the leader's end, cuts its high watermark with it.")
+@given(MARKS_WITHIN)
+@about(STEP, "replication-mark-within-end", "hw.follower.from-leader")
+@given(INVARIANT)
+def _marks_held(_: Values, after: Any) -> Truth:
+    """Across clean elections no replica's high watermark is beyond its own end."""
+    if after is None:
+        return True
+    return all_of(replica.high_watermark <= replica.log[0] for replica in after.replicas)
+
+
+@about(STILL, "replication-invariant-is-enough", "log.committed-kept")
+@given(INVARIANT)
+def _replication_invariant_is_enough(_: Values, broken: Any) -> Truth:
+    """In the invariant none of the model's own predicates about replication is broken."""
+    return len(broken) == 0
+
+
+def _deny(reading: str, value: str, clause: str, finding: str) -> None:
+    """Claim the induction with one amendment missing, which has to fail."""
     rest = tuple(each for each in AMENDMENTS if not each.startswith(f"{reading}="))
     name = f"{reading.replace('.', '-')}-{value}"
-    return _theorem(
-        f"replication-without-{name}",
-        clause,
-        f"A step leads out of the invariant by no way where only {reading} is {value}.",
-        _subject(
-            f"replication-{name}", (*rest, f"{reading}={value}"), f"the step with {reading} {value}"
-        ),
-        _keeps_invariant,
-        expected="refuted",
-        finding=finding,
-        largest=2,
-        thorough=2,
+    subject = _subject(
+        f"replication-{name}", (*rest, f"{reading}={value}"), f"the step with {reading} {value}"
     )
+    words = f"A step leads out of the invariant by no way where only {reading} is {value}."
+    more: dict[str, Any] = {"finding": finding, "largest": 2, "thorough": 2}
+    stated = says(words)(given(INVARIANT)(_keeps_invariant))
+    about(subject, f"replication-without-{name}", clause, **more)(stated)
 
 
-REPLICA_THEOREMS: Final[tuple[Theorem, ...]] = (
-    _theorem(
-        "replication-starts-in-invariant",
-        "hw.consumer.monotone",
-        "A partition that nothing has happened to satisfies the invariant of replication.",
-        START,
-        lambda v, state: holds_invariant(state, get_positions(v)),
-        hypotheses=(LEADER_MEMBER,),
-    ),
-    _theorem(
-        "replication-shared-records",
-        "follower.truncation.common-prefix",
-        "The records that two logs share end at their first difference, or with one of them.",
-        SHARED,
-        _is_first_difference,
-        hypotheses=(),
-    ),
-    _theorem(
-        "replication-step-keeps-invariant",
-        "isr.stored.holds-committed",
-        "With the four amendments no action leads out of the invariant, elections included.",
-        STEP,
-        _keeps_invariant,
-    ),
-    _theorem(
-        "replication-mark-never-back",
-        "hw.consumer.monotone",
-        "Across clean elections consumers are shown all that they were shown before, or nothing "
-        "for now.",
-        STEP,
-        _mark_monotone,
-    ),
-    _theorem(
-        "replication-members-hold-shown",
-        "isr.stored.holds-committed",
-        "Across clean elections every stored in-sync replica holds every record that was shown.",
-        STEP,
-        _members_hold_shown,
-    ),
-    _theorem(
-        "replication-leader-holds-shown",
-        "log.committed-kept",
-        "Across clean elections the leader holds every record that was shown: none is lost.",
-        STEP,
-        _leader_holds_shown,
-    ),
-    _theorem(
-        "replication-mark-within-end",
-        "hw.follower.from-leader",
-        "Across clean elections no replica's high watermark is beyond its own end.",
-        STEP,
-        _marks_held,
-    ),
-    _theorem(
-        "replication-mark-is-cut-with-log",
-        "hw.follower.from-leader",
-        "A follower that cuts its log, at the leader's end, cuts its high watermark with it.",
-        FOLLOWED,
-        _marks_held,
-        hypotheses=(MARKS_WITHIN,),
-    ),
-    _theorem(
-        "replication-invariant-is-enough",
-        "log.committed-kept",
-        "In the invariant none of the model's own predicates about replication is broken.",
-        STILL,
-        lambda _, broken: len(broken) == 0,
-    ),
-    _without("hw.over-stored-isr", "no", "hw.over-stored-isr", "election-1"),
-    _without("hw.served-from", "at-once", "hw.served-from-end-at-election", "election-2"),
-    _without("isr.entry", "high-watermark", "isr.entry.end-at-election", "election-3"),
-    _without(
+for _reading, _value, _clause, _finding in (
+    ("hw.over-stored-isr", "no", "hw.over-stored-isr", "election-1"),
+    ("hw.served-from", "at-once", "hw.served-from-end-at-election", "election-2"),
+    ("isr.entry", "high-watermark", "isr.entry.end-at-election", "election-3"),
+    (
         "follower.truncation",
         "own-high-watermark",
         "follower.truncation.common-prefix",
         "election-4",
     ),
-    _without(
-        "follower.truncation", "leader-end", "follower.truncation.common-prefix", "watermark-13"
-    ),
-)
-"""Every theorem about replication across elections."""
+    ("follower.truncation", "leader-end", "follower.truncation.common-prefix", "watermark-13"),
+):
+    _deny(_reading, _value, _clause, _finding)

@@ -5,7 +5,10 @@ looked at, with all of their evidence symbolic at once. What they claim they cla
 that it is well formed, and that no two kinds of act are asked for at once, only spares paths.
 """
 
+# ruff: noqa: D401  # the docstring of a claim is what it claims
+
 from collections.abc import Callable, Iterator
+from functools import wraps
 from itertools import product
 from typing import Any, Final
 
@@ -23,13 +26,19 @@ from reassure_proofs.engine.formula import (
     subset,
 )
 from reassure_proofs.engine.statement import (
+    ID,
+    SET,
+    TRUTH,
+    Claim,
+    Claims,
     Hypothesis,
     Parameter,
     Shape,
-    Theorem,
     Unread,
     Values,
+    ids,
     make_subject,
+    says,
 )
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER
@@ -39,8 +48,6 @@ _UNCLEAN: Final = "act.unclean-election"
 _PREFERRED: Final = "act.preferred-election"
 _SHUTDOWN: Final = "act.controlled-shutdown"
 _DELETION: Final = "act.deletion-stops-replicas"
-
-Claim = Callable[[Values, Any], Truth]
 
 
 def find(values: Values, readings: Readings) -> tuple[str, ...] | None:
@@ -62,13 +69,13 @@ def find(values: Values, readings: Readings) -> tuple[str, ...] | None:
 
 def _shape(assigned: int, isr: int, new: int) -> dict[str, Parameter]:
     return {
-        "assigned": Parameter(assigned, floor=1),
-        "isr": Parameter(isr, floor=1),
-        "leader": Parameter(floor=1),
-        "live": Parameter(kind="set"),
-        "stopping": Parameter(kind="set"),
-        "new_leader": Parameter(floor=1),
-        "new_isr": Parameter(new, floor=1),
+        "assigned": ids(assigned),
+        "isr": ids(isr),
+        "leader": ID,
+        "live": SET,
+        "stopping": SET,
+        "new_leader": ID,
+        "new_isr": ids(new),
     }
 
 
@@ -77,21 +84,31 @@ def _shapes(replication_factor: int) -> Iterator[Shape]:
     truths = ("completing", "asked", "allowed", "deleting")
     for assigned, isr in product(lengths, lengths):
         for new in range(isr + 1 if isr <= assigned else 0):
-            asked = {name: Parameter(kind="truth") for name in truths}
+            asked = dict.fromkeys(truths, TRUTH)
             yield {**_shape(assigned, isr, new), **asked}
     if replication_factor > 1:
         # With fewer a set that two of them leave would be empty.
         yield _shape(3, 3, 1)
 
 
-def _some(claim: Claim, *besides: str) -> Claim:
+def _some(*besides: str) -> Callable[[Claim], Claim]:
     """Return a claim about every act but those named."""
-    return lambda v, act: act is None or act[0] in besides or claim(v, act)
+    return lambda claim: wraps(claim)(
+        lambda v, act: act is None or act[0] in besides or claim(v, act)
+    )
 
 
-def _only(clause: str, claim: Callable[[Values], Truth]) -> Claim:
+def _only(clause: str) -> Callable[[Callable[[Values], Truth]], Claim]:
     """Return a claim about one kind of act."""
-    return lambda v, act: act is None or act[0] != clause or claim(v)
+
+    def state(claim: Callable[[Values], Truth]) -> Claim:
+        @wraps(claim)
+        def stated(values: Values, act: Any) -> Truth:
+            return act is None or act[0] != clause or claim(values)
+
+        return stated
+
+    return state
 
 
 def _is_elected(values: Values) -> Truth:
@@ -109,53 +126,9 @@ def _is_first(values: Values, among: Callable[[Any], Truth]) -> Truth:
     )
 
 
-def _is_last_resort(values: Values) -> Truth:
-    live, isr, new = values["live"], values["isr"], values["new_isr"]
-    nobody = all_of(negate(member(r, isr) & inside(r, live)) for r in values["assigned"])
-    alone = all_of(replica == values["new_leader"] for replica in new)
-    first = _is_first(values, lambda replica: inside(replica, live))
-    return values["allowed"] & nobody & alone & first
-
-
-def _is_preferred(values: Values) -> Truth:
-    same = subset(values["isr"], values["new_isr"]) & subset(values["new_isr"], values["isr"])
-    first = values["new_leader"] == values["assigned"][0]
-    return values["asked"] & negate(values["completing"]) & same & first
-
-
-def _only_stopping_leave(values: Values) -> Truth:
-    left = [(replica, negate(member(replica, values["new_isr"]))) for replica in values["isr"]]
-    stopping, live = values["stopping"], values["live"]
-    reason = all_of(
-        implies(gone, inside(replica, stopping) | negate(inside(replica, live)))
-        for replica, gone in left
-    )
-    return reason & any_of(gone & inside(replica, stopping) for replica, gone in left)
-
-
-def _hands_over(values: Values) -> Truth:
-    """Say that nobody leads who stops, and that the first in sync that stays takes over."""
-    stopping = values["stopping"]
-    stays = negate(inside(values["new_leader"], stopping))
-    first = _is_first(
-        values,
-        lambda replica: (
-            inside(replica, values["live"])
-            & member(replica, values["isr"])
-            & negate(inside(replica, stopping))
-        ),
-    )
-    return stays & ((values["new_leader"] == values["leader"]) | first)
-
-
-def _elects_nobody(values: Values) -> Truth:
-    same = values["new_leader"] == values["leader"]
-    return values["deleting"] & (same | (values["new_leader"] == NO_LEADER))
-
-
 ACT: Final = make_subject(
     "act",
-    lambda readings: lambda values: find(values, readings),
+    find,
     "the rules on an ordinary act",
     _shapes,
     _PROFILE,
@@ -191,85 +164,112 @@ ONE_ASKED: Final = Hypothesis(
 )
 
 
-def _act(name: str, clause: str, statement: str, claim: Claim) -> Theorem:
-    return Theorem(
-        f"act-{name}",
-        clause,
-        statement,
-        ACT,
-        (),
-        claim,
-        _PROFILE,
-        largest=2,
-        shape=(WELL_FORMED, ONE_ASKED),
-        tier="full",
-    )
-
-
-ACT_THEOREMS: Final[tuple[Theorem, ...]] = (
-    _act(
-        "leader-in-isr",
-        "leader.in-isr",
-        "After an ordinary act the leader, if any, is in sync.",
-        _some(lambda v, _: (v["new_leader"] == NO_LEADER) | member(v["new_leader"], v["new_isr"])),
-    ),
-    _act(
-        "isr-well-formed",
-        "isr.never-empty",
-        "An ordinary act leaves somebody in sync, and nobody twice.",
-        _some(lambda v, _: len(v["new_isr"]) > 0 and distinct(v["new_isr"])),
-    ),
-    _act(
-        "nobody-joins",
-        "state.write-conditional",
-        "No ordinary act but an unclean election takes anybody into the in-sync set.",
-        _some(lambda v, _: subset(v["new_isr"], v["isr"]), _UNCLEAN),
-    ),
-    _act(
-        "elects-live",
-        "election.live",
-        "Whoever an ordinary act elects is alive.",
-        _some(lambda v, _: implies(_is_elected(v), inside(v["new_leader"], v["live"]))),
-    ),
-    _act(
-        "elects-in-sync",
-        "election.clean",
-        "Whoever an ordinary act elects was in sync, but for an unclean election.",
-        _some(lambda v, _: implies(_is_elected(v), member(v["new_leader"], v["isr"])), _UNCLEAN),
-    ),
-    _act(
-        "unclean-is-last-resort",
-        _UNCLEAN,
-        "An unclean election is allowed, happens while no assigned replica in sync is alive, and "
-        "leaves the first live one alone in sync.",
-        _only(_UNCLEAN, _is_last_resort),
-    ),
-    _act(
-        "preferred-keeps-isr",
-        _PREFERRED,
-        "A preferred election is asked for, elects the first assigned replica, leaves the in-sync "
-        "set as it is, and happens in no completion.",
-        _only(_PREFERRED, _is_preferred),
-    ),
-    _act(
-        "shutdown-takes-stopping",
-        _SHUTDOWN,
-        "By a controlled shutdown only brokers leave the in-sync set that stop or are dead, and "
-        "one that stops.",
-        _only(_SHUTDOWN, _only_stopping_leave),
-    ),
-    _act(
-        "shutdown-hands-over",
-        _SHUTDOWN,
-        "After a controlled shutdown nobody leads who stops: the first live in-sync replica that "
-        "stays takes over.",
-        _only(_SHUTDOWN, _hands_over),
-    ),
-    _act(
-        "deletion-elects-nobody",
-        _DELETION,
-        "While a topic is to be deleted its leader stays, or nobody leads.",
-        _only(_DELETION, _elects_nobody),
-    ),
-)
+THEOREMS: Final = Claims(largest=2, shape=(WELL_FORMED, ONE_ASKED), tier="full")
 """Every theorem about ordinary acts."""
+about = THEOREMS.about
+
+
+@about(ACT, "act-leader-in-isr", "leader.in-isr")
+@_some()
+def _act_leader_in_isr(v: Values, _: Any) -> Truth:
+    """After an ordinary act the leader, if any, is in sync."""
+    return (v["new_leader"] == NO_LEADER) | member(v["new_leader"], v["new_isr"])
+
+
+@about(ACT, "act-isr-well-formed", "isr.never-empty")
+@_some()
+def _act_isr_well_formed(v: Values, _: Any) -> Truth:
+    """An ordinary act leaves somebody in sync, and nobody twice."""
+    return len(v["new_isr"]) > 0 and distinct(v["new_isr"])
+
+
+@about(ACT, "act-nobody-joins", "state.write-conditional")
+@_some(_UNCLEAN)
+def _act_nobody_joins(v: Values, _: Any) -> Truth:
+    """No ordinary act but an unclean election takes anybody into the in-sync set."""
+    return subset(v["new_isr"], v["isr"])
+
+
+@about(ACT, "act-elects-live", "election.live")
+@_some()
+def _act_elects_live(v: Values, _: Any) -> Truth:
+    """Whoever an ordinary act elects is alive."""
+    return implies(_is_elected(v), inside(v["new_leader"], v["live"]))
+
+
+@about(ACT, "act-elects-in-sync", "election.clean")
+@_some(_UNCLEAN)
+def _act_elects_in_sync(v: Values, _: Any) -> Truth:
+    """Whoever an ordinary act elects was in sync, but for an unclean election."""
+    return implies(_is_elected(v), member(v["new_leader"], v["isr"]))
+
+
+@about(ACT, "act-unclean-is-last-resort", _UNCLEAN)
+@says(
+    "An unclean election is allowed, happens while no assigned replica in sync is alive, and "
+    "leaves the first live one alone in sync."
+)
+@_only(_UNCLEAN)
+def _is_last_resort(values: Values) -> Truth:
+    live, isr, new = values["live"], values["isr"], values["new_isr"]
+    nobody = all_of(negate(member(r, isr) & inside(r, live)) for r in values["assigned"])
+    alone = all_of(replica == values["new_leader"] for replica in new)
+    first = _is_first(values, lambda replica: inside(replica, live))
+    return values["allowed"] & nobody & alone & first
+
+
+@about(ACT, "act-preferred-keeps-isr", _PREFERRED)
+@says(
+    "A preferred election is asked for, elects the first assigned replica, leaves the in-sync "
+    "set as it is, and happens in no completion."
+)
+@_only(_PREFERRED)
+def _is_preferred(values: Values) -> Truth:
+    same = subset(values["isr"], values["new_isr"]) & subset(values["new_isr"], values["isr"])
+    first = values["new_leader"] == values["assigned"][0]
+    return values["asked"] & negate(values["completing"]) & same & first
+
+
+@about(ACT, "act-shutdown-takes-stopping", _SHUTDOWN)
+@says(
+    "By a controlled shutdown only brokers leave the in-sync set that stop or are dead, and "
+    "one that stops."
+)
+@_only(_SHUTDOWN)
+def _only_stopping_leave(values: Values) -> Truth:
+    left = [(replica, negate(member(replica, values["new_isr"]))) for replica in values["isr"]]
+    stopping, live = values["stopping"], values["live"]
+    reason = all_of(
+        implies(gone, inside(replica, stopping) | negate(inside(replica, live)))
+        for replica, gone in left
+    )
+    return reason & any_of(gone & inside(replica, stopping) for replica, gone in left)
+
+
+@about(ACT, "act-shutdown-hands-over", _SHUTDOWN)
+@says(
+    "After a controlled shutdown nobody leads who stops: the first live in-sync replica that "
+    "stays takes over."
+)
+@_only(_SHUTDOWN)
+def _hands_over(values: Values) -> Truth:
+    """Say that nobody leads who stops, and that the first in sync that stays takes over."""
+    stopping = values["stopping"]
+    stays = negate(inside(values["new_leader"], stopping))
+    first = _is_first(
+        values,
+        lambda replica: (
+            inside(replica, values["live"])
+            & member(replica, values["isr"])
+            & negate(inside(replica, stopping))
+        ),
+    )
+    return stays & ((values["new_leader"] == values["leader"]) | first)
+
+
+@about(ACT, "act-deletion-elects-nobody", _DELETION)
+@_only(_DELETION)
+def _elects_nobody(values: Values) -> Truth:
+    """While a topic is to be deleted its leader stays, or nobody leads."""
+    same = values["new_leader"] == values["leader"]
+    return values["deleting"] & (same | (values["new_leader"] == NO_LEADER))

@@ -10,18 +10,22 @@ The kinds of replicas: in sync (the leader among them), and assigned but out of 
 how many the target names.
 """
 
+# the docstring of a claim is what it claims
+
 from collections.abc import Iterator
 from typing import Any, Final
 
 from reassure_proofs.engine.formula import Truth, count, implies, member, negate
 from reassure_proofs.engine.statement import (
     LEMMA,
+    Claims,
     Hypothesis,
     Parameter,
     Shape,
     Subject,
-    Theorem,
     Values,
+    given,
+    says,
 )
 
 _NUMBERS: Final = ("in_sync", "others", "top", "minimum", "kept_in_sync", "kept_others")
@@ -130,98 +134,60 @@ WANTED_OF_TARGET: Final = Hypothesis(
 )
 
 
+THEOREMS: Final = Claims("kip-236", layer="contract")
+"""Every theorem for any number of brokers."""
+about = THEOREMS.about
+
+
+@about(
+    COUNTS, "unbounded-amended-isr-at-least-min", "drop.isr-at-least-min", profile="kip-236-amended"
+)
+@says("However many brokers there are, the amended drop leaves the minimum in sync.")
+@given(AMENDED_CONTRACT, ENOUGH_BEFORE, TOP_ENOUGH)
+@about(COUNTS, "unbounded-isr-at-least-min", "drop.isr-at-least-min")
+@given(CONTRACT, ENOUGH_BEFORE, TOP_ENOUGH)
 def _sufficient(values: Values, _: Any) -> Truth:
+    """However many brokers there are, a drop leaves min.insync.replicas replicas in sync."""
     return values["minimum"] <= values["kept_in_sync"]
 
 
+@about(COUNTS, "unbounded-place-for-the-leader", "drop.leader-kept")
+@given(CONTRACT, COUNTED)
 def _leader_place(values: Values, _: Any) -> Truth:
+    """However many brokers there are, a drop leaves a place for a leader in sync."""
     return values["kept_in_sync"] >= 1
 
 
+@about(COUNTS, "unbounded-others-first", "drop.rank.leader-isr-rest")
+@given(CONTRACT, COUNTED)
 def _others_first(values: Values, _: Any) -> Truth:
+    """However many brokers there are, an in-sync replica goes only if all others do."""
     return implies(values["kept_in_sync"] < values["in_sync"], values["kept_others"] == 0)
 
 
+@about(COUNTS, "unbounded-after-expansion-drops-copies", "drop.before-expansion")
+@given(CONTRACT, COUNTED)
 def _target_dropped(values: Values, _: Any) -> Truth:
+    """With top replicas in sync, a drop after the expansion takes every replica that copies."""
     full = values["top"] <= values["in_sync"]
     return implies(full, values["kept_others"] == 0)
 
 
+@about(COUNTS, "unbounded-evaluated-again-drops-again", LEMMA)
+@given(CONTRACT)
 def _evaluated_again(values: Values, _: Any) -> Truth:
-    """Say that something goes whenever more than top are assigned: finding drop-5."""
+    """With more than top replicas assigned, every evaluation drops some."""
     before = values["in_sync"] + values["others"]
     return implies(values["top"] < before, values["kept_in_sync"] + values["kept_others"] < before)
 
 
+@about(COUNTS, "unbounded-bounds-assigned", "top.bounds-assigned", profile="kip-236-amended")
+@says(
+    "However many brokers there are, after drop and expansion at most top and the target are "
+    "assigned."
+)
+@given(AMENDED_CONTRACT, WANTED_OF_TARGET)
 def _bounded(values: Values, _: Any) -> Truth:
     """Say that after the expansion at most top and the target are assigned."""
     kept = values["kept_in_sync"] + values["kept_others"]
     return kept - values["wanted"] + values["target"] <= values["top"] + values["target"]
-
-
-def _theorem(
-    name: str,
-    clause: str,
-    statement: str,
-    hypotheses: tuple[Hypothesis, ...],
-    claim: Any,
-    profile: str = "kip-236",
-) -> Theorem:
-    return Theorem(name, clause, statement, COUNTS, hypotheses, claim, profile, layer="contract")
-
-
-CONTRACT_THEOREMS: Final[tuple[Theorem, ...]] = (
-    _theorem(
-        "unbounded-isr-at-least-min",
-        "drop.isr-at-least-min",
-        "However many brokers there are, a drop leaves min.insync.replicas replicas in sync.",
-        (CONTRACT, ENOUGH_BEFORE, TOP_ENOUGH),
-        _sufficient,
-    ),
-    _theorem(
-        "unbounded-place-for-the-leader",
-        "drop.leader-kept",
-        "However many brokers there are, a drop leaves a place for a leader in sync.",
-        (CONTRACT, COUNTED),
-        _leader_place,
-    ),
-    _theorem(
-        "unbounded-others-first",
-        "drop.rank.leader-isr-rest",
-        "However many brokers there are, an in-sync replica goes only if all others do.",
-        (CONTRACT, COUNTED),
-        _others_first,
-    ),
-    _theorem(
-        "unbounded-after-expansion-drops-copies",
-        "drop.before-expansion",
-        "With top replicas in sync, a drop after the expansion takes every replica that copies.",
-        (CONTRACT, COUNTED),
-        _target_dropped,
-    ),
-    _theorem(
-        "unbounded-evaluated-again-drops-again",
-        LEMMA,
-        "With more than top replicas assigned, every evaluation drops some.",
-        (CONTRACT,),
-        _evaluated_again,
-    ),
-    _theorem(
-        "unbounded-amended-isr-at-least-min",
-        "drop.isr-at-least-min",
-        "However many brokers there are, the amended drop leaves the minimum in sync.",
-        (AMENDED_CONTRACT, ENOUGH_BEFORE, TOP_ENOUGH),
-        _sufficient,
-        "kip-236-amended",
-    ),
-    _theorem(
-        "unbounded-bounds-assigned",
-        "top.bounds-assigned",
-        "However many brokers there are, after drop and expansion at most top and the target are "
-        "assigned.",
-        (AMENDED_CONTRACT, WANTED_OF_TARGET),
-        _bounded,
-        "kip-236-amended",
-    ),
-)
-"""Every theorem for any number of brokers."""

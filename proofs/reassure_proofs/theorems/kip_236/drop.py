@@ -5,6 +5,8 @@ state a promise under a reading that cannot keep it. Such a refutation is a find
 document, and it would be news if it went away.
 """
 
+# ruff: noqa: D401  # the docstring of a claim is what it claims
+
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
@@ -23,7 +25,8 @@ from reassure_proofs.engine.formula import (
     subset,
 )
 from reassure_proofs.engine.statement import (
-    Function,
+    ID,
+    Claims,
     Hypothesis,
     Parameter,
     Rule,
@@ -32,7 +35,11 @@ from reassure_proofs.engine.statement import (
     Theorem,
     Unread,
     Values,
+    given,
+    ids,
     make_subject,
+    says,
+    shaped,
 )
 from reassure_proofs.theorems.kip_236.contracts import claim_amended_contract, claim_contract
 from reassure_proofs.theorems.kip_236.plantings import show_drop
@@ -47,51 +54,45 @@ def _drop_shapes(replication_factor: int) -> Iterator[Shape]:
     for assigned in range(1, replication_factor + 1):
         for isr in range(replication_factor + 1):
             yield {
-                "assigned": Parameter(assigned, floor=1),
-                "isr": Parameter(isr, floor=1),
-                "leader": Parameter(floor=1),
+                "assigned": ids(assigned),
+                "isr": ids(isr),
+                "leader": ID,
                 "top": Parameter(),
-                "minimum": Parameter(floor=1),
+                "minimum": ID,
             }
 
 
 def _drop_and_target_shapes(replication_factor: int) -> Iterator[Shape]:
     for shape in _drop_shapes(replication_factor):
         for target in range(1, replication_factor + 1):
-            yield {**shape, "target": Parameter(target, floor=1)}
+            yield {**shape, "target": ids(target)}
 
 
 def _drop_any_order_shapes(replication_factor: int) -> Iterator[Shape]:
     for shape in _drop_shapes(replication_factor):
         out_of_sync = (shape["assigned"].length or 0) - (shape["isr"].length or 0)
         if out_of_sync >= 0:
-            yield {**shape, "others": Parameter(out_of_sync, floor=1)}
+            yield {**shape, "others": ids(out_of_sync)}
 
 
-def drop_function(readings: Readings, rule: Callable[..., Any] = compute_drop) -> Function:
-    """Return the drop rule under these readings as a function of named values.
+def ask_drop(values: Values, readings: Readings, rule: Callable[..., Any] = compute_drop) -> Any:
+    """Return what the drop rule drops under these readings.
 
     Where the values have no target the rule must not look at it. `rule` is there for tests, which
     put a rule with a planted fault in its place.
     """
-
-    def function(values: Values) -> object:
-        target = values.get("target", Unread("target"))
-        arguments = (values["assigned"], values["leader"], values["isr"], values["top"])
-        if "others" in values:
-            return rule(*arguments, target, readings, values["others"])
-        return rule(*arguments, target, readings)
-
-    return function
+    arguments = (values["assigned"], values["leader"], values["isr"], values["top"])
+    others = (values["others"],) if "others" in values else ()
+    return rule(*arguments, values.get("target", Unread("target")), readings, *others)
 
 
 DROP: Final = make_subject(
-    "drop", drop_function, "the drop rule", _drop_shapes, "kip-236", tell=tell_drop, shown=show_drop
+    "drop", ask_drop, "the drop rule", _drop_shapes, "kip-236", tell=tell_drop, shown=show_drop
 )
 """The drop rule as written, in the reading that keeps what the document promises."""
 DROP_EXCLUSIVE: Final = make_subject(
     "drop-exclusive",
-    drop_function,
+    ask_drop,
     "the drop rule with the exclusive slice",
     _drop_shapes,
     "kip-236",
@@ -101,7 +102,7 @@ DROP_EXCLUSIVE: Final = make_subject(
 """The drop rule with the slice taken to the letter."""
 DROP_AMENDED: Final = make_subject(
     "drop-amended",
-    drop_function,
+    ask_drop,
     "the amended drop rule",
     _drop_and_target_shapes,
     "kip-236-amended",
@@ -111,7 +112,7 @@ DROP_AMENDED: Final = make_subject(
 
 DROP_ANY_ORDER: Final = make_subject(
     "drop-any-order",
-    drop_function,
+    ask_drop,
     "the drop rule",
     _drop_any_order_shapes,
     "kip-236",
@@ -120,7 +121,7 @@ DROP_ANY_ORDER: Final = make_subject(
 """The drop rule with the replicas that are out of sync in an order that is given."""
 DROP_AND_TARGET: Final = make_subject(
     "drop-target",
-    drop_function,
+    ask_drop,
     "the drop rule",
     _drop_and_target_shapes,
     "kip-236",
@@ -129,10 +130,10 @@ DROP_AND_TARGET: Final = make_subject(
 """The drop rule as written, and the target that it does not look at."""
 
 
-def drop_twice(readings: Readings) -> Function:
-    """Return the drop rule asked of an in-sync set as stored, and of the same set reversed."""
-    function = drop_function(readings)
-    return lambda v: (function(v), function({**v, "isr": v["isr"][::-1]}))
+def drop_twice(values: Values, readings: Readings) -> tuple[Any, Any]:
+    """Return what is dropped of an in-sync set as stored, and of the same set reversed."""
+    turned = {**values, "isr": values["isr"][::-1]}
+    return ask_drop(values, readings), ask_drop(turned, readings)
 
 
 DROP_TWICE: Final = make_subject(
@@ -235,70 +236,59 @@ _WITHOUT_LEADER: Final = (
 _SUFFICIENT: Final = (*_WELL_FORMED, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN)
 
 
-def _leader_kept(values: Values, drop: Any) -> Truth:
-    return negate(member(values["leader"], drop))
+THEOREMS: Final = Claims("kip-236")
+"""Every theorem about the drop rule."""
+about = THEOREMS.about
 
 
-def _leader_stays_in_sync(values: Values, drop: Any) -> Truth:
-    return member(values["leader"], values["isr"]) & _leader_kept(values, drop)
-
-
-def _isr_sufficient(values: Values, drop: Any) -> Truth:
-    return remaining(values["isr"], drop) >= values["minimum"]
-
-
-def _assigned_isr_sufficient(values: Values, drop: Any) -> Truth:
-    isr = values["isr"]
-    kept = count(
-        member(replica, values["assigned"])
-        & negate(member(replica, drop))
-        & negate(member(replica, isr[:place]))
-        for place, replica in enumerate(isr)
+about(DROP, "drop-meets-contract", "drop.keep-top")(
+    says("The numbers that a drop leaves, in sync and otherwise, are those of the contract.")(
+        given(ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE, ISR_DISTINCT)(
+            claim_contract
+        )
     )
-    return kept >= values["minimum"]
+)
 
 
-def _size_is_top(values: Values, drop: Any) -> Truth:
-    before, top = len(values["assigned"]), values["top"]
-    after = before - len(drop)
-    return implies(top >= before, after == before) & implies(top <= before, top == after)
-
-
-def _in_sync_copy_kept(values: Values, drop: Any) -> Truth:
-    return remaining(values["isr"], drop) > 0
-
-
-def _target_in_sync_kept(values: Values, drop: Any) -> Truth:
-    return all_of(
-        negate(member(replica, values["target"]) & member(replica, values["isr"]))
-        for replica in drop
+about(DROP_AMENDED, "drop-amended-meets-contract", "drop.protect-target", largest=3)(
+    says("The numbers that the amended drop leaves are those of its contract.")(
+        given(
+            LEADER_IS_BROKER,
+            LEADER_IN_SYNC,
+            ISR_ASSIGNED,
+            ISR_DISTINCT,
+            ASSIGNED_DISTINCT,
+            TOP_POSITIVE,
+        )(claim_amended_contract)
     )
+)
 
 
-def _in_sync_before_others(values: Values, drop: Any) -> Truth:
-    isr, assigned = values["isr"], values["assigned"]
-    in_sync_dropped = any_of(member(replica, isr) for replica in drop)
-    others_dropped = all_of(member(replica, isr) | member(replica, drop) for replica in assigned)
-    return implies(in_sync_dropped, others_dropped)
-
-
+@about(DROP_AMENDED, "drop-amended-offline-skipped", "drop.offline.skip")
+@says("With every amendment, nothing is dropped while no leader is in sync.")
+@given(NO_LEADER_IN_SYNC)
+@about(DROP, "drop-nothing-at-first-request", "drop.keep-top")
+@says("While no more replicas are assigned than top, a drop removes nothing.")
+@given(ISR_ASSIGNED, LEADER_IN_SYNC, FIRST_REQUEST)
+@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, TOP_POSITIVE)
+@about(
+    DROP_EXCLUSIVE,
+    "drop-exclusive-nothing-at-first-request",
+    "drop.slice.inclusive",
+    finding="drop-2",
+)
+@given(*_SUFFICIENT, FIRST_REQUEST)
 def _nothing_dropped(_: Values, drop: Any) -> Truth:
+    """With the exclusive slice, nothing is dropped at a first request."""
     return len(drop) == 0
 
 
-def _target_kept(values: Values, drop: Any) -> Truth:
-    return all_of(negate(member(replica, values["target"])) for replica in drop)
-
-
-def _originals_kept(values: Values, drop: Any) -> Truth:
-    is_cancel = (values["top"] == len(values["target"])) & subset(
-        values["target"], values["assigned"]
-    )
-    return implies(is_cancel, _target_kept(values, drop))
-
-
+@about(
+    DROP_AND_TARGET, "drop-after-expansion-keeps-copies", "drop.before-expansion", finding="drop-3"
+)
+@given(*_SUFFICIENT)
 def _copies_kept(values: Values, drop: Any) -> Truth:
-    """Say that a drop after the expansion takes no target replica that is still copying."""
+    """Evaluated after the expansion, a drop takes no replica of the target that is copying."""
     expanded = subset(values["target"], values["assigned"])
     return implies(
         expanded,
@@ -309,285 +299,140 @@ def _copies_kept(values: Values, drop: Any) -> Truth:
     )
 
 
+@about(DROP_AND_TARGET, "drop-cancel-keeps-originals", "drop.protect-target", finding="drop-6")
+@given(*_SUFFICIENT)
+def _originals_kept(values: Values, drop: Any) -> Truth:
+    """As written, a change back to an original assignment drops none of its replicas."""
+    is_cancel = (values["top"] == len(values["target"])) & subset(
+        values["target"], values["assigned"]
+    )
+    return implies(is_cancel, _target_kept(values, drop))
+
+
+@about(DROP_AND_TARGET, "drop-keeps-redundancy", "drop.protect-target", finding="drop-8")
+@given(*_SUFFICIENT, TARGET_DISTINCT)
 def _redundancy_kept(values: Values, drop: Any) -> Truth:
+    """As written, a drop leaves as many replicas in sync as there were or the target asks for."""
     before, wanted = len(values["isr"]), len(values["target"])
     after = remaining(values["isr"], drop)
     return (before <= after) | (wanted <= after)
 
 
+@about(DROP_TWICE, "drop-same-in-any-order", "drop.rank.leader-isr-rest", finding="drop-15")
+@given(*_SUFFICIENT)
 def _same_in_any_order(values: Values, drops: Any) -> Truth:
+    """The order in which the in-sync set is stored makes no difference to the drop."""
     return subset(drops[0], drops[1])
 
 
-DROP_THEOREMS: Final = (
-    Theorem(
-        "drop-meets-contract",
-        "drop.keep-top",
-        "The numbers that a drop leaves, in sync and otherwise, are those of the contract.",
-        DROP,
-        (ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE, ISR_DISTINCT),
-        claim_contract,
-        "kip-236",
-    ),
-    Theorem(
-        "drop-amended-meets-contract",
-        "drop.protect-target",
-        "The numbers that the amended drop leaves are those of its contract.",
-        DROP_AMENDED,
-        (
-            LEADER_IS_BROKER,
-            LEADER_IN_SYNC,
-            ISR_ASSIGNED,
-            ISR_DISTINCT,
-            ASSIGNED_DISTINCT,
-            TOP_POSITIVE,
-        ),
-        claim_amended_contract,
-        "kip-236-amended",
-        largest=3,
-    ),
-    Theorem(
-        "drop-exclusive-nothing-at-first-request",
-        "drop.slice.inclusive",
-        "With the exclusive slice, nothing is dropped at a first request.",
-        DROP_EXCLUSIVE,
-        (*_SUFFICIENT, FIRST_REQUEST),
-        _nothing_dropped,
-        "kip-236",
-        expected="refuted",
-        finding="drop-2",
-    ),
-    Theorem(
-        "drop-after-expansion-keeps-copies",
-        "drop.before-expansion",
-        "Evaluated after the expansion, a drop takes no replica of the target that is copying.",
-        DROP_AND_TARGET,
-        _SUFFICIENT,
-        _copies_kept,
-        "kip-236",
-        expected="refuted",
-        finding="drop-3",
-    ),
-    Theorem(
-        "drop-cancel-keeps-originals",
-        "drop.protect-target",
-        "As written, a change back to an original assignment drops none of its replicas.",
-        DROP_AND_TARGET,
-        _SUFFICIENT,
-        _originals_kept,
-        "kip-236",
-        expected="refuted",
-        finding="drop-6",
-    ),
-    Theorem(
-        "drop-keeps-redundancy",
-        "drop.protect-target",
-        "As written, a drop leaves as many replicas in sync as there were or the target asks for.",
-        DROP_AND_TARGET,
-        (*_SUFFICIENT, TARGET_DISTINCT),
-        _redundancy_kept,
-        "kip-236",
-        expected="refuted",
-        finding="drop-8",
-    ),
-    Theorem(
-        "drop-same-in-any-order",
-        "drop.rank.leader-isr-rest",
-        "The order in which the in-sync set is stored makes no difference to the drop.",
-        DROP_TWICE,
-        _SUFFICIENT,
-        _same_in_any_order,
-        "kip-236",
-        expected="refuted",
-        finding="drop-15",
-    ),
-    Theorem(
-        "drop-leader-kept",
-        "drop.leader-kept",
-        "A drop never removes the leader from the assigned replicas.",
-        DROP,
-        (TOP_POSITIVE,),
-        _leader_kept,
-        "kip-236",
-        shape=(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC),
-    ),
-    Theorem(
-        "drop-leader-stays-in-sync",
-        "drop.leader-kept",
-        "After a drop the leader is still in the in-sync set.",
-        DROP,
-        (LEADER_IN_SYNC, TOP_POSITIVE),
-        _leader_stays_in_sync,
-        "kip-236",
-        shape=(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED),
-    ),
-    Theorem(
-        "drop-isr-at-least-min",
-        "drop.isr-at-least-min",
-        "A drop leaves at least min.insync.replicas replicas in sync.",
-        DROP,
-        (ISR_DISTINCT, LEADER_IN_SYNC, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN),
-        _isr_sufficient,
-        "kip-236",
-        shape=(ASSIGNED_DISTINCT, ISR_ASSIGNED, TOP_POSITIVE),
-    ),
-    Theorem(
-        "drop-assigned-isr-at-least-min",
-        "drop.isr-at-least-min",
-        "A drop leaves at least min.insync.replicas replicas both assigned and in sync.",
-        DROP,
-        (ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN),
-        _assigned_isr_sufficient,
-        "kip-236",
-        shape=(ASSIGNED_DISTINCT, TOP_POSITIVE),
-    ),
-    Theorem(
-        "drop-nothing-at-first-request",
-        "drop.keep-top",
-        "While no more replicas are assigned than top, a drop removes nothing.",
-        DROP,
-        (ISR_ASSIGNED, LEADER_IN_SYNC, FIRST_REQUEST),
-        _nothing_dropped,
-        "kip-236",
-        shape=(ASSIGNED_DISTINCT, ISR_DISTINCT, TOP_POSITIVE),
-    ),
-    Theorem(
-        "drop-leaves-top",
-        "drop.keep-top",
-        "A drop leaves exactly top replicas assigned, or all of them if there are fewer.",
-        DROP,
-        (ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE),
-        _size_is_top,
-        "kip-236",
-        shape=(ISR_DISTINCT,),
-    ),
-    Theorem(
-        "drop-in-sync-before-others",
-        "drop.rank.leader-isr-rest",
-        "A drop removes a replica that is in sync only if it removes all that are not.",
-        DROP,
-        (LEADER_IN_SYNC,),
-        _in_sync_before_others,
-        "kip-236",
-        shape=(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, TOP_POSITIVE),
-    ),
-    Theorem(
-        "drop-any-order-leader-kept",
-        "drop.leader-kept",
-        "A drop keeps the leader in whatever order the replicas out of sync are ranked.",
-        DROP_ANY_ORDER,
-        (TOP_POSITIVE,),
-        _leader_kept,
-        "kip-236",
-        shape=(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, OTHERS_OUT_OF_SYNC),
-    ),
-    Theorem(
-        "drop-any-order-isr-at-least-min",
-        "drop.isr-at-least-min",
-        "A drop leaves min.insync.replicas replicas in sync in whatever order the others are.",
-        DROP_ANY_ORDER,
-        (ISR_DISTINCT, LEADER_IN_SYNC, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN),
-        _isr_sufficient,
-        "kip-236",
-        shape=(ASSIGNED_DISTINCT, ISR_ASSIGNED, TOP_POSITIVE, OTHERS_OUT_OF_SYNC),
-    ),
-    Theorem(
-        "drop-any-order-leaves-top",
-        "drop.keep-top",
-        "A drop leaves top replicas assigned in whatever order the replicas out of sync are.",
-        DROP_ANY_ORDER,
-        (ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE, OTHERS_OUT_OF_SYNC),
-        _size_is_top,
-        "kip-236",
-        shape=(ASSIGNED_DISTINCT,),
-    ),
-    Theorem(
-        "drop-exclusive-leader-kept",
-        "drop.slice.inclusive",
-        "With the exclusive slice, a drop never removes the leader.",
-        DROP_EXCLUSIVE,
-        _SUFFICIENT,
-        _leader_kept,
-        "kip-236",
-        expected="refuted",
-        finding="drop-1",
-    ),
-    Theorem(
-        "drop-exclusive-isr-at-least-min",
-        "drop.slice.inclusive",
-        "With the exclusive slice, a drop leaves at least min.insync.replicas replicas in sync.",
-        DROP_EXCLUSIVE,
-        _SUFFICIENT,
-        _isr_sufficient,
-        "kip-236",
-        expected="refuted",
-        finding="drop-1",
-    ),
-    Theorem(
-        "drop-target-in-sync-kept",
-        "drop.protect-target",
-        "As written, a drop never removes a replica of the new target that is in sync.",
-        DROP_AND_TARGET,
-        _SUFFICIENT,
-        _target_in_sync_kept,
-        "kip-236",
-        expected="refuted",
-        finding="drop-4",
-    ),
-    Theorem(
-        "drop-offline-in-sync-copy-kept",
-        "drop.offline.skip",
-        "As written, a drop on a partition without a leader leaves a replica in sync.",
-        DROP,
-        _WITHOUT_LEADER,
-        _in_sync_copy_kept,
-        "kip-236",
-        expected="refuted",
-        finding="drop-11",
-    ),
-    Theorem(
-        "drop-amended-target-kept",
-        "drop.protect-target",
-        "With every amendment, a drop never removes a replica of the new target.",
-        DROP_AMENDED,
-        (),
-        _target_kept,
-        "kip-236-amended",
-        largest=3,
-        shape=(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE),
-    ),
-    Theorem(
-        "drop-amended-leader-kept",
-        "drop.leader-kept",
-        "With every amendment, a drop never removes the leader.",
-        DROP_AMENDED,
-        (TOP_POSITIVE,),
-        _leader_kept,
-        "kip-236-amended",
-        largest=3,
-        shape=(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC),
-    ),
-    Theorem(
-        "drop-amended-isr-at-least-min",
-        "drop.isr-at-least-min",
-        "With every amendment, a drop leaves at least min.insync.replicas replicas in sync.",
-        DROP_AMENDED,
-        (ISR_DISTINCT, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN),
-        _isr_sufficient,
-        "kip-236-amended",
-        largest=3,
-        shape=(ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE),
-    ),
-    Theorem(
-        "drop-amended-offline-skipped",
-        "drop.offline.skip",
-        "With every amendment, nothing is dropped while no leader is in sync.",
-        DROP_AMENDED,
-        (NO_LEADER_IN_SYNC,),
-        _nothing_dropped,
-        "kip-236-amended",
-    ),
-)
+@about(DROP_AMENDED, "drop-amended-leader-kept", "drop.leader-kept", largest=3)
+@says("With every amendment, a drop never removes the leader.")
+@given(TOP_POSITIVE)
+@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC)
+@about(DROP_EXCLUSIVE, "drop-exclusive-leader-kept", "drop.slice.inclusive", finding="drop-1")
+@says("With the exclusive slice, a drop never removes the leader.")
+@given(*_SUFFICIENT)
+@about(DROP_ANY_ORDER, "drop-any-order-leader-kept", "drop.leader-kept")
+@says("A drop keeps the leader in whatever order the replicas out of sync are ranked.")
+@given(TOP_POSITIVE)
+@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, OTHERS_OUT_OF_SYNC)
+@about(DROP, "drop-leader-kept", "drop.leader-kept")
+@given(TOP_POSITIVE)
+@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC)
+def _leader_kept(values: Values, drop: Any) -> Truth:
+    """A drop never removes the leader from the assigned replicas."""
+    return negate(member(values["leader"], drop))
+
+
+@about(DROP, "drop-leader-stays-in-sync", "drop.leader-kept")
+@given(LEADER_IN_SYNC, TOP_POSITIVE)
+@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED)
+def _leader_stays_in_sync(values: Values, drop: Any) -> Truth:
+    """After a drop the leader is still in the in-sync set."""
+    return member(values["leader"], values["isr"]) & _leader_kept(values, drop)
+
+
+@about(DROP_AMENDED, "drop-amended-isr-at-least-min", "drop.isr-at-least-min", largest=3)
+@says("With every amendment, a drop leaves at least min.insync.replicas replicas in sync.")
+@given(ISR_DISTINCT, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN)
+@shaped(ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE)
+@about(DROP_EXCLUSIVE, "drop-exclusive-isr-at-least-min", "drop.slice.inclusive", finding="drop-1")
+@says("With the exclusive slice, a drop leaves at least min.insync.replicas replicas in sync.")
+@given(*_SUFFICIENT)
+@about(DROP_ANY_ORDER, "drop-any-order-isr-at-least-min", "drop.isr-at-least-min")
+@says("A drop leaves min.insync.replicas replicas in sync in whatever order the others are.")
+@given(ISR_DISTINCT, LEADER_IN_SYNC, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN)
+@shaped(ASSIGNED_DISTINCT, ISR_ASSIGNED, TOP_POSITIVE, OTHERS_OUT_OF_SYNC)
+@about(DROP, "drop-isr-at-least-min", "drop.isr-at-least-min")
+@given(ISR_DISTINCT, LEADER_IN_SYNC, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN)
+@shaped(ASSIGNED_DISTINCT, ISR_ASSIGNED, TOP_POSITIVE)
+def _isr_sufficient(values: Values, drop: Any) -> Truth:
+    """A drop leaves at least min.insync.replicas replicas in sync."""
+    return remaining(values["isr"], drop) >= values["minimum"]
+
+
+@about(DROP, "drop-assigned-isr-at-least-min", "drop.isr-at-least-min")
+@given(ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN)
+@shaped(ASSIGNED_DISTINCT, TOP_POSITIVE)
+def _assigned_isr_sufficient(values: Values, drop: Any) -> Truth:
+    """A drop leaves at least min.insync.replicas replicas both assigned and in sync."""
+    isr = values["isr"]
+    kept = count(
+        member(replica, values["assigned"])
+        & negate(member(replica, drop))
+        & negate(member(replica, isr[:place]))
+        for place, replica in enumerate(isr)
+    )
+    return kept >= values["minimum"]
+
+
+@about(DROP_ANY_ORDER, "drop-any-order-leaves-top", "drop.keep-top")
+@says("A drop leaves top replicas assigned in whatever order the replicas out of sync are.")
+@given(ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE, OTHERS_OUT_OF_SYNC)
+@shaped(ASSIGNED_DISTINCT)
+@about(DROP, "drop-leaves-top", "drop.keep-top")
+@given(ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE)
+@shaped(ISR_DISTINCT)
+def _size_is_top(values: Values, drop: Any) -> Truth:
+    """A drop leaves exactly top replicas assigned, or all of them if there are fewer."""
+    before, top = len(values["assigned"]), values["top"]
+    after = before - len(drop)
+    return implies(top >= before, after == before) & implies(top <= before, top == after)
+
+
+@about(DROP, "drop-in-sync-before-others", "drop.rank.leader-isr-rest")
+@given(LEADER_IN_SYNC)
+@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, TOP_POSITIVE)
+def _in_sync_before_others(values: Values, drop: Any) -> Truth:
+    """A drop removes a replica that is in sync only if it removes all that are not."""
+    isr, assigned = values["isr"], values["assigned"]
+    in_sync_dropped = any_of(member(replica, isr) for replica in drop)
+    others_dropped = all_of(member(replica, isr) | member(replica, drop) for replica in assigned)
+    return implies(in_sync_dropped, others_dropped)
+
+
+@about(DROP_AND_TARGET, "drop-target-in-sync-kept", "drop.protect-target", finding="drop-4")
+@given(*_SUFFICIENT)
+def _target_in_sync_kept(values: Values, drop: Any) -> Truth:
+    """As written, a drop never removes a replica of the new target that is in sync."""
+    return all_of(
+        negate(member(replica, values["target"]) & member(replica, values["isr"]))
+        for replica in drop
+    )
+
+
+@about(DROP, "drop-offline-in-sync-copy-kept", "drop.offline.skip", finding="drop-11")
+@given(*_WITHOUT_LEADER)
+def _in_sync_copy_kept(values: Values, drop: Any) -> Truth:
+    """As written, a drop on a partition without a leader leaves a replica in sync."""
+    return remaining(values["isr"], drop) > 0
+
+
+@about(DROP_AMENDED, "drop-amended-target-kept", "drop.protect-target", largest=3)
+@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE)
+def _target_kept(values: Values, drop: Any) -> Truth:
+    """With every amendment, a drop never removes a replica of the new target."""
+    return all_of(negate(member(replica, values["target"])) for replica in drop)
 
 
 def _without(theorem: Theorem, hypothesis: str, finding: str) -> Theorem:
@@ -599,7 +444,6 @@ def _without(theorem: Theorem, hypothesis: str, finding: str) -> Theorem:
         name=f"{theorem.name}-without-{hypothesis}",
         statement=f"{theorem.statement} Not assumed: {gone.sentence}.",
         hypotheses=left,
-        expected="refuted",
         finding=finding,
         tier="full",
         largest=3,
@@ -618,7 +462,7 @@ _SILENT: Final = (
 WITHOUT: Final = tuple(
     _without(theorem, hypothesis, finding)
     for name, hypothesis, finding in _SILENT
-    for theorem in DROP_THEOREMS
+    for theorem in THEOREMS
     if theorem.name == name
 )
 """The theorems about which a document is silent, without what it is silent on."""

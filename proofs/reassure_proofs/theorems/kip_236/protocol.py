@@ -13,10 +13,11 @@ reached: the theorems hold for partitions that no run would ever make, as long a
 holds of them.
 """
 
+# ruff: noqa: D401  # the docstring of a claim is what it claims
+
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import wraps
 from itertools import product
-from types import MappingProxyType
 from typing import Any, Final
 
 from reassure_model.kip_236.obligations import compute_plan, next_write
@@ -54,14 +55,23 @@ from reassure_proofs.engine.formula import (
     subset,
 )
 from reassure_proofs.engine.statement import (
+    ID,
     LEMMA,
+    SET,
+    TRUTH,
+    Claim,
+    Claims,
     Hypothesis,
     Parameter,
     Shape,
     Subject,
-    Theorem,
     Values,
+    given,
+    ids,
     make_subject,
+    says,
+    shaped,
+    word,
 )
 from reassure_proofs.theorems.kip_236.plantings import IN_MEMORY, show_in_flight
 from reassure_spec.readings import Readings, get_profile
@@ -83,9 +93,6 @@ _ONE_STEP: Final = (
 _CUT_FROM_THREE: Final = _BOUNDED + " (of 3, not all of them at their largest at once)"
 _WRITTEN_MAX: Final = 5
 """The same for the rules as written."""
-_TRUTH: Final = Parameter(kind="truth")
-_SET: Final = Parameter(kind="set")
-_ID: Final = Parameter(floor=1)
 
 # States and writes out of named values ----------------------------------------------------------
 
@@ -209,26 +216,22 @@ def catch_up(values: Values, readings: Readings = _READINGS) -> Partition:
 
 
 def _partition(assigned: int, isr: int = 0, target: int = 0, requested: int = 0) -> dict[str, Any]:
-    shape: dict[str, Any] = {"assigned": Parameter(assigned, floor=1)}
+    shape: dict[str, Any] = {"assigned": ids(assigned)}
     if isr:
         epochs = {"leader_epoch": Parameter(), "controller_epoch": Parameter()}
-        shape |= {"isr": Parameter(isr, floor=1), "leader": _ID, **epochs}
+        shape |= {"isr": ids(isr), "leader": ID, **epochs}
     if target:
-        shape |= {"target": Parameter(target, floor=1), "top": _ID}
-        shape |= {"drop_due": _TRUTH, "completing": _TRUTH}
+        shape |= {"target": ids(target), "top": ID}
+        shape |= {"drop_due": TRUTH, "completing": TRUTH}
     if requested:
-        shape |= {"requested": Parameter(requested, floor=1), "sequence": Parameter()}
-    shape |= {"announce_due": _TRUTH, "live": _SET, "known": _SET}
-    return {**shape, "minimum": _ID, "acting_epoch": Parameter()}
+        shape |= {"requested": ids(requested), "sequence": Parameter()}
+    shape |= {"announce_due": TRUTH, "live": SET, "known": SET}
+    return {**shape, "minimum": ID, "acting_epoch": Parameter()}
 
 
 def _state_parameters(isr: int) -> dict[str, Any]:
     epochs = {"new_leader_epoch": Parameter(), "new_controller_epoch": Parameter()}
-    return {"new_leader": _ID, **epochs, "new_isr": Parameter(isr, floor=1)}
-
-
-def _word(kind: str) -> dict[str, Any]:
-    return {"write": Parameter(kind="word", word=kind)}
+    return {"new_leader": ID, **epochs, "new_isr": ids(isr)}
 
 
 def _step_shapes(replication_factor: int) -> Iterator[Shape]:
@@ -237,11 +240,11 @@ def _step_shapes(replication_factor: int) -> Iterator[Shape]:
         if isr > assigned:
             continue
         for new in (0, isr):
-            yield {**_word("create-state"), **_partition(assigned), **_state_parameters(new)}
+            yield {"write": word("create-state"), **_partition(assigned), **_state_parameters(new)}
         for requested in lengths:
             before = _partition(assigned, isr, 0, requested)
-            yield {**_word("create-reassignment"), **before, **_record(requested)}
-            yield {**_word("delete-request"), **before, "removed": Parameter()}
+            yield {"write": word("create-reassignment"), **before, **_record(requested)}
+            yield {"write": word("delete-request"), **before, "removed": Parameter()}
         for target in lengths:
             yield from _flight_shapes(assigned, isr, target, replication_factor)
         yield from _still_shapes(assigned, isr)
@@ -254,15 +257,15 @@ def _length(shape: Shape) -> int:
 
 
 def _record(length: int) -> dict[str, Any]:
-    return {"new_target": Parameter(length, floor=1), "new_top": Parameter(floor=1)}
+    return {"new_target": ids(length), "new_top": ID}
 
 
 def _still_shapes(assigned: int, isr: int) -> Iterator[Shape]:
     """Yield the writes of the state while nothing is in flight."""
     before = _partition(assigned, isr)
     for new in range(isr + 1):
-        yield {**_word("write-state"), **before, **_state_parameters(new)}
-    yield {**_word("change-isr"), **before, **_state_parameters(isr), "writer": _ID}
+        yield {"write": word("write-state"), **before, **_state_parameters(new)}
+    yield {"write": word("change-isr"), **before, **_state_parameters(isr), "writer": ID}
 
 
 def _odd_shapes() -> Iterator[Shape]:
@@ -271,40 +274,36 @@ def _odd_shapes() -> Iterator[Shape]:
     Two replicas that join at once, a drop of two, a drop and an expansion in one write, and two
     requests of which the second is not to come first.
     """
-    two_join = {**_partition(3, 1), **_state_parameters(3), "writer": _ID}
-    yield {**_word("change-isr"), **two_join}
-    yield {**_word("write-assigned"), **_partition(2, 1, 1), "new_assigned": Parameter(3, floor=1)}
-    yield {**_word("write-assigned"), **_partition(3, 1, 1), "new_assigned": Parameter(2, floor=1)}
+    two_join = {**_partition(3, 1), **_state_parameters(3), "writer": ID}
+    yield {"write": word("change-isr"), **two_join}
+    yield {"write": word("write-assigned"), **_partition(2, 1, 1), "new_assigned": ids(3)}
+    yield {"write": word("write-assigned"), **_partition(3, 1, 1), "new_assigned": ids(2)}
     for target in (0, 1):
-        before = {**_partition(1, 1, target, 1), "requested_next": _ids(1)}
+        before = {**_partition(1, 1, target, 1), "requested_next": ids(1)}
         before |= {"sequence_next": Parameter()}
         kind = "update-reassignment" if target else "create-reassignment"
-        yield {**_word(kind), **before, **_record(1)}
-        yield {**_word("delete-request"), **before, "removed": Parameter()}
-
-
-def _ids(length: int) -> Parameter:
-    return Parameter(length, floor=1)
+        yield {"write": word(kind), **before, **_record(1)}
+        yield {"write": word("delete-request"), **before, "removed": Parameter()}
 
 
 def _flight_shapes(assigned: int, isr: int, target: int, longest: int) -> Iterator[Shape]:
     before = _partition(assigned, isr, target)
     bound = _LENGTHS_MAX if longest <= 2 else _LENGTHS_MAX_THOROUGH
-    yield {**_word("failover"), **before}
-    yield {**_word("delete-reassignment"), **before}
-    yield {**_word("write-state"), **before, **_state_parameters(0)}
+    yield {"write": word("failover"), **before}
+    yield {"write": word("delete-reassignment"), **before}
+    yield {"write": word("write-state"), **before, **_state_parameters(0)}
     for length in range(1, longest + 1):
         bearable = assigned + isr + target + length <= bound
         if bearable:
-            yield {**_word("write-assigned"), **before, "new_assigned": Parameter(length, floor=1)}
+            yield {"write": word("write-assigned"), **before, "new_assigned": ids(length)}
         if bearable and length <= isr:
-            yield {**_word("write-state"), **before, **_state_parameters(length)}
+            yield {"write": word("write-state"), **before, **_state_parameters(length)}
         if length <= isr + 1:
-            writer = {"writer": _ID}
-            yield {**_word("change-isr"), **before, **_state_parameters(length), **writer}
+            writer = {"writer": ID}
+            yield {"write": word("change-isr"), **before, **_state_parameters(length), **writer}
         pending = _partition(assigned, isr, target, length)
-        yield {**_word("update-reassignment"), **pending, **_record(length)}
-        yield {**_word("delete-request"), **pending, "removed": Parameter()}
+        yield {"write": word("update-reassignment"), **pending, **_record(length)}
+        yield {"write": word("delete-request"), **pending, "removed": Parameter()}
 
 
 def _owed_shapes(replication_factor: int) -> Iterator[Shape]:
@@ -444,6 +443,19 @@ ASSIGNED_WELL_FORMED: Final = Hypothesis(
 # Claims -----------------------------------------------------------------------------------------
 
 
+def on(*kinds: str) -> Callable[[Claim], Claim]:
+    """Return a claim about accepted steps of some kinds, which says nothing of others."""
+
+    def state(claim: Claim) -> Claim:
+        @wraps(claim)
+        def stated(values: Values, after: Any) -> Truth:
+            return after is None or values["write"] not in kinds or claim(values, after)
+
+        return stated
+
+    return state
+
+
 def _keeps(part: Callable[[Partition, Values], Truth]) -> Callable[[Values, Any], Truth]:
     return lambda values, after: after is None or part(after, values)
 
@@ -462,132 +474,12 @@ def _bounded(partition: Partition, _: Values) -> Truth:
     return partition.drop_due | (len(partition.assigned or ()) <= flight.top + len(flight.target))
 
 
-def _epoch_step(values: Values, after: Any) -> Truth:
-    if after is None or after.state is None or "leader_epoch" not in values:
-        return True
-    raised = 1 if values["write"] == "write-state" else 0
-    return after.state.leader_epoch == values["leader_epoch"] + raised
-
-
-def _epoch_stamped(values: Values, after: Any) -> Truth:
-    """Say that who writes the state as controller does so in the epoch that is acting now."""
-    if after is None or values["write"] not in ("create-state", "write-state"):
-        return True
-    return after.state.controller_epoch == values["acting_epoch"]
-
-
 def _partition_states(partition: Partition) -> dict[PartitionState, Truth]:
     """Return in which state of its machine a partition is, each with whether it is."""
     if partition.state is None:
         return {PartitionState.NEW: True}
     offline = partition.state.leader == NO_LEADER
     return {PartitionState.ONLINE: negate(offline), PartitionState.OFFLINE: offline}
-
-
-def _partition_moves_by_table(values: Values, after: Any) -> Truth:
-    if after is None:
-        return True
-    table, before = PARTITION_TABLES[_PROFILE], _partition_states(make_partition(values))
-    return all_of(
-        negate(was & now)
-        for (old, was), (new, now) in product(before.items(), _partition_states(after).items())
-        if old != new and old not in table[new]
-    )
-
-
-def _target_kept(values: Values, after: Any) -> Truth:
-    if after is None or values["write"] != "write-assigned":
-        return True
-    left = (negate(member(r, after.assigned)) for r in values["assigned"])
-    return all_of(
-        negate(gone & member(replica, values["target"]))
-        for gone, replica in zip(left, values["assigned"], strict=True)
-    )
-
-
-def _isr_sufficient(values: Values, after: Any) -> Truth:
-    if after is None or values["write"] != "write-state":
-        return True
-    least, left = values["minimum"], after.state.isr
-    removed = (negate(member(replica, left)) for replica in values["isr"])
-    nobody_died = all_of(
-        negate(gone) | inside(replica, values["live"])
-        for gone, replica in zip(removed, values["isr"], strict=True)
-    )
-    enough = least <= len(values["isr"])
-    if "target" in values:
-        enough = enough & (least <= values["top"]) & (least <= len(values["target"]))
-    return implies(nobody_died & enough, least <= len(left))
-
-
-def _election_clean(values: Values, after: Any) -> Truth:
-    if after is None or values["write"] != "write-state":
-        return True
-    new = after.state.leader
-    changed = (new != values["leader"]) & (new != NO_LEADER)
-    return implies(changed, member(new, values["isr"]) & inside(new, values["live"]))
-
-
-def _none_only_without_candidate(values: Values, after: Any) -> Truth:
-    if after is None or values["write"] != "write-state":
-        return True
-    given_up = (after.state.leader == NO_LEADER) & (values["leader"] != NO_LEADER)
-    return implies(given_up, all_of(negate(inside(r, values["live"])) for r in values["isr"]))
-
-
-def _removal_is_complete(values: Values, after: Any) -> Truth:
-    if after is None or values["write"] != "delete-reassignment":
-        return True
-    same = len(values["assigned"]) == len(values["target"])
-    return (
-        same
-        & subset(values["assigned"], values["target"])
-        & subset(values["isr"], values["target"])
-    )
-
-
-def _record_is_right(values: Values, after: Any) -> Truth:
-    if after is None or values["write"] != "create-reassignment":
-        return True
-    flight, least = after.reassignment, values["minimum"]
-    return (flight.top == len(values["assigned"])) & (flight.top >= least)
-
-
-def _target_sufficient(values: Values, after: Any) -> Truth:
-    if after is None or "new_target" not in values:
-        return True
-    return len(after.reassignment.target) >= values["minimum"]
-
-
-def _top_kept(values: Values, after: Any) -> Truth:
-    if after is None or values["write"] == "delete-reassignment" or "top" not in values:
-        return True
-    return after.reassignment.top == values["top"]
-
-
-def _owed_accepted(_: Values, result: Any) -> Truth:
-    return result[0]
-
-
-def _plan_rests(values: Values, result: Any) -> Truth:
-    _, after, rests = result
-    return rests & holds_invariant(after, values)
-
-
-def _no_dead_in_sync(values: Values, result: Any) -> Truth:
-    state = result[1].state
-    led = (state.leader != NO_LEADER) & inside(state.leader, values["live"])
-    return implies(led, all_of(inside(replica, values["live"]) for replica in state.isr))
-
-
-def _led_if_possible(values: Values, result: Any) -> Truth:
-    state = result[1].state
-    led = (state.leader != NO_LEADER) & inside(state.leader, values["live"])
-    return led | all_of(negate(inside(replica, values["live"])) for replica in state.isr)
-
-
-def _plan_is_short(values: Values, result: Any) -> Truth:
-    return result[0] <= plan_length_max(values)
 
 
 def plan_length_max(values: Values) -> int:
@@ -605,21 +497,6 @@ def _requests_consumed(_: Values, result: Any) -> Truth:
     return len(result[1].requests) == 0
 
 
-def _ends_alike(_: Values, result: Any) -> Truth:
-    """Say whether each resumed run ends as the plain one, but for a drop that left no trace.
-
-    A drop that was due and not begun, with the whole target assigned, cannot be seen by the next
-    controller. It keeps more replicas then until the end, never fewer.
-    """
-    final, resumed = result
-    return all_of(
-        (each.reassignment == final.reassignment)
-        and (each.requests == final.requests)
-        and subset(final.assigned, each.assigned)
-        for each in resumed
-    )
-
-
 def _is_target_in_order(values: Values, after: Any) -> Truth:
     """Say that where replicas left the assignment it is the target, element by element."""
     target = values["target"]
@@ -630,21 +507,13 @@ def _is_target_in_order(values: Values, after: Any) -> Truth:
     )
 
 
-def _completed(values: Values, after: Any) -> Truth:
-    target = values["target"]
-    if after.reassignment is not None or len(after.assigned) != len(target):
-        return False
-    in_order = all_of(a == b for a, b in zip(after.assigned, target, strict=True))
-    return in_order & subset(after.state.isr, target) & subset(target, after.state.isr)
-
-
 # Theorems ---------------------------------------------------------------------------------------
 
 _A_WRITE: Final = "it is a write that the rules judge; no controller makes it of its own accord"
 
 STEP: Final = make_subject(
     "step",
-    lambda readings: partial(take, readings=readings),
+    take,
     "the rules on one step",
     _step_shapes,
     _PROFILE,
@@ -655,7 +524,7 @@ STEP: Final = make_subject(
 """One step of any kind: a write that the rules judge, or a failover."""
 STEP_AS_WRITTEN: Final = make_subject(
     "step-as-written",
-    lambda readings: partial(take, readings=readings),
+    take,
     "the rules as written on one step",
     lambda n: (shape for shape in _step_shapes(n) if _length(shape) <= _WRITTEN_MAX),
     "kip-236",
@@ -667,7 +536,7 @@ STEP_AS_WRITTEN: Final = make_subject(
 """The same without the amendments, with shorter lists."""
 OWED: Final = make_subject(
     "owed",
-    lambda readings: partial(take_owed, readings=readings),
+    take_owed,
     "the rules on what is owed",
     _owed_shapes,
     _PROFILE,
@@ -679,7 +548,7 @@ OWED: Final = make_subject(
 """The next write that the controller owes, put to the rules."""
 PLAN: Final = make_subject(
     "plan",
-    lambda readings: partial(carry_out, readings=readings),
+    carry_out,
     "the controller's plan",
     _plan_shapes,
     _PROFILE,
@@ -691,7 +560,7 @@ PLAN: Final = make_subject(
 """All that the controller owes, carried out."""
 RESUMED: Final = make_subject(
     "resumed",
-    lambda readings: partial(crash_and_resume, readings=readings),
+    crash_and_resume,
     "the plan cut and resumed",
     _cut_shapes,
     _PROFILE,
@@ -703,7 +572,7 @@ RESUMED: Final = make_subject(
 """The plan cut at each point and resumed by another controller."""
 RESUMED_AS_WRITTEN: Final = make_subject(
     "resumed-as-written",
-    lambda readings: partial(crash_and_resume, readings=readings),
+    crash_and_resume,
     "the plan cut and resumed under the rules as written",
     lambda _: iter([_partition(2, 2, 1)]),
     "kip-236",
@@ -713,7 +582,7 @@ RESUMED_AS_WRITTEN: Final = make_subject(
 """The same without the amendments, where a target replica is in sync and can be dropped."""
 CAUGHT_UP: Final = make_subject(
     "caught-up",
-    lambda readings: partial(catch_up, readings=readings),
+    catch_up,
     "the plan before and after the target caught up",
     _in_flight_shapes,
     _PROFILE,
@@ -725,9 +594,11 @@ CAUGHT_UP: Final = make_subject(
 """What becomes of a reassignment once its whole target is in sync."""
 COMPLETION: Final = make_subject(
     "completion",
-    lambda readings: partial(take, readings=readings),
+    take,
     "the rules on the last write of the assignment",
-    lambda _: iter([{**_word("write-assigned"), **_partition(3, 2, 2), "new_assigned": _ids(2)}]),
+    lambda _: iter(
+        [{"write": word("write-assigned"), **_partition(3, 2, 2), "new_assigned": ids(2)}]
+    ),
     _PROFILE,
     bounded="3 replicas assigned, 2 of them the target and in sync",
     hashable=True,
@@ -742,9 +613,9 @@ READY: Final = Hypothesis(
 )
 STOP_AS_WRITTEN: Final = make_subject(
     "stop-as-written",
-    lambda readings: partial(take, readings=readings),
+    take,
     "the rules as written on the stop of old replicas",
-    lambda _: iter([{**_word("write-state"), **_partition(2, 2, 2), **_state_parameters(1)}]),
+    lambda _: iter([{"write": word("write-state"), **_partition(2, 2, 2), **_state_parameters(1)}]),
     "kip-236",
     bounded="2 replicas assigned, in sync and in a target, one of them left in sync",
     hashable=True,
@@ -759,9 +630,7 @@ INITIAL: Final = Subject(
     "initial",
     lambda v: make_system(v["assigned"], ()).partition,
     "a partition that nothing has happened to",
-    lambda n: (
-        {"assigned": Parameter(k, floor=1), "acting_epoch": Parameter()} for k in range(1, n + 1)
-    ),
+    lambda n: ({"assigned": ids(k), "acting_epoch": Parameter()} for k in range(1, n + 1)),
     shown="it is about a partition before any controller has looked at it",
 )
 """Where every history begins."""
@@ -798,229 +667,255 @@ _KEPT: Final[tuple[tuple[str, str, str, Callable[[Partition, Values], Truth]], .
     ),
 )
 
-_TRANSITIONS: Final[tuple[tuple[str, str, str, Callable[[Values, Any], Truth]], ...]] = (
-    (
-        "raises-leader-epoch",
-        "leader-epoch.raised-by-one",
-        "A controller's write of the state raises the leader epoch by one; no other step does.",
-        _epoch_step,
-    ),
-    (
-        "stamps-acting-epoch",
-        "state.controller-epoch-stamped",
-        "A controller writes the state in the epoch that is acting: one that was replaced cannot.",
-        _epoch_stamped,
-    ),
-    (
-        "moves-partition-by-table",
-        "partition.transition.valid-previous",
-        "Every step moves the partition by the table: new, online or offline.",
-        _partition_moves_by_table,
-    ),
-    (
-        "keeps-target",
-        "drop.protect-target",
-        "No write of the assignment takes a replica of the target out of it.",
-        _target_kept,
-    ),
-    (
-        "keeps-min-isr",
-        "drop.isr-at-least-min",
-        "Where in-sync set, top and target reach the minimum, taking out live replicas keeps it.",
-        _isr_sufficient,
-    ),
-    (
-        "elects-live-in-sync",
-        "election.clean",
-        "Whoever is elected was in sync and is alive.",
-        _election_clean,
-    ),
-    (
-        "gives-up-only-without-candidate",
-        "leader.none-only-without-candidate",
-        "A partition is left without a leader only when no in-sync replica is alive.",
-        _none_only_without_candidate,
-    ),
-    (
-        "removes-complete-record",
-        "complete.child-last",
-        "The record of a reassignment goes only when the target is assigned, nobody else in sync.",
-        _removal_is_complete,
-    ),
-    (
-        "records-top",
-        "top.original-length",
-        "The first record holds the length of the assignment, and that reaches the minimum.",
-        _record_is_right,
-    ),
-    (
-        "records-sufficient-target",
-        "target.at-least-min-isr",
-        "A target that is recorded reaches the minimum.",
-        _target_sufficient,
-    ),
-    ("keeps-top", "top.once-per-chain", "No step changes top while a chain lasts.", _top_kept),
-)
+
+THEOREMS: Final = Claims(_PROFILE, largest=2, thorough=3, tier="full")
+"""Every theorem about the protocol."""
+about = THEOREMS.about
 
 
-def make_theorem(
-    name: str, clause: str, statement: str, subject: Subject, claim: Any, **more: Any
-) -> Theorem:
-    """Return a theorem about the protocol; without `hypotheses` it rests on the invariant."""
-    hypotheses = more.pop("hypotheses", (INVARIANT,))
-    return Theorem(
-        name,
-        clause,
-        statement,
-        subject,
-        hypotheses,
-        claim,
-        subject.profile or _PROFILE,
-        largest=2,
-        thorough=3,
-        tier="full",
-        **more,
+@about(INITIAL, "protocol-starts-in-invariant", LEMMA)
+@given(ASSIGNED_WELL_FORMED)
+def _protocol_starts_in_invariant(values: Values, partition: Any) -> Truth:
+    """A partition that nothing has happened to satisfies the invariant."""
+    return holds_invariant(partition, values)
+
+
+for _name, _clause, _words, _part in _KEPT:
+    _needs = shaped if _name == "isr-not-empty" else given
+    _kept = _needs(INVARIANT)(_keeps(_part))
+    about(STEP, f"step-keeps-{_name}", _clause)(says(f"A step {_words}.")(_kept))
+    about(STEP_AS_WRITTEN, f"as-written-step-keeps-{_name}", _clause)(
+        says(f"Without the amendments a step {_words}.")(_kept)
     )
 
 
-SHAPED: Final[Mapping[str, Any]] = MappingProxyType({"hypotheses": (), "shape": (INVARIANT,)})
-"""Where the rules themselves see to it, in whatever state: the invariant only spares paths."""
+@about(STEP, "step-raises-leader-epoch", "leader-epoch.raised-by-one")
+@shaped(INVARIANT)
+def _epoch_step(values: Values, after: Any) -> Truth:
+    """A controller's write of the state raises the leader epoch by one; no other step does."""
+    if after is None or after.state is None or "leader_epoch" not in values:
+        return True
+    raised = 1 if values["write"] == "write-state" else 0
+    return after.state.leader_epoch == values["leader_epoch"] + raised
 
-PROTOCOL_THEOREMS: Final[tuple[Theorem, ...]] = (
-    make_theorem(
-        "protocol-starts-in-invariant",
-        LEMMA,
-        "A partition that nothing has happened to satisfies the invariant.",
-        INITIAL,
-        lambda values, partition: holds_invariant(partition, values),
-        hypotheses=(ASSIGNED_WELL_FORMED,),
-    ),
-    *(
-        make_theorem(f"step-keeps-{name}", clause, f"A step {words}.", STEP, _keeps(part), **SHAPED)
-        if name == "isr-not-empty"
-        else make_theorem(f"step-keeps-{name}", clause, f"A step {words}.", STEP, _keeps(part))
-        for name, clause, words, part in _KEPT
-    ),
-    *(
-        make_theorem(f"step-{name}", clause, statement, STEP, claim)
-        if name == "gives-up-only-without-candidate"
-        else make_theorem(f"step-{name}", clause, statement, STEP, claim, **SHAPED)
-        for name, clause, statement, claim in _TRANSITIONS
-    ),
-    *(
-        make_theorem(
-            f"as-written-step-keeps-{name}",
-            clause,
-            f"Without the amendments a step {words}.",
-            STEP_AS_WRITTEN,
-            _keeps(part),
-            **(SHAPED if name == "isr-not-empty" else {}),
-        )
-        for name, clause, words, part in _KEPT
-    ),
-    make_theorem(
-        "as-written-step-keeps-target",
-        "drop.protect-target",
-        "Without the amendments no write of the assignment takes a replica of the target out.",
-        STEP_AS_WRITTEN,
-        _target_kept,
-        expected="refuted",
-        finding="drop-4",
-    ),
-    make_theorem(
-        "as-written-step-records-sufficient-target",
-        "target.at-least-min-isr",
-        "Without the amendments a target that is recorded reaches the minimum.",
-        STEP_AS_WRITTEN,
-        _target_sufficient,
-        expected="refuted",
-        finding="drop-10",
-    ),
-    make_theorem(
-        "as-written-stop-keeps-min-isr",
-        "move.stop.recheck",
-        "Without a second look at the in-sync set the stop of old replicas leaves the minimum in "
-        "sync.",
-        STOP_AS_WRITTEN,
-        _isr_sufficient,
-        shape=(BEGUN,),
-        expected="refuted",
-        finding="move-3",
-    ),
-    make_theorem(
-        "completion-keeps-order",
-        "complete.target-order",
-        "Where no drop is due and old replicas leave, the target is written in its order.",
-        COMPLETION,
-        lambda v, after: after is None or _is_target_in_order(v, after),
-        hypotheses=(NO_DROP_DUE,),
-        shape=(INVARIANT, READY),
-    ),
-    make_theorem(
-        "owed-is-accepted",
-        LEMMA,
-        "Whatever the controller owes, the rules accept.",
-        OWED,
-        _owed_accepted,
-    ),
-    make_theorem(
-        "plan-comes-to-rest",
-        LEMMA,
-        "From any state the controller comes to rest, still in the invariant, and no write on the "
-        "way is refused.",
-        PLAN,
-        _plan_rests,
-    ),
-    make_theorem(
-        "plan-leaves-no-dead",
-        "isr.remove.dead",
-        "Where a controller rests and a live replica leads, nobody dead is in sync.",
-        PLAN,
-        _no_dead_in_sync,
-    ),
-    make_theorem(
-        "plan-elects-if-possible",
-        "election.held",
-        "Where a controller rests, a live replica leads or no in-sync replica is alive.",
-        PLAN,
-        _led_if_possible,
-    ),
-    make_theorem(
-        "plan-is-short",
-        LEMMA,
-        "The number of writes that a partition can owe is bounded.",
-        PLAN,
-        _plan_is_short,
-    ),
-    make_theorem(
-        "failover-ends-alike",
-        "drop.carried-out",
-        "A plan cut anywhere and resumed by another controller ends with the same reassignments "
-        "and requests, and with no replica fewer.",
-        RESUMED,
-        _ends_alike,
-        hypotheses=(INVARIANT, DROP_FOLLOWED),
-    ),
-    make_theorem(
-        "as-written-failover-ends-alike",
-        "drop.protect-target",
-        "Without the amendments, with every broker alive, a plan cut anywhere and resumed by "
-        "another controller ends with the same reassignments and requests, and with no replica "
-        "fewer.",
-        RESUMED_AS_WRITTEN,
-        _ends_alike,
-        hypotheses=(INVARIANT, DROP_FOLLOWED, EVERYBODY_LIVE),
-        expected="refuted",
-        finding="drop-4",
-    ),
-    make_theorem(
-        "reassignment-completes",
-        "complete.carried-out",
-        "Once every broker is alive and the target has caught up, a reassignment in flight "
-        "completes: the target, in its order, is assigned and in sync.",
-        CAUGHT_UP,
-        _completed,
-        hypotheses=(INVARIANT, EVERYBODY_LIVE),
-    ),
+
+@about(STEP, "step-stamps-acting-epoch", "state.controller-epoch-stamped")
+@shaped(INVARIANT)
+@on("create-state", "write-state")
+def _epoch_stamped(values: Values, after: Any) -> Truth:
+    """A controller writes the state in the epoch that is acting: one that was replaced cannot."""
+    return after.state.controller_epoch == values["acting_epoch"]
+
+
+@about(STEP, "step-moves-partition-by-table", "partition.transition.valid-previous")
+@shaped(INVARIANT)
+def _partition_moves_by_table(values: Values, after: Any) -> Truth:
+    """Every step moves the partition by the table: new, online or offline."""
+    if after is None:
+        return True
+    table, before = PARTITION_TABLES[_PROFILE], _partition_states(make_partition(values))
+    return all_of(
+        negate(was & now)
+        for (old, was), (new, now) in product(before.items(), _partition_states(after).items())
+        if old != new and old not in table[new]
+    )
+
+
+@about(STEP_AS_WRITTEN, "as-written-step-keeps-target", "drop.protect-target", finding="drop-4")
+@says("Without the amendments no write of the assignment takes a replica of the target out.")
+@given(INVARIANT)
+@about(STEP, "step-keeps-target", "drop.protect-target")
+@shaped(INVARIANT)
+@on("write-assigned")
+def _target_kept(values: Values, after: Any) -> Truth:
+    """No write of the assignment takes a replica of the target out of it."""
+    left = (negate(member(r, after.assigned)) for r in values["assigned"])
+    return all_of(
+        negate(gone & member(replica, values["target"]))
+        for gone, replica in zip(left, values["assigned"], strict=True)
+    )
+
+
+@about(STOP_AS_WRITTEN, "as-written-stop-keeps-min-isr", "move.stop.recheck", finding="move-3")
+@says(
+    "Without a second look at the in-sync set the stop of old replicas leaves the minimum in sync."
 )
-"""Every theorem about the protocol."""
+@given(INVARIANT)
+@shaped(BEGUN)
+@about(STEP, "step-keeps-min-isr", "drop.isr-at-least-min")
+@shaped(INVARIANT)
+@on("write-state")
+def _isr_sufficient(values: Values, after: Any) -> Truth:
+    """Where in-sync set, top and target reach the minimum, taking out live replicas keeps it."""
+    least, left = values["minimum"], after.state.isr
+    removed = (negate(member(replica, left)) for replica in values["isr"])
+    nobody_died = all_of(
+        negate(gone) | inside(replica, values["live"])
+        for gone, replica in zip(removed, values["isr"], strict=True)
+    )
+    enough = least <= len(values["isr"])
+    if "target" in values:
+        enough = enough & (least <= values["top"]) & (least <= len(values["target"]))
+    return implies(nobody_died & enough, least <= len(left))
+
+
+@about(STEP, "step-elects-live-in-sync", "election.clean")
+@shaped(INVARIANT)
+@on("write-state")
+def _election_clean(values: Values, after: Any) -> Truth:
+    """Whoever is elected was in sync and is alive."""
+    new = after.state.leader
+    changed = (new != values["leader"]) & (new != NO_LEADER)
+    return implies(changed, member(new, values["isr"]) & inside(new, values["live"]))
+
+
+@about(STEP, "step-gives-up-only-without-candidate", "leader.none-only-without-candidate")
+@given(INVARIANT)
+@on("write-state")
+def _none_only_without_candidate(values: Values, after: Any) -> Truth:
+    """A partition is left without a leader only when no in-sync replica is alive."""
+    given_up = (after.state.leader == NO_LEADER) & (values["leader"] != NO_LEADER)
+    return implies(given_up, all_of(negate(inside(r, values["live"])) for r in values["isr"]))
+
+
+@about(STEP, "step-removes-complete-record", "complete.child-last")
+@shaped(INVARIANT)
+@on("delete-reassignment")
+def _removal_is_complete(values: Values, after: Any) -> Truth:
+    """The record of a reassignment goes only when the target is assigned, nobody else in sync."""
+    same = len(values["assigned"]) == len(values["target"])
+    return (
+        same
+        & subset(values["assigned"], values["target"])
+        & subset(values["isr"], values["target"])
+    )
+
+
+@about(STEP, "step-records-top", "top.original-length")
+@shaped(INVARIANT)
+@on("create-reassignment")
+def _record_is_right(values: Values, after: Any) -> Truth:
+    """The first record holds the length of the assignment, and that reaches the minimum."""
+    flight, least = after.reassignment, values["minimum"]
+    return (flight.top == len(values["assigned"])) & (flight.top >= least)
+
+
+@about(
+    STEP_AS_WRITTEN,
+    "as-written-step-records-sufficient-target",
+    "target.at-least-min-isr",
+    finding="drop-10",
+)
+@says("Without the amendments a target that is recorded reaches the minimum.")
+@given(INVARIANT)
+@about(STEP, "step-records-sufficient-target", "target.at-least-min-isr")
+@shaped(INVARIANT)
+def _target_sufficient(values: Values, after: Any) -> Truth:
+    """A target that is recorded reaches the minimum."""
+    if after is None or "new_target" not in values:
+        return True
+    return len(after.reassignment.target) >= values["minimum"]
+
+
+@about(STEP, "step-keeps-top", "top.once-per-chain")
+@shaped(INVARIANT)
+def _top_kept(values: Values, after: Any) -> Truth:
+    """No step changes top while a chain lasts."""
+    if after is None or values["write"] == "delete-reassignment" or "top" not in values:
+        return True
+    return after.reassignment.top == values["top"]
+
+
+@about(COMPLETION, "completion-keeps-order", "complete.target-order")
+@given(NO_DROP_DUE)
+@shaped(INVARIANT, READY)
+def _completion_keeps_order(v: Values, after: Any) -> Truth:
+    """Where no drop is due and old replicas leave, the target is written in its order."""
+    return after is None or _is_target_in_order(v, after)
+
+
+@about(OWED, "owed-is-accepted", LEMMA)
+@given(INVARIANT)
+def _owed_accepted(_: Values, result: Any) -> Truth:
+    """Whatever the controller owes, the rules accept."""
+    return result[0]
+
+
+@about(PLAN, "plan-comes-to-rest", LEMMA)
+@says(
+    "From any state the controller comes to rest, still in the invariant, and no write on the "
+    "way is refused."
+)
+@given(INVARIANT)
+def _plan_rests(values: Values, result: Any) -> Truth:
+    _, after, rests = result
+    return rests & holds_invariant(after, values)
+
+
+@about(PLAN, "plan-leaves-no-dead", "isr.remove.dead")
+@given(INVARIANT)
+def _no_dead_in_sync(values: Values, result: Any) -> Truth:
+    """Where a controller rests and a live replica leads, nobody dead is in sync."""
+    state = result[1].state
+    led = (state.leader != NO_LEADER) & inside(state.leader, values["live"])
+    return implies(led, all_of(inside(replica, values["live"]) for replica in state.isr))
+
+
+@about(PLAN, "plan-elects-if-possible", "election.held")
+@given(INVARIANT)
+def _led_if_possible(values: Values, result: Any) -> Truth:
+    """Where a controller rests, a live replica leads or no in-sync replica is alive."""
+    state = result[1].state
+    led = (state.leader != NO_LEADER) & inside(state.leader, values["live"])
+    return led | all_of(negate(inside(replica, values["live"])) for replica in state.isr)
+
+
+@about(PLAN, "plan-is-short", LEMMA)
+@given(INVARIANT)
+def _plan_is_short(values: Values, result: Any) -> Truth:
+    """The number of writes that a partition can owe is bounded."""
+    return result[0] <= plan_length_max(values)
+
+
+@about(
+    RESUMED_AS_WRITTEN, "as-written-failover-ends-alike", "drop.protect-target", finding="drop-4"
+)
+@says(
+    "Without the amendments, with every broker alive, a plan cut anywhere and resumed by "
+    "another controller ends with the same reassignments and requests, and with no replica "
+    "fewer."
+)
+@given(INVARIANT, DROP_FOLLOWED, EVERYBODY_LIVE)
+@about(RESUMED, "failover-ends-alike", "drop.carried-out")
+@says(
+    "A plan cut anywhere and resumed by another controller ends with the same reassignments "
+    "and requests, and with no replica fewer."
+)
+@given(INVARIANT, DROP_FOLLOWED)
+def _ends_alike(_: Values, result: Any) -> Truth:
+    """Say whether each resumed run ends as the plain one, but for a drop that left no trace.
+
+    A drop that was due and not begun, with the whole target assigned, cannot be seen by the next
+    controller. It keeps more replicas then until the end, never fewer.
+    """
+    final, resumed = result
+    return all_of(
+        (each.reassignment == final.reassignment)
+        and (each.requests == final.requests)
+        and subset(final.assigned, each.assigned)
+        for each in resumed
+    )
+
+
+@about(CAUGHT_UP, "reassignment-completes", "complete.carried-out")
+@says(
+    "Once every broker is alive and the target has caught up, a reassignment in flight "
+    "completes: the target, in its order, is assigned and in sync."
+)
+@given(INVARIANT, EVERYBODY_LIVE)
+def _completed(values: Values, after: Any) -> Truth:
+    target = values["target"]
+    if after.reassignment is not None or len(after.assigned) != len(target):
+        return False
+    in_order = all_of(a == b for a, b in zip(after.assigned, target, strict=True))
+    return in_order & subset(after.state.isr, target) & subset(target, after.state.isr)

@@ -6,14 +6,16 @@ leader concludes from several fetches. All arguments are symbolic; only lengths 
 tells its counterexample as a scenario where a world has the commands for it.
 """
 
+# ruff: noqa: D401  # the docstring of a claim is what it claims
+
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from reassure_model.kip_236.drop import compute_drop
-from reassure_model.kip_236.obligations import compute_plan, next_write
-from reassure_model.kip_236.requests import Change, New, Refusal, decide_request, settle_conflicts
+from reassure_model.kip_236.obligations import compute_plan
+from reassure_model.kip_236.requests import New, Refusal, decide_request, settle_conflicts
 from reassure_model.kip_236.rules import accept_write, apply_failover
 from reassure_model.kip_236.state import (
     Environment,
@@ -37,38 +39,22 @@ from reassure_proofs.engine.formula import (
     subset,
 )
 from reassure_proofs.engine.statement import (
+    ID,
+    SET,
+    Claims,
     Hypothesis,
     Parameter,
     Shape,
-    Subject,
     Telling,
-    Theorem,
     Values,
+    given,
+    ids,
     make_subject,
 )
 from reassure_spec.readings import Readings
 from reassure_spec.words import spell_replicas
 
-_ID: Final = Parameter(floor=1)
-_SET: Final = Parameter(kind="set")
-
-
-def _subject(
-    name: str,
-    function: Callable[..., Any],
-    words: str,
-    shapes: Callable[[int], Iterator[Shape]],
-    profile: str = "kip-236",
-    **more: Any,
-) -> Subject:
-    """Return a subject whose function takes values and readings."""
-    return make_subject(
-        name, lambda readings: partial(function, readings=readings), words, shapes, profile, **more
-    )
-
-
-def _ids(length: int) -> Parameter:
-    return Parameter(length, floor=1)
+_subject: Final = partial(make_subject, profile="kip-236")
 
 
 # A partition and what the controller makes of it ------------------------------------------------
@@ -130,11 +116,6 @@ EXPANDED: Final = Hypothesis(
     "the whole target is assigned, and not in sync yet",
     lambda v: subset(v["target"], v["assigned"]) & negate(subset(v["target"], v["isr"])),
 )
-MINIMUM_MET: Final = Hypothesis(
-    "minimum-met",
-    "the in-sync set and top reach the minimum, which is at least 1",
-    lambda v: (v["minimum"] >= 1) & (v["minimum"] <= len(v["isr"])) & (v["minimum"] <= v["top"]),
-)
 
 
 def _shapes(
@@ -145,9 +126,9 @@ def _shapes(
 ) -> Iterator[Shape]:
     """Yield the shapes with the lists `names` of these lengths, smallest first."""
     for lengths in lists:
-        shape = {name: _ids(length) for name, length in zip(names, lengths, strict=True)}
-        more = dict.fromkeys(numbers, _ID)
-        yield {**shape, "leader": _ID, **more, "live": _SET}
+        shape = {name: ids(length) for name, length in zip(names, lengths, strict=True)}
+        more = dict.fromkeys(numbers, ID)
+        yield {**shape, "leader": ID, **more, "live": SET}
 
 
 _IN_FLIGHT: Final = ("assigned", "isr", "target")
@@ -170,104 +151,7 @@ def _world(values: Values, **more: Any) -> tuple[str, ...]:
     )
 
 
-def restart(values: Values, readings: Readings) -> Any:
-    """Return the partition after a failover that evaluates the drop rule again."""
-    found = apply_failover(_partition(values), readings)
-    return compute_plan(found, _around(values), readings)[1]
-
-
-RESTARTED: Final = _subject(
-    "restarted",
-    restart,
-    "a failover that counts as a change",
-    partial(
-        _shapes,
-        lists=((2, 1, 1), (2, 2, 1), (3, 2, 2), (3, 3, 3)),
-        names=_IN_FLIGHT,
-        numbers=("top",),
-    ),
-    bounded="up to 3 replicas assigned",
-    hashable=True,
-    tell=lambda v: Telling(
-        (*_world(v), "fail-over", "controller", "show"), ("drop.reevaluated-on-failover=yes",)
-    ),
-    changes=("drop.reevaluated-on-failover=yes",),
-)
-
-
-def _finished_copies_kept(values: Values, after: Any) -> Truth:
-    return all_of(
-        implies(member(replica, values["isr"]), member(replica, after.state.isr))
-        for replica in values["target"]
-    )
-
-
-def catch_up_and_complete(values: Values, readings: Readings) -> Any:
-    """Return the partition after the whole target has caught up and the controller rests."""
-    around = _around(values)
-    partition = compute_plan(_partition(values), around, readings)[1]
-    flight, state = partition.reassignment, partition.state
-    for replica in flight.target if flight is not None else ():
-        assert state is not None
-        if replica not in state.isr:
-            joined = replace(state, isr=(*state.isr, replica))
-            outcome = accept_write(partition, ChangeIsr(joined, state.leader), around, readings)
-            assert isinstance(outcome, Accepted)
-            partition = outcome.state
-            state = partition.state
-    return compute_plan(partition, around, readings)[1]
-
-
-def _tell_completion(values: Values) -> Telling:
-    missing = [r for r in values["target"] if r not in values["isr"]]
-    joins = (f"join replica={spell_replicas(missing)}",) if missing else ()
-    return Telling((*_world(values), *joins, "controller", "show"))
-
-
-COMPLETED: Final = _subject(
-    "completed",
-    catch_up_and_complete,
-    "the completion of the reassignment",
-    partial(_shapes, lists=((2, 1, 1), (2, 2, 1)), names=_IN_FLIGHT, numbers=("top", "minimum")),
-    bounded="up to 2 replicas assigned, one in the target",
-    hashable=True,
-    tell=_tell_completion,
-)
-
-
-def _isr_still_sufficient(values: Values, after: Any) -> Truth:
-    return len(after.state.isr) >= values["minimum"]
-
-
-def take_two_requests(values: Values, readings: Readings) -> Any:
-    """Return the partition after the controller has dealt with two requests."""
-    return compute_plan(_partition(values), _around(values), readings)[1]
-
-
 _TWO: Final = ("assigned", "isr", "requested", "requested_next")
-TOP_ANEW: Final = _subject(
-    "top-anew",
-    take_two_requests,
-    "a change that takes top anew",
-    partial(_shapes, lists=((1, 1, 1, 1),), names=_TWO),
-    bounded="one replica in each list",
-    hashable=True,
-    tell=lambda v: Telling(
-        (
-            *_world(v),
-            f"submit target={spell_replicas(v['requested'])}",
-            f"submit target={spell_replicas(v['requested_next'])}",
-            "controller",
-            "show",
-        ),
-        ("top.recorded=each-change",),
-    ),
-    changes=("top.recorded=each-change",),
-)
-
-
-def _assigned_bounded(values: Values, after: Any) -> Truth:
-    return len(after.assigned) <= len(values["assigned"]) + len(values["requested_next"])
 
 
 def take_in_either_order(values: Values, readings: Readings) -> tuple[Any, Any]:
@@ -289,100 +173,6 @@ EITHER_ORDER: Final = _subject(
     partial(_shapes, lists=((1, 1, 1, 1),), names=_TWO),
     bounded="one replica in each list",
     hashable=True,
-)
-
-
-def cut_after_record(values: Values, readings: Readings) -> tuple[Any, Any]:
-    """Return the partition after a change, and after one with a failover behind its record."""
-    partition, around = _partition(values), _around(values)
-    plan, final = compute_plan(partition, around, readings)
-    recorded = accept_write(partition, plan[0].write, around, readings)
-    assert isinstance(recorded, Accepted)
-    found = apply_failover(recorded.state, readings)
-    return final, compute_plan(found, around, readings)[1]
-
-
-CUT: Final = _subject(
-    "cut-after-record",
-    cut_after_record,
-    "a change, and the same with a failover behind its record,",
-    partial(
-        _shapes,
-        lists=((2, 1, 1, 1), (3, 1, 2, 1)),
-        names=("assigned", "isr", "target", "requested"),
-        numbers=("top",),
-    ),
-    bounded="up to 3 replicas assigned, one in sync, one asked for",
-    hashable=True,
-    tell=lambda v: Telling(
-        (
-            *_world(v),
-            f"submit target={spell_replicas(v['requested'])}",
-            "step",
-            "fail-over",
-            "controller",
-            "show",
-        )
-    ),
-)
-
-
-def _nothing_more_assigned(_: Values, after: Any) -> Truth:
-    return subset(after[1].assigned, after[0].assigned)
-
-
-def record_after_effects(values: Values, readings: Readings) -> Any:
-    """Return the top that is recorded where the target joined the assignment first."""
-    added = tuple(r for r in values["requested"] if r not in values["assigned"])
-    begun = replace(_partition(values), assigned=values["assigned"] + added)
-    owed = next_write(apply_failover(begun, readings), _around(values), readings)
-    assert owed is not None
-    return getattr(owed.write, "reassignment", None)
-
-
-def _tell_effects_first(values: Values) -> Telling:
-    added = tuple(r for r in values["requested"] if r not in values["assigned"])
-    begun = {**values, "assigned": values["assigned"] + added}
-    return Telling(
-        (
-            *_world(begun),
-            f"submit target={spell_replicas(values['requested'])}",
-            "fail-over",
-            "step",
-        )
-    )
-
-
-EFFECTS_FIRST: Final = _subject(
-    "effects-first",
-    record_after_effects,
-    "the record that is made after a crash",
-    partial(_shapes, lists=((1, 1, 1),), names=("assigned", "isr", "requested")),
-    bounded="one replica in each list",
-    hashable=True,
-    tell=_tell_effects_first,
-)
-
-
-def ask_again(values: Values, readings: Readings) -> Any:
-    """Return whether a request for the target in flight is a change."""
-    partition = replace(_partition(values), requests=(Request(0, values["target"]),))
-    decision = decide_request(partition.requests[0], partition, _around(values), readings)
-    return isinstance(decision, Change)
-
-
-ASKED_AGAIN: Final = _subject(
-    "asked-again",
-    ask_again,
-    "whether a request for the target in flight is a change",
-    partial(_shapes, lists=((1, 1, 1), (2, 1, 1)), names=_IN_FLIGHT, numbers=("top",)),
-    bounded="up to 2 replicas assigned",
-    hashable=True,
-    tell=lambda v: Telling(
-        (*_world(v), f"submit target={spell_replicas(v['target'])}", "decide"),
-        ("request.same-target=restart",),
-    ),
-    changes=("request.same-target=restart",),
 )
 
 
@@ -522,8 +312,8 @@ WAS_CUT: Final = Hypothesis(
 def _drop_shapes(_: int, more: Callable[[int, int], dict[str, Parameter]]) -> Iterator[Shape]:
     for assigned in (1, 2, 3):
         for isr in range(1, assigned + 1):
-            shape = {"assigned": _ids(assigned), "isr": _ids(isr), "leader": _ID}
-            yield {**shape, "top": _ID, **more(assigned, isr)}
+            shape = {"assigned": ids(assigned), "isr": ids(isr), "leader": ID}
+            yield {**shape, "top": ID, **more(assigned, isr)}
 
 
 def tell_drop(values: Values, *readings: str) -> Telling:
@@ -537,27 +327,6 @@ def tell_drop(values: Values, *readings: str) -> Telling:
 def _drop(values: Values, readings: Readings, others: Any = None) -> Any:
     arguments = (values["assigned"], values["leader"], values["isr"], values["top"])
     return compute_drop(*arguments, values.get("target", ()), readings, others)
-
-
-CANCELLED: Final = _subject(
-    "cancelled",
-    _drop,
-    "the drop rule",
-    partial(_drop_shapes, more=lambda assigned, _: {"target": _ids(max(assigned - 1, 1))}),
-    bounded="up to 3 replicas assigned",
-    tell=tell_drop,
-)
-ORIGINALS_IN_SYNC: Final = Hypothesis(
-    "originals-in-sync",
-    "the change goes back to the original replicas, all of which are in sync",
-    lambda v: (v["top"] == len(v["target"])) & subset(v["target"], v["isr"]),
-)
-
-
-def _only_originals_left(values: Values, drop: Any) -> Truth:
-    return all_of(
-        member(replica, values["target"]) | member(replica, drop) for replica in values["assigned"]
-    )
 
 
 def drop_by_lag_and_not(values: Values, readings: Readings) -> tuple[Any, Any]:
@@ -582,7 +351,7 @@ BY_LAG: Final = _subject(
     partial(
         _drop_shapes,
         more=lambda assigned, _: {
-            "target": _ids(max(assigned - 1, 1)),
+            "target": ids(max(assigned - 1, 1)),
             "lags_ms": Parameter(assigned),
         },
     ),
@@ -591,20 +360,11 @@ BY_LAG: Final = _subject(
 )
 
 
-def _by_lag_keeps_wanted(values: Values, drops: Any) -> Truth:
-    unordered, by_lag = (
-        any_of(member(replica, values["target"]) for replica in drop) for drop in drops
-    )
-    return implies(by_lag, unordered)
-
-
 CHANGED: Final = _subject(
     "changed-in-between",
     _drop,
     "the drop rule",
-    partial(
-        _drop_shapes, more=lambda _, isr: {"minimum": _ID, "isr_by_then": _ids(max(isr - 1, 1))}
-    ),
+    partial(_drop_shapes, more=lambda _, isr: {"minimum": ID, "isr_by_then": ids(max(isr - 1, 1))}),
     bounded="up to 3 replicas assigned",
     tell=lambda v: Telling(
         (
@@ -630,170 +390,63 @@ STILL_SUFFICIENT: Final = Hypothesis(
 )
 
 
-def _sufficient_by_then(values: Values, drop: Any) -> Truth:
-    return remaining(values["isr_by_then"], drop) >= values["minimum"]
-
-
 # Theorems ---------------------------------------------------------------------------------------
-
-
-def _refuted(
-    name: str,
-    clause: str,
-    statement: str,
-    subject: Subject,
-    hypotheses: tuple[Hypothesis, ...],
-    claim: Any,
-    finding: str,
-    profile: str = "kip-236",
-) -> Theorem:
-    return Theorem(
-        name,
-        clause,
-        statement,
-        subject,
-        hypotheses,
-        claim,
-        profile,
-        expected="refuted",
-        finding=finding,
-        tier="full",
-        largest=2,
-    )
 
 
 _PLANNED: Final = (SOUND, ALL_LIVE)
 
-REFUTATIONS: Final[tuple[Theorem, ...]] = (
-    _refuted(
-        "restart-keeps-finished-copies",
-        "drop.carried-out",
-        "Where a failover evaluates the drop rule again, no finished copy of the target is lost.",
-        RESTARTED,
-        (*_PLANNED, EXPANDED),
-        _finished_copies_kept,
-        "drop-5",
-    ),
-    _refuted(
-        "cancel-leaves-originals-only",
-        "drop.leader-kept",
-        "A change back to the original replicas, all in sync, leaves no other replica.",
-        CANCELLED,
-        (SOUND, ORIGINALS_IN_SYNC),
-        _only_originals_left,
-        "drop-7",
-    ),
-    _refuted(
-        "completion-keeps-min-isr",
-        "target.at-least-min-isr",
-        "As written, a completed reassignment leaves min.insync.replicas replicas in sync.",
-        COMPLETED,
-        (*_PLANNED, MINIMUM_MET),
-        _isr_still_sufficient,
-        "drop-10",
-    ),
-    _refuted(
-        "top-anew-bounds-assigned",
-        "top.once-per-chain",
-        "Where each change takes top anew, no more are assigned than at first and in the target.",
-        TOP_ANEW,
-        _PLANNED,
-        _assigned_bounded,
-        "drop-12",
-    ),
-    _refuted(
-        "failover-keeps-drop",
-        "drop.carried-out",
-        "A failover between the record of a change and its drop leaves no replica more.",
-        CUT,
-        (*_PLANNED, EXPANDED),
-        _nothing_more_assigned,
-        "drop-16",
-    ),
-    _refuted(
-        "by-lag-keeps-wanted",
-        "drop.keep-top",
-        "Ranked by lag, a drop takes a wanted replica only where it would unranked.",
-        BY_LAG,
-        (SOUND,),
-        _by_lag_keeps_wanted,
-        "drop-17",
-    ),
-    _refuted(
-        "drop-of-older-isr-keeps-min",
-        "state.write-conditional",
-        "A drop that was computed from an older in-sync set leaves the minimum in sync.",
-        CHANGED,
-        (SOUND, SUFFICIENT, STILL_SUFFICIENT),
-        _sufficient_by_then,
-        "hypothesis-5",
-    ),
-    _refuted(
-        "effects-first-keep-top",
-        "child.before-effects",
-        "Where the target is added before the record is made, a crash leaves top as it was.",
-        EFFECTS_FIRST,
-        (*_PLANNED, ASKS_NEW),
-        lambda v, record: record is not None and record.top == len(v["assigned"]),
-        "protocol-1",
-    ),
-    _refuted(
-        "failover-leaves-target",
-        "request.consumed",
-        "A new controller carries on what is in flight, whatever requests it finds.",
-        FOUND_REQUEST,
-        (*_PLANNED, EXPANDED, ASKS_NEW),
-        lambda v, flight: (
-            False if flight is None else subset(flight[0], v["target"]) & (flight[1] == v["top"])
-        ),
-        "protocol-3",
-    ),
-    _refuted(
-        "partitions-decided-alone",
-        "request.consumed",
-        "Where a request is taken as a whole, one partition is decided as it would be alone.",
-        WHOLE,
-        _PLANNED,
-        lambda _, refused: refused[0] == refused[1],
-        "protocol-4",
-    ),
-    _refuted(
-        "order-of-requests-is-free",
-        "request.order.sequence",
-        "In whatever order two requests are dealt with, the same is in flight in the end.",
-        EITHER_ORDER,
-        (*_PLANNED, ASKS_NEW),
-        lambda _, targets: (
-            targets[0] is not None and targets[1] is not None and targets[0] == targets[1]
-        ),
-        "protocol-5",
-    ),
-    _refuted(
-        "same-target-is-no-change",
-        "request.same-target.no-change",
-        "Where nothing is said of it, asking for the target in flight is no change.",
-        ASKED_AGAIN,
-        (*_PLANNED, EXPANDED),
-        lambda _, changed: negate(changed),
-        "protocol-7",
-    ),
-    _refuted(
-        "growth-to-the-minimum-is-taken",
-        "top.at-least-min-isr",
-        "A request for as many replicas as min.insync.replicas asks for is taken.",
-        GROWTH,
-        (SOUND, ALL_LIVE, ENOUGH_ASKED),
-        lambda _, taken: taken,
-        "drop-20",
-    ),
-    _refuted(
-        "cut-replica-stays-out",
-        "isr.change.stopped-stays-out",
-        "The rules keep out a replica that a completion has taken out of the in-sync set.",
-        JOINED,
-        (*_PLANNED, WAS_CUT),
-        lambda _, joined: negate(joined),
-        "protocol-9",
-    ),
-)
+THEOREMS: Final = Claims("kip-236", largest=2, tier="full")
 """Every promise that is refuted here."""
+about = THEOREMS.about
+
+
+@about(BY_LAG, "by-lag-keeps-wanted", "drop.keep-top", finding="drop-17")
+@given(SOUND)
+def _by_lag_keeps_wanted(values: Values, drops: Any) -> Truth:
+    """Ranked by lag, a drop takes a wanted replica only where it would unranked."""
+    unordered, by_lag = (
+        any_of(member(replica, values["target"]) for replica in drop) for drop in drops
+    )
+    return implies(by_lag, unordered)
+
+
+@about(CHANGED, "drop-of-older-isr-keeps-min", "state.write-conditional", finding="hypothesis-5")
+@given(SOUND, SUFFICIENT, STILL_SUFFICIENT)
+def _sufficient_by_then(values: Values, drop: Any) -> Truth:
+    """A drop that was computed from an older in-sync set leaves the minimum in sync."""
+    return remaining(values["isr_by_then"], drop) >= values["minimum"]
+
+
+@about(FOUND_REQUEST, "failover-leaves-target", "request.consumed", finding="protocol-3")
+@given(*_PLANNED, EXPANDED, ASKS_NEW)
+def _failover_leaves_target(v: Values, flight: Any) -> Truth:
+    """A new controller carries on what is in flight, whatever requests it finds."""
+    return False if flight is None else subset(flight[0], v["target"]) & (flight[1] == v["top"])
+
+
+@about(WHOLE, "partitions-decided-alone", "request.consumed", finding="protocol-4")
+@given(*_PLANNED)
+def _partitions_decided_alone(_: Values, refused: Any) -> Truth:
+    """Where a request is taken as a whole, one partition is decided as it would be alone."""
+    return refused[0] == refused[1]
+
+
+@about(EITHER_ORDER, "order-of-requests-is-free", "request.order.sequence", finding="protocol-5")
+@given(*_PLANNED, ASKS_NEW)
+def _order_of_requests_is_free(_: Values, targets: Any) -> Truth:
+    """In whatever order two requests are dealt with, the same is in flight in the end."""
+    return targets[0] is not None and targets[1] is not None and targets[0] == targets[1]
+
+
+@about(GROWTH, "growth-to-the-minimum-is-taken", "top.at-least-min-isr", finding="drop-20")
+@given(SOUND, ALL_LIVE, ENOUGH_ASKED)
+def _growth_to_the_minimum_is_taken(_: Values, taken: Any) -> Truth:
+    """A request for as many replicas as min.insync.replicas asks for is taken."""
+    return taken
+
+
+@about(JOINED, "cut-replica-stays-out", "isr.change.stopped-stays-out", finding="protocol-9")
+@given(*_PLANNED, WAS_CUT)
+def _cut_replica_stays_out(_: Values, joined: Any) -> Truth:
+    """The rules keep out a replica that a completion has taken out of the in-sync set."""
+    return negate(joined)

@@ -6,7 +6,8 @@ first and when one may go. A rule that is left out, or that looks at a part of t
 refutes one of these.
 """
 
-from collections.abc import Callable
+# ruff: noqa: D401  # the docstring of a claim is what it claims
+
 from typing import Any, Final
 
 from reassure_proofs.engine.formula import (
@@ -20,20 +21,9 @@ from reassure_proofs.engine.formula import (
     negate,
     subset,
 )
-from reassure_proofs.engine.statement import Theorem, Values
-from reassure_proofs.theorems.kip_236.protocol import SHAPED, STEP, make_theorem
+from reassure_proofs.engine.statement import Claims, Values, given, says
+from reassure_proofs.theorems.kip_236.protocol import INVARIANT, STEP, on
 from reassure_spec.znodes import NO_LEADER
-
-Claim = Callable[[Values, Any], Truth]
-
-
-def _on(kind: str, claim: Claim) -> Claim:
-    """Return a claim about accepted steps of one kind, which says nothing of others."""
-
-    def said(values: Values, after: Any) -> Truth:
-        return after is None or values["write"] != kind or claim(values, after)
-
-    return said
 
 
 def _same(first: Any, second: Any) -> Truth:
@@ -50,14 +40,69 @@ def _is_led(values: Values) -> Truth:
 # The leader's write -----------------------------------------------------------------------------
 
 
+# The controller's writes of leader and in-sync set ----------------------------------------------
+
+
+def _may_complete(values: Values) -> Truth:
+    return subset(values["target"], values["isr"]) if "target" in values else False
+
+
+def _first_live_in_sync(replica: Any, among: Any, values: Values) -> Truth:
+    return any_of(
+        (each == replica)
+        & all_of(
+            negate(member(other, values["isr"]) & inside(other, values["live"]))
+            for other in among[:place]
+        )
+        for place, each in enumerate(among)
+    )
+
+
+# The assignment ---------------------------------------------------------------------------------
+
+
+def _gone(values: Values, after: Any) -> list[tuple[Any, Truth]]:
+    return [(replica, negate(member(replica, after.assigned))) for replica in values["assigned"]]
+
+
+# Requests and records ---------------------------------------------------------------------------
+
+
+def _records_first_request(values: Values, after: Any) -> Truth:
+    return _same(after.reassignment.target, values["requested"])
+
+
+def _is_refused(values: Values) -> Truth:
+    """Say whether a request has to be refused, in the words of the documents."""
+    asked, least = values["requested"], values["minimum"]
+    senseless = negate(distinct(asked)) | any_of(replica < 0 for replica in asked)
+    unknown = any_of(negate(inside(replica, values["known"])) for replica in asked)
+    # `target.size` as the amended profile has it.
+    short = len(asked) < least
+    few = False if "target" in values else len(values["assigned"]) < least
+    return senseless | unknown | short | few
+
+
+THEOREMS: Final = Claims(largest=2, thorough=3, tier="full", shape=(INVARIANT,))
+"""Every theorem about single steps that is no part of the invariant: the rules see to it in
+whatever state, so that the invariant only spares paths."""
+about = THEOREMS.about
+
+
+@about(STEP, "step-isr-change-by-leader", "isr.change.by-leader")
+@on("change-isr")
 def _by_leader(values: Values, after: Any) -> Truth:
+    """A leader's change of the in-sync set is its own, and leaves leader and epochs alone."""
     state = after.state
     kept = (state.leader == values["leader"]) & (state.leader_epoch == values["leader_epoch"])
     stamped = state.controller_epoch == values["controller_epoch"]
     return (values["writer"] == values["leader"]) & kept & stamped
 
 
+@about(STEP, "step-joins-live-assigned", "isr.change.live-only")
+@on("change-isr")
 def _joins_live_assigned(values: Values, after: Any) -> Truth:
+    """Everybody that a leader takes into the in-sync set is alive and assigned."""
     return all_of(
         member(replica, values["isr"])
         | (inside(replica, values["live"]) & member(replica, values["assigned"]))
@@ -65,21 +110,26 @@ def _joins_live_assigned(values: Values, after: Any) -> Truth:
     )
 
 
-# The controller's writes of leader and in-sync set ----------------------------------------------
-
-
+@about(STEP, "step-new-begins-at-zero", "partition.new.epoch-zero")
+@on("create-state")
 def _new_begins_at_zero(values: Values, after: Any) -> Truth:
+    """A new partition begins with leader epoch 0."""
     return after.state.leader_epoch == 0
 
 
+@about(STEP, "step-nobody-joins-by-controller", "state.write-conditional")
+@on("write-state")
 def _nobody_joins(values: Values, after: Any) -> Truth:
+    """A controller's write of the state takes nobody into the in-sync set."""
     return subset(after.state.isr, values["isr"])
 
 
-def _may_complete(values: Values) -> Truth:
-    return subset(values["target"], values["isr"]) if "target" in values else False
-
-
+@about(STEP, "step-leaves-with-reason", "isr.remove.only-when-due")
+@says(
+    "Whoever leaves the in-sync set alive is old and the whole target in sync with one of it "
+    "leading, or a drop is due and it does not lead."
+)
+@on("write-state")
 def _leaves_with_reason(values: Values, after: Any) -> Truth:
     """Say that whoever leaves alive is old at a completion, or goes with a drop that is due."""
     reasons = []
@@ -94,17 +144,12 @@ def _leaves_with_reason(values: Values, after: Any) -> Truth:
     return all_of(reasons)
 
 
-def _first_live_in_sync(replica: Any, among: Any, values: Values) -> Truth:
-    return any_of(
-        (each == replica)
-        & all_of(
-            negate(member(other, values["isr"]) & inside(other, values["live"]))
-            for other in among[:place]
-        )
-        for place, each in enumerate(among)
-    )
-
-
+@about(STEP, "step-moves-leader-to-first-target", "complete.leader-first-in-sync-target")
+@says(
+    "A live leader gives way only from outside a target that is in sync, to the first live "
+    "replica of it."
+)
+@on("write-state")
 def _leader_moves_to_first_target(values: Values, after: Any) -> Truth:
     """Say that a live leader gives way to the first of the target, and only from outside of it."""
     new = after.state.leader
@@ -116,6 +161,12 @@ def _leader_moves_to_first_target(values: Values, after: Any) -> Truth:
     return implies(moved, outside & _first_live_in_sync(new, target, values))
 
 
+@about(STEP, "step-follows-dead-leader-in-order", "election.assignment-order")
+@says(
+    "A leader that is gone is followed by the first live in-sync replica of the assignment, "
+    "or of a target that is in sync."
+)
+@on("write-state")
 def _dead_leader_is_followed_in_order(values: Values, after: Any) -> Truth:
     """Say that a leader that is gone is followed by the first live in-sync replica in order."""
     new = after.state.leader
@@ -128,13 +179,12 @@ def _dead_leader_is_followed_in_order(values: Values, after: Any) -> Truth:
     return implies(elected, orders)
 
 
-# The assignment ---------------------------------------------------------------------------------
-
-
-def _gone(values: Values, after: Any) -> list[tuple[Any, Truth]]:
-    return [(replica, negate(member(replica, after.assigned))) for replica in values["assigned"]]
-
-
+@about(STEP, "step-completes-in-order", "complete.target-order")
+@says(
+    "With no drop due replicas leave the assignment only for the target in its order, once "
+    "exactly it is in sync, one of it leads and the epoch was raised."
+)
+@on("write-assigned")
 def _completes_in_order(values: Values, after: Any) -> Truth:
     """Say that with no drop due replicas leave for the target alone, in its order.
 
@@ -147,13 +197,19 @@ def _completes_in_order(values: Values, after: Any) -> Truth:
     return implies(left & negate(values["drop_due"]), done)
 
 
+@about(STEP, "step-leaves-isr-first", "complete.isr-before-assigned")
+@on("write-assigned")
 def _leaves_isr_first(values: Values, after: Any) -> Truth:
+    """Nobody leaves the assignment that is in sync."""
     return all_of(
         implies(gone, negate(member(r, values["isr"]))) for r, gone in _gone(values, after)
     )
 
 
+@about(STEP, "step-joins-whole-target", "expand.whole-target")
+@on("write-assigned")
 def _joins_whole_target(values: Values, after: Any) -> Truth:
+    """Only replicas of the target join the assignment, and the whole of it at once."""
     target = values["target"]
     joined = [(r, negate(member(r, values["assigned"]))) for r in after.assigned]
     some = any_of(new for _, new in joined)
@@ -161,38 +217,53 @@ def _joins_whole_target(values: Values, after: Any) -> Truth:
     return only & implies(some, subset(target, after.assigned))
 
 
+@about(STEP, "step-drops-all-or-nothing", "drop.before-expansion", shape=())
+@says(
+    "After a drop or an expansion at most top replicas are assigned beside the target, or the "
+    "drop is due still."
+)
+@given(INVARIANT)
+@on("write-assigned")
 def _drops_all_or_nothing(values: Values, after: Any) -> Truth:
     """Say that once a drop is carried out at most top are left that are not of the target."""
     beside = sum(negate(member(r, values["target"])) for r in after.assigned)
     return after.drop_due | (beside <= values["top"])
 
 
-# Requests and records ---------------------------------------------------------------------------
+about(STEP, "step-records-first-request", "request.order.sequence")(
+    says("The first record of a chain is what the lowest request asks for.")(
+        on("create-reassignment")(_records_first_request)
+    )
+)
 
 
-def _records_first_request(values: Values, after: Any) -> Truth:
-    return _same(after.reassignment.target, values["requested"])
+about(STEP, "step-changes-to-first-request", "request.order.sequence")(
+    says("A record in flight changes to what the lowest request asks for.")(
+        on("update-reassignment")(_records_first_request)
+    )
+)
 
 
+@about(STEP, "step-change-makes-drop-due", "drop.carried-out")
+@on("update-reassignment")
 def _change_makes_drop_due(values: Values, after: Any) -> Truth:
+    """Every change of a record makes a drop due and ends a completion that had begun."""
     return after.drop_due & negate(after.completing)
 
 
+@about(STEP, "step-first-record-drops-nothing", "drop.keep-top")
+@on("create-reassignment")
 def _first_record_makes_no_drop_due(values: Values, after: Any) -> Truth:
+    """The first record of a chain makes no drop due."""
     return negate(after.drop_due) & negate(after.completing)
 
 
-def _is_refused(values: Values) -> Truth:
-    """Say whether a request has to be refused, in the words of the documents."""
-    asked, least = values["requested"], values["minimum"]
-    senseless = negate(distinct(asked)) | any_of(replica < 0 for replica in asked)
-    unknown = any_of(negate(inside(replica, values["known"])) for replica in asked)
-    # `target.size` as the amended profile has it.
-    short = len(asked) < least
-    few = False if "target" in values else len(values["assigned"]) < least
-    return senseless | unknown | short | few
-
-
+@about(STEP, "step-removes-request-dealt-with", "request.delete.child-first")
+@says(
+    "Only the lowest request goes, and only where what it asks for is recorded or there "
+    "already, or it has to be refused."
+)
+@on("delete-request")
 def _removes_first_dealt_with(values: Values, after: Any) -> Truth:
     """Say that only the first request goes, and that it is recorded, refused or asks nothing."""
     there = values["target"] if "target" in values else values["assigned"]
@@ -201,7 +272,10 @@ def _removes_first_dealt_with(values: Values, after: Any) -> Truth:
     return first & (_same(there, values["requested"]) | _is_refused(values))
 
 
+@about(STEP, "step-removal-changes-nothing-else", "request.consumed")
+@on("delete-request")
 def _removal_changes_nothing_else(values: Values, after: Any) -> Truth:
+    """The removal of a request changes nothing but the list of requests."""
     flight = after.reassignment
     alike = _same(after.assigned, values["assigned"]) & _same(after.state.isr, values["isr"])
     if "target" not in values:
@@ -209,6 +283,12 @@ def _removal_changes_nothing_else(values: Values, after: Any) -> Truth:
     return alike & _same(flight.target, values["target"]) & (after.drop_due == values["drop_due"])
 
 
+@about(STEP, "step-failover-forgets", "drop.carried-out")
+@says(
+    "A failover leaves what is stored, begins a completion anew, and finds a drop due where "
+    "more than top are assigned and the target is not."
+)
+@on("failover")
 def _failover_forgets(values: Values, after: Any) -> Truth:
     """Say that a failover changes memory alone: a completion begins anew, a visible drop is due."""
     flight = after.reassignment
@@ -222,150 +302,3 @@ def _failover_forgets(values: Values, after: Any) -> Truth:
     many = values["top"] + 1 <= len(values["assigned"])
     visible = many & negate(subset(values["target"], values["assigned"]))
     return kept & negate(after.completing) & implies(visible, after.drop_due)
-
-
-_RESTS_ON_INVARIANT: Final = ("drops-all-or-nothing",)
-
-
-def _step(name: str, clause: str, statement: str, kind: str, claim: Claim) -> Theorem:
-    """Return the theorem that every accepted step of a kind satisfies the claim."""
-    shape = {} if name in _RESTS_ON_INVARIANT else SHAPED
-    return make_theorem(f"step-{name}", clause, statement, STEP, _on(kind, claim), **shape)
-
-
-STEP_THEOREMS: Final[tuple[Theorem, ...]] = (
-    _step(
-        "isr-change-by-leader",
-        "isr.change.by-leader",
-        "A leader's change of the in-sync set is its own, and leaves leader and epochs alone.",
-        "change-isr",
-        _by_leader,
-    ),
-    _step(
-        "joins-live-assigned",
-        "isr.change.live-only",
-        "Everybody that a leader takes into the in-sync set is alive and assigned.",
-        "change-isr",
-        _joins_live_assigned,
-    ),
-    _step(
-        "new-begins-at-zero",
-        "partition.new.epoch-zero",
-        "A new partition begins with leader epoch 0.",
-        "create-state",
-        _new_begins_at_zero,
-    ),
-    _step(
-        "nobody-joins-by-controller",
-        "state.write-conditional",
-        "A controller's write of the state takes nobody into the in-sync set.",
-        "write-state",
-        _nobody_joins,
-    ),
-    _step(
-        "leaves-with-reason",
-        "isr.remove.only-when-due",
-        "Whoever leaves the in-sync set alive is old and the whole target in sync with one of it "
-        "leading, or a drop is due and it does not lead.",
-        "write-state",
-        _leaves_with_reason,
-    ),
-    _step(
-        "moves-leader-to-first-target",
-        "complete.leader-first-in-sync-target",
-        "A live leader gives way only from outside a target that is in sync, to the first live "
-        "replica of it.",
-        "write-state",
-        _leader_moves_to_first_target,
-    ),
-    _step(
-        "follows-dead-leader-in-order",
-        "election.assignment-order",
-        "A leader that is gone is followed by the first live in-sync replica of the assignment, "
-        "or of a target that is in sync.",
-        "write-state",
-        _dead_leader_is_followed_in_order,
-    ),
-    _step(
-        "completes-in-order",
-        "complete.target-order",
-        "With no drop due replicas leave the assignment only for the target in its order, once "
-        "exactly it is in sync, one of it leads and the epoch was raised.",
-        "write-assigned",
-        _completes_in_order,
-    ),
-    _step(
-        "leaves-isr-first",
-        "complete.isr-before-assigned",
-        "Nobody leaves the assignment that is in sync.",
-        "write-assigned",
-        _leaves_isr_first,
-    ),
-    _step(
-        "joins-whole-target",
-        "expand.whole-target",
-        "Only replicas of the target join the assignment, and the whole of it at once.",
-        "write-assigned",
-        _joins_whole_target,
-    ),
-    _step(
-        "drops-all-or-nothing",
-        "drop.before-expansion",
-        "After a drop or an expansion at most top replicas are assigned beside the target, or the "
-        "drop is due still.",
-        "write-assigned",
-        _drops_all_or_nothing,
-    ),
-    _step(
-        "records-first-request",
-        "request.order.sequence",
-        "The first record of a chain is what the lowest request asks for.",
-        "create-reassignment",
-        _records_first_request,
-    ),
-    _step(
-        "changes-to-first-request",
-        "request.order.sequence",
-        "A record in flight changes to what the lowest request asks for.",
-        "update-reassignment",
-        _records_first_request,
-    ),
-    _step(
-        "change-makes-drop-due",
-        "drop.carried-out",
-        "Every change of a record makes a drop due and ends a completion that had begun.",
-        "update-reassignment",
-        _change_makes_drop_due,
-    ),
-    _step(
-        "first-record-drops-nothing",
-        "drop.keep-top",
-        "The first record of a chain makes no drop due.",
-        "create-reassignment",
-        _first_record_makes_no_drop_due,
-    ),
-    _step(
-        "removes-request-dealt-with",
-        "request.delete.child-first",
-        "Only the lowest request goes, and only where what it asks for is recorded or there "
-        "already, or it has to be refused.",
-        "delete-request",
-        _removes_first_dealt_with,
-    ),
-    _step(
-        "removal-changes-nothing-else",
-        "request.consumed",
-        "The removal of a request changes nothing but the list of requests.",
-        "delete-request",
-        _removal_changes_nothing_else,
-    ),
-    _step(
-        "failover-forgets",
-        "drop.carried-out",
-        "A failover leaves what is stored, begins a completion anew, and finds a drop due where "
-        "more than top are assigned and the target is not.",
-        "failover",
-        _failover_forgets,
-    ),
-)
-"""Every theorem about single steps that is no part of the invariant."""
