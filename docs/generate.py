@@ -184,10 +184,16 @@ def _lifecycle() -> Iterator[str]:
     """Yield the life of a reassignment under KIP-236: its stages, and what leads on."""
     yield from ("## A reassignment: kip-236, kip-236-amended", "")
     yield from ("```mermaid", "stateDiagram-v2", "    [*] --> AtRest")
-    for (before, by), stages in MOVES.items():
-        for after in sorted(stages, key=list(Stage).index):
+    for (before, by), move in MOVES.items():
+        for after in sorted(move.to, key=list(Stage).index):
             yield f"    {_name(before)} --> {_name(after)}: {_spell(by)}"
     yield from ("```", "")
+    checked = (
+        (_name(before), _spell(by), ", ".join(f"`{each}`" for each in move.clauses))
+        for (before, by), move in MOVES.items()
+    )
+    yield from _table(("stage", "write", "what it is put to, in order"), checked)
+    yield ""
     rows = (
         (
             _name(stage),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reassure_model.outcome import Accepted, Rejected
-from reassure_spec.clauses import clause
+from reassure_spec.clauses import checks
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,7 @@ UNKNOWN: Final = "unknown"
 """Nobody can say: the current term was won before the history begins."""
 
 
-@clause("controller.election.atomic", "controller.epoch.raised-by-one")
-@clause("controller.registered-ephemeral")
+@checks
 def accept_election(
     before: Controllership, broker: int | None, epoch: int, *, ephemeral: bool = True
 ) -> Accepted[Controllership] | Rejected:
@@ -59,7 +58,7 @@ def accept_election(
     )
 
 
-@clause("controller.write.by-controller", "controller.write.epoch-checked")
+@checks
 def find_broken_authority(office: str, *, fenced: bool) -> tuple[Rejected, ...]:
     """Find what a controller's write breaks by who made it, whatever it says.
 

@@ -11,7 +11,7 @@ A controller takes one replica after the other offline, and writes no leader whe
 the one that leads: a partition may be without a leader for one epoch though a successor is there.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Final
 
 from reassure_model.kafka_zk import (
@@ -23,16 +23,20 @@ from reassure_model.kafka_zk import (
     reassign_to,
 )
 from reassure_model.kip_236.rules import (
-    find_broken_epoch,
+    check_assigned_distinct,
+    check_controller_epoch,
+    check_distinct,
+    check_first_state,
+    check_leader_epoch,
+    check_leader_in_sync,
+    check_not_empty,
     has_duplicates,
-    judge_first_state,
-    reject_controller_epoch,
 )
 from reassure_model.kip_236.state import Environment, LeaderAndIsr, is_leader_live
 from reassure_model.kip_236.writes import ChangeIsr, CreateState, WriteState
-from reassure_model.outcome import Accepted, Rejected
+from reassure_model.outcome import Accepted, Checks, Rejected, accept, judge
 from reassure_model.selectors import select_new, select_offline, select_reassigned
-from reassure_spec.clauses import clause
+from reassure_spec.clauses import checks, clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, ReplicaList
 
@@ -114,6 +118,17 @@ class Names:
     after_stop: str
 
 
+# Clauses that are broken in more than one way, or kept in another than they are broken
+BY_LEADER: Final = "isr.change.by-leader"
+CONDITIONAL: Final = "state.write-conditional"
+REMOVED_WHEN_DUE: Final = "isr.remove.only-when-due"
+LEADERLESS: Final = "shipped.leader.none-when-stopped"
+TARGET_FIRST: Final = "shipped.assignment.target-first"
+RECORDED_FIRST: Final = "shipped.change.recorded-first"
+OTHERS_KEPT: Final = "move.path.others-kept"
+REFUSED_DEAD: Final = "move.listener.refuse-dead"
+
+
 LISTS: Final = Names(
     "shipped.complete.target-in-sync",
     "shipped.complete.leader-first",
@@ -150,231 +165,188 @@ def get_serving(around: Environment) -> frozenset[int]:
     return around.live - around.stopping
 
 
-# The first state --------------------------------------------------------------------------------
-
-
-def accept_create_state(hosted: Hosted, write: CreateState, around: Environment) -> Outcome:
-    """Judge the first state of a partition."""
-    assigned = hosted.assigned or ()
-    judged = judge_first_state(assigned, write.state, around)
-    if isinstance(judged, Rejected):
-        return judged
-    return Accepted(replace(hosted, state=write.state, told=assigned), judged)
-
-
 # The in-sync set, by the leader's word ------------------------------------------------------------
 
 
-@clause("isr.change.keeps-leader", "isr.change.by-leader", "isr.change.leader-kept")
-@clause("isr.change.assigned-only", "isr.change.live-only", "state.controller-epoch-stamped")
-@clause("move.isr.within-assigned")
-def accept_isr(
+@checks
+def check_isr(
     hosted: Hosted, write: ChangeIsr | AlterIsr, around: Environment, readings: Readings
-) -> Outcome:
-    """Judge a change of the in-sync set that keeps the leader epoch."""
+) -> Checks:
+    """Check a change of the in-sync set that keeps the leader epoch."""
     old, new = hosted.state, write.state
     assert old is not None
-    if (new.leader, new.leader_epoch) != (old.leader, old.leader_epoch):
-        return Rejected("isr.change.keeps-leader", "only the in-sync set may change so")
+    kept = (new.leader, new.leader_epoch) == (old.leader, old.leader_epoch)
+    yield "isr.change.keeps-leader", kept or "only the in-sync set may change so"
     direct = isinstance(write, ChangeIsr)
     wanted = "leader" if direct else "controller"
     if readings.insync_writer not in ("either", wanted):
-        return Rejected("isr.change.by-leader", f"the {wanted} wrote the in-sync set")
+        yield BY_LEADER, f"the {wanted} wrote the in-sync set"
     writer = write.writer if isinstance(write, ChangeIsr) else old.leader
-    if old.leader == NO_LEADER or writer != old.leader:
-        reason = f"broker {writer} wrote, broker {old.leader} leads"
-        return Rejected("isr.change.by-leader", reason)
+    right = old.leader != NO_LEADER and writer == old.leader
+    yield BY_LEADER, right or f"broker {writer} wrote, broker {old.leader} leads"
     # A leader writes the epoch of the controller that made it one; a controller writes its own.
     least = old.controller_epoch if direct else around.controller_epoch
     if not least <= new.controller_epoch <= around.controller_epoch:
-        return reject_controller_epoch(new, around)
+        yield check_controller_epoch(new, around, least=least)
     if len(new.isr) == 0:
-        return Rejected("isr.never-empty", "no in-sync replica is left")
+        yield check_not_empty(new.isr)
     if has_duplicates(new.isr):
-        return Rejected("isr.no-duplicates", f"in-sync replicas {list(new.isr)}")
-    if old.leader not in new.isr:
-        return Rejected("isr.change.leader-kept", f"leader {old.leader} left the in-sync set")
+        yield check_distinct(new.isr)
+    stays = old.leader in new.isr
+    yield "isr.change.leader-kept", stays or f"leader {old.leader} left the in-sync set"
     joined = tuple(r for r in new.isr if r not in old.isr)
+    if not joined:
+        return
     # A leader that writes by itself may not have been told yet of what has just changed.
     known = (*(hosted.assigned or ()), *(hosted.told if direct else ()))
     strangers = [r for r in joined if r not in known]
-    if strangers:
+    if strangers and any(strangers[0] in target for target in hosted.asked):
         # Who is asked for and was started before it was assigned (KAFKA-1097) is no stranger.
-        asked = any(strangers[0] in target for target in hosted.asked)
-        broken = "move.isr.within-assigned" if asked else "isr.change.assigned-only"
-        return Rejected(broken, f"{strangers[0]} joined and is not assigned")
+        yield "move.isr.within-assigned", f"{strangers[0]} joined and is not assigned"
+    yield "isr.change.assigned-only", not strangers or f"{strangers[0]} joined and is not assigned"
     dead = [r for r in joined if r not in around.live]
-    if dead and not direct:
-        return Rejected("isr.change.live-only", f"{dead[0]} joined and is not alive")
-    clauses: tuple[str, ...] = ("isr.change.keeps-leader", "isr.change.by-leader")
-    clauses += ("isr.change.leader-kept",)
-    clauses += ("isr.change.assigned-only",) if joined else ()
     # A leader that writes by itself reads no registration: who fetches and keeps up joins.
-    clauses += ("isr.change.live-only",) if joined and not dead else ()
-    return Accepted(replace(hosted, state=new), clauses)
+    if not (dead and direct):
+        yield "isr.change.live-only", not dead or f"{dead[0]} joined and is not alive"
 
 
 # The controller's writes of leader and in-sync set ------------------------------------------------
 
 
-@clause("leader-epoch.raised-by-one", "state.controller-epoch-stamped")
 def accept_write_state(
     hosted: Hosted, write: WriteState, around: Environment, readings: Readings, names: Names
 ) -> Outcome:
     """Judge a controller's write of leader and in-sync set, for whatever reason."""
-    old, new = hosted.state, write.state
-    assert old is not None and hosted.assigned is not None
-    broken = find_broken_epoch(old, new, around) or find_broken_set(hosted, new)
-    if broken is not None:
-        return broken
-    if new.leader == old.leader:
-        judged = judge_kept_leader(hosted, new, around, names)
-    elif new.leader == NO_LEADER:
-        judged = judge_lost_leader(hosted, new, around, names)
-    else:
-        judged = judge_election(hosted, new, around, readings, names)
-    if isinstance(judged, Rejected):
-        return judged
+    new = write.state
     done = [t for t in list_targets(hosted) if new.leader in t and is_within(t, new.isr)]
     completing = hosted.completing or bool(done)
-    told = done[0] if done else hosted.assigned
-    clauses = ("leader-epoch.raised-by-one", "state.controller-epoch-stamped", "isr.never-empty")
+    told = done[0] if done else hosted.assigned or ()
     after = replace(hosted, state=new, completing=completing, told=told, dropped=None)
-    return Accepted(after, (*clauses, "isr.no-duplicates", "leader.in-isr", *judged))
+    return accept(check_state(hosted, new, around, readings, names), after)
 
 
-@clause("isr.never-empty", "isr.no-duplicates", "leader.in-isr", "leader.assigned")
-def find_broken_set(hosted: Hosted, new: LeaderAndIsr) -> Rejected | None:
-    """Find a leader and in-sync set that no controller may write, whatever the reason."""
+@checks
+def check_state(
+    hosted: Hosted, new: LeaderAndIsr, around: Environment, readings: Readings, names: Names
+) -> Checks:
+    """Check leader and in-sync set, and who is in neither any more."""
     old = hosted.state
-    assert old is not None
-    candidates = (*(hosted.assigned or ()), *(r for t in list_targets(hosted) for r in t))
+    assert old is not None and hosted.assigned is not None
+    yield check_leader_epoch(old, new)
+    yield check_controller_epoch(new, around)
+    candidates = (*hosted.assigned, *(r for t in list_targets(hosted) for r in t))
     if new.leader not in (NO_LEADER, old.leader, *candidates):
-        return Rejected("leader.assigned", f"leader {new.leader}, assigned {hosted.assigned}")
-    if len(new.isr) == 0:
-        return Rejected("isr.never-empty", "no in-sync replica is left")
-    if has_duplicates(new.isr):
-        return Rejected("isr.no-duplicates", f"in-sync replicas {list(new.isr)}")
-    if new.leader not in (NO_LEADER, *new.isr):
-        return Rejected("leader.in-isr", f"leader {new.leader}, in sync {list(new.isr)}")
-    return None
+        yield "leader.assigned", f"leader {new.leader}, assigned {hosted.assigned}"
+    yield check_not_empty(new.isr)
+    yield check_distinct(new.isr)
+    yield check_leader_in_sync(new)
+    if new.leader == old.leader:
+        yield from check_kept_leader(hosted, new, around, names)
+    elif new.leader == NO_LEADER:
+        yield from check_lost_leader(hosted, new, around, names)
+    else:
+        yield from check_election(hosted, new, around, readings, names)
 
 
-@clause("state.write-conditional", "isr.remove.only-when-due", "shipped.complete.target-in-sync")
-@clause("shipped.complete.leader-first", "move.step.wait-in-sync", "move.step.elect")
-def find_wrong_removal(
-    hosted: Hosted, new: LeaderAndIsr, around: Environment, names: Names
-) -> Rejected | None:
-    """Find who joined, or left the in-sync set without being dead, stopped or unneeded."""
+@clause(LISTS.target_in_sync, LISTS.leader_first, ENTRIES.target_in_sync, ENTRIES.leader_first)
+@checks
+def check_removal(hosted: Hosted, new: LeaderAndIsr, around: Environment, names: Names) -> Checks:
+    """Check who joined, and who left the in-sync set without being dead, stopped or unneeded."""
     old = hosted.state
     assert old is not None
     joined = [r for r in new.isr if r not in old.isr]
     if joined:
-        reason = f"{joined[0]} joined, which is for the leader to say"
-        return Rejected("state.write-conditional", reason)
+        yield CONDITIONAL, f"{joined[0]} joined, which is for the leader to say"
     if around.deleting:
-        return None
+        return
     serving = get_serving(around)
     for replica in (r for r in old.isr if r not in new.isr):
         if replica not in serving or replica not in (hosted.assigned or ()):
             continue
         leaving = [t for t in list_targets(hosted) if replica not in t]
         if len(leaving) == 0:
-            reason = f"{replica} is alive and stays assigned"
-            return Rejected("isr.remove.only-when-due", reason)
-        if not any(is_reached(hosted, t) for t in leaving):
+            yield REMOVED_WHEN_DUE, f"{replica} is alive and stays assigned"
+        reached = [t for t in leaving if is_reached(hosted, t)]
+        if not reached:
             missing = [r for r in leaving[0] if r not in old.isr]
-            return Rejected(names.target_in_sync, f"target replicas not in sync: {missing}")
-        if not any(new.leader in t for t in leaving if is_reached(hosted, t)):
-            reason = f"{replica} is stopped, and {new.leader} leads"
-            return Rejected(names.leader_first, reason)
-    return None
+            yield names.target_in_sync, f"target replicas not in sync: {missing}"
+        if not any(new.leader in t for t in reached):
+            yield names.leader_first, f"{replica} is stopped, and {new.leader} leads"
 
 
-@clause("leader-epoch.raised-with-reason")
-def judge_kept_leader(
+@checks
+def check_kept_leader(
     hosted: Hosted, new: LeaderAndIsr, around: Environment, names: Names
-) -> tuple[str, ...] | Rejected:
-    """Judge a write that leaves the leader: a removal, or a new epoch alone."""
+) -> Checks:
+    """Check a write that leaves the leader: a removal, or a new epoch alone."""
     old = hosted.state
     assert old is not None
-    broken = find_wrong_removal(hosted, new, around, names)
-    if broken is not None:
-        return broken
+    yield from check_removal(hosted, new, around, names)
     if len(new.isr) < len(old.isr):
-        return ("isr.remove.only-when-due", "state.write-conditional")
+        yield REMOVED_WHEN_DUE, True
+        yield CONDITIONAL, True
+        return
     # The last member stays when its broker dies, and the epoch is raised all the same.
     last = len(old.isr) == 1 and old.isr[0] not in get_serving(around)
     # From 2.4 any call of the interface raises the epoch, and no znode shows calls.
     called = names == LISTS or len(hosted.asked) > 0
-    if called or last or around.deleting:
-        return ("leader-epoch.raised-with-reason",)
-    return Rejected("leader-epoch.raised-with-reason", "nothing else changed, nothing is asked for")
+    reason = called or last or around.deleting
+    yield (
+        "leader-epoch.raised-with-reason",
+        reason or "nothing else changed, nothing is asked for",
+    )
 
 
-@clause("shipped.leader.none-when-stopped")
-def judge_lost_leader(
+@checks
+def check_lost_leader(
     hosted: Hosted, new: LeaderAndIsr, around: Environment, names: Names
-) -> tuple[str, ...] | Rejected:
-    """Judge a write that leaves no leader: the old one died or is stopped, and leaves the set."""
+) -> Checks:
+    """Check a write that leaves no leader: the old one died or is stopped, and leaves the set."""
     old = hosted.state
     assert old is not None
     alone = len(old.isr) == 1
     if old.leader in new.isr and not alone:
-        reason = f"leader {old.leader} is taken away and stays in sync"
-        return Rejected("shipped.leader.none-when-stopped", reason)
-    broken = find_wrong_removal(hosted, new, around, names)
-    if broken is not None:
-        return broken
+        yield LEADERLESS, f"leader {old.leader} is taken away and stays in sync"
+    yield from check_removal(hosted, new, around, names)
     stays = old.leader in get_serving(around) and old.leader in (hosted.assigned or ())
-    if stays and alone and not around.deleting and not list_targets(hosted):
-        reason = f"leader {old.leader} is alive and assigned"
-        return Rejected("shipped.leader.none-when-stopped", reason)
-    return ("shipped.leader.none-when-stopped",)
+    lost = not (stays and alone) or around.deleting or len(list_targets(hosted)) > 0
+    yield LEADERLESS, lost or f"leader {old.leader} is alive and assigned"
 
 
-@clause("election.live", "election.clean", "election.only-when-due", "election.assignment-order")
-@clause("act.unclean-election")
-def judge_election(
+@checks
+def check_election(
     hosted: Hosted, new: LeaderAndIsr, around: Environment, readings: Readings, names: Names
-) -> tuple[str, ...] | Rejected:
-    """Judge a write by which somebody else leads."""
+) -> Checks:
+    """Check a write by which somebody else leads."""
     old, assigned = hosted.state, hosted.assigned
     assert old is not None and assigned is not None
     serving = get_serving(around)
-    if new.leader not in serving:
-        return Rejected("election.live", f"{new.leader} is not alive")
     led = is_leader_live(old, around) and old.leader in serving
-    if new.leader not in old.isr:
+    live, clean = new.leader in serving, new.leader in old.isr
+    if clean or not live:
+        yield "election.live", live or f"{new.leader} is not alive"
+    else:
         unclean = around.unclean_allowed or readings.election_unclean != "no"
         last = select_offline(assigned, old.isr, serving, unclean=True)
-        alone = last is not None and (new.leader, new.isr) == (last.leader, last.isr)
-        if unclean and alone and not led:
-            return ("act.unclean-election",)
-        return Rejected("election.clean", f"{new.leader} was not in sync: {list(old.isr)}")
-    broken = find_wrong_removal(hosted, new, around, names)
-    if broken is not None:
-        return broken
+        if unclean and not led and last and (new.leader, new.isr) == (last.leader, last.isr):
+            yield "act.unclean-election", True
+            return
+    yield "election.clean", clean or f"{new.leader} was not in sync: {list(old.isr)}"
+    yield from check_removal(hosted, new, around, names)
     same = len(new.isr) == len(old.isr)
     if same and is_moved(hosted, new, serving, led=led):
-        return (names.leader_first, "election.live", "election.clean")
+        yield names.leader_first, True
+        return
     preferred = readings.election_preferred != "asked" or around.preferred_asked
     if same and preferred and new.leader == assigned[0]:
-        return ("election.live", "election.clean")
-    if led:
-        return Rejected("election.only-when-due", f"leader {old.leader} is alive and may stay")
-    if old.leader in new.isr:
-        # A leader that is dead, or stops, leaves the set in the very write that replaces it.
-        return Rejected("election.only-when-due", f"leader {old.leader} stays in sync")
+        return
+    # A leader that is dead, or stops, leaves the set in the very write that replaces it.
+    stays = "is alive and may stay" if led else "stays in sync"
+    gone = not led and old.leader not in new.isr
+    yield "election.only-when-due", gone or f"leader {old.leader} {stays}"
     firsts = find_firsts(assigned, old.isr, serving, readings)
-    if new.leader not in firsts:
-        return Rejected("election.assignment-order", f"{new.leader} leads; expected {firsts[:1]}")
-    return (
-        "election.only-when-due",
-        "election.live",
-        "election.clean",
-        "election.assignment-order",
-    )
+    first = new.leader in firsts
+    yield "election.assignment-order", first or f"{new.leader} leads; expected {firsts[:1]}"
 
 
 def is_moved(hosted: Hosted, new: LeaderAndIsr, serving: frozenset[int], *, led: bool) -> bool:
@@ -406,43 +378,62 @@ def find_firsts(
 # The assignment -----------------------------------------------------------------------------------
 
 
-@clause("assigned.no-duplicates", "shipped.assignment.lists-within")
-@clause("shipped.assignment.original-derivable", "shipped.assignment.target-first")
-@clause("shipped.change.recorded-first", "shipped.change.keeps-in-sync")
-@clause("shipped.complete.target-in-sync", "shipped.complete.leader-first")
 def accept_lists(hosted: Hosted, write: WriteLists, around: Environment) -> Outcome:
     """Judge a write of the three lists: another target, or the end of the way to one."""
     old, new = get_assignment(hosted), write.assignment
-    if has_duplicates(new.replicas):
-        return Rejected("assigned.no-duplicates", f"assigned {list(new.replicas)}")
-    strangers = [r for r in (*new.adding, *new.removing) if r not in new.replicas]
-    both = [r for r in new.adding if r in new.removing]
-    if strangers or both or len(new.target) == 0:
-        reason = f"adding {list(new.adding)}, removing {list(new.removing)} of {list(new.replicas)}"
-        return Rejected("shipped.assignment.lists-within", reason)
+    sound = judge(check_lists(new))
+    if isinstance(sound, Rejected):
+        return sound
     if old.is_reassigning and not new.is_reassigning and set(new.replicas) == set(old.target):
         return accept_completion(hosted, new.replicas, LISTS, old.target)
     wanted = reassign_to(old, new.target)
     if new.replicas == wanted.replicas and _is_same(new, wanted):
-        isr = () if hosted.state is None else hosted.state.isr
-        if isr and not any(r in new.replicas for r in isr):
-            reason = f"in sync are {list(isr)}, assigned {list(new.replicas)}"
-            return Rejected("shipped.change.keeps-in-sync", reason)
         after = _write_lists(replace(hosted, completing=False), new)
-        return Accepted(after, ("shipped.assignment.target-first", "shipped.change.recorded-first"))
-    changed = set(new.replicas) != set(wanted.replicas)
-    if not new.is_reassigning and changed:
+        return accept(check_recorded(hosted, new), after)
+    broken = judge(check_unrecorded(hosted, new, wanted))
+    assert isinstance(broken, Rejected)  # the last of these checks is
+    return broken
+
+
+@checks
+def check_lists(new: Assignment) -> Checks:
+    """Check the lists by themselves; that they are sound puts no clause to the test."""
+    if has_duplicates(new.replicas):
+        yield check_assigned_distinct(new.replicas)
+    strangers = [r for r in (*new.adding, *new.removing) if r not in new.replicas]
+    both = [r for r in new.adding if r in new.removing]
+    if strangers or both or len(new.target) == 0:
+        yield (
+            "shipped.assignment.lists-within",
+            f"adding {list(new.adding)}, removing {list(new.removing)} of {list(new.replicas)}",
+        )
+
+
+@checks
+def check_recorded(hosted: Hosted, new: Assignment) -> Checks:
+    """Check lists that say where the partition is going."""
+    isr = () if hosted.state is None else hosted.state.isr
+    if isr and not any(r in new.replicas for r in isr):
+        reason = f"in sync are {list(isr)}, assigned {list(new.replicas)}"
+        yield "shipped.change.keeps-in-sync", reason
+    yield TARGET_FIRST, True
+    yield RECORDED_FIRST, True
+
+
+@checks
+def check_unrecorded(hosted: Hosted, new: Assignment, wanted: Assignment) -> Checks:
+    """Say what is wrong with an assignment that is not on the way to its target."""
+    old = get_assignment(hosted)
+    if not new.is_reassigning and set(new.replicas) != set(wanted.replicas):
         # Written as if it were complete, and nothing said before where it was going.
-        judged = accept_completion(hosted, new.replicas, LISTS, new.replicas)
-        if isinstance(judged, Rejected):
-            return judged
-        reason = f"{list(old.replicas)} became {list(new.replicas)} at once"
-        return Rejected("shipped.change.recorded-first", reason)
-    if set(new.original) != set(old.original):
-        reason = f"original {list(new.original)}, it was {list(old.original)}"
-        return Rejected("shipped.assignment.original-derivable", reason)
-    reason = f"assigned {list(new.replicas)}, expected {list(wanted.replicas)}"
-    return Rejected("shipped.assignment.target-first", reason)
+        yield from check_completion(hosted, new.replicas, LISTS, new.replicas)
+        yield RECORDED_FIRST, f"{list(old.replicas)} became {list(new.replicas)} at once"
+    same = set(new.original) == set(old.original)
+    yield (
+        "shipped.assignment.original-derivable",
+        same or f"original {list(new.original)}, it was {list(old.original)}",
+    )
+    yield TARGET_FIRST, f"assigned {list(new.replicas)}, expected {list(wanted.replicas)}"
 
 
 def _is_same(one: Assignment, other: Assignment) -> bool:
@@ -455,66 +446,80 @@ def _write_lists(hosted: Hosted, new: Assignment) -> Hosted:
     return replace(after, adding=new.adding, removing=new.removing)
 
 
-@clause("shipped.complete.target-in-sync", "shipped.complete.leader-first")
-@clause("shipped.complete.assignment-after-stop", "move.step.write-assigned")
-@clause("move.step.wait-in-sync", "move.step.elect")
 def accept_completion(
     hosted: Hosted, new: ReplicaList, names: Names, target: ReplicaList, *, cut: bool = True
 ) -> Outcome:
     """Judge a write of the target as the assignment; with `cut` the others have left the set."""
-    state = hosted.state
-    if state is None or not is_reached(hosted, target):
-        missing = [r for r in target if state is None or r not in state.isr]
-        return Rejected(names.target_in_sync, f"target replicas not in sync: {missing}")
-    alone = state.leader == NO_LEADER and len(state.isr) == 1
-    if state.leader not in (*target, NO_LEADER):
-        return Rejected(names.leader_first, f"{state.leader} leads")
-    left = [r for r in state.isr if r in (hosted.assigned or ()) and r not in target]
-    if left and cut and not alone:
-        return Rejected(names.after_stop, f"still in sync: {left}")
-    if not hosted.completing:
-        reason = "the leader epoch was not raised since the target is in sync"
-        return Rejected(names.leader_first, reason)
-    if new != target:
-        return Rejected(names.after_stop, f"assigned {list(new)}, the target is {list(target)}")
     kept = (hosted.entry,) if names == ENTRIES and hosted.entry is not None else ()
     after = replace(hosted, asked=kept, begun=False, completing=False, done=True)
-    clauses = (names.target_in_sync, names.leader_first, names.after_stop)
-    return Accepted(_write_lists(after, Assignment(new)), clauses)
+    after = _write_lists(after, Assignment(new))
+    return accept(check_completion(hosted, new, names, target, cut=cut), after)
 
 
-@clause("assigned.no-duplicates", "assigned.change.only-as-due", "move.start.expand-first")
+@clause(*astuple(LISTS), *astuple(ENTRIES))
+def check_completion(
+    hosted: Hosted, new: ReplicaList, names: Names, target: ReplicaList, *, cut: bool = True
+) -> Checks:
+    """Check a write of the target as the assignment."""
+    state = hosted.state
+    isr = () if state is None else state.isr
+    yield (
+        names.target_in_sync,
+        (state is not None and is_reached(hosted, target))
+        or f"target replicas not in sync: {[r for r in target if r not in isr]}",
+    )
+    assert state is not None
+    if state.leader not in (*target, NO_LEADER):
+        yield names.leader_first, f"{state.leader} leads"
+    left = [r for r in isr if r in (hosted.assigned or ()) and r not in target]
+    if left and cut and not (state.leader == NO_LEADER and len(isr) == 1):
+        yield names.after_stop, f"still in sync: {left}"
+    yield (
+        names.leader_first,
+        hosted.completing or "the leader epoch was not raised since the target is in sync",
+    )
+    right = new == target
+    yield names.after_stop, right or f"assigned {list(new)}, the target is {list(target)}"
+
+
 def accept_replicas(hosted: Hosted, write: WriteLists, *, cut: bool) -> Outcome:
     """Judge a write of the assigned replicas where only the old znode says what is asked for.
 
     With `cut` the old replicas have left the in-sync set before the target is written.
     """
     old, new = hosted.assigned or (), write.assignment.replicas
-    if has_duplicates(new):
-        return Rejected("assigned.no-duplicates", f"assigned {list(new)}")
-    for target in hosted.asked:
-        if set(new) == {*old, *target}:
-            after = replace(hosted, assigned=new, begun=True)
-            return Accepted(after, ("assigned.no-duplicates", "move.start.expand-first"))
-    if new not in hosted.asked:
-        reason = f"nobody asks for {list(new)}"
-        return Rejected("assigned.change.only-as-due", reason)
+    grown = any(set(new) == {*old, *target} for target in hosted.asked)
+    judged = judge(check_asked(hosted, new, grown=grown))
+    if isinstance(judged, Rejected):
+        return judged
+    if grown:
+        return Accepted(replace(hosted, assigned=new, begun=True), judged)
     return accept_completion(hosted, new, ENTRIES, new, cut=cut)
+
+
+@checks
+def check_asked(hosted: Hosted, new: ReplicaList, *, grown: bool) -> Checks:
+    """Check that replicas are what the old znode asks for: the target, or both where `grown`."""
+    yield check_assigned_distinct(new)
+    if grown:
+        yield "move.start.expand-first", True
+    elif new not in hosted.asked:
+        yield "assigned.change.only-as-due", f"nobody asks for {list(new)}"
 
 
 # The old znode ------------------------------------------------------------------------------------
 
 
-@clause("shipped.entry.client-removes", "shipped.entry.client-asks")
-def accept_entry_back(hosted: Hosted, write: RestoreEntry) -> Outcome:
-    """Judge an entry that a controller writes: a client asks, and a client withdraws."""
+@checks
+def check_entry_back(hosted: Hosted, write: RestoreEntry) -> Checks:
+    """Say what is wrong with an entry that a controller writes: clients ask, and withdraw."""
     if write.target == hosted.earlier:
         reason = f"the controller wrote back what was withdrawn: {list(write.target)}"
-        return Rejected("shipped.entry.client-removes", reason)
-    return Rejected("shipped.entry.client-asks", f"no client asked for {list(write.target)}")
+        yield "shipped.entry.client-removes", reason
+    yield "shipped.entry.client-asks", f"no client asked for {list(write.target)}"
 
 
-@clause("shipped.complete.entry-last", "shipped.call.supplants-entry")
+@clause("shipped.call.supplants-entry")
 def accept_entry_gone(hosted: Hosted, around: Environment) -> Outcome:
     """Judge the removal of an entry from 2.4 on: calls remove it as well, but none in between.
 
@@ -522,45 +527,62 @@ def accept_entry_gone(hosted: Hosted, around: Environment) -> Outcome:
     """
     entry, now = hosted.entry, get_assignment(hosted)
     assert entry is not None
-    if hosted.completing and hosted.removing and entry == now.target:
-        reason = "the old replicas are being stopped, and the lists are not written"
-        return Rejected("shipped.complete.entry-last", reason)
     nothing = not now.replicas or hosted.state is None or around.deleting or len(entry) == 0
     reached = entry == now.replicas and not now.is_reassigning
     after = replace(hosted, entry=None, dropped=None if nothing or reached else entry)
-    return Accepted(after, ("shipped.complete.entry-last",))
+    return accept(check_entry_gone(hosted), after)
 
 
-@clause("move.step.remove-path", "move.path.others-kept", "move.listener.refuse-missing")
-@clause("move.listener.refuse-same", "move.listener.refuse-dead", "move.listener.removes-path")
+@checks
+def check_entry_gone(hosted: Hosted) -> Checks:
+    """Check that an entry that is being carried out is kept until the lists are written."""
+    stopping = hosted.completing and len(hosted.removing) > 0
+    early = stopping and hosted.entry == get_assignment(hosted).target
+    reason = "the old replicas are being stopped, and the lists are not written"
+    yield "shipped.complete.entry-last", not early or reason
+
+
 def accept_path_gone(hosted: Hosted, around: Environment, readings: Readings) -> Outcome:
     """Judge the removal of an entry before 2.4: the target is reached, or was refused.
 
     A controller that takes office may refuse what another one has begun. Those that fence their
     writes, from 2.1 on, refuse no target for who is alive.
     """
-    entry = hosted.entry
+    judged = judge(check_path_gone(hosted, around, readings))
+    if isinstance(judged, Rejected):
+        return judged
+    # Whoever does not see it as dead may have begun it before it was lost.
+    asked = hosted.asked if REFUSED_DEAD in judged else ()
+    return Accepted(replace(hosted, entry=None, asked=asked, begun=False, done=False), judged)
+
+
+@checks
+def check_path_gone(hosted: Hosted, around: Environment, readings: Readings) -> Checks:
+    """Check why an entry goes, and name what it is refused for."""
+    entry, refused = hosted.entry, ""
     assert entry is not None
-    after = replace(hosted, entry=None, asked=(), begun=False, done=False)
-    kept = "move.path.others-kept"
-    if hosted.assigned is None or hosted.state is None or around.deleting:
-        return Accepted(after, ("move.listener.refuse-missing", "move.listener.removes-path", kept))
     same = hosted.assigned == entry
     # Where old and new replicas together are the target nothing is written at the end.
-    if hosted.done or (same and hosted.begun and is_reached(hosted, entry)):
-        return Accepted(after, ("move.step.remove-path", kept))
-    if hosted.begun:
+    reached = hosted.done or (same and hosted.begun and is_reached(hosted, entry))
+    if hosted.assigned is None or hosted.state is None or around.deleting:
+        refused = "move.listener.refuse-missing"
+    elif reached or hosted.begun:
         reason = f"assigned {list(hosted.assigned)}, asked for {list(entry)}"
-        return Rejected("move.step.remove-path", reason)
-    if same:
-        return Accepted(after, ("move.listener.refuse-same", "move.listener.removes-path", kept))
-    if has_duplicates(entry) or len(entry) == 0:
-        return Accepted(after, ("move.listener.removes-path", kept))
-    if readings.controller_fenced != "yes" and any(r not in around.live for r in entry):
-        # Whoever does not see it as dead may have begun it before it was lost.
-        after = replace(after, asked=hosted.asked)
-        return Accepted(after, ("move.listener.refuse-dead", "move.listener.removes-path", kept))
-    return Rejected(kept, f"{list(entry)} is asked for, alive, and was neither begun nor refused")
+        yield "move.step.remove-path", reached or reason
+        yield OTHERS_KEPT, True
+        return
+    elif same:
+        refused = "move.listener.refuse-same"
+    elif not (has_duplicates(entry) or len(entry) == 0):
+        dead = any(r not in around.live for r in entry)
+        if readings.controller_fenced == "yes" or not dead:
+            reason = "is asked for, alive, and was neither begun nor refused"
+            yield OTHERS_KEPT, f"{list(entry)} {reason}"
+        refused = REFUSED_DEAD
+    if refused:
+        yield refused, True
+    yield "move.listener.removes-path", True
+    yield OTHERS_KEPT, True
 
 
 # What happens without a write, and what is owed ---------------------------------------------------
@@ -575,7 +597,7 @@ def fail_over(hosted: Hosted, readings: Readings) -> Hosted:
     return replace(after, told=hosted.assigned or ())
 
 
-@clause("partition.new.brought-online", "election.held", "isr.remove.dead")
+@checks
 def next_obligation(hosted: Hosted, around: Environment, readings: Readings) -> Owes | None:
     """Return what the controller has to write next: a first state, a leader, a dead one's end."""
     state, assigned = hosted.state, hosted.assigned
@@ -609,10 +631,13 @@ def accept_common(
     """Judge a write of which the two protocols say the same."""
     match write:
         case ChangeIsr() | AlterIsr():
-            return accept_isr(hosted, write, around, readings)
+            after = replace(hosted, state=write.state)
+            return accept(check_isr(hosted, write, around, readings), after)
         case WriteState():
             return accept_write_state(hosted, write, around, readings, names)
         case CreateState():
-            return accept_create_state(hosted, write, around)
+            assigned = hosted.assigned or ()
+            after = replace(hosted, state=write.state, told=assigned)
+            return accept(check_first_state(assigned, write.state, around), after)
         case RestoreEntry():
-            return accept_entry_back(hosted, write)
+            return accept(check_entry_back(hosted, write), hosted)

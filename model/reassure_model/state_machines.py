@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from reassure_model.outcome import Accepted, Rejected
-from reassure_spec.clauses import clause
+from reassure_spec.clauses import checks
 from reassure_spec.readings import PROFILES
 
 
@@ -107,7 +107,7 @@ def _move(
     return Accepted(state, (clause_id,))
 
 
-@clause("replica.transition.valid-previous")
+@checks
 def move_replica(
     previous: ReplicaState, state: ReplicaState, profile: str
 ) -> Accepted[ReplicaState] | Rejected:
@@ -115,7 +115,7 @@ def move_replica(
     return _move(previous, state, REPLICA_TABLES[profile], "replica.transition.valid-previous")
 
 
-@clause("partition.transition.valid-previous")
+@checks
 def move_partition(
     previous: PartitionState, state: PartitionState, profile: str
 ) -> Accepted[PartitionState] | Rejected:

@@ -16,13 +16,14 @@ checks a clause registers its id with `clause`, which only records: the function
 stays exactly the function that was written.
 """
 
+import dis
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from types import MappingProxyType
-from typing import Final, TypeVar
+from types import FunctionType, MappingProxyType
+from typing import Any, Final, TypeVar
 
 from reassure_spec.errors import ReassureError
 from reassure_spec.readings import BUILT_ON
@@ -33,6 +34,7 @@ ADVICE: Final = frozenset({"SHOULD", "MAY"})
 """The levels that do not bind: who does not follow such a clause breaks nothing."""
 
 _ID: Final = re.compile(r"^r\[([a-z0-9]+(?:[.-][a-z0-9]+)*)\]$")
+_DOTTED: Final = re.compile(r"^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+$")
 _FIELD: Final = re.compile(r"^(Level|Source|Profiles|Why|Unseen|Untold): (.+)$")
 
 Function = TypeVar("Function", bound=Callable[..., object] | type)
@@ -177,6 +179,43 @@ def clause(*clause_ids: str) -> Callable[[Function], Function]:
         return function
 
     return register
+
+
+_checking: set[object] = set()
+
+
+def checks(function: Function) -> Function:
+    """Register that the decorated function carries out or checks what its own text names.
+
+    Whatever constant of it has the form of a clause id is one, as is what the names of such
+    constants stand for.
+    """
+    _checking.add(function)
+    found = (each for each in _list_named(function) if isinstance(each, str))
+    return clause(*found)(function)
+
+
+def list_clauses(function: object) -> tuple[str, ...]:
+    """Return the clauses that a function checks, those of the checks that it uses in their place.
+
+    They stand in the order of the text, each once.
+    """
+    found: list[str] = []
+    for each in _list_named(function):
+        found += (each,) if isinstance(each, str) else list_clauses(each)
+    return tuple(dict.fromkeys(found))
+
+
+def _list_named(function: Any) -> Iterator[Any]:
+    """Yield the clause ids and the functions of checks that a text names, in its order."""
+    for step in dis.get_instructions(function.__code__):
+        named = step.argval if step.opname == "LOAD_CONST" else None
+        if step.opname == "LOAD_GLOBAL":
+            named = function.__globals__.get(step.argval)
+        for each in named if isinstance(named, tuple) else (named,):
+            is_id = isinstance(each, str) and _DOTTED.match(each)
+            if is_id or (isinstance(each, FunctionType) and each in _checking):
+                yield each
 
 
 def get_places() -> Mapping[str, frozenset[str]]:

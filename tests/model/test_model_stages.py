@@ -14,12 +14,16 @@ from reassure_model.kip_236.stages import FORGETS, MOVES, Stage, find_stage
 from reassure_model.kip_236.state import Request
 from reassure_model.kip_236.system import System
 from reassure_model.kip_236.writes import ChangeIsr
+from reassure_spec.clauses import list_clauses
 from reassure_spec.readings import get_profile
 
 BY = {"join": ChangeIsr, "leave": ChangeIsr, "submit": Request}
 TABLE = {
     (before, getattr(by, "__name__", by), after)
-    for moves in (MOVES, {(stage, "failover"): found for stage, found in FORGETS.items()})
+    for moves in (
+        {key: move.to for key, move in MOVES.items()},
+        {(stage, "failover"): found for stage, found in FORGETS.items()},
+    )
     for (before, by), found in moves.items()
     for after in found
 }
@@ -46,19 +50,29 @@ def _watch(action: Action, reference: MachineScope) -> Action:
         if stages[0] is stages[1]:
             return after
         names = stages[0].name, _name_write(action, before, reference), stages[1].name
-        return Noted(after, (" ".join(names),))
+        tested = found.notes if isinstance(found, Noted) else ()
+        if action.name == "controller":
+            # The last is the clause of the obligation.
+            tested = tested[:-1]
+        return Noted(after, tuple(" ".join((*names, each)) for each in (*tested, "")))
 
     return replace(action, step=step)
 
 
 @pytest.mark.parametrize("profile", ["kip-236", "kip-236-amended"])
 def test_table_of_moves_is_what_can_happen(profile: str) -> None:
-    """Every move of the table is reached in a small scope, and no other."""
+    """Every move of the table is reached in a small scope, by its checks, and no other."""
     reference = get_scope("small").make_source(get_profile(profile))
     assert isinstance(reference, MachineScope)
     model = reference.make_model("small")
     watched = replace(model, actions=tuple(_watch(each, reference) for each in model.actions))
-    told = {tuple(note.split()) for note in explore_plain(watched, keep_going=True).notes}
-    found = {(Stage[before], by, Stage[after]) for before, by, after in told}
+    told = {tuple(note.split(" ")) for note in explore_plain(watched, keep_going=True).notes}
+    found = {(Stage[before], by, Stage[after]) for before, by, after, _ in told}
     assert found <= TABLE
     assert {(before, by) for before, by, _ in TABLE} == {(before, by) for before, by, _ in found}
+    for (stage, write), move in MOVES.items():
+        put_to = {c for at, by, _, c in told if (at, by) == (stage.name, write.__name__)} - {""}
+        assert put_to <= set(move.clauses), (stage, write)
+        # What a move has no use for does not stand in the table.
+        for check in move.checks:
+            assert put_to & set(list_clauses(check)), (stage, write, check)

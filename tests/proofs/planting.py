@@ -7,7 +7,7 @@ exchanged in place and put back afterwards; nothing is imported anew.
 import ast
 import linecache
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +26,10 @@ LOADED_AGAIN = ("reassure_model.kafka_4485.replication", "reassure_model.kafka_4
 """Modules of which the proofs have a second copy (`reassure_proofs.theorems.kafka_4485.logs`)."""
 
 
+CHECK: Final = 2
+"""Parts of a check: the clause, and whether it is kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mistake:
     """One place of the model's text and what stands there instead."""
@@ -38,23 +42,43 @@ class Mistake:
 
 
 class _WithoutRefusals(ast.NodeTransformer):
-    """Takes out every statement that refuses something by one of the clauses, or by any."""
+    """Takes out every check and statement that refuses something by one of the clauses, or any."""
 
-    def __init__(self, clauses: tuple[str, ...]) -> None:
+    def __init__(self, clauses: tuple[str, ...], names: Mapping[str, Any]) -> None:
         self.clauses = clauses
+        self.names = names
         self.taken = 0
 
+    def _is_taken(self, clause: ast.expr) -> bool:
+        """Return whether a clause, written out or by a name of the module, is one of those."""
+        named = clause.value if isinstance(clause, ast.Constant) else None
+        if isinstance(clause, ast.Name):
+            named = self.names.get(clause.id)
+        taken = not self.clauses or named in self.clauses
+        self.taken += taken
+        return taken
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
+        """Have a check, which is a clause and whether it is kept, always be kept."""
+        self.generic_visit(node)
+        first = node.elts[0] if len(node.elts) == CHECK else None
+        checks = isinstance(first, ast.Constant | ast.Name) and isinstance(node.ctx, ast.Load)
+        if checks and first is not None and self._is_clause(first) and self._is_taken(first):
+            node.elts[1] = ast.copy_location(ast.Constant(value=True), node)
+        return node
+
+    def _is_clause(self, node: ast.expr) -> bool:
+        word = node.value if isinstance(node, ast.Constant) else self.names.get(ast.unparse(node))
+        return isinstance(word, str) and "." in word
+
     def visit_Return(self, node: ast.Return) -> ast.stmt:
+        """Take out a statement that answers a refusal."""
+        self.generic_visit(node)
         call = node.value
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             return node
-        if call.func.id not in ("Rejected", "Refusal", "reject_controller_epoch"):
+        if call.func.id not in ("Rejected", "Refusal") or not self._is_taken(call.args[0]):
             return node
-        first = call.args[0]
-        named = first.value if isinstance(first, ast.Constant) else "state.controller-epoch-stamped"
-        if self.clauses and named not in self.clauses:
-            return node
-        self.taken += 1
         return ast.copy_location(ast.Pass(), node)
 
 
@@ -119,7 +143,7 @@ def without_refusals(module: str, *clauses: str) -> Iterator[int]:
     """Have a module refuse nothing by these clauses, or nothing at all; say how many went."""
     name = _absolute(module)
     found = __import__(name, fromlist=["_"])
-    walk = _WithoutRefusals(clauses)
+    walk = _WithoutRefusals(clauses, vars(found))
     tree = ast.fix_missing_locations(walk.visit(ast.parse(_text_of(found))))
     assert found.__file__ is not None
     with _exchanged(name, _find_codes(compile(tree, found.__file__, "exec"))):

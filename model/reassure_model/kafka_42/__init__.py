@@ -35,7 +35,7 @@ from reassure_model.environment import Controller, Die, Failover, Join, NotPossi
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.selectors import select_offline, select_reassigned
 from reassure_model.state_machines import ReplicaState, move_replica
-from reassure_spec.clauses import clause
+from reassure_spec.clauses import checks, clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, ReplicaList
 
@@ -193,7 +193,7 @@ def make_move(assigned: ReplicaList, brokers: frozenset[int]) -> Move:
 # The controller ---------------------------------------------------------------------------------
 
 
-@clause("move.listener.refuse-missing", "move.listener.refuse-same", "move.listener.refuse-dead")
+@checks
 def find_refusal(move: Move, target: ReplicaList, readings: Readings) -> Refuse | None:
     """Return why the listener refuses this target, None where it starts the reassignment."""
     exists = len(move.assigned) > 0
@@ -380,8 +380,7 @@ def is_complete(move: Move) -> bool:
     return move.wanted is not None and move.assigned == move.wanted
 
 
-@clause("move.tool.creates-path", "move.tool.one-at-a-time", "move.tool.interrupt")
-@clause("move.tool.reports")
+@checks
 def step(move: Move, action: Action, readings: Readings) -> Outcome:
     """Take one action.
 

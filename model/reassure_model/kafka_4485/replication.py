@@ -21,7 +21,7 @@ from typing import Final
 from reassure_model.environment import NotPossible
 from reassure_model.kafka_4485.insync import compute_high_watermark, compute_isr
 from reassure_model.outcome import Accepted, Rejected
-from reassure_spec.clauses import clause
+from reassure_spec.clauses import checks, clause
 from reassure_spec.readings import Readings
 
 Log = tuple[int, ...]
@@ -226,7 +226,7 @@ def _append(state: Replication, leader: int, readings: Readings) -> Outcome:
     return Accepted(_set(state, leader, replace(replica, log=(*replica.log, state.leader_epoch))))
 
 
-@clause("fetch.epoch-fenced")
+@checks
 def _serve(state: Replication, broker: int, readings: Readings) -> Outcome:
     replica, term = state.replicas[broker], state.term
     assert replica.request is not None
@@ -243,7 +243,7 @@ def _serve(state: Replication, broker: int, readings: Readings) -> Outcome:
     )
 
 
-@clause("hw.follower.from-leader")
+@checks
 def _answer(state: Replication, broker: int, readings: Readings) -> Outcome:
     leader, replica = state.replicas[state.leader], state.replicas[broker]
     log = (*replica.log, *leader.log[len(replica.log) :])
@@ -283,7 +283,7 @@ def _show(state: Replication, readings: Readings) -> Replication:
     return replace(state, shown=mark, committed=replica.log[:mark] if longer else state.committed)
 
 
-@clause("isr.member.at-or-above-hw", "isr.entry.end-at-election")
+@checks
 def _join(state: Replication, broker: int, readings: Readings) -> Outcome:
     offset, mark = state.term.offsets[broker], state.replicas[state.leader].high_watermark
     if offset < mark:
@@ -300,7 +300,7 @@ def _leave(state: Replication, broker: int, readings: Readings) -> Outcome:
     return _write_isr(state, state.term.isr - {broker})
 
 
-@clause("isr.write.conditional")
+@checks
 def _write_isr(state: Replication, isr: frozenset[int]) -> Outcome:
     """Write the stored ISR where it still has the version that the leader knows."""
     if state.term.version != state.version:
@@ -321,7 +321,7 @@ def _refresh(state: Replication, leader: int, readings: Readings) -> Outcome:
     return Accepted(replace(state, term=term))
 
 
-@clause("election.clean")
+@checks
 def _elect(state: Replication, broker: int, readings: Readings) -> Outcome:
     if broker not in state.isr:
         return Rejected("election.clean", f"{broker} is not in sync, {sorted(state.isr)} are")

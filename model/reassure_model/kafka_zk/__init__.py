@@ -48,7 +48,7 @@ from reassure_model.selectors import (
     select_preferred,
     select_reassigned,
 )
-from reassure_spec.clauses import clause
+from reassure_spec.clauses import checks, clause
 from reassure_spec.znodes import NO_LEADER, AssignmentZnode, ReplicaList
 
 
@@ -333,8 +333,8 @@ def next_plan(shipped: Shipped) -> Plan:
     return (Look(),) if now.is_reassigning and (shipped.resume or complete) else ()
 
 
-@clause("shipped.call.validated", "shipped.call.nothing-to-cancel", "shipped.cancel.to-original")
-@clause("shipped.call.supplants-entry")
+@clause("shipped.cancel.to-original", "shipped.call.supplants-entry")
+@checks
 def plan_call(shipped: Shipped, asked: ReplicaList | None) -> Plan | Rejected:
     """Return what a call of the interface leads to, or why it is refused."""
     now = shipped.assignment
@@ -468,7 +468,7 @@ def is_busy(shipped: Shipped) -> bool:
     return bool(shipped.plan or plan_for_deaths(shipped)) or (shipped.resume and held)
 
 
-@clause("shipped.preferred.target-first")
+@checks
 def elect_preferred(shipped: Shipped) -> Outcome:
     """Elect the first of the list, which is the target's while one is in flight."""
     elected = select_preferred(shipped.assigned, shipped.isr, shipped.live)
@@ -480,7 +480,7 @@ def elect_preferred(shipped: Shipped) -> Outcome:
     return Accepted(_write_leader(after, elected.leader, elected.isr))
 
 
-@clause("shipped.shutdown.leader-moved")
+@checks
 def shut_down(shipped: Shipped, broker: int, stopping: frozenset[int]) -> Outcome:
     """Take a broker out of the in-sync set, after another has taken over where it leads."""
     if broker not in shipped.isr:

@@ -8,11 +8,12 @@ a leader that was not in sync. Each of them is a write of leader and in-sync set
 
 from reassure_model.kip_236.state import Environment, LeaderAndIsr, Partition, is_leader_live
 from reassure_model.selectors import select_controlled_shutdown, select_offline, select_preferred
-from reassure_spec.clauses import clause
+from reassure_spec.clauses import checks
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER
 
 
+@checks
 def find_act(
     partition: Partition, new: LeaderAndIsr, around: Environment, readings: Readings
 ) -> tuple[str, ...] | None:
@@ -35,7 +36,6 @@ def is_isr_without_more(old: LeaderAndIsr, new: LeaderAndIsr) -> bool:
     return not joins and len(new.isr) > 0 and len(set(new.isr)) == len(new.isr)
 
 
-@clause("act.preferred-election")
 def is_preferred(
     partition: Partition, new: LeaderAndIsr, around: Environment, readings: Readings
 ) -> bool:
@@ -55,7 +55,6 @@ def is_preferred(
     return kept and elected is not None and new.leader == elected.leader != old.leader
 
 
-@clause("act.controlled-shutdown")
 def is_shutdown(partition: Partition, new: LeaderAndIsr, around: Environment) -> bool:
     """Whether brokers that are about to stop leave the in-sync set, one that leads after handover.
 
@@ -76,7 +75,6 @@ def is_shutdown(partition: Partition, new: LeaderAndIsr, around: Environment) ->
     return elected is not None and new.leader == elected.leader
 
 
-@clause("act.deletion-stops-replicas")
 def is_deletion(partition: Partition, new: LeaderAndIsr, around: Environment) -> bool:
     """Whether replicas of a topic that is to be deleted are stopped, a leader without a successor.
 
@@ -90,7 +88,6 @@ def is_deletion(partition: Partition, new: LeaderAndIsr, around: Environment) ->
     return new.leader == old.leader and new.leader in new.isr
 
 
-@clause("act.unclean-election")
 def is_unclean(
     partition: Partition, new: LeaderAndIsr, around: Environment, readings: Readings
 ) -> bool:

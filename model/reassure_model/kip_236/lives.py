@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reassure_model.outcome import Rejected
-from reassure_spec.clauses import clause
+from reassure_spec.clauses import checks
 
 Cell = tuple[str, ...] | str
 """The clauses that are about it, or why anybody may do it."""
@@ -84,7 +84,7 @@ LIVES: Final[Mapping[str, Life]] = {
 """Every kind of znode that the judge knows, by the name that it has there."""
 
 
-@clause("broker.registered-ephemeral")
+@checks
 def find_broken_registration(*, ephemeral: bool) -> Rejected | None:
     """Find why a broker may not register so: the registration has to go with its session."""
     if ephemeral:
@@ -92,7 +92,7 @@ def find_broken_registration(*, ephemeral: bool) -> Rejected | None:
     return Rejected("broker.registered-ephemeral", "the registration outlives its session")
 
 
-@clause("topic.removed-when-asked", "topic.partitions-kept", "topic.content-kept")
+@checks
 def find_broken_topic(
     lost: Set[int], changed: Set[str], *, removed: bool, deleting: bool
 ) -> Rejected | None:
@@ -113,7 +113,7 @@ def find_broken_topic(
     return None
 
 
-@clause("partition.state-kept")
+@checks
 def find_broken_state_removal(*, exists: bool, deleting: bool) -> Rejected | None:
     """Find why a partition's state may not be removed: not while it exists and is to stay."""
     if deleting or not exists:
@@ -121,7 +121,7 @@ def find_broken_state_removal(*, exists: bool, deleting: bool) -> Rejected | Non
     return Rejected("partition.state-kept", "the partition exists, and is not to be deleted")
 
 
-@clause("topic.settings-kept")
+@checks
 def find_broken_settings_removal(*, exists: bool, deleting: bool) -> Rejected | None:
     """Find why a topic's settings may not be removed."""
     if deleting or not exists:
@@ -129,7 +129,7 @@ def find_broken_settings_removal(*, exists: bool, deleting: bool) -> Rejected | 
     return Rejected("topic.settings-kept", "the topic exists, and is not to be deleted")
 
 
-@clause("topic.deletion-ended")
+@checks
 def find_broken_deletion_end(*, begun: bool, has_settings: bool) -> Rejected | None:
     """Find why what a client wrote to delete a topic may not be removed yet.
 

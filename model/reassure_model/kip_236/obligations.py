@@ -7,6 +7,7 @@ broken the clause that the owed write carries.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from reassure_model.kip_236.drop import compute_drop
 from reassure_model.kip_236.requests import (
@@ -18,7 +19,7 @@ from reassure_model.kip_236.requests import (
     make_record,
     take_up,
 )
-from reassure_model.kip_236.rules import accept_write, must_drop_wait
+from reassure_model.kip_236.rules import CARRIED_OUT, DROPPED, accept_write, must_drop_wait
 from reassure_model.kip_236.state import (
     Environment,
     LeaderAndIsr,
@@ -38,9 +39,11 @@ from reassure_model.kip_236.writes import (
 )
 from reassure_model.outcome import Rejected
 from reassure_model.selectors import select_new, select_offline, select_reassigned
-from reassure_spec.clauses import clause
+from reassure_spec.clauses import checks
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, ReplicaList
+
+CONSUMED: Final = "request.consumed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def _raised(state: LeaderAndIsr, around: Environment, leader: int, isr: ReplicaL
     return WriteState(LeaderAndIsr(leader, state.leader_epoch + 1, around.controller_epoch, isr))
 
 
-@clause("partition.new.brought-online")
+@checks
 def next_for_new_partition(partition: Partition, around: Environment) -> Obligation | None:
     """Bring a partition online for the first time once a replica of it is alive."""
     if partition.assigned is None or partition.state is not None:
@@ -83,7 +86,7 @@ def next_for_new_partition(partition: Partition, around: Environment) -> Obligat
     return Obligation(CreateState(state), "partition.new.brought-online")
 
 
-@clause("election.held", "isr.remove.dead")
+@checks
 def next_for_dead_brokers(partition: Partition, around: Environment) -> Obligation | None:
     """Elect a leader where there is none alive, then take the dead out of the in-sync set."""
     state = partition.state
@@ -91,11 +94,10 @@ def next_for_dead_brokers(partition: Partition, around: Environment) -> Obligati
         return None
     if not is_leader_live(state, around):
         elected = select_offline(partition.assigned, state.isr, around.live)
-        if elected is not None:
-            return Obligation(_raised(state, around, elected.leader, elected.isr), "election.held")
-        if state.leader != NO_LEADER:
-            return Obligation(_raised(state, around, NO_LEADER, state.isr), "election.held")
-        return None
+        if elected is None and state.leader == NO_LEADER:
+            return None
+        leader, isr = (NO_LEADER, state.isr) if elected is None else (elected.leader, elected.isr)
+        return Obligation(_raised(state, around, leader, isr), "election.held")
     if any(replica not in around.live for replica in state.isr):
         isr = tuple(replica for replica in state.isr if replica in around.live)
         return Obligation(_raised(state, around, state.leader, isr), "isr.remove.dead")
@@ -116,7 +118,7 @@ def find_drop(partition: Partition, readings: Readings) -> ReplicaList:
     )
 
 
-@clause("drop.carried-out", "expand.carried-out", "expand.announced")
+@checks
 def next_for_change(
     partition: Partition, around: Environment, readings: Readings
 ) -> Obligation | None:
@@ -131,9 +133,9 @@ def next_for_change(
     if drop:
         if state is not None and any(replica in drop for replica in state.isr):
             isr = tuple(replica for replica in state.isr if replica not in drop)
-            return Obligation(_raised(state, around, state.leader, isr), "drop.carried-out")
+            return Obligation(_raised(state, around, state.leader, isr), DROPPED)
         kept = tuple(replica for replica in assigned if replica not in drop)
-        return Obligation(WriteAssigned(kept), "drop.carried-out")
+        return Obligation(WriteAssigned(kept), DROPPED)
     if added:
         return Obligation(WriteAssigned(assigned + added), "expand.carried-out")
     if partition.announce_due and state is not None:
@@ -141,7 +143,7 @@ def next_for_change(
     return None
 
 
-@clause("complete.carried-out", "complete.announced")
+@checks
 def next_for_reassignment(
     partition: Partition, around: Environment, readings: Readings
 ) -> Obligation | None:
@@ -158,19 +160,19 @@ def next_for_reassignment(
         moved = select_reassigned(flight.target, state.isr, around.live)
         if moved is None:
             return None
-        return Obligation(_raised(state, around, moved.leader, moved.isr), "complete.carried-out")
+        return Obligation(_raised(state, around, moved.leader, moved.isr), CARRIED_OUT)
     old = [replica for replica in state.isr if replica not in flight.target]
     if old:
         isr = tuple(replica for replica in state.isr if replica != old[0])
-        return Obligation(_raised(state, around, state.leader, isr), "complete.carried-out")
+        return Obligation(_raised(state, around, state.leader, isr), CARRIED_OUT)
     if assigned != flight.target and not partition.completing:
         return Obligation(_raised(state, around, state.leader, state.isr), "complete.announced")
     if assigned != flight.target:
-        return Obligation(WriteAssigned(flight.target), "complete.carried-out")
-    return Obligation(DeleteReassignment(), "complete.carried-out")
+        return Obligation(WriteAssigned(flight.target), CARRIED_OUT)
+    return Obligation(DeleteReassignment(), CARRIED_OUT)
 
 
-@clause("request.consumed")
+@checks
 def next_for_request(
     partition: Partition, around: Environment, readings: Readings
 ) -> Obligation | None:
@@ -186,8 +188,8 @@ def next_for_request(
             if effect is not None:
                 return effect
         write = CreateReassignment if isinstance(decision, New) else UpdateReassignment
-        return Obligation(write(record), "request.consumed")
-    due = decision.clause if isinstance(decision, Refusal) else "request.consumed"
+        return Obligation(write(record), CONSUMED)
+    due = decision.clause if isinstance(decision, Refusal) else CONSUMED
     return Obligation(DeleteRequest(head.sequence), due)
 
 

@@ -8,7 +8,7 @@ otherwise.
 from dataclasses import dataclass, replace
 
 from reassure_model.kip_236.state import Environment, Partition, Reassignment, Request
-from reassure_spec.clauses import clause
+from reassure_spec.clauses import checks, clause
 from reassure_spec.readings import Readings
 
 
@@ -40,10 +40,7 @@ class Change:
 Decision = Refusal | NothingToDo | New | Change
 
 
-@clause("request.refuse.unknown-partition", "request.refuse.empty-target")
-@clause("request.refuse.duplicate-replica", "request.refuse.negative-replica")
-@clause("request.refuse.unknown-broker", "request.refuse.dead-replica")
-@clause("request.conflict.legacy-flag", "target.at-least-min-isr")
+@checks
 def find_refusal(
     request: Request, partition: Partition, around: Environment, readings: Readings
 ) -> Refusal | None:
@@ -126,7 +123,7 @@ def forget(partition: Partition, readings: Readings) -> Partition:
     return replace(partition, taken=None) if is_remembered(readings) else partition
 
 
-@clause("request.same-target.no-change", "request.no-op.nothing-started", "top.at-least-min-isr")
+@checks
 def decide_request(
     request: Request, partition: Partition, around: Environment, readings: Readings
 ) -> Decision:

@@ -1,20 +1,25 @@
-"""Which write may come next: one function for each kind of write to a partition.
+"""Which write may come next: for each kind of write to a partition the checks it is put to.
 
-Each function takes the partition as ZooKeeper holds it, the write, the environment and the
-readings, and answers `Accepted` with the partition after the write and the clauses that the write
-put to the test, or `Rejected` by the first clause that it would break. The rules say nothing of how
-a controller goes about it: any implementation whose writes are all accepted, and which owes nothing
-when it rests (`reassure_model.kip_236.obligations`), keeps the clauses.
+A check is one line: a clause, what has to be true for it to be kept, and why it is broken where
+that is not so. The checks of a write stand in the order in which they apply, under the conditions
+under which they do; a clause that several checks have goes by a name. `accept_write` answers
+`Accepted` with the partition after the write and the clauses that the write put to the test, or
+`Rejected` by the first clause that it would break. The rules say nothing of how a controller goes
+about it: any implementation whose writes are all accepted, and which owes nothing when it rests
+(`reassure_model.kip_236.obligations`), keeps the clauses. `kip_236.stages` says in which stage of a
+reassignment which checks decide.
 """
 
 from dataclasses import replace
 from itertools import combinations
+from typing import Final
 
 from reassure_model.kip_236.acts import find_act
 from reassure_model.kip_236.drop import compute_drop
 from reassure_model.kip_236.requests import (
     Change,
     New,
+    NothingToDo,
     Refusal,
     compute_top,
     decide_request,
@@ -27,6 +32,7 @@ from reassure_model.kip_236.state import (
     LeaderAndIsr,
     Partition,
     Reassignment,
+    Request,
     is_leader_live,
     is_target_in_sync,
 )
@@ -41,13 +47,25 @@ from reassure_model.kip_236.writes import (
     WriteAssigned,
     WriteState,
 )
-from reassure_model.outcome import Accepted, Rejected
+from reassure_model.outcome import Accepted, Check, Checks, Rejected, accept, judge
 from reassure_model.selectors import select_new, select_offline, select_reassigned
-from reassure_spec.clauses import clause
+from reassure_spec.clauses import checks, clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, ReplicaList
 
 Outcome = Accepted[Partition] | Rejected
+
+
+# Clauses that are broken in more than one way
+LEADER_IN_TARGET: Final = "complete.leader-in-target"
+CARRIED_OUT: Final = "complete.carried-out"
+SKIP_OFFLINE: Final = "drop.offline.skip"
+PROTECT_TARGET: Final = "drop.protect-target"
+DROP_FIRST: Final = "drop.before-expansion"
+DROPPED: Final = "drop.carried-out"
+AS_DUE: Final = "assigned.change.only-as-due"
+RECORDED_FIRST: Final = "child.before-effects"
+IN_PLACE: Final = "child.update-in-place"
 
 
 def compute_drops(partition: Partition, readings: Readings) -> frozenset[frozenset[int]]:
@@ -75,7 +93,7 @@ def compute_drops(partition: Partition, readings: Readings) -> frozenset[frozens
     return frozenset(drops)
 
 
-@clause("drop.offline.skip")
+@clause(SKIP_OFFLINE)
 def is_drop_held(partition: Partition) -> bool:
     """Whether a drop that is due has to wait until there is a leader in sync.
 
@@ -118,234 +136,273 @@ def has_duplicates(replicas: ReplicaList) -> bool:
     return len(set(replicas)) != len(replicas)
 
 
-# The leader's write ---------------------------------------------------------------------------
+# Checks that several kinds of write are put to ----------------------------------------------------
 
 
-@clause("isr.change.keeps-leader", "isr.change.by-leader", "isr.change.leader-kept")
-@clause("isr.change.assigned-only", "isr.change.live-only")
-def accept_change_isr(
-    partition: Partition, write: ChangeIsr, around: Environment, readings: Readings
-) -> Outcome:
-    """Judge a leader's change of the in-sync set."""
+@checks
+def check_distinct(isr: ReplicaList) -> Check:
+    """Check that no replica is in sync twice."""
+    return "isr.no-duplicates", not has_duplicates(isr) or f"in-sync replicas {list(isr)}"
+
+
+@checks
+def check_not_empty(isr: ReplicaList) -> Check:
+    """Check that somebody is in sync."""
+    return "isr.never-empty", len(isr) > 0 or "no in-sync replica is left"
+
+
+@checks
+def check_leader_in_sync(new: LeaderAndIsr) -> Check:
+    """Check that who leads is in sync."""
+    in_sync = new.leader == NO_LEADER or new.leader in new.isr
+    return "leader.in-isr", in_sync or f"leader {new.leader}, in sync {list(new.isr)}"
+
+
+@checks
+def check_leader_epoch(old: LeaderAndIsr, new: LeaderAndIsr) -> Check:
+    """Check that the leader epoch is raised by one."""
+    raised = new.leader_epoch == old.leader_epoch + 1
+    return (
+        "leader-epoch.raised-by-one",
+        raised or f"from {old.leader_epoch} to {new.leader_epoch}",
+    )
+
+
+@checks
+def check_controller_epoch(
+    new: LeaderAndIsr, around: Environment, *, least: int | None = None
+) -> Check:
+    """Check that a state is stamped with the acting controller's epoch, or one from `least` on."""
+    epoch, now = new.controller_epoch, around.controller_epoch
+    right = epoch == now if least is None else least <= epoch <= now
+    return (
+        "state.controller-epoch-stamped",
+        right or f"controller epoch {epoch}, the current one is {now}",
+    )
+
+
+@checks
+def check_target_in_sync(partition: Partition, *, seen: bool = False) -> Check:
+    """Check that the whole target is in sync, or was `seen` so and the completion may go on."""
+    return "complete.target-in-sync", seen or is_target_in_sync(partition) or _missing(partition)
+
+
+def _missing(partition: Partition) -> str:
+    isr = partition.state.isr if partition.state is not None else ()
+    target = partition.reassignment.target if partition.reassignment is not None else ()
+    return f"target replicas not in sync: {[r for r in target if r not in isr]}"
+
+
+@checks
+def check_leader_kept(leader: int, *, dropped: bool) -> Check:
+    """Check that no drop takes the leader away."""
+    return "drop.leader-kept", not dropped or f"leader {leader} was dropped"
+
+
+@checks
+def check_top_kept(
+    partition: Partition, dropped: frozenset[int], readings: Readings, *, all_at_once: bool
+) -> Check:
+    """Check that a drop takes away what ranks below top: `all_at_once`, or one by one."""
+    drops = compute_drops(partition, readings)
+    right = dropped in drops if all_at_once else any(dropped <= drop for drop in drops)
+    return "drop.keep-top", right or _describe_drops(partition, dropped, readings)
+
+
+@checks
+def check_lowest_first(head: Request, *, first: bool) -> Check:
+    """Check that the lowest pending request is dealt with first."""
+    return "request.order.sequence", first or f"request {head.sequence} is pending and comes first"
+
+
+@checks
+def check_assigned_distinct(assigned: ReplicaList) -> Check:
+    """Check that no replica is assigned twice."""
+    return "assigned.no-duplicates", not has_duplicates(assigned) or f"assigned {list(assigned)}"
+
+
+# The leader's write -------------------------------------------------------------------------------
+
+
+@checks
+def check_change_isr(partition: Partition, write: ChangeIsr, around: Environment) -> Checks:
+    """Check a leader's change of the in-sync set."""
     old, new = partition.state, write.state
     assert old is not None and partition.assigned is not None
-    if (new.leader, new.leader_epoch, new.controller_epoch) != (
+    kept = (new.leader, new.leader_epoch, new.controller_epoch) == (
         old.leader,
         old.leader_epoch,
         old.controller_epoch,
-    ):
-        return Rejected("isr.change.keeps-leader", "a broker may change the in-sync set only")
-    if write.writer != old.leader:
-        return Rejected(
-            "isr.change.by-leader", f"broker {write.writer} wrote, broker {old.leader} leads"
-        )
+    )
+    yield "isr.change.keeps-leader", kept or "a broker may change the in-sync set only"
+    by_leader = write.writer == old.leader
+    yield (
+        "isr.change.by-leader",
+        by_leader or f"broker {write.writer} wrote, broker {old.leader} leads",
+    )
     if has_duplicates(new.isr):
-        return Rejected("isr.no-duplicates", f"in-sync replicas {list(new.isr)}")
-    if old.leader not in new.isr:
-        return Rejected("isr.change.leader-kept", f"leader {old.leader} left the in-sync set")
+        yield check_distinct(new.isr)
+    stays = old.leader in new.isr
+    yield "isr.change.leader-kept", stays or f"leader {old.leader} left the in-sync set"
     joined = [r for r in new.isr if r not in old.isr]
-    strangers = [r for r in joined if r not in partition.assigned]
-    if strangers:
-        return Rejected("isr.change.assigned-only", f"{strangers[0]} joined and is not assigned")
-    dead = [r for r in joined if r not in around.live]
-    if dead:
-        return Rejected("isr.change.live-only", f"{dead[0]} joined and is not alive")
-    clauses = ["isr.change.keeps-leader", "isr.change.by-leader", "isr.change.leader-kept"]
     if joined:
-        clauses += ["isr.change.assigned-only", "isr.change.live-only"]
-    return Accepted(replace(partition, state=new), tuple(clauses))
+        strangers = [r for r in joined if r not in partition.assigned]
+        yield (
+            "isr.change.assigned-only",
+            not strangers or f"{strangers[0]} joined and is not assigned",
+        )
+        dead = [r for r in joined if r not in around.live]
+        yield "isr.change.live-only", not dead or f"{dead[0]} joined and is not alive"
 
 
 # The controller's writes of leader and in-sync set ------------------------------------------------
 
 
-def accept_create_state(
-    partition: Partition, write: CreateState, around: Environment, readings: Readings
-) -> Outcome:
-    """Judge the first state of a new partition."""
-    assert partition.assigned is not None
-    judged = judge_first_state(partition.assigned, write.state, around)
-    if isinstance(judged, Rejected):
-        return judged
-    # Whoever is told of a new partition is told all of its replicas: no epoch is owed for them.
-    after = replace(partition, state=write.state, announce_due=False)
-    return Accepted(after, (*judged, "partition.new.brought-online"))
-
-
-@clause("partition.new.epoch-zero", "partition.new.leader-first-live", "partition.new.isr-all-live")
-def judge_first_state(
-    assigned: ReplicaList, new: LeaderAndIsr, around: Environment
-) -> tuple[str, ...] | Rejected:
-    """Judge who leads first and is in sync; answer the clauses that this puts to the test."""
+@checks
+def check_first_state(assigned: ReplicaList, new: LeaderAndIsr, around: Environment) -> Checks:
+    """Check who leads a new partition, and who is in sync."""
     elected = select_new(assigned, around.live)
-    if elected is None or new.leader != elected.leader:
-        wanted = "nobody, as none is alive" if elected is None else elected.leader
-        return Rejected("partition.new.leader-first-live", f"{new.leader} leads; expected {wanted}")
-    if has_duplicates(new.isr) or set(new.isr) != set(elected.isr):
-        return Rejected(
-            "partition.new.isr-all-live",
-            f"in-sync replicas {list(new.isr)}; alive and assigned are {list(elected.isr)}",
-        )
-    if new.leader_epoch != 0:
-        return Rejected("partition.new.epoch-zero", f"leader epoch {new.leader_epoch}")
-    if new.controller_epoch != around.controller_epoch:
-        return reject_controller_epoch(new, around)
-    return (
-        "partition.new.leader-first-live",
+    leader, isr = (None, ()) if elected is None else (elected.leader, elected.isr)
+    wanted = "nobody, as none is alive" if leader is None else leader
+    first = leader is not None and new.leader == leader
+    yield "partition.new.leader-first-live", first or f"{new.leader} leads; expected {wanted}"
+    yield (
         "partition.new.isr-all-live",
-        "partition.new.epoch-zero",
-        "state.controller-epoch-stamped",
+        (not has_duplicates(new.isr) and set(new.isr) == set(isr))
+        or f"in-sync replicas {list(new.isr)}; alive and assigned are {list(isr)}",
     )
+    yield "partition.new.epoch-zero", new.leader_epoch == 0 or f"leader epoch {new.leader_epoch}"
+    yield check_controller_epoch(new, around)
 
 
-def reject_controller_epoch(new: LeaderAndIsr, around: Environment) -> Rejected:
-    """Say that a state is stamped with an epoch that is not the acting controller's."""
-    return Rejected(
-        "state.controller-epoch-stamped",
-        f"controller epoch {new.controller_epoch}, the current one is {around.controller_epoch}",
-    )
+@checks
+def check_create_state(partition: Partition, write: CreateState, around: Environment) -> Checks:
+    """Check the first state of a partition."""
+    assert partition.assigned is not None
+    yield from check_first_state(partition.assigned, write.state, around)
+    yield "partition.new.brought-online", True
 
 
-@clause("state.controller-epoch-stamped", "leader-epoch.raised-by-one")
-def find_broken_epoch(old: LeaderAndIsr, new: LeaderAndIsr, around: Environment) -> Rejected | None:
-    """Find an epoch that no controller may write."""
-    if new.leader_epoch != old.leader_epoch + 1:
-        return Rejected(
-            "leader-epoch.raised-by-one", f"from {old.leader_epoch} to {new.leader_epoch}"
-        )
-    if new.controller_epoch != around.controller_epoch:
-        return reject_controller_epoch(new, around)
-    return None
+@checks
+def check_epochs(partition: Partition, new: LeaderAndIsr, around: Environment) -> Checks:
+    """Check the epochs, whatever the reason of the write."""
+    assert partition.state is not None
+    yield check_leader_epoch(partition.state, new)
+    yield check_controller_epoch(new, around)
+    if partition.announce_due:
+        yield "expand.announced", True
 
 
-@clause("isr.never-empty", "isr.no-duplicates", "leader.in-isr", "state.write-conditional")
-def find_broken_isr(old: LeaderAndIsr, new: LeaderAndIsr) -> Rejected | None:
-    """Find an in-sync set that no controller may write, whatever the reason."""
-    if len(new.isr) == 0:
-        return Rejected("isr.never-empty", "no in-sync replica is left")
-    if has_duplicates(new.isr):
-        return Rejected("isr.no-duplicates", f"in-sync replicas {list(new.isr)}")
+@checks
+def check_state(
+    partition: Partition, new: LeaderAndIsr, around: Environment, readings: Readings
+) -> Checks:
+    """Check leader and in-sync set of a write that is no ordinary act (`kip_236.acts`)."""
+    old = partition.state
+    assert old is not None
+    yield from check_leader(partition, new, around)
+    yield check_not_empty(new.isr)
+    yield check_distinct(new.isr)
     added = [r for r in new.isr if r not in old.isr]
-    if added:
-        return Rejected(
-            "state.write-conditional",
-            f"{added[0]} is back in the in-sync set, which only the leader may extend: "
-            "the write was not based on the state it replaced",
+    yield (
+        "state.write-conditional",
+        not added
+        or f"{added[0]} is back in the in-sync set, which only the leader may extend: "
+        "the write was not based on the state it replaced",
+    )
+    yield check_leader_in_sync(new)
+    yield from check_removals(partition, new, around, readings)
+    if new.leader == old.leader and len(new.isr) == len(old.isr):
+        # While a reassignment is in flight a controller may announce anew what it took over, and
+        # the leader may have to learn the assignment that a reassignment left.
+        yield (
+            "leader-epoch.raised-with-reason",
+            partition.reassignment is not None
+            or partition.announce_due
+            or "neither leader, in-sync set nor assignment changed",
         )
-    if new.leader != NO_LEADER and new.leader not in new.isr:
-        return Rejected("leader.in-isr", f"leader {new.leader}, in sync {list(new.isr)}")
-    return None
 
 
-@clause("leader.none-only-without-candidate", "election.clean", "election.live")
-@clause("election.only-when-due", "election.assignment-order")
-@clause("complete.leader-first-in-sync-target", "complete.target-in-sync")
-def judge_leader(
-    partition: Partition, new: LeaderAndIsr, around: Environment
-) -> tuple[str, ...] | Rejected:
-    """Judge who leads after the write; answer the clauses that an election was put to."""
+@checks
+def check_leader(partition: Partition, new: LeaderAndIsr, around: Environment) -> Checks:
+    """Check who leads after the write."""
     old, flight = partition.state, partition.reassignment
     assert old is not None and partition.assigned is not None
-    leader_live = is_leader_live(old, around)
+    led = is_leader_live(old, around)
     removed = old.leader in old.isr and old.leader not in new.isr
-    if leader_live and removed and new.leader in (old.leader, NO_LEADER):
-        stopped = _find_stopped_leader(partition)
-        if stopped is not None:
-            return stopped
+    if led and removed and new.leader in (old.leader, NO_LEADER) and flight is not None:
+        yield from check_stopped_leader(partition, old.leader, flight.target)
     if new.leader == old.leader:
-        return ()
+        return
     offline = select_offline(partition.assigned, old.isr, around.live)
     if new.leader == NO_LEADER:
-        if leader_live or offline is not None:
-            return Rejected(
-                "leader.none-only-without-candidate", "a live in-sync replica could lead"
-            )
-        return ("leader.none-only-without-candidate", "election.held")
-    if new.leader not in old.isr:
-        return Rejected("election.clean", f"{new.leader} was not in sync: {list(old.isr)}")
-    if new.leader not in around.live:
-        return Rejected("election.live", f"{new.leader} is not alive")
-    moving = flight is not None and is_target_in_sync(partition)
-    if moving and flight is not None and not (leader_live and old.leader in flight.target):
-        moved = select_reassigned(flight.target, old.isr, around.live)
-        if moved is not None and new.leader == moved.leader:
-            return ("complete.leader-first-in-sync-target", "election.clean", "election.live")
-        if leader_live:
-            return Rejected(
-                "complete.leader-first-in-sync-target",
-                f"{new.leader} was elected; expected {moved.leader if moved else 'nobody'}",
-            )
-    if leader_live:
-        if flight is not None and not moving and new.leader in flight.target:
-            return Rejected("complete.target-in-sync", _missing(partition, flight))
-        return Rejected("election.only-when-due", f"leader {old.leader} is alive and may stay")
-    if offline is None or new.leader != offline.leader:
-        wanted = "nobody" if offline is None else offline.leader
-        return Rejected("election.assignment-order", f"{new.leader} leads; expected {wanted}")
-    return (
-        "election.held",
-        "election.only-when-due",
-        "election.clean",
-        "election.live",
-        "election.assignment-order",
-    )
+        nobody = not led and offline is None
+        yield "leader.none-only-without-candidate", nobody or "a live in-sync replica could lead"
+    else:
+        clean = new.leader in old.isr
+        yield "election.clean", clean or f"{new.leader} was not in sync: {list(old.isr)}"
+        yield "election.live", new.leader in around.live or f"{new.leader} is not alive"
+        moving = flight is not None and is_target_in_sync(partition)
+        if moving and flight is not None and not (led and old.leader in flight.target):
+            moved = select_reassigned(flight.target, old.isr, around.live)
+            first = moved is not None and new.leader == moved.leader
+            if first or led:
+                wanted = moved.leader if moved else "nobody"
+                yield (
+                    "complete.leader-first-in-sync-target",
+                    first or f"{new.leader} was elected; expected {wanted}",
+                )
+                return
+        if led and flight is not None and not moving and new.leader in flight.target:
+            yield check_target_in_sync(partition)
+        yield "election.only-when-due", not led or f"leader {old.leader} is alive and may stay"
+        best = offline is not None and new.leader == offline.leader
+        wanted = offline.leader if offline else "nobody"
+        yield "election.assignment-order", best or f"{new.leader} leads; expected {wanted}"
+    yield "election.held", True
 
 
-def _find_stopped_leader(partition: Partition) -> Rejected | None:
-    """Say why a live leader of a reassignment in flight may not be stopped as an old replica."""
-    old, flight = partition.state, partition.reassignment
-    if old is None or flight is None:
-        return None
+@checks
+def check_stopped_leader(partition: Partition, leader: int, target: ReplicaList) -> Checks:
+    """Check that a live leader may be stopped as an old replica, where nobody takes over."""
     if partition.drop_due:
-        return Rejected("drop.leader-kept", f"leader {old.leader} was dropped")
-    if old.leader in flight.target:
-        return None
-    if is_target_in_sync(partition):
-        return Rejected("complete.leader-in-target", f"leader {old.leader} was stopped")
-    return Rejected("complete.target-in-sync", _missing(partition, flight))
+        yield check_leader_kept(leader, dropped=True)
+    elif leader not in target:
+        yield check_target_in_sync(partition)
+        yield LEADER_IN_TARGET, f"leader {leader} was stopped"
 
 
-def _missing(partition: Partition, flight: Reassignment) -> str:
-    isr = partition.state.isr if partition.state is not None else ()
-    missing = [r for r in flight.target if r not in isr]
-    return f"target replicas not in sync: {missing}"
-
-
-@clause("complete.target-in-sync", "complete.leader-in-target", "isr.remove.only-when-due")
-@clause("drop.leader-kept", "drop.protect-target", "drop.keep-top", "drop.isr-at-least-min")
-@clause("isr.kept-without-leader")
-def judge_removals(
+@checks
+def check_removals(
     partition: Partition, new: LeaderAndIsr, around: Environment, readings: Readings
-) -> tuple[str, ...] | Rejected:
-    """Judge who left the in-sync set: the dead, the old at completion, the dropped at a change."""
-    old, flight = partition.state, partition.reassignment
+) -> Checks:
+    """Check who leaves the in-sync set: the dead, old replicas, those that a change drops."""
+    old, flight, due = partition.state, partition.reassignment, partition.drop_due
     assert old is not None
     removed = [r for r in old.isr if r not in new.isr]
+    if new.leader == NO_LEADER and not due:
+        yield (
+            "isr.kept-without-leader",
+            not removed or f"{removed[0]} could lead when it returns",
+        )
+        return
     alive = [r for r in removed if r in around.live]
-    if new.leader == NO_LEADER and not partition.drop_due:
-        if removed:
-            return Rejected("isr.kept-without-leader", f"{removed[0]} could lead when it returns")
-        return ("isr.kept-without-leader",)
-    clauses = ["isr.remove.only-when-due"] if removed else []
-    clauses += ["isr.remove.dead"] if len(alive) < len(removed) else []
-    if len(alive) == 0:
-        return tuple(clauses)
-    if flight is None:
-        return Rejected("isr.remove.only-when-due", f"{alive[0]} is alive and assigned")
-    if all(r not in flight.target for r in alive) and _may_complete(partition, readings):
-        if new.leader in flight.target:
-            return (*clauses, "complete.target-in-sync", "complete.leader-in-target")
-        # A change whose target is in sync already drops first, and the old leader may do so.
-        if not partition.drop_due:
-            return Rejected("complete.leader-in-target", f"leader {new.leader} is to be stopped")
-    if partition.drop_due:
-        rejected = _judge_drop_from_isr(partition, new, frozenset(alive), around, readings)
-        if rejected is not None:
-            return rejected
-        return (*clauses, "drop.leader-kept", "drop.keep-top", "drop.isr-at-least-min")
-    if any(r in flight.target for r in alive):
-        return Rejected("isr.remove.only-when-due", f"{alive[0]} is alive and in the target")
-    return Rejected("complete.target-in-sync", _missing(partition, flight))
+    if removed:
+        staying = alive if flight is None else [r for r in alive if not due and r in flight.target]
+        where = "assigned" if flight is None else "in the target"
+        yield "isr.remove.only-when-due", not staying or f"{alive[0]} is alive and {where}"
+    if len(alive) < len(removed):
+        yield "isr.remove.dead", True
+    if len(alive) == 0 or flight is None:
+        return
+    seen = all(r not in flight.target for r in alive) and _may_complete(partition, readings)
+    # A change whose target is in sync already drops first, and the old leader may do so.
+    if due and not (seen and new.leader in flight.target):
+        yield from check_drop_from_isr(partition, new, frozenset(alive), around, readings)
+    else:
+        yield check_target_in_sync(partition, seen=seen)
+        leads = new.leader in flight.target
+        yield LEADER_IN_TARGET, leads or f"leader {new.leader} is to be stopped"
 
 
 def _may_complete(partition: Partition, readings: Readings) -> bool:
@@ -355,31 +412,30 @@ def _may_complete(partition: Partition, readings: Readings) -> bool:
     return partition.completing and readings.move_recheck_before_stop == "no"
 
 
-def _judge_drop_from_isr(
+@checks
+def check_drop_from_isr(
     partition: Partition,
     new: LeaderAndIsr,
     dropped: frozenset[int],
     around: Environment,
     readings: Readings,
-) -> Rejected | None:
+) -> Checks:
+    """Check what a drop that is due takes out of the in-sync set."""
     old, flight = partition.state, partition.reassignment
     assert old is not None and flight is not None
     if readings.offline_drop == "skip" and is_drop_held(partition):
-        return Rejected("drop.offline.skip", f"dropped {sorted(dropped)} without a leader in sync")
-    if old.leader in dropped:
-        return Rejected("drop.leader-kept", f"leader {old.leader} was dropped")
+        yield SKIP_OFFLINE, f"dropped {sorted(dropped)} without a leader in sync"
+    yield check_leader_kept(old.leader, dropped=old.leader in dropped)
     if readings.drop_protects == "target" and any(r in flight.target for r in dropped):
-        return Rejected("drop.protect-target", f"dropped {sorted(dropped)}")
+        yield PROTECT_TARGET, f"dropped {sorted(dropped)}"
     # The promise holds for top at or above the minimum, which is checked at the first request only.
     least = around.min_insync_replicas
-    if len(new.isr) < least <= len(old.isr) and least <= flight.top:
-        return Rejected(
-            "drop.isr-at-least-min",
-            f"{len(new.isr)} in sync, min.insync.replicas is {least}",
-        )
-    if not any(dropped <= drop for drop in compute_drops(partition, readings)):
-        return Rejected("drop.keep-top", _describe_drops(partition, dropped, readings))
-    return None
+    few = len(new.isr) < least <= len(old.isr) and least <= flight.top
+    yield (
+        "drop.isr-at-least-min",
+        not few or f"{len(new.isr)} in sync, min.insync.replicas is {least}",
+    )
+    yield check_top_kept(partition, dropped, readings, all_at_once=False)
 
 
 def _describe_drops(partition: Partition, dropped: frozenset[int], readings: Readings) -> str:
@@ -394,100 +450,45 @@ def _describe_drops(partition: Partition, dropped: frozenset[int], readings: Rea
 def accept_write_state(
     partition: Partition, write: WriteState, around: Environment, readings: Readings
 ) -> Outcome:
-    """Judge a controller's write of leader and in-sync set."""
-    old, new, flight = partition.state, write.state, partition.reassignment
-    assert old is not None
-    broken = find_broken_epoch(old, new, around)
-    if broken is not None:
-        return broken
-    judged = judge_state(partition, new, around, readings)
+    """Judge a controller's write of leader and in-sync set, ordinary acts included."""
+    new, flight = write.state, partition.reassignment
+    epochs = judge(check_epochs(partition, new, around))
+    if isinstance(epochs, Rejected):
+        return epochs
+    judged = judge(check_state(partition, new, around, readings))
     if isinstance(judged, Rejected):
         act = find_act(partition, new, around, readings)
         if act is None:
             return judged
         judged = act
-    clauses = (
-        "leader-epoch.raised-by-one",
-        "state.controller-epoch-stamped",
-        *(("expand.announced",) if partition.announce_due else ()),
-        *judged,
-    )
     after = replace(partition, state=new, announce_due=False)
     if flight is None:
         after = replace(after, completing=False)
     elif new.leader in flight.target and all(r in new.isr for r in flight.target):
         after = replace(after, completing=True)
-    return Accepted(after, clauses)
-
-
-def judge_state(
-    partition: Partition, new: LeaderAndIsr, around: Environment, readings: Readings
-) -> tuple[str, ...] | Rejected:
-    """Judge leader and in-sync set of a write that is no ordinary act (`kip_236.acts`)."""
-    old = partition.state
-    assert old is not None
-    elected = judge_leader(partition, new, around)
-    if isinstance(elected, Rejected):
-        return elected
-    broken = find_broken_isr(old, new)
-    if broken is not None:
-        return broken
-    removals = judge_removals(partition, new, around, readings)
-    if isinstance(removals, Rejected):
-        return removals
-    raised = judge_raise(partition, new)
-    if isinstance(raised, Rejected):
-        return raised
-    return (
-        "isr.never-empty",
-        "isr.no-duplicates",
-        "state.write-conditional",
-        "leader.in-isr",
-        *elected,
-        *removals,
-        *raised,
-    )
-
-
-@clause("leader-epoch.raised-with-reason")
-def judge_raise(partition: Partition, new: LeaderAndIsr) -> tuple[str, ...] | Rejected:
-    """Judge a write that raises the epoch and changes nothing else.
-
-    While a reassignment is in flight a controller may announce anew what it took over, and the
-    leader may have to learn the assignment that a reassignment left.
-    """
-    old = partition.state
-    assert old is not None
-    if new.leader != old.leader or len(new.isr) != len(old.isr):
-        return ()
-    if partition.reassignment is None and not partition.announce_due:
-        return Rejected(
-            "leader-epoch.raised-with-reason", "neither leader, in-sync set nor assignment changed"
-        )
-    return ("leader-epoch.raised-with-reason",)
+    return Accepted(after, epochs + judged)
 
 
 # The controller's writes of the assignment --------------------------------------------------------
 
 
-@clause("assigned.no-duplicates", "child.before-effects", "assigned.change.only-as-due")
 def accept_write_assigned(
-    partition: Partition, write: WriteAssigned, around: Environment, readings: Readings
+    partition: Partition, write: WriteAssigned, readings: Readings
 ) -> Outcome:
     """Judge a change of the assigned replicas: an expansion, a drop or a completion."""
     old, new, flight = partition.assigned, write.assigned, partition.reassignment
     assert old is not None
-    if has_duplicates(new):
-        return Rejected("assigned.no-duplicates", f"assigned {list(new)}")
+    distinct = judge((check_assigned_distinct(new),))
+    if isinstance(distinct, Rejected):
+        return distinct
     if new == old:
         return Accepted(partition)
     if flight is None:
-        if any(r in request.target for request in partition.requests for r in set(new) - set(old)):
-            return Rejected("child.before-effects", "no reassignment is recorded yet")
-        return Rejected("assigned.change.only-as-due", "no reassignment is in flight")
+        return accept(check_unrecorded(partition, new), partition)
     removed = frozenset(old) - frozenset(new)
     if set(new) == set(flight.target) and (removed or new == flight.target):
-        outcome = accept_completion(partition, new, readings)
+        after = replace(partition, assigned=new, drop_due=False)
+        outcome = accept(check_completion(partition, new, readings), after)
         growth = set(new) == set(old) | set(flight.target)
         if isinstance(outcome, Accepted) or not (partition.drop_due or growth):
             return outcome
@@ -496,203 +497,183 @@ def accept_write_assigned(
     return accept_expansion(partition, new, readings)
 
 
-@clause("complete.target-in-sync", "complete.leader-in-target", "complete.isr-before-assigned")
-@clause("complete.target-order", "complete.announced")
-def accept_completion(partition: Partition, new: ReplicaList, readings: Readings) -> Outcome:
-    """Judge the write of the target as the assigned replicas."""
+@checks
+def check_unrecorded(partition: Partition, new: ReplicaList) -> Checks:
+    """Check a change of the assignment where no reassignment is in flight."""
+    added = set(new) - set(partition.assigned or ())
+    if any(r in request.target for request in partition.requests for r in added):
+        yield RECORDED_FIRST, "no reassignment is recorded yet"
+    yield AS_DUE, "no reassignment is in flight"
+
+
+@checks
+def check_completion(partition: Partition, new: ReplicaList, readings: Readings) -> Checks:
+    """Check the write of the target as the assigned replicas."""
     state, flight = partition.state, partition.reassignment
     assert flight is not None
+    yield check_assigned_distinct(new)
+    yield AS_DUE, True
     # What a drop that is due takes out may go, whether or not the target is still in sync.
-    begun = partition.completing and partition.drop_due
-    if state is None or not (begun or _may_complete(partition, readings)):
-        return Rejected("complete.target-in-sync", _missing(partition, flight))
-    if state.leader not in flight.target:
-        return Rejected("complete.leader-in-target", f"{state.leader} leads")
+    begun = (partition.completing and partition.drop_due) or _may_complete(partition, readings)
+    yield check_target_in_sync(partition, seen=state is not None and begun)
+    assert state is not None
+    yield LEADER_IN_TARGET, state.leader in flight.target or f"{state.leader} leads"
     left = [r for r in state.isr if r not in flight.target]
-    if left:
-        return Rejected("complete.isr-before-assigned", f"still in sync: {left}")
-    if new != flight.target:
-        return Rejected(
-            "complete.target-order", f"assigned {list(new)}, the target is {list(flight.target)}"
-        )
-    if not partition.completing:
-        return Rejected(
-            "complete.announced", "the leader epoch was not raised since the target is in sync"
-        )
-    return Accepted(
-        replace(partition, assigned=new, drop_due=False),
-        (
-            "assigned.no-duplicates",
-            "assigned.change.only-as-due",
-            "complete.target-in-sync",
-            "complete.leader-in-target",
-            "complete.isr-before-assigned",
-            "complete.target-order",
-            "complete.announced",
-            "complete.carried-out",
-        ),
+    yield "complete.isr-before-assigned", not left or f"still in sync: {left}"
+    yield (
+        "complete.target-order",
+        new == flight.target or f"assigned {list(new)}, the target is {list(flight.target)}",
     )
+    yield (
+        "complete.announced",
+        partition.completing or "the leader epoch was not raised since the target is in sync",
+    )
+    yield CARRIED_OUT, True
 
 
-@clause("drop.leader-kept", "drop.keep-top", "drop.isr-first", "drop.protect-target")
 def accept_drop(
     partition: Partition, new: ReplicaList, removed: frozenset[int], readings: Readings
 ) -> Outcome:
     """Judge a write by which assigned replicas leave before the target is complete."""
-    state, flight = partition.state, partition.reassignment
-    assert flight is not None and partition.assigned is not None
-    if state is not None and state.leader in removed:
-        return Rejected("drop.leader-kept", f"leader {state.leader} was dropped")
-    if not partition.drop_due:
-        if not is_target_in_sync(partition) and not removed & set(flight.target):
-            return Rejected("complete.target-in-sync", _missing(partition, flight))
-        return Rejected("assigned.change.only-as-due", f"{sorted(removed)} left; no drop is due")
-    if readings.offline_drop == "skip" and is_drop_held(partition):
-        return Rejected("drop.offline.skip", f"{sorted(removed)} left without a leader in sync")
-    if readings.drop_protects == "target" and removed & set(flight.target):
-        return Rejected("drop.protect-target", f"dropped {sorted(removed & set(flight.target))}")
-    if removed not in compute_drops(partition, readings):
-        return Rejected("drop.keep-top", _describe_drops(partition, removed, readings))
-    if state is not None and removed & set(state.isr):
-        return Rejected("drop.isr-first", f"still in sync: {sorted(removed & set(state.isr))}")
-    kept = tuple(r for r in partition.assigned if r not in removed)
+    judged = judge(check_drop(partition, new, removed, readings))
+    if isinstance(judged, Rejected):
+        return judged
+    kept = tuple(r for r in partition.assigned or () if r not in removed)
     dropped = replace(partition, assigned=kept, drop_due=False, announce_due=True)
-    clauses: tuple[str, ...] = (
-        "assigned.no-duplicates",
-        "assigned.change.only-as-due",
-        "drop.leader-kept",
-        "drop.keep-top",
-        "drop.isr-first",
-        *(("drop.slice.inclusive",) if readings.drop_slice == "inclusive" else ()),
-        "drop.rank.leader-isr-rest",
-        "drop.before-expansion",
-        "drop.carried-out",
-    )
-    if readings.drop_protects == "target":
-        clauses = (*clauses, "drop.protect-target")
     if set(new) == set(kept):
-        return Accepted(replace(dropped, assigned=new), clauses)
+        return Accepted(replace(dropped, assigned=new), judged)
     expanded = accept_expansion(dropped, new, readings)
     if isinstance(expanded, Rejected):
         return expanded
-    return Accepted(expanded.state, clauses + expanded.clauses)
+    return Accepted(expanded.state, judged + expanded.clauses)
 
 
-@clause("expand.target-only", "expand.whole-target", "drop.before-expansion")
+@checks
+def check_drop(
+    partition: Partition, new: ReplicaList, removed: frozenset[int], readings: Readings
+) -> Checks:
+    """Check who leaves the assignment by a drop."""
+    state, flight = partition.state, partition.reassignment
+    assert flight is not None
+    yield check_assigned_distinct(new)
+    if state is None:
+        yield check_leader_kept(NO_LEADER, dropped=False)
+    else:
+        yield check_leader_kept(state.leader, dropped=state.leader in removed)
+    if not (partition.drop_due or is_target_in_sync(partition) or removed & set(flight.target)):
+        yield check_target_in_sync(partition)
+    yield AS_DUE, partition.drop_due or f"{sorted(removed)} left; no drop is due"
+    if readings.offline_drop == "skip" and is_drop_held(partition):
+        yield SKIP_OFFLINE, f"{sorted(removed)} left without a leader in sync"
+    if readings.drop_protects == "target":
+        lost = removed & set(flight.target)
+        yield PROTECT_TARGET, not lost or f"dropped {sorted(lost)}"
+    yield check_top_kept(partition, removed, readings, all_at_once=True)
+    left = frozenset() if state is None else removed & set(state.isr)
+    yield "drop.isr-first", not left or f"still in sync: {sorted(left)}"
+    if readings.drop_slice == "inclusive":
+        yield "drop.slice.inclusive", True
+    yield "drop.rank.leader-isr-rest", True
+    yield DROP_FIRST, True
+    yield DROPPED, True
+
+
 def accept_expansion(partition: Partition, new: ReplicaList, readings: Readings) -> Outcome:
     """Judge a write by which the target joins the assigned replicas."""
+    late = partition.drop_due and readings.drop_evaluated == "after-expansion"
+    after = replace(partition, assigned=new, announce_due=True, drop_due=late)
+    return accept(check_expansion(partition, new, readings), after)
+
+
+@checks
+def check_expansion(partition: Partition, new: ReplicaList, readings: Readings) -> Checks:
+    """Check who joins the assignment, and that what is to be dropped has left it."""
     flight = partition.reassignment
     assert flight is not None and partition.assigned is not None
+    yield check_assigned_distinct(new)
     added = frozenset(new) - frozenset(partition.assigned)
-    if not added:
-        return Rejected("assigned.change.only-as-due", "only the order of the replicas changed")
+    yield AS_DUE, len(added) > 0 or "only the order of the replicas changed"
     strangers = added - set(flight.target)
-    if strangers:
-        return Rejected("expand.target-only", f"{sorted(strangers)} are not in the target")
+    yield "expand.target-only", not strangers or f"{sorted(strangers)} are not in the target"
     missing = set(flight.target) - set(new)
-    if missing:
-        return Rejected("expand.whole-target", f"target replicas left out: {sorted(missing)}")
+    yield "expand.whole-target", not missing or f"target replicas left out: {sorted(missing)}"
     if must_drop_wait(partition, readings):
-        return Rejected("drop.before-expansion", "the drop waits for a leader in sync")
+        yield DROP_FIRST, "the drop waits for a leader in sync"
     late = readings.drop_evaluated == "after-expansion"
     if partition.drop_due and not late and frozenset() not in compute_drops(partition, readings):
-        return Rejected("drop.before-expansion", _describe_drops(partition, frozenset(), readings))
-    after = replace(
-        partition, assigned=new, announce_due=True, drop_due=partition.drop_due and late
-    )
-    return Accepted(
-        after,
-        (
-            "assigned.no-duplicates",
-            "assigned.change.only-as-due",
-            "expand.target-only",
-            "expand.whole-target",
-            "expand.carried-out",
-            "child.before-effects",
-        ),
-    )
+        yield DROP_FIRST, _describe_drops(partition, frozenset(), readings)
+    yield "expand.carried-out", True
+    yield RECORDED_FIRST, True
 
 
 # The controller's writes of requests and reassignments --------------------------------------------
 
 
-@clause("child.from-request", "child.route-from-request", "request.order.sequence")
-def judge_request(
+@checks
+def check_request(
     partition: Partition, wanted: Reassignment, around: Environment, readings: Readings
-) -> tuple[str, ...] | Rejected:
-    """Judge whether the lowest pending request asks for this reassignment and is acceptable."""
+) -> Checks:
+    """Check that the lowest pending request asks for this reassignment and is acceptable."""
     requests = partition.requests
-    if not any(request.target == wanted.target for request in requests):
-        return Rejected("child.from-request", f"no request asks for {list(wanted.target)}")
+    asked = any(request.target == wanted.target for request in requests)
+    yield "child.from-request", asked or f"no request asks for {list(wanted.target)}"
     head = requests[0]
-    if head.target == wanted.target and head.legacy != wanted.legacy:
-        reason = f"legacy {wanted.legacy}, request {head.sequence} says {head.legacy}"
-        return Rejected("child.route-from-request", reason)
-    if head.target != wanted.target:
-        return Rejected(
-            "request.order.sequence", f"request {head.sequence} is pending and comes first"
-        )
+    first = head.target == wanted.target
+    yield (
+        "child.route-from-request",
+        not first
+        or head.legacy == wanted.legacy
+        or f"legacy {wanted.legacy}, request {head.sequence} says {head.legacy}",
+    )
+    if not first or len({request.target for request in requests}) > 1:
+        yield check_lowest_first(head, first=first)
     decision = decide_request(head, partition, around, readings)
     if isinstance(decision, Refusal):
-        return Rejected(decision.clause, decision.reason)
-    if not isinstance(decision, New | Change):
-        return Rejected(decision.clause, "the request asks for nothing new")
-    clauses: tuple[str, ...] = ("child.from-request", "child.route-from-request")
-    if len({request.target for request in requests}) > 1:
-        clauses = (*clauses, "request.order.sequence")
+        yield decision.clause, decision.reason
+    elif isinstance(decision, NothingToDo):
+        yield decision.clause, "the request asks for nothing new"
     if readings.target_size != "unchecked":
-        clauses = (*clauses, "target.at-least-min-isr")
-    return clauses
+        yield "target.at-least-min-isr", True
 
 
-@clause("top.original-length", "top.at-least-min-isr")
-def accept_create_reassignment(
-    partition: Partition, write: CreateReassignment, around: Environment, readings: Readings
-) -> Outcome:
-    """Judge the record of the first reassignment of a chain."""
-    wanted = write.reassignment
-    clauses = judge_request(partition, wanted, around, readings)
-    if isinstance(clauses, Rejected):
-        return clauses
+@checks
+def check_create_reassignment(
+    partition: Partition, wanted: Reassignment, around: Environment, readings: Readings
+) -> Checks:
+    """Check the record of the first reassignment of a chain."""
+    yield from check_request(partition, wanted, around, readings)
     assert partition.assigned is not None  # the request would have been refused
-    if wanted.top != compute_top(partition, readings):
-        return Rejected(
-            "top.original-length",
-            f"top {wanted.top}, the assignment has {len(partition.assigned)} replicas",
-        )
-    after = take_up(partition, wanted, readings)
-    return Accepted(after, (*clauses, "top.original-length", "top.at-least-min-isr"))
+    yield (
+        "top.original-length",
+        wanted.top == compute_top(partition, readings)
+        or f"top {wanted.top}, the assignment has {len(partition.assigned)} replicas",
+    )
+    yield "top.at-least-min-isr", True
 
 
-@clause("top.once-per-chain", "child.update-in-place")
-def accept_update_reassignment(
-    partition: Partition, write: UpdateReassignment, around: Environment, readings: Readings
-) -> Outcome:
-    """Judge a change of the reassignment in flight."""
-    flight, wanted = partition.reassignment, write.reassignment
+@checks
+def check_update_reassignment(
+    partition: Partition, wanted: Reassignment, around: Environment, readings: Readings
+) -> Checks:
+    """Check a change of the reassignment in flight."""
+    flight, top = partition.reassignment, compute_top(partition, readings)
     assert flight is not None
-    top = compute_top(partition, readings)
-    if wanted.top != top:
-        return Rejected("top.once-per-chain", f"top {wanted.top}, expected {top}")
+    yield "top.once-per-chain", wanted.top == top or f"top {wanted.top}, expected {top}"
     same = (wanted.target, wanted.legacy) == (flight.target, flight.legacy)
     if same and readings.request_same_target == "no-change":
-        return Rejected("request.same-target.no-change", "the target is the one in flight")
-    clauses = judge_request(partition, wanted, around, readings)
-    if isinstance(clauses, Rejected):
-        return clauses
-    after = take_up(partition, wanted, readings)
-    clauses = (*clauses, "top.once-per-chain", "child.update-in-place")
-    if readings.offline_drop == "skip" and is_drop_held(after):
-        clauses = (*clauses, "drop.offline.skip")
-    return Accepted(after, clauses)
+        yield "request.same-target.no-change", "the target is the one in flight"
+    yield from check_request(partition, wanted, around, readings)
+    yield IN_PLACE, True
+    if readings.offline_drop == "skip" and is_drop_held(take_up(partition, wanted, readings)):
+        yield SKIP_OFFLINE, True
 
 
-@clause("complete.child-last", "child.update-in-place")
-def accept_delete_reassignment(
-    partition: Partition, write: DeleteReassignment, around: Environment, readings: Readings
-) -> Outcome:
-    """Judge the removal of the record of a reassignment."""
-    state, flight = partition.state, partition.reassignment
+@checks
+def check_delete_reassignment(
+    partition: Partition, around: Environment, readings: Readings
+) -> Checks:
+    """Check the removal of the record of a reassignment."""
+    state, flight, waiting = partition.state, partition.reassignment, partition.requests[:1]
     assert flight is not None
     done = (
         state is not None
@@ -700,41 +681,36 @@ def accept_delete_reassignment(
         and (partition.completing or is_target_in_sync(partition))
         and all(r in flight.target for r in state.isr)
     )
-    if not done:
-        waiting = partition.requests[:1]
-        if waiting and isinstance(decide_request(waiting[0], partition, around, readings), Change):
-            return Rejected("child.update-in-place", "the record was removed to be made anew")
-        return Rejected("complete.child-last", "the reassignment is not complete")
-    after = replace(
-        partition, reassignment=None, drop_due=False, announce_due=False, completing=False
-    )
-    return Accepted(forget(after, readings), ("complete.child-last", "complete.carried-out"))
+    if not done and waiting:
+        decision = decide_request(waiting[0], partition, around, readings)
+        changes = isinstance(decision, Change)
+        yield IN_PLACE, not changes or "the record was removed to be made anew"
+    yield "complete.child-last", done or "the reassignment is not complete"
+    yield CARRIED_OUT, True
 
 
-@clause("request.delete.child-first", "request.order.sequence")
-def accept_delete_request(
+@checks
+def check_delete_request(
     partition: Partition, write: DeleteRequest, around: Environment, readings: Readings
-) -> Outcome:
-    """Judge the removal of a request, as far as it concerns this partition."""
-    head = partition.requests[0]
+) -> Checks:
+    """Check the removal of a request, as far as it concerns this partition."""
+    head, flight = partition.requests[0], partition.reassignment
     if head.sequence != write.sequence:
-        return Rejected(
-            "request.order.sequence", f"request {head.sequence} is pending and comes first"
-        )
-    after = forget(replace(partition, requests=partition.requests[1:]), readings)
-    flight = partition.reassignment
+        yield check_lowest_first(head, first=False)
     recorded = flight is not None and (flight.target, flight.legacy) == (head.target, head.legacy)
-    if recorded and (readings.request_same_target == "no-change" or partition.taken == flight):
-        return Accepted(after, ("request.delete.child-first", "request.consumed"))
-    decision = decide_request(head, partition, around, readings)
-    if isinstance(decision, New | Change):
-        return Rejected(
-            "request.delete.child-first", f"the target {list(head.target)} is not recorded"
+    if readings.request_same_target != "no-change":
+        recorded = recorded and partition.taken == flight
+    decision = None if recorded else decide_request(head, partition, around, readings)
+    if isinstance(decision, Refusal | NothingToDo):
+        yield decision.clause, True
+    else:
+        yield (
+            "request.delete.child-first",
+            recorded or f"the target {list(head.target)} is not recorded",
         )
-    return Accepted(after, (decision.clause, "request.consumed"))
+    yield "request.consumed", True
 
 
-@clause("child.before-effects")
 def accept_write(
     partition: Partition, write: Write, around: Environment, readings: Readings
 ) -> Outcome:
@@ -756,29 +732,37 @@ def accept_write(
     if isinstance(ahead, Rejected):
         return outcome
     before = replace(ahead.state, reassignment=partition.reassignment, completing=False)
-    return Accepted(before, tuple(c for c in ahead.clauses if c != "child.before-effects"))
+    return Accepted(before, tuple(c for c in ahead.clauses if c != RECORDED_FIRST))
 
 
 def _accept_recorded(
     partition: Partition, write: Write, around: Environment, readings: Readings
 ) -> Outcome:
     match write:
-        case ChangeIsr():
-            return accept_change_isr(partition, write, around, readings)
-        case CreateState():
-            return accept_create_state(partition, write, around, readings)
+        case ChangeIsr(state):
+            after = replace(partition, state=state)
+            return accept(check_change_isr(partition, write, around), after)
+        case CreateState(state):
+            # Whoever is told of a new partition is told all replicas: no epoch is owed for them.
+            after = replace(partition, state=state, announce_due=False)
+            return accept(check_create_state(partition, write, around), after)
         case WriteState():
             return accept_write_state(partition, write, around, readings)
         case WriteAssigned():
-            return accept_write_assigned(partition, write, around, readings)
-        case CreateReassignment():
-            return accept_create_reassignment(partition, write, around, readings)
-        case UpdateReassignment():
-            return accept_update_reassignment(partition, write, around, readings)
+            return accept_write_assigned(partition, write, readings)
+        case CreateReassignment(wanted):
+            after = take_up(partition, wanted, readings)
+            return accept(check_create_reassignment(partition, wanted, around, readings), after)
+        case UpdateReassignment(wanted):
+            after = take_up(partition, wanted, readings)
+            return accept(check_update_reassignment(partition, wanted, around, readings), after)
         case DeleteReassignment():
-            return accept_delete_reassignment(partition, write, around, readings)
+            after = replace(partition, reassignment=None, drop_due=False, announce_due=False)
+            after = forget(replace(after, completing=False), readings)
+            return accept(check_delete_reassignment(partition, around, readings), after)
         case DeleteRequest():
-            return accept_delete_request(partition, write, around, readings)
+            after = forget(replace(partition, requests=partition.requests[1:]), readings)
+            return accept(check_delete_request(partition, write, around, readings), after)
 
 
 def apply_failover(partition: Partition, readings: Readings) -> Partition:
@@ -788,7 +772,7 @@ def apply_failover(partition: Partition, readings: Readings) -> Partition:
     return forget(replace(partition, drop_due=due, completing=False), readings)
 
 
-@clause("drop.carried-out", "top.bounds-assigned")
+@clause(DROPPED, "top.bounds-assigned")
 def is_change_unfinished(partition: Partition) -> bool:
     """Whether a change of the target was recorded and its drop, as far as can be seen, was not.
 

@@ -6,15 +6,18 @@ may change the target, so that a stage can be left towards an earlier one. Elect
 brokers leave behind, may come in every stage and leave it as it is, but for those that cut a target
 replica out of the in-sync set.
 
-Which write is allowed in a stage is for the rules to say (`kip_236.rules`), which is due for
-`kip_236.obligations`. That these moves are the ones that there are is shown by exploration.
+Each move names the checks of `kip_236.rules` that the write is put to there; which write is due is
+for `kip_236.obligations` to say. That these moves are the ones that there are, and that a write is
+put to these checks in them and to no others, is shown by exploration.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
+from reassure_model.kip_236 import rules
 from reassure_model.kip_236.state import Partition, Request, is_target_in_sync
 from reassure_model.kip_236.writes import (
     ChangeIsr,
@@ -25,6 +28,7 @@ from reassure_model.kip_236.writes import (
     WriteAssigned,
     WriteState,
 )
+from reassure_spec.clauses import list_clauses
 
 
 class Stage(Enum):
@@ -58,26 +62,51 @@ def find_stage(partition: Partition) -> Stage:
     return Stage.DONE
 
 
-S = Stage
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What a write ends a stage by."""
 
-MOVES: Final[Mapping[tuple[Stage, type], frozenset[Stage]]] = MappingProxyType(
+    to: frozenset[Stage]
+    """Where it leads."""
+    checks: tuple[Callable[..., object], ...]
+    """What it is put to; several where it may be one thing or another, or several at once."""
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        """The clauses of the checks, in order."""
+        return tuple(dict.fromkeys(c for check in self.checks for c in list_clauses(check)))
+
+
+def _to(*stages: Stage, by: tuple[Callable[..., object], ...] = ()) -> Move:
+    return Move(frozenset(stages), by)
+
+
+S = Stage
+_STATE: Final = (rules.check_epochs, rules.check_state)
+_CHANGE: Final = _to(S.DROPPING, by=(rules.check_update_reassignment,))
+_LAG: Final = _to(S.WAITING, by=(rules.check_change_isr,))
+_DROP: Final = (rules.check_drop, rules.check_expansion, rules.check_completion)
+
+MOVES: Final[Mapping[tuple[Stage, type], Move]] = MappingProxyType(
     {
-        (S.AT_REST, Request): frozenset({S.REQUESTED}),
-        (S.REQUESTED, DeleteRequest): frozenset({S.AT_REST}),
-        (S.REQUESTED, CreateReassignment): frozenset({S.EXPANDING}),
-        (S.EXPANDING, WriteAssigned): frozenset({S.ANNOUNCING}),
-        (S.ANNOUNCING, WriteState): frozenset({S.WAITING, S.COMPLETING, S.DONE}),
-        (S.WAITING, ChangeIsr): frozenset({S.COMPLETING, S.DONE}),
-        (S.WAITING, UpdateReassignment): frozenset({S.DROPPING}),
-        (S.COMPLETING, ChangeIsr): frozenset({S.WAITING}),
-        (S.COMPLETING, WriteState): frozenset({S.WAITING}),
-        (S.COMPLETING, WriteAssigned): frozenset({S.DONE}),
-        (S.COMPLETING, UpdateReassignment): frozenset({S.DROPPING}),
-        (S.DROPPING, WriteAssigned): frozenset({S.EXPANDING, S.ANNOUNCING, S.DONE}),
-        (S.DONE, ChangeIsr): frozenset({S.WAITING}),
-        (S.DONE, WriteState): frozenset({S.WAITING}),
-        (S.DONE, UpdateReassignment): frozenset({S.DROPPING}),
-        (S.DONE, DeleteReassignment): frozenset({S.AT_REST, S.REQUESTED}),
+        (S.AT_REST, Request): _to(S.REQUESTED),
+        (S.REQUESTED, DeleteRequest): _to(S.AT_REST, by=(rules.check_delete_request,)),
+        (S.REQUESTED, CreateReassignment): _to(S.EXPANDING, by=(rules.check_create_reassignment,)),
+        (S.EXPANDING, WriteAssigned): _to(S.ANNOUNCING, by=(rules.check_expansion,)),
+        (S.ANNOUNCING, WriteState): _to(S.WAITING, S.COMPLETING, S.DONE, by=_STATE),
+        (S.WAITING, ChangeIsr): _to(S.COMPLETING, S.DONE, by=(rules.check_change_isr,)),
+        (S.WAITING, UpdateReassignment): _CHANGE,
+        (S.COMPLETING, ChangeIsr): _LAG,
+        (S.COMPLETING, WriteState): _to(S.WAITING, by=_STATE),
+        (S.COMPLETING, WriteAssigned): _to(S.DONE, by=(rules.check_completion,)),
+        (S.COMPLETING, UpdateReassignment): _CHANGE,
+        (S.DROPPING, WriteAssigned): _to(S.EXPANDING, S.ANNOUNCING, S.DONE, by=_DROP),
+        (S.DONE, ChangeIsr): _LAG,
+        (S.DONE, WriteState): _to(S.WAITING, by=_STATE),
+        (S.DONE, UpdateReassignment): _CHANGE,
+        (S.DONE, DeleteReassignment): _to(
+            S.AT_REST, S.REQUESTED, by=(rules.check_delete_reassignment,)
+        ),
     }
 )
 """Where a write, or a request that is submitted, leads from a stage that it ends."""

@@ -33,7 +33,7 @@ from reassure_model.kip_236.requests import Refusal, decide_request
 from reassure_model.kip_236.state import Partition
 from reassure_model.kip_236.writes import DeleteReassignment
 from reassure_model.outcome import Accepted, Rejected
-from reassure_spec.clauses import clause
+from reassure_spec.clauses import checks, clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
 
@@ -200,7 +200,8 @@ def compute_rollback(entries: Entries) -> tuple[Entries, tuple[PartitionKey, ...
     return back, tuple(entry.key for entry in entries if entry.original is None)
 
 
-@clause("legacy.translate.request", "legacy.translate.flag", "legacy.znode.deleted-with-last")
+@clause("legacy.translate.flag")
+@checks
 def apply_effect(legacy: Legacy, effect: Effect, readings: Readings) -> Outcome:
     """Return the state after an effect of the controller; every write is put to the rules."""
     match effect:

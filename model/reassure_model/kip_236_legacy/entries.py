@@ -15,7 +15,7 @@ from reassure_model.kip_236.requests import Change as ChangeDecided
 from reassure_model.kip_236.requests import New, decide_request
 from reassure_model.kip_236.state import Environment, Partition, is_done
 from reassure_model.outcome import Rejected
-from reassure_spec.clauses import clause
+from reassure_spec.clauses import checks, clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
 
@@ -67,7 +67,7 @@ def is_carried_by(entry: Entry, partition: Partition) -> bool:
     return flight is not None and flight.legacy and flight.target == entry.target
 
 
-@clause("legacy.translate.request", "legacy.translate.flag")
+@checks
 def find_broken_translation(
     asked: Mapping[PartitionKey, ReplicaList],
     offered: Mapping[PartitionKey, Sequence[ReplicaList]],
@@ -89,8 +89,7 @@ def find_broken_translation(
     return None
 
 
-@clause("legacy.entry.removed-when-done", "legacy.entry.matching-target")
-@clause("legacy.entry.refused-removed", "legacy.translate.request")
+@checks
 def judge_entry_removal(
     entry: Entry, partition: Partition, around: Environment, readings: Readings
 ) -> tuple[str, ...] | Rejected:
@@ -119,7 +118,7 @@ def judge_entry_removal(
     return ("legacy.entry.refused-removed",)
 
 
-@clause("legacy.entry.by-client", "legacy.original.recorded")
+@checks
 def judge_entry_change(
     before: Entry | None, after: LegacyEntry, partition: Partition
 ) -> tuple[str, ...] | Rejected:
@@ -146,8 +145,8 @@ def is_entry_left(entry: Entry | None, partition: Partition) -> bool:
     return entry is not None and is_carried_by(entry, partition)
 
 
-@clause("legacy.translate.request", "legacy.entry.removed-when-done")
-@clause("legacy.entry.refused-removed", "legacy.rewrite.taken-up")
+@clause("legacy.rewrite.taken-up")
+@checks
 def find_entry_debt(entry: Entry, partition: Partition, readings: Readings) -> Rejected | None:
     """Find what a controller owes that rests while this entry stands.
 

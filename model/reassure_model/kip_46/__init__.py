@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.outcome import Accepted, Rejected
-from reassure_spec.clauses import clause
+from reassure_spec.clauses import checks, clause
 from reassure_spec.readings import Readings, override_readings
 from reassure_spec.znodes import PartitionKey, ReplicaList
 
@@ -332,8 +332,13 @@ def next_for_generation(
     return None
 
 
-@clause("heal.task.satisfied-skipped", "heal.task.one-at-a-time", "heal.task.in-order")
-@clause("heal.cancel.never-running", "heal.cancel.automatic-only", "heal.task.started")
+@clause(
+    "heal.task.one-at-a-time",
+    "heal.task.in-order",
+    "heal.cancel.never-running",
+    "heal.task.started",
+)
+@checks
 def next_for_tasks(cluster: Cluster, readings: Readings) -> Effect | None:
     """Execute the first task, or remove it when it is complete, satisfied or pointless."""
     if not cluster.tasks or find_running(cluster) is not None:
@@ -471,7 +476,7 @@ def step(
     raise NotPossible(f"{action} is not possible in {cluster}")
 
 
-@clause("heal.task.refuse-duplicate")
+@checks
 def submit(cluster: Cluster, assignments: Assignments) -> Accepted[Cluster] | Rejected:
     """Persist a task of an operator, unless it names a replica twice or none at all."""
     for key, target in assignments:

@@ -34,7 +34,7 @@ from reassure_model.kip_46 import (
 )
 from reassure_model.kip_236.lives import Life
 from reassure_model.outcome import Rejected
-from reassure_spec.clauses import clause
+from reassure_spec.clauses import checks, clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey, ReplicaList
 
@@ -71,7 +71,7 @@ def _spell(key: PartitionKey) -> str:
 # Records of failures ------------------------------------------------------------------------------
 
 
-@clause("heal.record.first-failure")
+@checks
 def judge_record(broker: int, before: int | None, after: int, live: Set[int]) -> Judged:
     """Judge a controller that writes the record of a failure; times are in ms."""
     if before is not None and before != after:
@@ -96,7 +96,7 @@ def find_unplaced(
     return None
 
 
-@clause("heal.record.deleted-on-return", "heal.record.deleted-when-scheduled")
+@checks
 def judge_record_removal(
     cluster: Cluster, broker: int, placed: Collection[PartitionKey], readings: Readings
 ) -> Judged:
@@ -110,8 +110,7 @@ def judge_record_removal(
     return ("heal.record.deleted-when-scheduled",)
 
 
-@clause("heal.record.deleted-on-return", "heal.record.complete")
-@clause("heal.record.deleted-when-scheduled")
+@checks
 def find_record_debts(
     cluster: Cluster, placed: Mapping[int, Collection[PartitionKey]], readings: Readings
 ) -> tuple[tuple[int, Rejected], ...]:
@@ -162,8 +161,7 @@ def find_replaced(
     return found
 
 
-@clause("heal.generate.replaces-failed", "heal.target.no-duplicate", "heal.target.live")
-@clause("heal.generate.from-plan", "heal.generate.all-due")
+@checks
 def judge_generated(
     cluster: Cluster,
     key: PartitionKey,
@@ -221,7 +219,7 @@ def _find_kept_due(
     return None
 
 
-@clause("heal.target.rack", "heal.target.even", "heal.target.lowest-id")
+@checks
 def judge_choice(
     cluster: Cluster,
     replicas: ReplicaList,
@@ -250,7 +248,7 @@ def judge_choice(
 # Tasks --------------------------------------------------------------------------------------------
 
 
-@clause("heal.task.refuse-duplicate")
+@checks
 def find_senseless(task: Task) -> Rejected | None:
     """Find what nobody can carry out: a replica twice, or none."""
     for key, target in task.assignments:
@@ -261,9 +259,8 @@ def find_senseless(task: Task) -> Rejected | None:
     return None
 
 
-@clause("heal.task.one-at-a-time", "heal.task.in-order", "heal.task.as-reassignment")
-@clause("heal.task.satisfied-skipped", "heal.cancel.enough-replicas", "heal.task.refuse-duplicate")
-@clause("heal.task.no-live-replica-removed")
+@clause("heal.task.refuse-duplicate")
+@checks
 def judge_start(
     cluster: Cluster, asked: Mapping[PartitionKey, ReplicaList], readings: Readings
 ) -> Judged:
@@ -308,8 +305,7 @@ def judge_start(
     return (*clauses, "heal.cancel.enough-replicas")
 
 
-@clause("heal.task.satisfied-skipped", "heal.cancel.never-running", "heal.cancel.automatic-only")
-@clause("heal.cancel.enough-replicas", "heal.task.stale", "heal.task.started")
+@checks
 def judge_task_removal(
     cluster: Cluster, task: Task, readings: Readings, *, refused: bool = False
 ) -> Judged:
@@ -334,8 +330,8 @@ def judge_task_removal(
     return Rejected("heal.task.started", f"task {task.number} was removed and not carried out")
 
 
-@clause("heal.task.started", "heal.task.satisfied-skipped", "heal.cancel.enough-replicas")
-@clause("heal.task.stale", "heal.task.refuse-duplicate")
+@clause("heal.task.satisfied-skipped", "heal.task.stale", "heal.task.refuse-duplicate")
+@checks
 def find_task_debt(cluster: Cluster, readings: Readings) -> tuple[Task, Rejected] | None:
     """Find what is owed to the first task by a controller that rests."""
     for task in cluster.tasks:

@@ -20,7 +20,7 @@ from typing import Final
 from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.state_machines import ReplicaState, move_replica
-from reassure_spec.clauses import clause
+from reassure_spec.clauses import checks, clause
 from reassure_spec.znodes import ReplicaList
 
 Key = tuple[int, int]
@@ -186,7 +186,7 @@ def apply_effect(topic: Topic, effect: Effect) -> Topic:
             return replace(topic, has_config=False)
 
 
-@clause("topic.growth.refused-while-reassigning", "topic.growth.refused-while-deleting")
+@checks
 def grow(topic: Topic, assigned: ReplicaList) -> Outcome:
     """Add a partition, or say why not."""
     if topic.is_asked:
@@ -198,7 +198,7 @@ def grow(topic: Topic, assigned: ReplicaList) -> Outcome:
     return Accepted(replace(topic, partitions=partitions, states=(*topic.states, *added)))
 
 
-@clause("shipped.delete.blocks-reassignment")
+@checks
 def reassign(topic: Topic, partition: int) -> Outcome:
     """Begin to reassign a partition, or say why not."""
     if topic.is_asked or partition >= len(topic.partitions):
