@@ -1,7 +1,7 @@
 """A protocol is one machine: a toy that is declared here alone goes through every room."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from reassure_conformance.scenarios.worlds import get_world
 from reassure_explorer.engine.derived import explore_derived
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.scopes.catalogue import SCOPES
+from reassure_explorer.scopes.kip_236 import Limits, bound_requests
 from reassure_explorer.scopes.machine import Bounds, MachineScope
 from reassure_judge.authors import Author
 from reassure_judge.doubt import CERTAIN
@@ -21,8 +22,10 @@ from reassure_judge.history import Observation
 from reassure_judge.rules import Possible, Rules
 from reassure_judge.tracker import PartitionTracker
 from reassure_judge.verdicts import Tally
-from reassure_model.environment import Controller, Failover, NotPossible
-from reassure_model.kip_236.state import Environment
+from reassure_model.environment import Controller, Die, Failover, Leave, NotPossible
+from reassure_model.kip_236.machine import MACHINE as REQUESTS
+from reassure_model.kip_236.state import Environment, LeaderAndIsr, Partition, Request
+from reassure_model.kip_236.system import Submit, System
 from reassure_model.machine import (
     CONTROLLER,
     Act,
@@ -308,3 +311,60 @@ def test_names_of_a_machine_are_unique(machine: Machine[Any]) -> None:
         [goal.name for goal in machine.goals],
     ):
         assert len(set(names)) == len(names)
+
+
+# Records within records, and several partitions ---------------------------------------------------
+
+
+def test_what_only_counts_is_forgotten_wherever_it_stands() -> None:
+    """Epochs within a state and the numbers of requests in a list are as they were at the start."""
+    requests = (Request(7, (2,)), Request(9, (3,), legacy=True))
+    partition = Partition((1,), LeaderAndIsr(1, 5, 4, (1,)), requests=requests)
+    system = System(partition, frozenset({1}), frozenset({1}), 2, 4, 10)
+    after = REQUESTS.normalise(system)
+    assert after.partition.state == LeaderAndIsr(1, 0, 0, (1,))
+    assert [(r.sequence, r.target) for r in after.partition.requests] == [(0, (2,)), (1, (3,))]
+    assert (after.controller_epoch, after.next_sequence, after.min_insync_replicas) == (0, 0, 2)
+
+
+def _follow_both(
+    pair: tuple[System, ...], left: tuple[int, ...], readings: Readings
+) -> Iterator[Any]:
+    """Yield what may happen to two partitions, each step taken by the model's own function."""
+    kinds = (Submit, Die, Failover)
+    targets = {"targets": (((1, 2), False),)}
+    for at, system in enumerate(pair):
+        for action in REQUESTS.enabled(system, readings, targets):
+            shared = REQUESTS.find_act(action).shared
+            spent = tuple(n - isinstance(action, k) for n, k in zip(left, kinds, strict=True))
+            if min(spent) < 0 or isinstance(action, Leave) or (shared and at):
+                continue
+            outcomes = [
+                REQUESTS.step(each, action, readings) if shared or number == at else Accepted(each)
+                for number, each in enumerate(pair)
+            ]
+            if not any(isinstance(each, Rejected) for each in outcomes):
+                yield tuple(REQUESTS.normalise(each.state) for each in outcomes), spent  # type: ignore[union-attr]
+
+
+def test_partitions_share_what_the_machine_says() -> None:
+    """Two partitions with brokers and controller in common have the states that the model finds."""
+    readings = get_profile("kip-236")
+    bounds = bound_requests(2, ((1,), (2,)), (((1, 2), False),), Limits(1, 1, 0, 1))
+    source = MachineScope(REQUESTS, bounds, readings)
+    first = (tuple(map(REQUESTS.normalise, source.starts)), (1, 1, 1))
+    seen, frontier, steps = {first}, [first], 0
+    while frontier:
+        after = [found for pair, left in frontier for found in _follow_both(pair, left, readings)]
+        steps += len(after)
+        frontier = list(dict.fromkeys(found for found in after if found not in seen))
+        seen.update(frontier)
+    model = source.make_model("two")
+    assert [name for name in model.fields if name.startswith(("live", "leader"))] == [
+        "live",
+        "leader_0",
+        "leader_1",
+    ]
+    result = explore_plain(model, keep_going=True)
+    assert (result.distinct, result.generated) == (len(seen), steps)
+    assert model.actions[0].describe((1, ((1, 2), False))) == "submit [1, 2], partition 1"
