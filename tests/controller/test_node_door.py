@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,23 @@ def test_consumer_waits_for_the_mark(serve: Callable[..., Served]) -> None:
     assert served.list(5).error_code == ErrorCode.unsupported_for_message_format
     assert served.list(LATEST, "u").error_code == ErrorCode.not_leader_or_follower
     assert served.fetch(99).error_code == ErrorCode.offset_out_of_range
+
+
+def test_follower_is_answered_when_there_is_more(serve: Callable[..., Served]) -> None:
+    """A fetch that finds nothing is held until a record comes, or the mark moves."""
+    served = serve()
+    thread, answers = in_background(lambda: served.fetch(0, replica=2, wait_ms=20_000))
+    thread.join(0.05)
+    assert answers == []
+    served.produce(1)
+    thread.join()
+    assert (answers[0].records[-4:], answers[0].high_watermark) == (RAW[-4:], 0)
+    first = served.fetch(2, replica=2)
+    assert (first.records, first.high_watermark) == (b"", 2)
+    thread, answers = in_background(lambda: served.fetch(2, replica=2, wait_ms=20_000))
+    served.handle(to_request(replace(LEAD, leader=2, leader_epoch=1)))
+    thread.join()
+    assert answers[0].error_code == ErrorCode.not_leader_or_follower
 
 
 def test_closed_door_lets_nobody_wait(serve: Callable[..., Served]) -> None:

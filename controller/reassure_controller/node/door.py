@@ -10,6 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from kio.schema.errors import ErrorCode
@@ -21,6 +22,7 @@ from reassure_controller.replication import errors
 from reassure_controller.replication import messages as inner
 from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.replica import Replica
+from reassure_controller.replication.serving import Leading
 from reassure_controller.storage.errors import CorruptBatch
 from reassure_controller.storage.records import scan
 from reassure_controller.wire.messages import (
@@ -185,33 +187,65 @@ class Door:
         return False
 
     def _serve_follower(self, request: FetchRequest, client_id: str) -> FetchResponse:
-        """Hand out records to a follower, which asks again by itself."""
+        """Note a follower's fetch at once, and answer when there is something to say.
+
+        That is records, a mark that has moved, or an error: as with Kafka's delayed fetches, what
+        is noted is when the request came.
+        """
         life = _FOLLOWER.fullmatch(client_id)
         epoch = int(life[1]) if life else -1
+        noted: list[tuple[inner.Fetch, inner.Fetched]] = []
         left = request.max_bytes
 
-        def read(topic: str, asked: FetchPartition) -> FetchedPartition:
+        def note(topic: str, asked: FetchPartition) -> FetchedPartition:
             nonlocal left
-            answer = self._ask(
-                inner.Fetch(
-                    (topic, asked.partition),
-                    (epoch, next(self._numbers)),
-                    request.replica_id,
-                    epoch,
-                    asked.current_leader_epoch,
-                    asked.fetch_offset,
-                    max(0, min(left, asked.partition_max_bytes)),
-                )
+            fetch = inner.Fetch(
+                (topic, asked.partition),
+                (epoch, next(self._numbers)),
+                request.replica_id,
+                epoch,
+                asked.current_leader_epoch,
+                asked.fetch_offset,
+                max(0, min(left, asked.partition_max_bytes)),
             )
+            answer = self._ask(fetch)
             assert isinstance(answer, inner.Fetched)
             left -= len(answer.records)
-            mark = answer.high_watermark
-            return FetchedPartition(asked.partition, _code(answer.error), mark, answer.records)
+            noted.append((fetch, answer))
+            return _tell_fetched(answer)
 
         with self._lock:
-            response = _fetched(request, read)
+            response = _fetched(request, note)
             self._lock.notify_all()  # the mark may have moved
-            return response
+            if any(answer.error or answer.records for _, answer in noted):
+                return response
+            self._wait(lambda: any(self._has_moved(*one) for one in noted), request.max_wait_ms)
+            fetches = iter([fetch for fetch, _ in noted])
+
+            def answer_again(_topic: str, _asked: FetchPartition) -> FetchedPartition:
+                nonlocal left
+                fetch = next(fetches)
+                most = max(0, min(left, fetch.max_bytes))
+                answer = self._answer_again(replace(fetch, max_bytes=most))
+                left -= len(answer.records)
+                return _tell_fetched(answer)
+
+            return _fetched(request, answer_again)
+
+    def _has_moved(self, fetch: inner.Fetch, answer: inner.Fetched) -> bool:
+        """Whether a follower would be told something else than it was."""
+        replica = self._replicas.find(fetch.key)
+        if replica is None or replica.log.end_offset > fetch.offset:
+            return True
+        led = isinstance(replica.role, Leading)
+        return not led or replica.high_watermark != answer.high_watermark
+
+    def _answer_again(self, fetch: inner.Fetch) -> inner.Fetched:
+        replica = self._replicas.find(fetch.key)
+        role = None if replica is None else replica.role
+        if isinstance(role, Leading) and role.leader_epoch == fetch.leader_epoch:
+            return role.answer_again(fetch)
+        return inner.Fetched(fetch.key, fetch.correlation, errors.NOT_LEADER_OR_FOLLOWER)
 
     def _tell_epoch_ends(
         self, request: OffsetForLeaderEpochRequest
@@ -324,6 +358,11 @@ def _tell_produced(index: int, count: int, answer: inner.Response | None) -> Pro
     assert isinstance(answer, inner.Produced)
     failed = answer.error != errors.NONE
     return ProducedPartition(index, _code(answer.error), -1 if failed else answer.end - count, 0)
+
+
+def _tell_fetched(answer: inner.Fetched) -> FetchedPartition:
+    mark, records = answer.high_watermark, answer.records
+    return FetchedPartition(answer.key[1], _code(answer.error), mark, records)
 
 
 def _fetched(

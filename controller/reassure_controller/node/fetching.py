@@ -32,8 +32,10 @@ from reassure_spec.znodes import BadZnode, PartitionKey
 
 log = logging.getLogger(__name__)
 
+WAIT_MS: Final = 500
+"""How long a leader may hold a fetch back until there is more: replica.fetch.wait.max.ms."""
 PAUSE_S: Final = 0.02
-"""How long a fetcher rests when there was nothing to fetch."""
+"""How long a fetcher rests when it may not ask, or was refused."""
 BACKOFF_S: Final = 0.2
 """How long a fetcher rests when its leader was not reached."""
 
@@ -97,7 +99,7 @@ class Fetchers:
             connection.close()
 
     def _exchange(self, connection: Connection, requests: Iterable[Request]) -> bool:
-        """Ask, and have the replicas take the answers; return whether any said something new."""
+        """Ask, and have the replicas take the answers; return whether to go on at once."""
         fetches = {one.key: one for one in requests if isinstance(one, Fetch)}
         questions = {one.key: one for one in requests if isinstance(one, AskEpochEnd)}
         answers: list[Fetched | EpochEndTold] = []
@@ -110,7 +112,7 @@ class Fetchers:
                 if self._broker.replicas is not None:
                     self._broker.replicas.take(answer)
             self._lock.notify_all()
-        return any(isinstance(one, EpochEndTold) or one.records for one in answers)
+        return bool(answers) and not any(one.error for one in answers)
 
 
 def _fetch(connection: Connection, asked: dict[PartitionKey, Fetch]) -> list[Fetched]:
@@ -122,7 +124,7 @@ def _fetch(connection: Connection, asked: dict[PartitionKey, Fetch]) -> list[Fet
         for key, one in asked.items()
     )
     replica = next(iter(asked.values())).replica
-    response = connection.ask(FetchRequest(replica, 0, 0, topics, max_bytes=RESPONSE_BYTES))
+    response = connection.ask(FetchRequest(replica, WAIT_MS, 1, topics, RESPONSE_BYTES))
     return [
         Fetched(
             key,

@@ -104,7 +104,7 @@ class Leading:
         if error != errors.NONE:
             reply(Fetched(request.key, request.correlation, error))
             return
-        replica, follower = self._replica, request.replica
+        follower = request.replica
         now_ms, end = self._read_clock_and_end()
         self._lives[follower] = request.broker_epoch
         self.view = note(self.view, follower, request.offset, end, now_ms, self._rules)
@@ -119,9 +119,13 @@ class Leading:
         )
         self._replica.say(line)
         self.evaluate()
-        records = self._read_for(request, now_ms)
-        mark = replica.high_watermark
-        reply(Fetched(request.key, request.correlation, errors.NONE, mark, records))
+        reply(self.answer_again(request))
+
+    def answer_again(self, request: Fetch) -> Fetched:
+        """Answer a fetch that has been noted, now that there may be more to say."""
+        records = self._read_for(request, self._host.clock.now_ms())
+        mark = self._replica.high_watermark
+        return Fetched(request.key, request.correlation, errors.NONE, mark, records)
 
     @clause("lag.clock-before-end")
     def _read_clock_and_end(self) -> tuple[int, int]:
