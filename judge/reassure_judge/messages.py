@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from reassure_judge.verdicts import Place, Violation
+from reassure_model.kip_236.messages import is_needed, list_kept, list_running
 from reassure_model.kip_236.state import LeaderAndIsr, Partition, from_znode
 from reassure_model.outcome import Rejected
 from reassure_spec.clauses import clause
@@ -137,7 +138,7 @@ class Stored:
         state_then = _find_last(past, told.zxid, None)
         if not told.delete or state_then is None:
             return None
-        if told.broker in (state_then.leader, *state_then.isr):
+        if is_needed(state_then, told.broker):
             return Rejected(
                 "message.deleted-after-cut",
                 f"broker {told.broker} was told to delete its replica, and {list(state_then.isr)} "
@@ -154,7 +155,7 @@ def _find_last(past: Sequence[tuple[int, _Value]], zxid: int, default: _Value) -
 @clause("message.replica-told", "message.leader-knows-assigned", "message.stranger-stopped")
 def find_misled(partition: Partition, broker: int, told: Told | None) -> Rejected | None:
     """Say what a live broker should have been told of a partition and was not."""
-    state, assigned, flight = partition.state, partition.assigned or (), partition.reassignment
+    state, assigned = partition.state, partition.assigned or ()
     assert state is not None
     if broker not in assigned:
         if told is None:
@@ -164,11 +165,7 @@ def find_misled(partition: Partition, broker: int, told: Told | None) -> Rejecte
             "message.stranger-stopped",
             f"broker {broker} is not assigned and was not told to {asked} its replica",
         )
-    # A completion that was begun and cannot go on has stopped the old replicas already, and what
-    # it told the leader stays so under a later controller, in the same leader epoch.
-    kept = assigned if flight is None else flight.target
-    needed = kept if partition.completing else assigned
-    if state.leader == NO_LEADER or broker not in {*needed, state.leader}:
+    if state.leader == NO_LEADER or broker not in {*list_running(partition), state.leader}:
         return None
     if told is None or told.state is None:
         return Rejected("message.replica-told", f"broker {broker} knows nothing of the partition")
@@ -179,7 +176,9 @@ def find_misled(partition: Partition, broker: int, told: Told | None) -> Rejecte
             f"broker {broker} takes {known.leader} for the leader in epoch {known.leader_epoch}; "
             f"it is {state.leader} in epoch {state.leader_epoch}",
         )
-    if broker == state.leader and not set(kept) <= set(told.replicas) <= set(assigned):
+    if broker == state.leader and not set(list_kept(partition)) <= set(told.replicas) <= set(
+        assigned
+    ):
         return Rejected(
             "message.leader-knows-assigned",
             f"leader {broker} takes {list(told.replicas)} for the assigned replicas; "

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from reassure_model.environment import Controller, Die, Failover, Join, Leave, NotPossible, Return
+from reassure_model.kip_236.messages import list_messages
 from reassure_model.kip_236.obligations import find_drop, next_write
 from reassure_model.kip_236.requests import has_begun
 from reassure_model.kip_236.rules import accept_write, apply_failover
@@ -181,4 +182,6 @@ def _write(system: System, write: Write, readings: Readings, *clauses: str) -> O
     outcome = accept_write(system.partition, write, system.around, readings)
     if isinstance(outcome, Rejected):
         return outcome
-    return Accepted(replace(system, partition=outcome.state), outcome.clauses + clauses)
+    after = replace(system, partition=outcome.state)
+    told = list_messages(system.partition, write, outcome.state)
+    return Accepted(after, outcome.clauses + clauses, told)
