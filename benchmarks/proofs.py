@@ -81,7 +81,7 @@ def main() -> None:
             command = [
                 sys.executable,
                 "-c",
-                "import sys; from reassure_conformance.cli import main; sys.exit(main(['prove']))",
+                "from reassure_conformance.cli import run_command; run_command(['prove'])",
             ]
             set_s, said = measure(command, given.runs, directory)
             print(f"default set: {set_s:.1f} s; {said}")

@@ -114,10 +114,13 @@ def _in_order(members: Any) -> tuple[Any, ...]:
     return tuple(members)
 
 
-def find_theorems(candidate: Candidate, profile: str = "kip-236") -> tuple[Theorem, ...]:
-    """Return the theorems of a profile that a candidate has to satisfy, about the candidate."""
+def find_theorems(candidate: Candidate, profile: str = "") -> tuple[Theorem, ...]:
+    """Return the theorems of a profile that a candidate has to satisfy, about the candidate.
+
+    Without a profile it is the first under which there are such rules.
+    """
     rule, function = recognise(candidate), _bind(candidate, candidate)
-    held = rule.held.get(profile, rule.held.get(""))
+    held = rule.held.get(profile or next(iter(rule.held)), rule.held.get(""))
     takes_more = rule.more in inspect.signature(candidate).parameters
     found: list[Theorem] = []
     for theorem in get_theorems():
@@ -135,7 +138,7 @@ def find_theorems(candidate: Candidate, profile: str = "kip-236") -> tuple[Theor
 def prove_candidate(
     name: str | Candidate,
     replication_factor: int = 3,
-    profile: str = "kip-236",
+    profile: str = "",
     timeout_s: float = 60.0,
     theorems: Sequence[Theorem] | None = None,
 ) -> list[TheoremResult]:

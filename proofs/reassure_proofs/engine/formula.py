@@ -110,6 +110,17 @@ def subset(smaller: Iterable[Number], larger: Sequence[Number]) -> Truth:
     return all_of(member(value, larger) for value in smaller)
 
 
+def same(first: Sequence[Number], second: Sequence[Number]) -> Truth:
+    """Return whether two lists are the same, in order.
+
+    >>> same((1, 2), (1, 2)), same((1, 2), (2, 1)), same((1,), (1, 2))
+    (True, False, False)
+    """
+    if len(first) != len(second):
+        return False
+    return all_of(mine == other for mine, other in zip(first, second, strict=True))
+
+
 def distinct(values: Iterable[Number]) -> Truth:
     """Return whether no two of them are equal.
 

@@ -8,7 +8,6 @@ always to be unsatisfiable. Shapes are written as the lengths of their sequences
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import z3
 
@@ -56,23 +55,6 @@ def make_scripts(
                 group[0].subject.hashable,
             )
             yield from _scripts_of(group, shape, explored)
-
-
-def write_scripts(
-    directory: Path,
-    names: Sequence[str] | None = None,
-    replication_factor: int = 4,
-    timeout_s: float = 60.0,
-    tier: str = "full",
-) -> list[Path]:
-    """Write the scripts into `directory`, which is made if it is not there; return the files."""
-    directory.mkdir(parents=True, exist_ok=True)
-    files = []
-    for script in make_scripts(names, replication_factor, timeout_s, tier):
-        file = directory / script.name
-        file.write_text(script.text, encoding="utf-8")
-        files.append(file)
-    return files
 
 
 def _scripts_of(group: Sequence[Theorem], shape: Shape, explored: ShapeResult) -> Iterator[Script]:

@@ -109,6 +109,8 @@ class Subject:
     """The profile whose readings the code was given, "" where it takes none."""
     changes: tuple[str, ...] = ()
     """The readings that it was given otherwise, as `name=value`."""
+    needs: int = 2
+    """Replication factor in which the hypotheses of its theorems show that they are needed."""
     shown: "Callable[[Theorem, Values], tuple[Any, Any]] | str" = "no controller is asked for it"
     """Finds a state that a controller shows a counterexample in, and where the model's one comes to
     rest; or says why there is none. Raises `engine.replays.NotShown`."""
@@ -179,12 +181,20 @@ class Theorem:
     """The same where the factor asked for is `THOROUGH`; None if that is no different."""
     tier: str = "gate"
     """`gate` for what every check proves, `full` for what only a whole proof run does."""
+    needs: int | None = None
+    """Replication factor in which its hypotheses show that they are needed, None for the
+    subject's."""
 
     def __post_init__(self) -> None:
         """Refuse a theorem whose code was given the readings of another profile."""
         given = self.subject.profile
         if given and given != self.profile:
             raise ValueError(f"{self.name}: profile {self.profile}, the code was given {given}")
+
+    @property
+    def shown_in(self) -> int:
+        """Return the replication factor in which its hypotheses show that they are needed."""
+        return self.needs or self.subject.needs
 
     @property
     def expected(self) -> str:

@@ -14,7 +14,7 @@ from reassure_proofs.engine.necessity import SHAPE, NecessityResult, examine_hyp
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.replays import prepare
 from reassure_proofs.engine.runner import TheoremResult, prove_all
-from reassure_proofs.engine.statement import THOROUGH, Theorem, describe
+from reassure_proofs.engine.statement import Theorem, describe
 
 _LAYERS: Final = {
     "code": "the model's own code on symbolic values",
@@ -22,16 +22,6 @@ _LAYERS: Final = {
     "candidate": "a candidate's code on symbolic values",
 }
 _PAGE_FACTOR: Final = 2
-_ONE_MORE: Final = (
-    "lag-estimate-never-short",
-    "lag-estimate-one-ms-short",
-    "heal-failover-makes-same-tasks",
-)
-"""Theorems whose need of a hypothesis shows only with one element more."""
-_ALONE: Final = ("step", "act")
-"""Subjects that are looked at with single replicas, as the whole would take minutes."""
-_IN_PAIRS: Final = ("step-keeps-isr-distinct",)
-"""Theorems about those that say nothing of single replicas."""
 
 
 def explain(name: str, replication_factor: int = 4, timeout_s: float = 60.0) -> str:
@@ -44,7 +34,7 @@ def explain(name: str, replication_factor: int = 4, timeout_s: float = 60.0) -> 
     (result,) = prove_all([name], replication_factor, timeout_s=timeout_s)
     found: list[NecessityResult] = []
     if theorem.expected == "proved" and theorem.hypotheses:
-        factor = THOROUGH if name in _ONE_MORE else min(replication_factor, _PAGE_FACTOR)
+        factor = max(theorem.shown_in, min(replication_factor, _PAGE_FACTOR))
         found = examine_hypotheses([name], factor, timeout_s=timeout_s, processes=1)
     return "\n".join(_explanation(theorem, result, found))
 
@@ -101,15 +91,14 @@ def _table(counterexample: Mapping[str, Any]) -> Iterator[str]:
 
 def examine_page(tier: str) -> list[NecessityResult]:
     """Return what the page says of a tier, within the bounds of the page."""
-    names = [item.name for item in get_theorems(None, tier) if item.tier == tier]
-    more = [name for name in names if name in _ONE_MORE]
-    alone = [item.name for item in get_theorems(names) if item.subject.name in _ALONE]
-    alone = [name for name in alone if name not in _IN_PAIRS]
-    rest = [name for name in names if name not in (*more, *alone)]
+    theorems = [item for item in get_theorems(None, tier) if item.tier == tier]
     found: list[NecessityResult] = []
-    for some, factor in ((rest, _PAGE_FACTOR), (more, THOROUGH), (alone, 1)):
-        if some:
-            found += examine_hypotheses(some, factor, timeout_s=300.0, processes=1)
+    # What is looked at as most are comes first, what takes single replicas last.
+    for factor in sorted(
+        {each.shown_in for each in theorems}, key=lambda n: (n != _PAGE_FACTOR, -n)
+    ):
+        some = [each.name for each in theorems if each.shown_in == factor]
+        found += examine_hypotheses(some, factor, timeout_s=300.0, processes=1)
     return found
 
 

@@ -41,10 +41,12 @@ from reassure_proofs.engine.formula import (
     inside,
     member,
     negate,
+    same,
 )
 from reassure_proofs.engine.statement import (
     LEMMA,
     SET,
+    THOROUGH,
     TRUTH,
     Claims,
     Hypothesis,
@@ -120,10 +122,7 @@ def _starts(values: Values, result: Any) -> Truth:
 
 
 def _is_there(values: Values) -> Truth:
-    assigned, target = values["assigned"], values["target"]
-    if len(assigned) != len(target):
-        return False
-    return all_of(mine == asked for mine, asked in zip(assigned, target, strict=True))
+    return same(values["assigned"], values["target"])
 
 
 # Choosing and generating ------------------------------------------------------------------------
@@ -260,10 +259,7 @@ def _are_alike(first: Any, second: Any) -> Truth:
         for a, b in zip(mine, theirs, strict=True)
     )
     return all_of(
-        (key == other)
-        and len(target) == len(wanted)
-        and all_of(x == y for x, y in zip(target, wanted, strict=True))
-        for (key, target), (other, wanted) in pairs
+        (key == other) and same(target, wanted) for (key, target), (other, wanted) in pairs
     )
 
 
@@ -398,8 +394,9 @@ def _operators_stays(values: Values, result: Any) -> Truth:
 def _satisfied_is_skipped(values: Values, result: Any) -> Truth:
     """A task whose work is done goes without a move, and the plan stays what it was."""
     _, before, after, hosted = result
-    same = len(before) == len(after) and all_of(a == b for a, b in zip(before, after, strict=True))
-    skipped = (result[0] == "heal.task.satisfied-skipped") & (hosted.target is None) & same
+    skipped = (
+        (result[0] == "heal.task.satisfied-skipped") & (hosted.target is None) & same(before, after)
+    )
     return implies(_is_there(values) & (values["moving"] == "no"), skipped)
 
 
@@ -469,7 +466,9 @@ def _stays_distinct(_: Values, target: Any) -> Truth:
     "Whenever the controller fails, the next one ends with the same tasks, though they are "
     "made from what is assigned."
 )
-@about(FAILOVER, "heal-failover-makes-same-tasks", "heal.generate.from-plan", largest=3)
+@about(
+    FAILOVER, "heal-failover-makes-same-tasks", "heal.generate.from-plan", largest=3, needs=THOROUGH
+)
 @given(ASSIGNED_DISTINCT)
 def _same_tasks(_: Values, result: Any) -> Truth:
     """Whenever the controller fails, the next one ends with the same tasks, none of them twice."""

@@ -27,6 +27,7 @@ from reassure_model.kafka_4485.leader import (
 )
 from reassure_proofs.engine.formula import Truth, all_of, implies, member, negate
 from reassure_proofs.engine.statement import (
+    THOROUGH,
     Claims,
     Hypothesis,
     Parameter,
@@ -103,7 +104,8 @@ NEVER_BACK: Final = Hypothesis(
 # Estimate and definition ------------------------------------------------------------------------
 
 
-def _history(values: Values) -> tuple[tuple[Any, Any], ...]:
+def history_of(values: Values) -> tuple[tuple[Any, Any], ...]:
+    """Return when the leader's end moved, and where to."""
     return tuple(zip(values["times_ms"], values["ends"], strict=True))
 
 
@@ -116,7 +118,7 @@ def _estimate_shapes(changes: int) -> Iterator[Shape]:
 
 def compare(values: Values) -> tuple[Any, Any, Any, Any, Any]:
     """Return end at the credit, estimate, lag at start and at end of the ms, and pseudo-ISR."""
-    history, now_ms = _history(values), values["now_ms"]
+    history, now_ms = history_of(values), values["now_ms"]
     follower = Follower(values["offset"], values["caught_up_ms"], 0, values["caught_up_ms"])
     leader = Leader((1, 2), end_at(history, now_ms), (follower,))
     return (
@@ -170,7 +172,7 @@ def _run_shapes(changes: int) -> Iterator[Shape]:
 
 def fetch_twice(values: Values, readings: Readings = _READINGS) -> tuple[Any, Any, Any]:
     """Return estimate, lag by the known offset, and pseudo-ISR after two fetches."""
-    history, now_ms = _history(values), values["now_ms"]
+    history, now_ms = history_of(values), values["now_ms"]
     follower = Follower(0, values["caught_up_ms"], 0, values["caught_up_ms"])
     for place in ("first", "second"):
         at_ms = values[f"{place}_ms"]
@@ -242,7 +244,7 @@ def _stall_shapes(longest: int) -> Iterator[Shape]:
 
 def view_once(values: Values) -> tuple[Any, Any]:
     """Return the high watermark by the definitions, and the leader's end one limit ago."""
-    history, now_ms = _history(values), values["now_ms"]
+    history, now_ms = history_of(values), values["now_ms"]
     followers = tuple(((now_ms, end),) for end in values["follower_ends"])
     replicas = tuple(range(1, len(followers) + 2))
     limit = values["lag_ms_max"]
@@ -297,14 +299,14 @@ def _still_sound(values: Values, after: Any) -> Truth:
     return credited & noted
 
 
-@about(ESTIMATE, "lag-estimate-never-short", "lag.estimate-never-short")
+@about(ESTIMATE, "lag-estimate-never-short", "lag.estimate-never-short", needs=THOROUGH)
 @given(HISTORY, CREDITED_BEFORE, NOT_NEGATIVE)
 def _never_short_at_start(values: Values, result: Any) -> Truth:
     """The lag that a leader assumes is never shorter than the lag at the start of the ms."""
     return implies(_sound(values, result), result[2] <= result[1])
 
 
-@about(ESTIMATE, "lag-estimate-one-ms-short", "lag.definition")
+@about(ESTIMATE, "lag-estimate-one-ms-short", "lag.definition", needs=THOROUGH)
 @given(HISTORY, CREDITED_BEFORE, NOT_NEGATIVE)
 def _one_short_at_end(values: Values, result: Any) -> Truth:
     """By the end of the millisecond the assumed lag is short by one ms at most."""

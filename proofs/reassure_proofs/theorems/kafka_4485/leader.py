@@ -38,6 +38,7 @@ from reassure_proofs.engine.statement import (
     make_subject,
     says,
 )
+from reassure_proofs.theorems.kafka_4485.lag import HISTORY, history_of
 from reassure_spec.readings import Readings
 
 _subject: Final = partial(make_subject, profile="kafka-4485")
@@ -91,23 +92,9 @@ WITHIN_LIMIT: Final = Hypothesis(
 )
 
 
-def _history(values: Values) -> tuple[tuple[Any, Any], ...]:
-    return tuple(zip(values["times_ms"], values["ends"], strict=True))
-
-
-HISTORY: Final = Hypothesis(
-    "history",
-    "the leader's end moves forward with time, from 0",
-    lambda v: (
-        all_of(a <= b for a, b in zip(v["times_ms"], v["times_ms"][1:], strict=False))
-        & all_of(a < b for a, b in zip((0, *v["ends"]), v["ends"], strict=False))
-    ),
-)
-
-
 def read_end_first(values: Values, readings: Readings) -> tuple[Any, Any]:
     """Return the end that a leader notes when it reads that first, and its end at that time."""
-    history = _history(values)
+    history = history_of(values)
     at_ms, end = read_clock_and_end(history, values["first_ms"], values["second_ms"], readings)
     return end, end_at(history, at_ms)
 
@@ -147,7 +134,7 @@ _AGO: Final = 2
 
 def match_literally(values: Values) -> Any:
     """Return every lag of at most two milliseconds of which the sentence of the text is true."""
-    return matching_lags(_history(values), values["end"], values["now_ms"], _AGO)
+    return matching_lags(history_of(values), values["end"], values["now_ms"], _AGO)
 
 
 def _tell_matching(values: Values) -> Telling:
@@ -155,7 +142,7 @@ def _tell_matching(values: Values) -> Telling:
     start = values["now_ms"] - _AGO
     commands = [f"world kafka-4485 replicas=1,2 limit=10 start={start}"]
     now, before = start, 0
-    for at_ms, end in _history(values):
+    for at_ms, end in history_of(values):
         if at_ms > values["now_ms"]:
             break
         commands += [f"tick ms={at_ms - now}"] if at_ms > now else []

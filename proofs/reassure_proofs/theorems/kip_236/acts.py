@@ -134,6 +134,7 @@ ACT: Final = make_subject(
     _PROFILE,
     bounded="1 to {} replicas assigned and in sync, and 3 of which two leave by a shutdown",
     hashable=True,
+    needs=1,
 )
 """A controller's write of leader and in-sync set, with what evidence there is of an act."""
 

@@ -19,18 +19,12 @@ from reassure_proofs.engine.formula import (
     inside,
     member,
     negate,
+    same,
     subset,
 )
 from reassure_proofs.engine.statement import Claims, Values, given, says
 from reassure_proofs.theorems.kip_236.protocol import INVARIANT, STEP, on
 from reassure_spec.znodes import NO_LEADER
-
-
-def _same(first: Any, second: Any) -> Truth:
-    """Return whether two lists are the same, in order."""
-    if len(first) != len(second):
-        return False
-    return all_of(mine == other for mine, other in zip(first, second, strict=True))
 
 
 def _is_led(values: Values) -> Truth:
@@ -69,7 +63,7 @@ def _gone(values: Values, after: Any) -> list[tuple[Any, Truth]]:
 
 
 def _records_first_request(values: Values, after: Any) -> Truth:
-    return _same(after.reassignment.target, values["requested"])
+    return same(after.reassignment.target, values["requested"])
 
 
 def _is_refused(values: Values) -> Truth:
@@ -192,7 +186,7 @@ def _completes_in_order(values: Values, after: Any) -> Truth:
     """
     target, isr = values["target"], values["isr"]
     ready = subset(target, isr) & subset(isr, target) & member(values["leader"], target)
-    done = ready & values["completing"] & _same(after.assigned, target)
+    done = ready & values["completing"] & same(after.assigned, target)
     left = any_of(gone for _, gone in _gone(values, after))
     return implies(left & negate(values["drop_due"]), done)
 
@@ -269,7 +263,7 @@ def _removes_first_dealt_with(values: Values, after: Any) -> Truth:
     there = values["target"] if "target" in values else values["assigned"]
     rest = 1 if "requested_next" in values else 0
     first = (values["removed"] == values["sequence"]) & (len(after.requests) == rest)
-    return first & (_same(there, values["requested"]) | _is_refused(values))
+    return first & (same(there, values["requested"]) | _is_refused(values))
 
 
 @about(STEP, "step-removal-changes-nothing-else", "request.consumed")
@@ -277,10 +271,10 @@ def _removes_first_dealt_with(values: Values, after: Any) -> Truth:
 def _removal_changes_nothing_else(values: Values, after: Any) -> Truth:
     """The removal of a request changes nothing but the list of requests."""
     flight = after.reassignment
-    alike = _same(after.assigned, values["assigned"]) & _same(after.state.isr, values["isr"])
+    alike = same(after.assigned, values["assigned"]) & same(after.state.isr, values["isr"])
     if "target" not in values:
         return alike & (flight is None)
-    return alike & _same(flight.target, values["target"]) & (after.drop_due == values["drop_due"])
+    return alike & same(flight.target, values["target"]) & (after.drop_due == values["drop_due"])
 
 
 @about(STEP, "step-failover-forgets", "drop.carried-out")
@@ -293,9 +287,9 @@ def _failover_forgets(values: Values, after: Any) -> Truth:
     """Say that a failover changes memory alone: a completion begins anew, a visible drop is due."""
     flight = after.reassignment
     kept = (
-        _same(after.assigned, values["assigned"])
-        & _same(after.state.isr, values["isr"])
-        & _same(flight.target, values["target"])
+        same(after.assigned, values["assigned"])
+        & same(after.state.isr, values["isr"])
+        & same(flight.target, values["target"])
         & (after.state.leader == values["leader"])
         & (flight.top == values["top"])
     )
