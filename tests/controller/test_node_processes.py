@@ -1,5 +1,6 @@
 """Brokers with logs as processes, a controller, and stock clients that produce and consume."""
 
+import json
 import re
 import shutil
 import signal
@@ -66,6 +67,19 @@ class Nodes:
         for role, number in tuple(self._running):
             self.end(role, number, signal.SIGKILL)
 
+    def judge(self) -> dict[str, Any]:
+        """Return what an audit says of the brokers' histories."""
+        told = [str(path) for path in self._data.glob("*/observations")]
+        command = [str(Path(sys.executable).with_name("reassure")), "audit", *told]
+        done = subprocess.run(
+            [*command, "--profile", "kafka-4485", "--format", "json"],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        report: dict[str, Any] = json.loads(done.stdout)
+        return report
+
     @property
     def servers(self) -> list[str]:
         """Where clients begin."""
@@ -126,7 +140,10 @@ def wait_for(condition: Callable[[], bool], timeout: float = 40.0) -> None:
 
 @pytest.mark.slow
 def test_acknowledged_records_outlive_a_killed_leader(nodes: Nodes) -> None:
-    """What was acknowledged is there under the next leader, after a return and after a move."""
+    """What was acknowledged is there under the next leader, after a return and after a move.
+
+    The histories that the brokers wrote meanwhile hold.
+    """
     values = [b"v%d" % number for number in range(50)]
     assert nodes.produce(values[:20]) == list(range(20))
     leader = nodes.cluster.state("orders", 0).leader
@@ -140,6 +157,10 @@ def test_acknowledged_records_outlive_a_killed_leader(nodes: Nodes) -> None:
     wait_for(lambda: nodes.cluster.reassigning() == [])
     assert nodes.produce(values[40:]) == list(range(40, 50))
     assert nodes.consume(50) == list(enumerate(values))
+    judged = nodes.judge()
+    assert (judged["verdict"], judged["violations"]) == ("holds", [])
+    counts = {clause["id"]: clause["exercised"] for clause in judged["clauses"]}
+    assert min(counts[one] for one in ("hw.acks-all.answered", "hw.follower.from-leader")) >= 1
 
 
 @pytest.mark.slow

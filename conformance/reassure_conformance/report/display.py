@@ -242,8 +242,14 @@ def describe_not_followed(violations: Sequence[Mapping[str, Any]]) -> Iterator[s
         found = [violation for violation in violations if violation["clause"] == clause_id]
         first = found[0]
         yield f"NOT FOLLOWED {clause_id}, {len(found)} times"
-        place = f"{show_text(first['path'])} at {show_zxid(first['zxid'])}"
-        yield f"  first    {place}: {show_text(first['reason'])}"
+        yield f"  first    {_name_place(first)}: {show_text(first['reason'])}"
+
+
+def _name_place(violation: Mapping[str, Any]) -> str:
+    """Return where a violation is, in one of the two histories."""
+    if "file" in violation:
+        return f"{show_text(violation['file'])}:{violation['line']}"
+    return f"{show_text(violation['path'])} at {show_zxid(violation['zxid'])}"
 
 
 def describe_clause(clause_id: str, places: Sequence[str]) -> Iterator[str]:
