@@ -1,4 +1,4 @@
-"""Mistakes that can be planted in the controller, each by name and all of them off.
+"""Mistakes that can be planted in controller and brokers, each by name and all of them off.
 
 A fault is one small branch at the place where the mistake would be made. A suite that cannot tell
 a controller with a fault from one without it does not check the rule that the fault breaks.
@@ -10,8 +10,51 @@ from typing import Final
 
 from reassure_spec.errors import BadUsage
 
+REPLICATION_FAULTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        # What a leader keeps of its followers
+        "credit-without-last-fetch": "Only a fetch from the leader's end counts as caught up.",
+        "credit-compares-itself": "A fetch is compared with what was noted of itself.",
+        "credit-any-fetch": "Whoever fetches counts as caught up.",
+        "end-read-early": "A fetch is noted with an end that the log had before.",
+        "dead-life-noted": "A request that was sent before its broker died is noted.",
+        "stale-fetch-noted": "A request of an earlier leader epoch is noted.",
+        # Pseudo-ISR and high watermark
+        "limit-doubled": "Who lags twice the limit is still waited for.",
+        "leader-not-counted": "The leader is not among those that keep up.",
+        "evaluates-only-fetches": "Lags are looked at when somebody fetches, and by no timer.",
+        "mark-of-in-sync-only": "The mark does not wait for who keeps up and is not in sync yet.",
+        "mark-not-of-stored": "The mark does not wait for stored members that lag.",
+        "mark-of-all-assigned": "The mark waits for every assigned replica.",
+        "mark-of-any-follower": "The mark goes as far as the follower that is furthest.",
+        "mark-goes-back": "The mark falls when somebody who is behind is waited for again.",
+        # The in-sync set
+        "entry-below-mark": "A follower enters the in-sync set wherever its log ends.",
+        "entry-before-start": "A new leader takes in who is at its mark, however old that is.",
+        "entry-refused": "A follower that left the in-sync set never enters it again.",
+        "laggard-kept": "A follower that lags stays in the in-sync set.",
+        "isr-unconditional": "The in-sync set is written whatever stands there.",
+        # Clients
+        "served-beyond-mark": "Consumers are shown the leader's end.",
+        "served-at-once": "A new leader shows a mark that may be older than what was shown.",
+        "acks-all-early": "A producer that waits for all is answered at once.",
+        "answers-forgotten": "A producer that waits for all is never answered.",
+        # Followers
+        "truncation-skipped": "A follower cuts nothing off.",
+        "truncates-to-mark": "A follower cuts at its own mark, whatever the reading.",
+        "truncates-to-end": "A follower cuts where the leader ended at its election.",
+        "follow-untold": "A follower fetches without having cut its log.",
+        "follower-mark-uncapped": "A follower takes a mark beyond its own end.",
+        "checkpoint-uncapped": "A mark is restored beyond what is left of the log.",
+        # Orders
+        "stale-order-obeyed": "An order of an earlier controller or leader epoch is obeyed.",
+        "dead-order-obeyed": "An order for an earlier life of the broker is obeyed.",
+    }
+)
+"""Those of brokers with logs."""
 FAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {
+        **REPLICATION_FAULTS,
         "drop-slice-exclusive": "The drop rule keeps one replica fewer than top.",
         "drop-after-expansion": "The drop set is computed after the target was added.",
         "drop-skipped": "A change of the target drops nothing.",

@@ -1,4 +1,4 @@
-"""The adapter over the bundled controller, and the only module of this room that imports it.
+"""The adapter over the bundled controller: with `replicating`, what runs it for this room.
 
 Controllers and brokers are objects stepped in the caller's thread: nothing happens but in a call.
 Messages travel through `LocalTransport`, at once. Every broker has a ZooKeeper client of its own

@@ -184,6 +184,7 @@ def check(
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as beside:
         exploring = beside.submit(explore_gate_scope, settings.profile)
         result = run(settings, directory, progress)
+        assert isinstance(result, Result), "the gate drives controllers"
         progress("exploration", 0, 0)
         exploration = exploring.result()
     progress("proofs", 0, 0)

@@ -30,7 +30,7 @@ from reassure_conformance.cli.options import (
 def faults(
     names: tuple[str, ...], examples: int, form: str, out: Path | None, **options: Any
 ) -> int:
-    """Plant each known fault in the bundled controller and show what catches it."""
+    """Plant each known fault in the bundled controller or brokers and show what catches it."""
     from dataclasses import replace
 
     from reassure_conformance.adapter.bundled import list_faults
@@ -41,7 +41,9 @@ def faults(
     unknown = sorted(set(names) - set(known))
     if unknown:
         raise click.UsageError(f"no fault {', '.join(unknown)}; there are: {', '.join(known)}")
-    settings = replace(make_settings(options), examples=examples, steps_min=0, seconds_max=60.0)
+    settings = replace(
+        make_settings(options, replicates=True), examples=examples, steps_min=0, seconds_max=60.0
+    )
     directory = make_directory(out, settings.seed)
     with Progress() as progress:
         document = matrix_document(names or tuple(known), settings, directory, progress)

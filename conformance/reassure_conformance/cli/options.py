@@ -122,19 +122,28 @@ def choose_seed(seed: int | None) -> int:
     return chosen
 
 
-def make_settings(options: Mapping[str, Any], connectable: str | None = None) -> Any:
-    """Return the `Settings` of a run, checked against what is judged and driven."""
-    from reassure_conformance.gate.running import BUNDLED, Settings
-    from reassure_judge.protocols import check_driven
+def make_settings(
+    options: Mapping[str, Any], connectable: str | None = None, *, replicates: bool = False
+) -> Any:
+    """Return the `Settings` of a run, checked against what is judged and driven.
 
-    readings = parse_readings(options["readings"])
-    check_rules(options["profile"], readings)
-    check_driven(options["profile"])
-    driven = ["controller"] if connectable in (None, BUNDLED) else []
-    check_rules(options["profile"], readings, "judge", *driven)
+    `replicates` says whether the verb drives the bundled brokers as well.
+    """
+    from reassure_conformance.gate.running import BUNDLED, REPLICATION, Settings
+    from reassure_judge.protocols import check_driven
+    from reassure_spec.rooms import judge_of
+
+    readings, profile = parse_readings(options["readings"]), options["profile"]
+    check_rules(profile, readings)
+    is_bundled = connectable in (None, BUNDLED)
+    if profile == REPLICATION and is_bundled and replicates:
+        check_rules(profile, readings, judge_of(profile))
+    else:
+        check_driven(profile)
+        check_rules(profile, readings, "judge", *(["controller"] if is_bundled else []))
     return Settings(
         seed=choose_seed(options["seed"]),
-        profile=options["profile"],
+        profile=profile,
         readings=readings,
         failures=str(options["failures"] or ""),
         strict=options.get("strict", False),

@@ -54,6 +54,9 @@ def run(
 ) -> int:
     """Drive an implementation and judge what it wrote.
 
+    With --profile kafka-4485 the bundled brokers are driven, with their logs, and judged by what
+    they observe.
+
     CONNECTABLE names it: direct:package.module:Class?option=value. The default is the bundled
     controller.
     """
@@ -62,7 +65,7 @@ def run(
     from reassure_conformance.gate import running as conformance
 
     settings = replace(
-        make_settings(options, connectable),
+        make_settings(options, connectable, replicates=True),
         connectable=connectable or conformance.BUNDLED,
         faults=faults,
         examples=options["examples"],

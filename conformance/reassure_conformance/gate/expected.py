@@ -4,8 +4,47 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+_REPLICATION: Final[Mapping[str, tuple[str, ...]]] = {
+    "credit-without-last-fetch": ("lag.credit.last-fetch",),
+    "credit-compares-itself": ("lag.noted-after-serving",),
+    "credit-any-fetch": ("lag.noted-after-serving", "lag.estimate-never-short"),
+    "end-read-early": ("lag.clock-before-end",),
+    "dead-life-noted": (
+        "log.committed-kept",
+        "isr.stored.holds-committed",
+        "hw.consumer.monotone",
+    ),
+    "stale-fetch-noted": ("fetch.epoch-fenced",),
+    "limit-doubled": ("isr.pseudo.by-lag",),
+    "leader-not-counted": ("lag.leader-none",),
+    "evaluates-only-fetches": ("lag.evaluated-in-time",),
+    "mark-of-in-sync-only": ("hw.minimum-of-pseudo-isr",),
+    "mark-not-of-stored": ("hw.over-stored-isr",),
+    "mark-of-all-assigned": ("hw.stall-bounded",),
+    "mark-of-any-follower": ("hw.minimum-of-pseudo-isr", "hw.over-stored-isr"),
+    "mark-goes-back": ("hw.never-decreases",),
+    "entry-below-mark": ("isr.member.at-or-above-hw",),
+    "entry-before-start": ("isr.entry.end-at-election",),
+    "entry-refused": ("isr.entry.at-high-watermark",),
+    "laggard-kept": ("isr.lagging-leaves",),
+    "isr-unconditional": ("isr.write.conditional",),
+    "served-beyond-mark": ("hw.served-below",),
+    "served-at-once": ("hw.served-from-end-at-election", "hw.consumer.monotone"),
+    "acks-all-early": ("hw.acks-all.answered",),
+    "answers-forgotten": ("hw.acks-all.answered",),
+    "truncation-skipped": ("follower.truncation.common-prefix",),
+    "truncates-to-mark": ("follower.truncation.common-prefix",),
+    "truncates-to-end": ("follower.truncation.common-prefix",),
+    "follow-untold": ("follower.truncates-first",),
+    "follower-mark-uncapped": ("hw.follower.from-leader",),
+    "checkpoint-uncapped": ("hw.follower.from-leader",),
+    "stale-order-obeyed": ("epoch.replica.never-back",),
+    "dead-order-obeyed": ("log.committed-kept", "epoch.replica.never-back"),
+}
+"""Those of brokers with logs."""
 EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
+        **_REPLICATION,
         "drop-slice-exclusive": ("drop.keep-top", "drop.leader-kept", "drop.slice.inclusive"),
         "drop-after-expansion": ("drop.before-expansion", "drop.keep-top"),
         "drop-skipped": ("drop.carried-out", "drop.before-expansion"),
@@ -152,6 +191,10 @@ EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """The clauses that are made for each fault."""
 
 PROFILES: Final[Mapping[str, str]] = MappingProxyType(
-    {"drop-takes-target": "kip-236-amended", "recheck-skipped": "kip-236-amended"}
+    {
+        "drop-takes-target": "kip-236-amended",
+        "recheck-skipped": "kip-236-amended",
+        **dict.fromkeys(_REPLICATION, "kafka-4485"),
+    }
 )
 """The profile for a fault that breaks something only there."""

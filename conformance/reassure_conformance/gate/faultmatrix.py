@@ -1,10 +1,11 @@
 """The kill matrix: every planted fault against the gate, and which clause caught it.
 
-A gate that never fails proves nothing. Each fault of the bundled controller is switched on by
-itself, and stories and generated examples run until a clause is violated. The fault is *killed*
-then; one that nothing catches *survives*, and so fails the matrix. `EXPECTED` says which clauses
-are made for which fault; a kill by another clause counts, but is shown as unexpected. Every clause
-binds here, a SHOULD as well: the question is whether the fault is seen, not how bad it is.
+A gate that never fails proves nothing. Each fault of the bundled controller, or of its brokers, is
+switched on by itself, and stories and generated examples run until a clause is violated. The fault
+is *killed* then; one that nothing catches *survives*, and so fails the matrix. `EXPECTED` says
+which clauses are made for which fault; a kill by another clause counts, but is shown as unexpected.
+Every clause binds here, a SHOULD as well: the question is whether the fault is seen, not how bad it
+is.
 """
 
 import time
@@ -13,9 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.expected import EXPECTED, PROFILES
-from reassure_conformance.gate.running import BUNDLED, Progress, Result, Settings, run
+from reassure_conformance.gate.running import BUNDLED, Outcome, Progress, Settings, run
 from reassure_conformance.report.display import render_table
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
 
@@ -58,7 +58,7 @@ class Kill:
         }
 
 
-def summarise_kill(fault: str, result: Result, seconds: float) -> Kill:
+def summarise_kill(fault: str, result: Outcome, seconds: float) -> Kill:
     """Return what a run with this fault says of it."""
     failure = result.failure
     if failure is None:
@@ -71,7 +71,7 @@ def summarise_kill(fault: str, result: Result, seconds: float) -> Kill:
         KILLED,
         clause,
         clause in EXPECTED.get(fault, ()),
-        tuple(s.format_step(step) for step in failure.story.steps),
+        failure.lines(),
         seconds,
         result.examples,
         failure.repeats,

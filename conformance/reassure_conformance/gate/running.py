@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from reassure_conformance.adapter import (
     BROKERS,
@@ -61,6 +61,8 @@ from reassure_zookeeper.server import Server
 
 BUNDLED: Final = "direct:reassure_conformance.adapter.bundled:Bundled"
 DEFAULT_PROFILE: Final = "kip-236"
+REPLICATION: Final = "kafka-4485"
+"""The profile of what brokers with logs do."""
 MINIMISE_S: Final = 15.0
 UNSETTLED_KEPT: Final = 5
 """How many stories are kept of clusters that did not come to rest."""
@@ -149,6 +151,10 @@ class Failure:
     violation: Violation
     repeats: bool
     """Whether the story broke the clause again when it was told again."""
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the steps, as text."""
+        return tuple(s.format_step(step) for step in self.story.steps)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record that failure.json holds."""
@@ -282,7 +288,7 @@ class Result:
             "clauses": [clause.as_dict() for clause in self.clauses],
             "violations": [v.as_dict() for v in failure.example.violations] if failure else [],
             "not_followed": [violation.as_dict() for violation in self.not_followed],
-            "story": [s.format_step(step) for step in failure.story.steps] if failure else [],
+            "story": list(failure.lines()) if failure else [],
             "repeats": failure.repeats if failure else None,
             "clause": failure.violation.clause if failure else None,
             "not_exercised": list(self.missing()),
@@ -536,11 +542,40 @@ def _logging_to(path: Path) -> Iterator[None]:
         handler.close()
 
 
-def run(settings: Settings, directory: Path, progress: Progress = lambda *_: None) -> Result:
-    """Carry out one run and write its directory; see the module's text for what stands there."""
+class Outcome(Protocol):
+    """What came of a run, whatever was driven in it."""
+
+    @property
+    def failure(self) -> Any:
+        """The first violation with its story, None where there was none."""
+
+    @property
+    def died(self) -> str:
+        """Why the run could not go on, "" where it could."""
+
+    @property
+    def unsettled(self) -> int:
+        """How often the cluster did not come to rest."""
+
+    @property
+    def examples(self) -> int:
+        """How many examples were generated."""
+
+    def as_document(self) -> Document:
+        """Return the document."""
+
+
+def run(settings: Settings, directory: Path, progress: Progress = lambda *_: None) -> Outcome:
+    """Carry out one run and write its directory; see the module's text for what stands there.
+
+    Under the profile of replication brokers with logs are driven, else controllers.
+    """
+    from reassure_conformance.gate.replication.campaign import Campaign
+
+    runner = Campaign if settings.profile == REPLICATION else Runner
     note_limit(settings.hang_s)
     try:
         with _logging_to(directory / "implementation.log"):
-            return Runner(settings, directory, progress).run()
+            return runner(settings, directory, progress).run()
     finally:
         note_limit(None)

@@ -5,13 +5,9 @@ given up, or sent in an earlier life, is no response to the one that waits.
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 from reassure_controller.replication.errors import NONE
 from reassure_spec.znodes import PartitionKey
-
-Acks = Literal[0, 1, -1]
-"""Whose copy a producer waits for: nobody's, the leader's, or all in-sync replicas' (-1)."""
 
 Correlation = tuple[int, int]
 """The life of who asks (its broker epoch, or a client's number), and the request's number in it."""
@@ -73,7 +69,8 @@ class Produce:
 
     key: PartitionKey
     correlation: Correlation
-    acks: Acks
+    acks: int
+    """Whose copy it waits for: nobody's (0), the leader's (1), or all in-sync replicas' (-1)."""
     records: bytes
     """Batches as the producer built them; the leader gives them offsets and its epoch."""
 

@@ -295,12 +295,14 @@ class Leading:
         self.evaluate()
 
     def _refuse_produce(self, request: Produce) -> str:
-        return errors.NOT_ENOUGH_REPLICAS if request.acks == -1 and self._are_few() else ""
+        if request.acks not in (-1, 0, 1):
+            return errors.INVALID_REQUIRED_ACKS
+        few = request.acks == -1 and self._are_few()
+        return errors.NOT_ENOUGH_REPLICAS if few else errors.NONE
 
     def _are_few(self) -> bool:
         """Whether fewer replicas are in sync than min.insync.replicas asks for."""
-        few = len(self.view.isr) < self._rules.min_insync_replicas
-        return few and "minimum-ignored" not in self._rules.faults
+        return len(self.view.isr) < self._rules.min_insync_replicas
 
     def _append(self, records: bytes) -> str:
         replica = self._replica

@@ -23,7 +23,6 @@ from reassure_controller.messages import LeaderAndIsr, Message, Reply, StopRepli
 from reassure_controller.replication.clock import VirtualClock
 from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.messages import (
-    Acks,
     Consume,
     Consumed,
     EpochEndTold,
@@ -206,7 +205,7 @@ class StepCluster:
     # Clients
 
     def produce(
-        self, broker: int, key: PartitionKey, values: Iterable[bytes], acks: Acks = -1
+        self, broker: int, key: PartitionKey, values: Iterable[bytes], acks: int = -1
     ) -> int:
         """Send records to a broker, and return the number that its answer repeats."""
         self._requests += 1

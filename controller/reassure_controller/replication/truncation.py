@@ -59,9 +59,7 @@ def go_on(
     if told.epoch == UNDEFINED:
         # The leader has never heard of so late an epoch, as after an unclean election.
         return Cut(high_watermark)
-    if any(span.epoch == told.epoch for span in epochs.spans) or "first-answer-final" in (
-        rules.faults
-    ):
+    if any(span.epoch == told.epoch for span in epochs.spans):
         own = epochs.end_offset_for(told.epoch, log_end)
         return Cut(min(own.end_offset, told.end_offset, log_end))
     below = [span.epoch for span in epochs.spans if span.epoch < told.epoch]

@@ -1,0 +1,409 @@
+"""One run of the gate of KAFKA-4485: saved failures, shipped tales, then drawn trials.
+
+The directory of the run is that of any run (`gate.running`). Of the trial that failed it holds
+`failure.txt`, its steps, and `failure/`, the logs of each broker and what it observed: `reassure
+audit --profile kafka-4485 RUN/failure RUN/zookeeper` judges these once more.
+"""
+
+import json
+import logging
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from reassure_conformance.adapter import AdapterDied
+from reassure_conformance.adapter.driver import Driver, ServerGone
+from reassure_conformance.adapter.replicating import ReplicatingCluster
+from reassure_conformance.gate.replication.alphabet import Step, format_step
+from reassure_conformance.gate.replication.drawing import Batch, draw_trials
+from reassure_conformance.gate.replication.tale import (
+    Tale,
+    format_tale,
+    read_tales,
+    shipped_tales,
+)
+from reassure_conformance.gate.replication.trial import (
+    AMENDED,
+    AS_WRITTEN,
+    BROKERS,
+    Setting,
+    Told,
+    Trial,
+)
+from reassure_conformance.gate.running import Progress, Settings
+from reassure_conformance.report.document import (
+    HOLDS,
+    UNKNOWN,
+    VACUOUS,
+    VIOLATED,
+    Document,
+    get_version,
+    write_text,
+)
+from reassure_conformance.report.supervise import note_alive
+from reassure_conformance.script import SUFFIX
+from reassure_controller.faults import check_faults
+from reassure_controller.replication.rules import ReplicationRules
+from reassure_judge.observed.judge import UNJUDGED
+from reassure_judge.verdicts import ClauseVerdict, Tally, Violation, summarise
+from reassure_spec.errors import Unavailable
+from reassure_spec.readings import Readings, get_profile, override_readings
+from reassure_zookeeper.server import Server
+
+log = logging.getLogger(__name__)
+
+PROFILE: Final = "kafka-4485"
+LAG_MS_MAX: Final = 1_000
+BATCH: Final = 40
+"""Trials that are drawn in a row."""
+SHORTEN_S: Final = 20.0
+"""How long a failing tale may be made shorter."""
+NOT_PROMISED: Final = frozenset({"isr.pseudo.close-follower"})
+"""Advice that the document's own implementation does not follow (findings watermark-1 to 5): it
+binds nobody, not even where all advice binds."""
+SHIPPED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "hw.scope": "across-clean-elections",
+        "hw.over-stored-isr": "yes",
+        "hw.served-from": "end-at-election",
+        "isr.entry": "end-at-election",
+        "follower.truncation": "common-prefix",
+        "lag.initial": "now-if-in-sync",
+        "lag.initial-leader-end": "leader-end",
+    }
+)
+"""The readings of the bundled brokers where nobody says otherwise: with all amendments, since as
+written an election can lose what was shown (finding watermark-12)."""
+
+
+EARLY: Final[Mapping[str, str]] = MappingProxyType(
+    {"lag_initial": "now", "lag_initial_leader_end": "zero"}
+)
+"""Fields of the readings that differ in trials of early credit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The first violation of a run, with its shortest tale."""
+
+    tale: Tale
+    told: Told
+    violation: Violation
+    repeats: bool
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the steps, as text."""
+        return tuple(map(format_step, self.tale.steps))
+
+
+@dataclass(slots=True)
+class Result:
+    """What came of a run."""
+
+    settings: Settings
+    readings: Mapping[str, str]
+    clauses: tuple[ClauseVerdict, ...] = ()
+    failure: Failure | None = None
+    not_followed: tuple[Violation, ...] = ()
+    died: str = ""
+    trace: str = ""
+    stale: tuple[str, ...] = ()
+    tales: int = 0
+    examples: int = 0
+    steps: int = 0
+    lines: int = 0
+    records: int = 0
+    promised: int = 0
+    unsettled: int = 0
+    seconds: float = 0.0
+    clock: Mapping[str, float] = field(default_factory=dict)
+    directory: Path | None = None
+
+    def required(self) -> tuple[ClauseVerdict, ...]:
+        """Return the verdicts on the clauses that a run has to put to the test."""
+        return tuple(c for c in self.clauses if c.level == "MUST" and c.id not in UNJUDGED)
+
+    def missing(self) -> tuple[str, ...]:
+        """Return the clauses that should have been put to the test and were not."""
+        return tuple(c.id for c in self.required() if not c.exercised)
+
+    def verdict(self) -> str:
+        """Return the verdict on the whole run."""
+        if self.failure is not None:
+            return VIOLATED
+        if self.died or self.unsettled:
+            return UNKNOWN
+        return VACUOUS if self.missing() or self.stale else HOLDS
+
+    def as_document(self) -> Document:
+        """Return the document."""
+        required = self.required()
+        counts = {
+            "clauses_required": len(required),
+            "clauses_exercised": sum(1 for c in required if c.exercised),
+            "examples": self.examples,
+            "steps": self.steps,
+            "transactions": 0,
+            "stories": self.tales,
+            "observations": self.lines,
+            "records": self.records,
+            "acknowledged": self.promised,
+            "not_followed": len(self.not_followed),
+        }
+        return Document(
+            "run",
+            self.verdict(),
+            self.seconds,
+            counts,
+            seed=self.settings.seed,
+            profile=PROFILE,
+            readings=self.readings,
+            exit_code=Unavailable.exit_code if self.died and self.failure is None else None,
+            body=self._as_body(),
+        )
+
+    def _as_body(self) -> dict[str, Any]:
+        failure = self.failure
+        return {
+            "implementation": {
+                "name": ", with ".join(("reassure-brokers", *self.settings.faults)),
+                "version": get_version(),
+                "language": "Python",
+            },
+            "steps": self.steps,
+            "clauses": [clause.as_dict() for clause in self.clauses],
+            "violations": [v.as_dict() for v in failure.told.violations] if failure else [],
+            "not_followed": [violation.as_dict() for violation in self.not_followed],
+            "story": list(failure.lines()) if failure else [],
+            "repeats": failure.repeats if failure else None,
+            "clause": failure.violation.clause if failure else None,
+            "not_exercised": list(self.missing()),
+            "not_asked": {},
+            "unjudged": dict(UNJUDGED),
+            "unsettled": self.unsettled,
+            "died": self.died,
+            "died_after": [],
+            "traceback": self.trace,
+            "stale": list(self.stale),
+            "situations": [],
+            "undeclared": {},
+            "clock": {name: round(value, 3) for name, value in self.clock.items()},
+            "directory": str(self.directory) if self.directory else None,
+        }
+
+
+class _Stop(Exception):
+    """A violation was found; nothing more is tried."""
+
+
+class Campaign:
+    """Carries out one run on a server of its own."""
+
+    def __init__(self, settings: Settings, directory: Path, progress: Progress) -> None:
+        self._settings = settings
+        self._directory = directory
+        self._progress = progress
+        self._faults = check_faults(settings.faults)
+        self._readings = override_readings(get_profile(PROFILE), {**SHIPPED, **settings.readings})
+        ReplicationRules(self._readings)  # refused at the door, or not at all
+        self._made = 0
+        self._tally = Tally()
+        self._not_followed: list[Violation] = []
+        self.result = Result(settings, self._readings.as_dict(), directory=directory)
+
+    def run(self) -> Result:
+        """Carry out the run and write its directory."""
+        start, settings, result = time.monotonic(), self._settings, self.result
+        text = json.dumps({"version": get_version(), **settings.as_dict()}, indent=2)
+        write_text(self._directory / "run.json", text + "\n")
+        with (
+            Server.start(self._directory / "zookeeper") as server,
+            Driver(server.hosts, server.log_dir, "/brokers") as driver,
+            ReplicatingCluster(server.hosts, BROKERS) as cluster,
+        ):
+            self._driver, self._cluster = driver, cluster
+            try:
+                self._tell_saved()
+                self._tell_shipped()
+                self._draw(start + settings.seconds_max)
+            except _Stop:
+                pass
+            except (AdapterDied, ServerGone) as error:
+                result.died, result.trace = str(error), getattr(error, "trace", "")
+            clock = {name: float(value) for name, value in sorted(driver.clock.items())}
+        result.seconds = time.monotonic() - start
+        clock["generation"] = max(0.0, result.seconds - sum(clock.values()))
+        result.clock = clock
+        violations = result.failure.told.violations if result.failure else ()
+        result.not_followed = tuple(self._not_followed)
+        result.clauses = summarise(
+            PROFILE,
+            self._tally.exercised,
+            (*violations, *self._not_followed),
+            undecided=self._tally.undecided,
+            settled=True,
+            strict=settings.strict,
+        )
+        return result
+
+    # Trials
+
+    def _begin(self, setting: Setting) -> Trial:
+        self._made += 1
+        readings = self._choose_readings(setting)
+        rules = ReplicationRules(
+            readings,
+            lag_ms_max=LAG_MS_MAX,
+            min_insync_replicas=setting.min_insync_replicas,
+            fetch_bytes=setting.fetch_bytes,
+            faults=self._faults,
+        )
+        directory = self._directory / "trials" / str(self._made)
+        return Trial(self._driver, self._cluster, directory, setting, rules)
+
+    def _choose_readings(self, setting: Setting) -> Readings:
+        if setting.rules == AS_WRITTEN:
+            return get_profile(PROFILE)
+        return self._readings if setting.rules == AMENDED else replace(self._readings, **EARLY)
+
+    def _tell(self, setting: Setting, steps: tuple[Step, ...]) -> Told:
+        """Carry out steps, those that are possible."""
+        trial = self._begin(setting)
+        for step in steps:
+            trial.perform(step)
+        return trial.finish()
+
+    def _note(self, told: Told) -> bool:
+        """Add up what came of a trial; answer whether it failed."""
+        note_alive()
+        result = self.result
+        result.steps += len(told.steps)
+        result.lines += told.lines
+        result.records += told.records
+        result.promised += told.promised
+        if told.unrest:
+            result.unsettled += 1
+            log.warning("%s", told.unrest)
+        broken = self._find_broken(told)
+        self._not_followed += [v for v in told.violations if v not in broken]
+        self._tally.add(replace(told.tally, violations=[]))
+        if not broken:
+            shutil.rmtree(told.directory)
+        return bool(broken)
+
+    def _find_broken(self, told: Told) -> list[Violation]:
+        strict = self._settings.strict
+        return [
+            violation
+            for violation in told.violations
+            if violation.binds() or (strict and violation.clause not in NOT_PROMISED)
+        ]
+
+    def _tell_saved(self) -> None:
+        folder = self._settings.failures
+        if folder:
+            tales = list(read_tales(Path(folder)))
+            stale = [tale.name for tale in tales if not self._tell_tale(tale)]
+            self.result.stale = tuple(stale)
+
+    def _tell_shipped(self) -> None:
+        tales = list(shipped_tales()) if self._settings.with_stories else []
+        for number, tale in enumerate(tales):
+            self._progress("stories", number, len(tales))
+            self._tell_tale(tale)
+
+    def _tell_tale(self, tale: Tale) -> bool:
+        self.result.tales += 1
+        told = self._tell(tale.setting, tale.steps)
+        if self._note(told):
+            self._fail(tale.setting, told)
+        return False
+
+    def _draw(self, deadline: float) -> None:
+        settings, result = self._settings, self.result
+        while result.examples < settings.examples and time.monotonic() < deadline:
+            batch = Batch(self._begin, self._take_drawn, deadline)
+            left = min(BATCH, settings.examples - result.examples)
+            before = result.examples
+            draw_trials(batch, left, settings.seed + result.examples * 7919)
+            if batch.failed:
+                self._fail(*batch.failed[0])
+            if result.examples == before:
+                return
+
+    def _take_drawn(self, told: Told) -> bool:
+        self.result.examples += 1
+        self._progress("examples", self.result.examples, self._settings.examples)
+        return self._note(told)
+
+    # Failing
+
+    def _fail(self, setting: Setting, told: Told) -> None:
+        """Keep the failure, then make its tale short and keep that. Raises _Stop."""
+        violation = self._find_broken(told)[0]
+        tale = Tale("failure", setting, told.steps, violation.clause)
+        self._progress("shrinking", 0, 0)
+        kept = self._keep(Failure(tale, told, violation, repeats=False))
+        until = time.monotonic() + min(SHORTEN_S, self._settings.shrink_s * 2)
+
+        def breaks(steps: tuple[Step, ...]) -> Failure | None:
+            again = self._tell(setting, steps)
+            broken = [v for v in self._find_broken(again) if v.clause == violation.clause]
+            if not broken:
+                shutil.rmtree(again.directory)
+                return None
+            short = replace(tale, steps=again.steps)
+            return Failure(short, again, broken[0], repeats=True)
+
+        for shorter in shorten(tale.steps, breaks, until):
+            kept = self._keep(shorter)
+        self.result.failure = kept
+        if self._settings.failures:
+            name = f"{violation.clause}-{self._settings.seed}{SUFFIX}"
+            write_text(Path(self._settings.failures) / name, format_tale(kept.tale))
+        raise _Stop
+
+    def _keep(self, failure: Failure) -> Failure:
+        """Put the failure where a person finds it, in place of the one before."""
+        place = self._directory / "failure"
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.move(failure.told.directory, place)
+        write_text(self._directory / f"failure{SUFFIX}", format_tale(failure.tale))
+        content = {
+            "clause": failure.violation.clause,
+            "repeats": failure.repeats,
+            "chroot": failure.told.chroot,
+            "steps": [],
+            "story": list(failure.lines()),
+            "violations": [v.as_dict() for v in failure.told.violations],
+        }
+        write_text(self._directory / "failure.json", json.dumps(content, indent=2) + "\n")
+        return failure
+
+
+def shorten(
+    steps: tuple[Step, ...],
+    breaks: Callable[[tuple[Step, ...]], Failure | None],
+    until: float,
+) -> Iterator[Failure]:
+    """Yield shorter and shorter tales that still fail: without half of them, a quarter, one."""
+    first = breaks(steps)
+    if first is None:
+        return
+    yield first
+    steps = first.tale.steps
+    width = max(1, len(steps) // 2)
+    while width and time.monotonic() < until:
+        at = 0
+        while at < len(steps) and time.monotonic() < until:
+            found = breaks((*steps[:at], *steps[at + width :]))
+            if found is None:
+                at += width
+            else:
+                steps = found.tale.steps
+                yield found
+        width //= 2

@@ -1,0 +1,98 @@
+"""Tales: what is done to brokers with logs, as scripts that a person can read and write.
+
+    # Why this tale is told, in comment lines.
+    # violates: log.committed-kept
+    world brokers minimum=1 fetch-bytes=1048576 rules=amended
+
+    produce 1 with acks -1 to 1
+    deliver all
+
+A tale is carried out leniently, as a story is: what is not possible when its turn comes is skipped.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from reassure_conformance.gate.replication.alphabet import BadStep, Step, format_step, parse_step
+from reassure_conformance.gate.replication.trial import RULES, Setting
+from reassure_conformance.script import SUFFIX, Block, Script, parse_script
+from reassure_spec.words import ScenarioError
+
+WORLD: Final = "brokers"
+
+
+@dataclass(frozen=True, slots=True)
+class Tale:
+    """A setting, and steps."""
+
+    name: str
+    setting: Setting
+    steps: tuple[Step, ...]
+    violates: str = ""
+    """The clause that it showed broken when it was saved, "" where none."""
+    why: tuple[str, ...] = field(default=(), compare=False)
+    """Comment lines, without the mark."""
+
+
+def format_tale(tale: Tale) -> str:
+    """Return the text of a tale; `parse_tale` reads it back."""
+    lines = [f"# {line}".rstrip() for line in tale.why]
+    if tale.violates:
+        lines.append(f"# violates: {tale.violates}")
+    setting = tale.setting
+    numbers = f"minimum={setting.min_insync_replicas} fetch-bytes={setting.fetch_bytes}"
+    lines.append(f"world {WORLD} {numbers} rules={setting.rules}")
+    return "\n".join([*lines, "", *map(format_step, tale.steps), ""])
+
+
+def parse_tale(text: str, origin: str) -> Tale:
+    """Return the tale of this text. Raises ScenarioError with file and line."""
+    script = parse_script(text, origin)
+    if script.world != WORLD:
+        raise ScenarioError(f"{origin}: expected `world {WORLD}`, found {script.world!r}")
+    first, *others = script.blocks
+    return Tale(
+        script.name,
+        _read_setting(script, first),
+        tuple(_read_step(script, block) for block in others),
+        script.get_field("violates"),
+        script.why,
+    )
+
+
+def _read_setting(script: Script, first: Block) -> Setting:
+    given = {"minimum": "1", "fetch-bytes": str(1 << 20), "rules": RULES[0], **first.arguments}
+    given.pop(WORLD, None)
+    strange = given.keys() - {"minimum", "fetch-bytes", "rules"}
+    numbers = given["minimum"], given["fetch-bytes"]
+    is_number = all(text.isdecimal() for text in numbers)
+    if strange or not is_number or given["rules"] not in RULES:
+        raise ScenarioError(
+            f"{script.origin}:{first.line}: expected `minimum=N fetch-bytes=N rules="
+            f"{'|'.join(RULES)}`, found {first.text!r}"
+        )
+    return Setting(given["rules"], *map(int, numbers))
+
+
+def _read_step(script: Script, block: Block) -> Step:
+    try:
+        return parse_step(block.text)
+    except BadStep as bad:
+        raise ScenarioError(f"{script.origin}:{block.line}: {bad}") from None
+
+
+def read_tales(folder: Path) -> Iterator[Tale]:
+    """Yield the tales of a folder, by name. Raises ScenarioError, OSError."""
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        yield parse_tale(path.read_text(encoding="utf-8"), str(path))
+
+
+def shipped_tales() -> Iterator[Tale]:
+    """Yield the tales that come with the package, by name."""
+    folder = files("reassure_conformance.gate.replication") / "tales"
+    for entry in sorted(folder.iterdir(), key=lambda each: each.name):
+        if entry.name.endswith(SUFFIX):
+            yield parse_tale(entry.read_text(encoding="utf-8"), entry.name)

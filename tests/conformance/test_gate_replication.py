@@ -1,0 +1,99 @@
+"""The gate of brokers with logs: tales hold, and each planted mistake breaks one of them."""
+
+from pathlib import Path
+
+import pytest
+
+from reassure_conformance.gate.expected import EXPECTED
+from reassure_conformance.gate.replication.campaign import Campaign, Result
+from reassure_conformance.gate.replication.tale import format_tale, parse_tale, shipped_tales
+from reassure_conformance.gate.running import Settings
+from reassure_controller.faults import REPLICATION_FAULTS
+
+CAUGHT_IN: dict[str, tuple[str, ...]] = {
+    "a-record-is-committed": ("leader-not-counted", "acks-all-early", "follow-untold"),
+    "as-written-nobody-fetches": (
+        "limit-doubled",
+        "evaluates-only-fetches",
+        "mark-of-all-assigned",
+        "laggard-kept",
+        "answers-forgotten",
+    ),
+    "back-but-not-in-sync-yet": ("mark-of-in-sync-only",),
+    "in-sync-set-changed-meanwhile": ("isr-unconditional",),
+    "late-while-others-keep-up": (
+        "credit-without-last-fetch",
+        "credit-compares-itself",
+        "credit-any-fetch",
+        "mark-not-of-stored",
+        "mark-of-any-follower",
+        "served-beyond-mark",
+    ),
+    "leader-loses-what-it-wrote-last": ("served-at-once",),
+    "leaders-die-with-records-of-their-own": (
+        "mark-goes-back",
+        "entry-below-mark",
+        "entry-refused",
+        "truncation-skipped",
+    ),
+    "mark-restored-from-before-the-loss": ("checkpoint-uncapped",),
+    "nobody-fetches": ("end-read-early",),
+    "old-leader-back-at-an-old-mark": ("entry-before-start",),
+    "one-batch-at-a-time": ("follower-mark-uncapped",),
+    "order-for-an-earlier-life": ("truncates-to-mark", "dead-order-obeyed"),
+    "order-of-an-earlier-epoch": ("stale-order-obeyed",),
+    "request-of-an-earlier-epoch": ("stale-fetch-noted",),
+    "request-of-an-earlier-life": ("dead-life-noted",),
+    "two-leaders-die-with-one-record-each": ("truncates-to-end",),
+}
+"""By shipped tale, the faults that it catches. `reassure faults` draws trials against each."""
+CASES = [(fault, tale) for tale, faults in CAUGHT_IN.items() for fault in faults]
+
+
+def tell(tmp_path: Path, fault: str = "", name: str = "") -> Result:
+    """Tell one of the shipped tales, or all, to brokers with this fault, or with none."""
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    for tale in shipped_tales():
+        if name in ("", tale.name):
+            (saved / f"{tale.name}.txt").write_text(format_tale(tale), encoding="utf-8")
+    settings = Settings(
+        seed=1,
+        profile="kafka-4485",
+        examples=0,
+        faults=(fault,) if fault else (),
+        strict=True,
+        shrink_s=0,
+        with_stories=False,
+        failures=str(saved),
+    )
+    return Campaign(settings, tmp_path, lambda *_: None).run()
+
+
+def test_every_fault_has_a_tale() -> None:
+    """Each mistake that can be planted in brokers is caught in exactly one tale of the table."""
+    assert sorted(fault for fault, _ in CASES) == sorted(REPLICATION_FAULTS)
+
+
+def test_shipped_tales_hold(tmp_path: Path) -> None:
+    """No clause is broken in a tale by brokers without a fault, advice included."""
+    result = tell(tmp_path)
+    assert result.failure is None, result.failure
+    assert not result.died, result.trace
+    assert result.unsettled == 0
+
+
+@pytest.mark.parametrize(("fault", "name"), CASES)
+def test_tale_catches_fault(fault: str, name: str, tmp_path: Path) -> None:
+    """The tale breaks a clause that is made for the fault, and breaks it first."""
+    failure = tell(tmp_path, fault, name).failure
+    assert failure is not None, f"{fault} survives {name}"
+    assert failure.violation.clause in EXPECTED[fault]
+
+
+def test_tales_are_read_as_they_are_written() -> None:
+    """The text of a tale is read back as the same tale."""
+    tales = list(shipped_tales())
+    assert tales
+    for tale in tales:
+        assert parse_tale(format_tale(tale), f"{tale.name}.txt") == tale
