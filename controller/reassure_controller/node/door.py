@@ -134,7 +134,7 @@ class Door:
 
     def _produce(self, request: ProduceRequest) -> ProduceResponse | None:
         """Append, and wait until those who are to have the records have them."""
-        acks: inner.Acks = 0 if request.acks == 0 else 1 if request.acks == 1 else -1
+        acks = 0 if request.acks == 0 else 1 if request.acks == 1 else -1
         answers: dict[int, inner.Response] = {}
         asked: list[tuple[str, int, int, int]] = []
         with self._lock:

@@ -48,7 +48,7 @@ from reassure_conformance.report.supervise import note_alive
 from reassure_conformance.script import SUFFIX
 from reassure_controller.faults import check_faults
 from reassure_controller.replication.rules import ReplicationRules
-from reassure_judge.observed.judge import UNJUDGED
+from reassure_judge.observed.needs import UNJUDGED
 from reassure_judge.verdicts import ClauseVerdict, Tally, Violation, summarise
 from reassure_spec.errors import Unavailable
 from reassure_spec.readings import Readings, get_profile, override_readings
