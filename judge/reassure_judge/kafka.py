@@ -33,7 +33,7 @@ from reassure_model.kafka_writes import (
     get_assignment,
     list_targets,
 )
-from reassure_model.kafka_zk import Assignment
+from reassure_model.kafka_zk import Assignment, find_unelectable
 from reassure_model.kip_236.invariants import (
     Invariant,
     find_empty_isr,
@@ -408,11 +408,9 @@ def find_dropped(hosted: Hosted) -> str | None:
 def find_nobody_electable(hosted: Hosted) -> str | None:
     """Say so when nobody leads and, of those in sync, nobody is assigned."""
     state = hosted.state
-    if state is None or state.leader != NO_LEADER or hosted.assigned is None:
+    if state is None:
         return None
-    if any(replica in hosted.assigned for replica in state.isr):
-        return None
-    return f"nobody leads, and of those in sync nobody is assigned: {list(state.isr)}"
+    return find_unelectable(state.leader, state.isr, hosted.assigned or ())
 
 
 def make_invariants(within: str) -> tuple[Invariant[Hosted], ...]:

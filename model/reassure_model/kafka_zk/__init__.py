@@ -583,11 +583,16 @@ def find_offline_for_good(shipped: Shipped) -> str | None:
 
     Whoever comes back is elected only where it is both assigned and in sync.
     """
-    if shipped.leader != NO_LEADER or next_effect(shipped) is not None:
+    if next_effect(shipped) is not None:
         return None
-    if not shipped.assigned or any(replica in shipped.assigned for replica in shipped.isr):
+    return find_unelectable(shipped.leader, shipped.isr, shipped.assigned)
+
+
+def find_unelectable(leader: int, isr: ReplicaList, assigned: ReplicaList) -> str | None:
+    """Say so when nobody leads a partition and, of those in sync, nobody is assigned."""
+    if leader != NO_LEADER or not assigned or any(replica in assigned for replica in isr):
         return None
-    return f"nobody leads, and of those in sync nobody is assigned: {list(shipped.isr)}"
+    return f"nobody leads, and of those in sync nobody is assigned: {list(isr)}"
 
 
 @clause("shipped.cancel.no-strays")
