@@ -98,9 +98,9 @@ class EachOf:
     """A tuple with an entry for each member of a named set, in order."""
 
     of: str
-    what: "RecordOf"
+    what: "Domain"
     paired: bool = False
-    """Whether an entry is a pair, of the member and the record."""
+    """Whether an entry is a pair, of the member and the value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -542,6 +542,8 @@ class Machine(Generic[S]):
     forget: Callable[[S], S] | None = None
     """From a state to the one that stands for all that differ from it in numbers that only count:
     whatever may follow one may follow the other. None where fields that are held say it all."""
+    counting: tuple[str, ...] = ()
+    """The acts that move such a number; without any it may be all."""
     shared: tuple[str, ...] = ()
     """Fields that several partitions have in common, where a state is one partition of them."""
     watch: Watch[S, Any] | None = None

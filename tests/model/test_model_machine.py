@@ -277,8 +277,9 @@ BOUNDED: Final = {
     name: source
     for name, scope in SCOPES.items()
     if isinstance(source := scope.make_source(get_profile(scope.profile)), MachineScope)
+    and CONTROLLER in source.machine.acts[1:]
 }
-"""The standard scopes that are a machine within bounds."""
+"""The standard scopes whose machine has a client ask and a controller carry it out."""
 
 
 @pytest.mark.parametrize("source", BOUNDED.values(), ids=BOUNDED)

@@ -22,18 +22,16 @@ from reassure_conformance.scenarios.scenario import (
 )
 from reassure_explorer.engine.result import Trace, TraceStep, Violation
 from reassure_explorer.scopes.catalogue import TALES, Source, get_scope
-from reassure_explorer.scopes.kafka_4485 import Logs
-from reassure_explorer.scopes.kip_46 import Healing
 from reassure_explorer.scopes.machine import MachineScope
 from reassure_explorer.tales import SmallWorld
-from reassure_model.kafka_4485.replication import ACTIONS, LEADER_ALONE
-from reassure_model.kip_46 import make_cluster
-from reassure_model.kip_46.machine import MACHINE as HEALING
 from reassure_spec.errors import ReassureError
 from reassure_spec.readings import PROFILES, Readings, get_profile
-from reassure_spec.words import format_replicas
 
-_COUNTED: Final = re.compile(r" epoch \d+|request \d+ waits: | version \d+( \(leader knows \d+\))?")
+_COUNTED: Final = re.compile(
+    r" epoch \d+|request \d+ waits: | version \d+( \(leader knows \d+\))?"
+    r"|\btask \d+|( since|^at) \d+ ms",
+    re.MULTILINE,
+)
 """What only counts: the explorer's states stand for all that differ in these alone."""
 
 
@@ -57,27 +55,6 @@ class Teller:
 
 def _join(numbers: Iterable[int]) -> str:
     return ",".join(map(str, numbers)) or "none"
-
-
-# Logs across elections --------------------------------------------------------------------------
-
-
-def _open_logs(source: Logs) -> tuple[str, ...]:
-    members = source.world.members
-    isr = "" if members is None else f" isr={_join(sorted(members))}"
-    return (f"world kafka-4485 brokers={source.world.brokers}{isr}",)
-
-
-def _say_log(_: Logs, step: TraceStep) -> str:
-    alone = ACTIONS[step.action] in LEADER_ALONE
-    return step.action if alone else f"{step.action} broker={step.parameter}"
-
-
-def _describe_logs(source: Logs, state: Any) -> Iterator[str]:
-    for broker in range(source.world.brokers):
-        log, mark = getattr(state, f"log_{broker}"), getattr(state, f"mark_{broker}")
-        yield f"{broker}: log {format_replicas(log)} hw {mark} "
-    yield f"isr {format_replicas(tuple(sorted(state.isr)))}"
 
 
 # What a machine says itself -------------------------------------------------------------------
@@ -116,41 +93,8 @@ def _describe_machine(source: MachineScope, state: Any) -> Iterator[str]:
             yield f"p{at}: {line}" if source.is_one_of_several else line
 
 
-# Healing ----------------------------------------------------------------------------------------
-
-
-def _open_healing(source: Healing) -> tuple[str, ...]:
-    brokers = range(1, source.world.brokers + 1)
-    keys = {("t", number): replicas for number, replicas in enumerate(source.world.partitions)}
-    first = make_cluster({broker: f"rack-{broker}" for broker in brokers}, keys)
-    return HEALING.vocabulary.say_opening(first)
-
-
-def _say_healing(source: Healing, step: TraceStep) -> str:
-    act = next(act for act in HEALING.acts if act.name == step.action)
-    return act.say(source.config.failure_interval_ms if act.name == "tick" else step.parameter)
-
-
-def _describe_healing(source: Healing, state: Any) -> Iterator[str]:
-    for number in range(len(source.world.partitions)):
-        target = getattr(state, f"target_{number}")
-        to = "" if target is None else f" to {format_replicas(target)}"
-        isr = format_replicas(getattr(state, f"isr_{number}"))
-        yield f"t-{number} {format_replicas(getattr(state, f'assigned_{number}'))} isr {isr}{to}"
-
-
-def _show(_: Source) -> tuple[str, ...]:
-    return ("show",)
-
-
-def _show_problems(_: Source) -> tuple[str, ...]:
-    return ("problems", "show")
-
-
 TELLERS: Final[Mapping[type, Teller]] = {
-    Logs: Teller(_open_logs, _say_log, _show, _describe_logs),
     MachineScope: Teller(_open_machine, _say_machine, _close_machine, _describe_machine),
-    Healing: Teller(_open_healing, _say_healing, _show_problems, _describe_healing),
     SmallWorld: Teller(
         lambda world: world.opening,
         lambda _, step: step.words,

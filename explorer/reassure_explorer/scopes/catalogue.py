@@ -15,9 +15,9 @@ from reassure_explorer.engine.explore import Exploration, explore
 from reassure_explorer.engine.interface import Model
 from reassure_explorer.scopes.copies import CopiesWorld
 from reassure_explorer.scopes.kafka_42 import bound_moves
-from reassure_explorer.scopes.kafka_4485 import Logs, LogWorld
+from reassure_explorer.scopes.kafka_4485 import bound_logs
 from reassure_explorer.scopes.kafka_zk import bound_shipped
-from reassure_explorer.scopes.kip_46 import Healing, HealingWorld
+from reassure_explorer.scopes.kip_46 import bound_healing
 from reassure_explorer.scopes.kip_236 import Limits, Target, bound_requests
 from reassure_explorer.scopes.kip_236_legacy import bound_routes
 from reassure_explorer.scopes.machine import Bounds, MachineScope
@@ -27,7 +27,7 @@ from reassure_spec.errors import BadUsage
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import choose_readings, explorer_of
 
-Source = Logs | MachineScope | Healing | SmallWorld
+Source = MachineScope | SmallWorld
 """What a scope's model is made from: a model of `reassure_model` within a world."""
 
 
@@ -66,8 +66,8 @@ def _reference(name: str, summary: str, bounds: Bounds) -> Scope:
     return Scope(name, summary, _within("kip-236", bounds))
 
 
-def _logs(name: str, summary: str, world: LogWorld) -> Scope:
-    return Scope(name, summary, lambda readings: Logs(world, readings), "kafka-4485")
+def _logs(name: str, summary: str, bounds: Bounds) -> Scope:
+    return Scope(name, summary, _within("kafka-4485", bounds), "kafka-4485")
 
 
 def _within(machine: str, bounds: Bounds) -> Callable[[Readings], Source]:
@@ -82,8 +82,8 @@ def _shipped(name: str, summary: str, world: CopiesWorld) -> Scope:
     return Scope(name, summary, _within("kafka-zk", bound_shipped(world)), "kafka-zk")
 
 
-def _healing(name: str, summary: str, world: HealingWorld) -> Scope:
-    return Scope(name, summary, lambda readings: Healing(world, readings), "kip-46")
+def _healing(name: str, summary: str, bounds: Bounds) -> Scope:
+    return Scope(name, summary, _within("kip-46", bounds), "kip-46")
 
 
 def _old_znode(name: str, summary: str, bounds: Bounds) -> Scope:
@@ -160,23 +160,23 @@ _ALL: Final = (
     _logs(
         "logs",
         "two brokers that keep logs of at most two records; one election, one lag, one removal",
-        LogWorld(2, records=2, elections=1, lags=1, removals=1),
+        bound_logs(2, records=2, elections=1, lags=1, removals=1),
     ),
     _logs(
         "logs-again",
         "two brokers that keep logs of at most two records; two elections, one lag, one removal",
-        LogWorld(2, records=2, elections=2, lags=1, removals=1),
+        bound_logs(2, records=2, elections=2, lags=1, removals=1),
     ),
     _logs(
         "logs-three",
         "three brokers that keep logs of at most two records; one election, three lags, three "
         "removals",
-        LogWorld(3, records=2, elections=1, lags=3, removals=3),
+        bound_logs(3, records=2, elections=1, lags=3, removals=3),
     ),
     _logs(
         "logs-elections",
         "three brokers that keep logs of at most two records; two elections, one lag, one removal",
-        LogWorld(3, records=2, elections=2, lags=1, removals=1),
+        bound_logs(3, records=2, elections=2, lags=1, removals=1),
     ),
     _reference(
         "promises",
@@ -288,17 +288,17 @@ _ALL: Final = (
     _healing(
         "healing",
         "KIP-46: a partition on two of three brokers; two deaths, one failover, at most four tasks",
-        HealingWorld(3, ((1, 2),), deaths=2, failovers=1, promises=False),
+        bound_healing(3, ((1, 2),), deaths=2, failovers=1, promises=False),
     ),
     _healing(
         "healing-promises",
         "the same, and what readers take for granted of tasks",
-        HealingWorld(3, ((1, 2),), deaths=2, failovers=1),
+        bound_healing(3, ((1, 2),), deaths=2, failovers=1),
     ),
     _healing(
         "healing-medium",
         "KIP-46: two partitions on three of four brokers; two deaths, one failover",
-        HealingWorld(4, ((1, 2), (2, 3)), deaths=2, failovers=1, promises=False),
+        bound_healing(4, ((1, 2), (2, 3)), deaths=2, failovers=1, promises=False),
     ),
     _old_znode(
         "old-znode",

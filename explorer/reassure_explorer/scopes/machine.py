@@ -84,14 +84,9 @@ class _Steps:
     follow: Callable[..., Any] | None
     next_effect: Callable[[Any, Readings], Any] | None
     """Given where the world is calm."""
-    forget: Callable[[Any], Any] | None
     flags: bool
     """Whether a state says that what was owed was refused."""
     term: int
-
-    def normalise(self, after: Any) -> Any:
-        """Return the state after a step without what only counts."""
-        return after if self.forget is None else self.forget(after)
 
     def is_quiet(self, state: Any) -> bool:
         """Whether the controller owes nothing, or nobody waits for it."""
@@ -109,6 +104,8 @@ class _Taking:
     make: Callable[[Any], Any]
     within: Callable[[Any, Any], bool] | None
     """Which steps are taken, of the states before and after; None where all are."""
+    forget: Callable[[Any], Any] | None
+    """Takes out of the state after a step what only counts, if it can be there."""
     counter: str
     """The field that counts down how often it may happen, "" where it is without end."""
     everywhere: bool
@@ -133,7 +130,8 @@ class _Taking:
                     return state.replace(**{CONTRADICTION: True}) if refused else None
                 if self.within is not None and not self.within(before, outcome.state):
                     return None
-                changes |= steps.places[number].put(steps.normalise(outcome.state))
+                after = outcome.state if self.forget is None else self.forget(outcome.state)
+                changes |= steps.places[number].put(after)
                 clauses += outcome.clauses
                 if steps.follow is not None:
                     memory = steps.memories[number].get(state)
@@ -280,7 +278,6 @@ class MachineScope:
             memories,
             machine.watch.follow if memories and machine.watch is not None else None,
             machine.next_effect if bounds.calm else None,
-            machine.forget,
             any(each.when_refused for each in machine.properties),
             bounds.term,
         )
@@ -354,6 +351,7 @@ class MachineScope:
             self._steps,
             act.make,
             self.bounds.within.get(act.name),
+            self.machine.forget if act.name in (self.machine.counting or (act.name,)) else None,
             f"{act.counted}_left" if act.counted in self.bounds.times else "",
             act.shared,
             act.kind is Controller,
@@ -378,7 +376,11 @@ class MachineScope:
             if act.over in alike
         }
         brokers = Symmetry(
-            "broker", self.bounds.sets["brokers"], storing.renames, parameters=renamed
+            "broker",
+            self.bounds.sets["brokers"],
+            storing.renames,
+            tuple(storing.families),
+            renamed,
         )
         if not several:
             return (brokers,)

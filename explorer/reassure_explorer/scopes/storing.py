@@ -103,7 +103,7 @@ class _Each(Place):
 
     members: tuple[Any, ...]
     """Empty where entries are no pairs."""
-    entries: "tuple[_Record, ...]"
+    entries: tuple[Place, ...]
 
     def get(self, state: Any) -> Any:
         found = tuple(entry.get(state) for entry in self.entries)
@@ -204,6 +204,8 @@ class Storing:
     renames: dict[str, Callable[[Rename, Any], Any]] = field(default_factory=dict)
     """How to rename what stands in a field that holds members of a set in `alike`."""
     alike: Renames = field(default_factory=dict)
+    families: list[tuple[str, ...]] = field(default_factory=list)
+    """Fields that change places with the members of a set in `alike`: one for each member."""
 
     def make_record(
         self,
@@ -271,10 +273,13 @@ class Storing:
                 members = self.sets[of]
                 begins = [each[1] if paired else each for each in begun]
                 marks = [f"{mark}_{at}" if len(members) > 1 else mark for at in range(len(members))]
-                made = [
-                    self.make_record(name, what, start, marked, member)
-                    for start, marked, member in zip(begins, marks, members, strict=True)
-                ]
+                made, added = [], []
+                for start, marked, member in zip(begins, marks, members, strict=True):
+                    known = len(self.fields)
+                    made.append(self._make(name, what, start, marked, member))
+                    added.append(tuple(self.fields)[known:])
+                if of in self.alike:
+                    self.families += zip(*added, strict=True)
                 return _Each(members if paired else (), tuple(made))
             case declared.ListOf(of, longest):
                 return self._make_list(name + mark, of, self._count(longest))

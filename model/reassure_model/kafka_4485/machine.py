@@ -25,7 +25,9 @@ from reassure_model.kafka_4485.replication import (
     Elect,
     Lag,
     Remove,
+    Replica,
     Replication,
+    Term,
     enabled,
     make_replication,
     step,
@@ -33,12 +35,15 @@ from reassure_model.kafka_4485.replication import (
 from reassure_model.machine import (
     Act,
     Domain,
+    EachOf,
     Goal,
+    Held,
     Int,
     ListOf,
     Machine,
     OneOf,
     Property,
+    RecordOf,
     SetOf,
     Vocabulary,
     always,
@@ -55,15 +60,39 @@ from reassure_spec.words import (
     spell_replicas,
 )
 
+_END: Final = OneOf(of="ends")
+_LOG: Final = ListOf("epochs", "records")
+_TERM: Final = RecordOf(
+    Term,
+    {
+        "isr": SetOf("brokers"),
+        "version": Held(0),
+        "pseudo_isr": SetOf("brokers"),
+        "end_at_election": _END,
+        "offsets": EachOf("brokers", _END),
+    },
+    {"isr": "term_isr"},
+    always=True,
+)
+_REPLICA: Final = RecordOf(
+    Replica,
+    {
+        "log": _LOG,
+        "high_watermark": _END,
+        "leader_epoch": OneOf(of="epochs"),
+        "request": OneOf((None,), "requests"),
+    },
+    always=True,
+)
 FIELDS: Final[Mapping[str, Domain]] = {
     "leader": OneOf(of="brokers"),
     "leader_epoch": OneOf(of="epochs"),
     "isr": SetOf("brokers"),
     "version": Int(0, 1),
-    "term": OneOf(of="terms"),
+    "term": _TERM,
     "shown": OneOf((None,), "ends"),
-    "committed": ListOf("epochs", "records"),
-    "replicas": ListOf("replicas", "brokers"),
+    "committed": _LOG,
+    "replicas": EachOf("brokers", _REPLICA),
 }
 
 
@@ -348,4 +377,6 @@ MACHINE: Final = Machine(
     ),
     settle=_settle,
     forget=forget_versions,
+    counting=("join", "leave", "remove", "refresh", "elect"),
+    alike={"brokers": lambda rename, broker: rename(broker)},
 )

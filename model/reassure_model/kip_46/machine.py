@@ -13,15 +13,19 @@ from reassure_model.kip_46 import (
     Effect,
     Finish,
     Generate,
+    Generation,
     HealingConfig,
+    Hosted,
     RecordFailure,
     RemoveTask,
     StartTask,
     Submit,
+    Task,
     Tick,
     compute_quota,
     enabled,
     find_dead_named,
+    find_due,
     find_duplicate,
     find_factor_changed,
     find_live_removed,
@@ -41,13 +45,20 @@ from reassure_model.machine import (
     FAILOVER,
     RETURN,
     Act,
+    AsBegun,
     Domain,
+    EachOf,
     Goal,
+    Held,
     Int,
     ListOf,
     Machine,
+    Member,
     OneOf,
+    OrNone,
+    Place,
     Property,
+    RecordOf,
     SetOf,
     Vocabulary,
     always,
@@ -76,16 +87,44 @@ from reassure_spec.znodes import (
 )
 
 Clusters = Mapping[str, Cluster]
-FIELDS: Final[Mapping[str, Domain]] = {
-    "racks": ListOf("racks", "brokers"),
-    "live": SetOf("brokers"),
-    "partitions": ListOf("partitions", "keys"),
-    "now_ms": Int(0, 2**63 - 1),
-    "failed": ListOf("failures", "brokers"),
-    "tasks": ListOf("tasks", "numbers"),
-    "next_number": Int(0, 2**63 - 1),
-    "generation": OneOf((None,), "generations"),
-}
+_REPLICAS: Final = ListOf("brokers", "places")
+
+
+def list_fields(config: HealingConfig) -> Mapping[str, Domain]:
+    """Return the domains of a cluster whose times say no more than whether an interval passed."""
+    hosted: Mapping[Any, Domain] = {
+        "key": Member(),
+        "assigned": _REPLICAS,
+        "isr": _REPLICAS,
+        "target": OrNone(_REPLICAS),
+    }
+    task: Mapping[Any, Domain] = {
+        "number": Place(),
+        ("assignments", "automatic"): OneOf(of="tasks"),
+    }
+    return {
+        "racks": AsBegun(),
+        "live": SetOf("brokers"),
+        "partitions": EachOf("keys", RecordOf(Hosted, hosted, always=True)),
+        "now_ms": Held(config.failure_interval_ms),
+        "failed": ListOf("failures", "brokers"),
+        "tasks": ListOf(RecordOf(Task, task), "queue"),
+        "next_number": Int(0, "queue"),
+        "generation": RecordOf(
+            Generation, {"broker": OneOf(of="brokers"), "pending": ListOf("moves", "keys")}
+        ),
+    }
+
+
+def forget_times(cluster: Cluster, config: HealingConfig) -> Cluster:
+    """Return the cluster in which times say whether an interval has passed, and nothing more.
+
+    Tasks are numbered by their place: those that are gone are not counted.
+    """
+    due, interval_ms = find_due(cluster, config), config.failure_interval_ms
+    failed = tuple((broker, 0 if broker in due else interval_ms) for broker, _ in cluster.failed)
+    count = len(cluster.tasks)
+    return replace(cluster, now_ms=interval_ms, failed=failed, next_number=count)
 
 
 def _spell_key(key: PartitionKey) -> str:
@@ -124,7 +163,7 @@ ACTS: Final = (
     DIE,
     RETURN,
     FAILOVER,
-    Act("submit", Submit, "tasks", saying=_say_task, counted="tasks"),
+    Act("submit", Submit, "asked", saying=_say_task, counted="tasks"),
 )
 
 GOALS: Final[tuple[Goal[Cluster], ...]] = (
@@ -245,7 +284,7 @@ def show(cluster: Cluster) -> str:
     running = find_running(cluster)
     for task in cluster.tasks:
         kind = "automatic" if task.automatic else "operator's"
-        state = " running" if running is task else ""
+        state = " running" if running == task else ""
         lines.append(f"task {task.number} {kind} {_spell_all(task.assignments)}{state}")
     alive = format_replicas(sorted(cluster.live))
     return "\n".join([*lines, f"at {cluster.now_ms} ms alive {alive}"])
@@ -279,18 +318,25 @@ def make_machine(config: HealingConfig) -> Machine[Cluster]:
     def _next(cluster: Cluster, readings: Readings) -> Effect | None:
         return next_effect(cluster, config, readings)
 
+    def starts(cluster: Cluster, readings: Readings) -> bool:
+        return isinstance(_next(cluster, readings), StartTask)
+
+    def ends(cluster: Cluster, readings: Readings) -> bool:
+        effect = _next(cluster, readings)
+        return isinstance(effect, RemoveTask) and effect.clause == "heal.task.satisfied-skipped"
+
     return Machine(
         name="kip-46",
         summary="replicas of a broker that stays away are placed elsewhere without an operator",
         state=Cluster,
-        fields=FIELDS,
+        fields=list_fields(config),
         acts=ACTS,
         step=lambda cluster, action, readings: step(cluster, action, config, readings),
         next_effect=_next,
         enabled=lambda cluster, readings, _: enabled(cluster, config, readings),
         is_at_rest=lambda cluster, readings: _next(cluster, readings) is None,
         properties=list_properties(config),
-        goals=GOALS,
+        goals=(*GOALS, Goal("a task is due to start", starts), Goal("a task is done", ends)),
         vocabulary=Vocabulary(
             opening=_open,
             say_opening=_say_opening,
@@ -302,6 +348,7 @@ def make_machine(config: HealingConfig) -> Machine[Cluster]:
             changes={"partition": _add_partition},
         ),
         settle=_settle,
+        forget=lambda cluster: forget_times(cluster, config),
     )
 
 
