@@ -12,6 +12,7 @@ An interleaving is a sequence of actions. `enabled` lists those that are possibl
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from reassure_model.environment import Controller, Die, Failover, Join, Leave, NotPossible, Return
 from reassure_model.kip_236.messages import list_messages
@@ -61,6 +62,7 @@ class Submit:
     legacy: bool = False
 
 
+STAYS_OUT: Final = "isr.change.stopped-stays-out"
 Action = Submit | Join | Leave | Die | Return | Failover | Controller
 Outcome = Accepted[System] | Rejected
 
@@ -94,7 +96,7 @@ def enabled(system: System, readings: Readings, asked: Sequence[Submit] = ()) ->
     return (*actions, Failover())
 
 
-@clause("isr.change.stopped-stays-out")
+@clause(STAYS_OUT)
 def is_stopped(partition: Partition, replica: int, readings: Readings) -> bool:
     """Whether the controller has told an assigned replica to stop, so that it cannot catch up.
 
@@ -131,7 +133,7 @@ def step(system: System, action: Action, readings: Readings) -> Outcome:
         case Join(replica):
             outcome = _change_isr(system, (*_state(system, action).isr, replica), readings)
             if isinstance(outcome, Accepted) and is_stopped(system.partition, replica, readings):
-                return Rejected("isr.change.stopped-stays-out", "it was told to stop")
+                return Rejected(STAYS_OUT, "it was told to stop")
             return outcome
         case Leave(replica) if replica in _state(system, action).isr:
             members = _state(system, action).isr
