@@ -31,6 +31,7 @@ from reassure_controller.replication.rules import LAG_MS_MAX, ReplicationRules
 from reassure_controller.session import Indefinite, connect, stop
 from reassure_controller.transport import TcpTransport, TransportServer
 from reassure_spec.errors import BadUsage, ReassureError, Unavailable
+from reassure_spec.profiles import PROTOCOLS
 from reassure_spec.rooms import choose_readings
 
 log = logging.getLogger("reassure_controller")
@@ -90,7 +91,10 @@ def run_controller(
     changes = dict(pair.split("=", 1) if "=" in pair else (pair, "") for pair in arguments.reading)
     readings = choose_readings("controller", arguments.profile, changes)
     transport = WireTransport(arguments.id) if arguments.wire else TcpTransport()
-    controller = Controller(client, arguments.id, transport, readings, arguments.fault)
+    old_znode = "kip-236-legacy" in PROTOCOLS[arguments.profile]
+    controller = Controller(
+        client, arguments.id, transport, readings, arguments.fault, old_znode=old_znode
+    )
     _say_ready(f"controller {arguments.id}")
     try:
         controller.run_forever(until)

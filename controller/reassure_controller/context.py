@@ -19,11 +19,14 @@ from reassure_controller.effects import (
     KeepRequest,
     Phase,
     Step,
+    TranslateEntries,
     UpdateReassignment,
     WriteAssigned,
+    WriteOldZnode,
     WriteState,
 )
 from reassure_spec.znodes import (
+    LegacyEntry,
     PartitionKey,
     ReassignmentZnode,
     ReplicaList,
@@ -60,6 +63,26 @@ class PartitionContext:
     """How far the reassignment in flight has come; None when there is nothing to carry on."""
 
 
+@dataclass(frozen=True, slots=True)
+class OldZnode:
+    """The old znode as it was read, and what was made of it in this term."""
+
+    entries: tuple[LegacyEntry, ...]
+    version: int
+    created: int
+    """The czxid: a larger one means that it was deleted and made again in between."""
+    bad: str = ""
+    """Why the content is not of the format, "" where it is; then there are no entries."""
+    translated: frozenset[tuple[PartitionKey, ReplicaList]] | None = None
+    """The entries, as (partition, target), that requests were made of; None before the first."""
+
+    def holding(self, entries: tuple[LegacyEntry, ...], version: int) -> "OldZnode":
+        """Return it with other entries; what has left it counts as never translated."""
+        there = {(entry.key, entry.target) for entry in entries}
+        translated = None if self.translated is None else self.translated & there
+        return replace(self, entries=entries, version=version, bad="", translated=translated)
+
+
 @dataclass(slots=True)
 class Context:
     """What the controller remembers of the cluster."""
@@ -93,6 +116,10 @@ class Context:
     """Names of the znodes under /admin/reassignment_requests, in the order to carry them out."""
     untold: set[PartitionKey] = field(default_factory=set)
     """Partitions whose state was written without an answer: nobody was told, if it was written."""
+    queue_unread: bool = False
+    """Whether a request of our own was put into the queue since it was read."""
+    old: OldZnode | None = None
+    """The old znode; None where there is none, or where nobody is to look after it."""
     kept: set[str] = field(default_factory=set)
     """Paths of requests that a planted fault leaves behind."""
 
@@ -181,6 +208,15 @@ def apply_step(context: Context, step: Step, version: int | None = None) -> None
             | EnterPhase()
         ):
             _apply_to_partition(context, step, version)
+        case TranslateEntries(entries=entries) if context.old is not None:
+            done = context.old.translated or frozenset()
+            done |= {(entry.key, entry.target) for entry in entries}
+            context.old = replace(context.old, translated=done)
+            context.queue_unread = True
+        case WriteOldZnode(entries=entries) if context.old is not None:
+            known = context.old.version + 1 if version is None else version
+            stays = bool(entries) or step.left_empty
+            context.old = context.old.holding(entries, known) if stays else None
         case _:
             pass  # messages, warnings and foreign znodes are not remembered
 

@@ -40,13 +40,17 @@ from reassure_controller.effects import (
     DeleteZnode,
     Effect,
     Recheck,
+    RecheckOldZnode,
     RequestRead,
     Step,
+    TranslateEntries,
     Write,
+    WriteOldZnode,
     WriteState,
 )
 from reassure_controller.engine import Conflict, ControllerMoved, Engine, Uncertain
 from reassure_controller.faults import check_faults
+from reassure_controller.old_znode import plan_entries, plan_forgetting
 from reassure_controller.plan import (
     Rules,
     plan_bad_request,
@@ -79,6 +83,7 @@ from reassure_spec.znodes import (
     BROKER_IDS,
     CONTROLLER,
     CONTROLLER_EPOCH,
+    REASSIGN_PARTITIONS,
     REASSIGNMENT_REQUESTS,
     TOPICS,
     BadZnode,
@@ -143,7 +148,8 @@ class Controller:
 
     `client` is a kazoo client in the cluster's chroot; it is started if it is not. `readings` and
     `faults` say how the protocol is carried out; `clock_ms` gives wall-clock milliseconds for the
-    `/controller` znode. Raises UnknownFault or RefusedReading.
+    `/controller` znode; with `old_znode` it looks after what clients write to
+    `/admin/reassign_partitions` as well. Raises UnknownFault or RefusedReading.
     """
 
     def __init__(
@@ -154,9 +160,11 @@ class Controller:
         readings: Readings | None = None,
         faults: Iterable[str] = (),
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        *,
+        old_znode: bool = False,
     ) -> None:
         self.broker_id = broker_id
-        self.rules = Rules(readings or Readings(), check_faults(faults))
+        self.rules = Rules(readings or Readings(), check_faults(faults), old_znode)
         self._client = client
         self._transport = transport
         self._clock_ms = clock_ms
@@ -182,17 +190,21 @@ class Controller:
         if self._loaded:
             self._last = self.context
         self.context = Context()
-        self._reader = Reader(self._client, self.context, self._on_watch, self.rules.faults)
+        self._reader = self._make_reader(self.context)
         self._engine = Engine(
             self._client, self.broker_id, self.context, self._transport, self.rules.faults
         )
         self._jobs: deque[_Job] = deque()
         self._job: _Job | None = None
         self._unplanned = False
-        self._stale: Write | Recheck | None = None
+        self._stale: Write | Recheck | RecheckOldZnode | None = None
         self._active = False
         self._loaded = False
         self._deaf = False
+
+    def _make_reader(self, context: Context) -> Reader:
+        old_znode, faults = self.rules.old_znode, self.rules.faults
+        return Reader(self._client, context, self._on_watch, faults, old_znode=old_znode)
 
     # What other threads may call: only enqueue
 
@@ -302,7 +314,7 @@ class Controller:
         """Go on with what an earlier term knew, and read nothing (a planted fault)."""
         last.epoch, last.epoch_version = self.context.epoch, self.context.epoch_version
         self.context = last
-        self._reader = Reader(self._client, last, self._on_watch, self.rules.faults)
+        self._reader = self._make_reader(last)
         self._engine = Engine(
             self._client, self.broker_id, last, self._transport, self.rules.faults
         )
@@ -461,8 +473,12 @@ class Controller:
         rubbish = () if "foreign-kept" in self.rules.faults else self._reader.rubbish
         self._engine.load(plan_rubbish(rubbish) + steps)
 
-    def _read_again(self, effect: Write | Recheck) -> None:
+    def _read_again(self, effect: Write | Recheck | RecheckOldZnode) -> None:
         """Read everything the effect was planned from."""
+        self._reader.read_old_znode(arm=False)
+        if isinstance(effect, TranslateEntries | WriteOldZnode | RecheckOldZnode):
+            self._reader.read_requests(arm=False)
+            return
         if isinstance(effect, DeleteRequest | DeleteZnode):
             return
         self._reader.refresh_parents([effect.topic])
@@ -506,15 +522,34 @@ class Controller:
             self._reader.refresh_states(unarmed, arm=True)
             self._start(_Job("advance", lambda: self._plan_advance(unarmed)))
             return True
+        if self.context.queue_unread:
+            self._reader.read_requests(arm=False)
+        before = "old-znode-before-queue" in self.rules.faults and self.context.old is not None
+        if before and self._find_translated() is None and self._begin_entries():
+            return True
         if self.context.requests and not self._deaf:
-            backwards = "requests-unsorted" in self.rules.faults
+            newest = before and bool(self._find_translated())
+            backwards = newest or "requests-unsorted" in self.rules.faults
             name = self.context.requests[-1 if backwards else 0]
             self._start(_Job(f"request {name}", lambda: self._plan_request(name)))
             return True
         if self._reader.rubbish:
             self._start(_Job("foreign znodes", lambda: ()))
             return True
-        return False
+        return self._begin_entries()
+
+    def _begin_entries(self) -> bool:
+        """Take the entries of the old znode in hand, where there is anything to do about them."""
+        if not self._plan_entries():
+            return False
+        self._start(_Job("the old znode", self._plan_entries))
+        return True
+
+    def _find_translated(self) -> frozenset[Any] | None:
+        return None if self.context.old is None else self.context.old.translated
+
+    def _plan_entries(self) -> tuple[Step, ...]:
+        return plan_entries(self.context, self.rules.readings, self.rules.faults)
 
     def _start(self, job: _Job) -> None:
         self._job = job
@@ -569,6 +604,8 @@ class Controller:
             self._take_topics(self._reader.read_topic_names())
         elif path == REASSIGNMENT_REQUESTS:
             self._reader.read_requests(arm="queue-watch-lost" not in self.rules.faults)
+        elif path == REASSIGN_PARTITIONS:
+            self._take_old_znode()
         elif path in self._reader.armed:
             self._reader.armed.discard(path)  # it is read and armed again with the others
         elif path.startswith(TOPICS + "/") and path.count("/") == TOPICS.count("/") + 1:
@@ -591,6 +628,14 @@ class Controller:
         self._take_brokers(self._reader.read_brokers())
         self._take_topics(self._reader.read_topic_names())
         self._reader.read_requests()
+        self._take_old_znode()
+
+    def _take_old_znode(self) -> None:
+        before = self.context.old
+        self._reader.read_old_znode(arm="old-znode-read-once" not in self.rules.faults)
+        gone = before is not None and self.context.old is None
+        if gone and "old-znode-gone-cancels" in self.rules.faults:
+            self._jobs.append(_Job("forgetting", lambda: plan_forgetting(self.context)))
 
     def _check_still_controller(self) -> None:
         held = gather([self._client.get_async(CONTROLLER, watch=self._on_watch)])[0]

@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from reassure_spec.znodes import PartitionKey, ReassignmentZnode, ReplicaList, StateZnode
+from reassure_spec.znodes import (
+    LegacyEntry,
+    PartitionKey,
+    ReassignmentZnode,
+    ReplicaList,
+    StateZnode,
+)
 
 
 class Phase(Enum):
@@ -147,6 +153,28 @@ class DeleteZnode:
     path: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslateEntries:
+    """Make one request, marked as legacy, of entries of the old znode."""
+
+    point: str
+    entries: tuple[LegacyEntry, ...]
+    version: int
+    """Version that the old znode must still have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOldZnode:
+    """Write the entries of the old znode; delete it where none is left."""
+
+    point: str
+    entries: tuple[LegacyEntry, ...]
+    version: int
+    """Znode version that the write is conditional on."""
+    left_empty: bool = False
+    """Leave it there without an entry (fault `old-znode-left-empty`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class EnterPhase:
     """Mark: remember how far the partition's reassignment has come; None forgets it."""
@@ -187,6 +215,12 @@ class Recheck:
         return self.topic, self.partition
 
 
+@dataclass(frozen=True, slots=True)
+class RecheckOldZnode:
+    """Mark: plan again if the old znode is not as it is remembered."""
+
+
+OldZnodeWrite = TranslateEntries | WriteOldZnode
 Write = (
     CreateReassignment
     | UpdateReassignment
@@ -196,8 +230,9 @@ Write = (
     | CreatePartitionState
     | DeleteRequest
     | DeleteZnode
+    | OldZnodeWrite
 )
 Send = SendLeaderAndIsr | SendStopReplica
 Effect = Write | Send
-Mark = EnterPhase | Warn | KeepRequest | Recheck
+Mark = EnterPhase | Warn | KeepRequest | Recheck | RecheckOldZnode
 Step = Effect | Mark

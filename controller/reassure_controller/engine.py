@@ -31,14 +31,17 @@ from reassure_controller.effects import (
     KeepRequest,
     Mark,
     Recheck,
+    RecheckOldZnode,
     RequestRead,
     SendLeaderAndIsr,
     SendStopReplica,
     Step,
+    TranslateEntries,
     UpdateReassignment,
     Warn,
     Write,
     WriteAssigned,
+    WriteOldZnode,
     WriteState,
 )
 from reassure_controller.messages import LeaderAndIsr, StopReplica
@@ -57,12 +60,18 @@ from reassure_controller.session import (
 from reassure_controller.transport import Transport
 from reassure_spec.znodes import (
     CONTROLLER_EPOCH,
+    REASSIGN_PARTITIONS,
+    REASSIGNMENT_REQUESTS,
     REASSIGNMENTS,
+    REQUEST_PREFIX,
     ReplicaList,
+    RequestZnode,
     broker_path,
     decode_topic,
     encode_broker,
+    encode_reassign_partitions,
     encode_reassignment,
+    encode_request,
     encode_state,
     encode_topic,
     reassignment_path,
@@ -91,7 +100,7 @@ class ControllerMoved(Exception):
 class Conflict(Exception):
     """A znode was not as planned, so nothing was written."""
 
-    def __init__(self, effect: Write | Recheck, reason: str) -> None:
+    def __init__(self, effect: Write | Recheck | RecheckOldZnode, reason: str) -> None:
         super().__init__(f"{effect}: {reason}")
         self.effect = effect
 
@@ -161,6 +170,8 @@ class Engine:
             log.warning("%s: %s", step.path, step.reason)
         elif isinstance(step, Recheck):
             self._recheck(step)
+        elif isinstance(step, RecheckOldZnode):
+            self._recheck_old_znode(step)
         apply_step(self._context, step)
 
     def _recheck(self, step: Recheck) -> None:
@@ -171,6 +182,13 @@ class Engine:
             raise Conflict(step, "the state was changed")
         if None in leader:
             raise Conflict(step, f"leader {step.leader} has died")
+
+    def _recheck_old_znode(self, step: RecheckOldZnode) -> None:
+        found = gather([self._client.exists_async(REASSIGN_PARTITIONS)])[0]
+        old = self._context.old
+        known = None if old is None else (old.created, old.version)
+        if known != (None if found is None else (found.czxid, found.version)):
+            raise Conflict(step, "the old znode was changed")
 
     def _carry_out(self, effect: Effect) -> None:
         log.debug("%s: %s", effect.point, effect)
@@ -341,6 +359,17 @@ class Engine:
                 above: list[Operation] = [("create", (path, b"")) for path in effect.missing]
                 path = state_path(topic, partition)
                 return [*above, ("create", (path, encode_state(state)))]
+            case TranslateEntries(entries=entries, version=version):
+                marked = "translated-unmarked" not in self._faults
+                request = RequestZnode({e.key: e.target for e in entries}, legacy=marked)
+                path = f"{REASSIGNMENT_REQUESTS}/{REQUEST_PREFIX}"
+                create = ("create", (path, encode_request(request), None, False, True))
+                return [("check", (REASSIGN_PARTITIONS, version)), create]
+            case WriteOldZnode(entries=entries, version=version):
+                if not entries and not effect.left_empty:
+                    return [("delete", (REASSIGN_PARTITIONS, version))]
+                data = encode_reassign_partitions(entries)
+                return [("set_data", (REASSIGN_PARTITIONS, data, version))]
             case DeleteRequest(path=path, version=version):
                 return [("delete", (path, version))]
             case DeleteZnode(path=path):

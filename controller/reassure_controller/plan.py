@@ -50,6 +50,7 @@ from reassure_controller.effects import (
     KeepRequest,
     Phase,
     Recheck,
+    RecheckOldZnode,
     RequestRead,
     SendLeaderAndIsr,
     SendStopReplica,
@@ -59,6 +60,7 @@ from reassure_controller.effects import (
     WriteAssigned,
     WriteState,
 )
+from reassure_controller.old_znode import plan_entry_done
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import refuse_readings
 from reassure_spec.znodes import (
@@ -95,6 +97,8 @@ class Rules:
 
     readings: Readings = field(default_factory=Readings)
     faults: frozenset[str] = frozenset()
+    old_znode: bool = False
+    """Whether the old znode is looked after: what clients write there is translated."""
 
     def __post_init__(self) -> None:
         """Refuse readings that would silently be carried out as something else."""
@@ -107,12 +111,14 @@ class _Plan:
     def __init__(self, context: Context, rules: Rules) -> None:
         self.context = context.fork()
         self.readings = rules.readings
+        self.old_znode = rules.old_znode
         self.faults = rules.faults
         self.steps: list[Step] = []
 
-    def add(self, step: Step) -> None:
-        self.steps.append(step)
-        apply_step(self.context, step)
+    def add(self, *steps: Step) -> None:
+        for step in steps:
+            self.steps.append(step)
+            apply_step(self.context, step)
 
     def partition(self, key: PartitionKey) -> PartitionContext:
         return self.context.partitions[key]
@@ -624,6 +630,7 @@ def _finish(plan: _Plan, key: PartitionKey) -> None:
     if "settings-removed" in plan.faults:
         path = topic_config_path(topic)
         plan.add(DeleteZnode(point="admin.foreign-deleted", path=path))
+    late = _remove_entry(plan, key)
     plan.add(
         DeleteReassignment(
             point="completion.child-deleted",
@@ -632,8 +639,24 @@ def _finish(plan: _Plan, key: PartitionKey) -> None:
             version=plan.partition(key).child_version,
             with_parent="parent-left-empty" not in plan.faults
             and not plan.context.has_other_children(key),
-        )
+        ),
+        *late,
     )
+
+
+def _remove_entry(plan: _Plan, key: PartitionKey) -> tuple[Step, ...]:
+    """Add what takes the entry of a complete reassignment out of the old znode, before its record.
+
+    Returns what a fault puts off until after it.
+    """
+    child = plan.partition(key).child
+    if not plan.old_znode or child is None or not child.legacy:
+        return ()
+    entry_done = plan_entry_done(plan.context, key, child.target, plan.faults)
+    if "entry-removed-after-record" in plan.faults:
+        return entry_done
+    plan.add(*entry_done, RecheckOldZnode())
+    return ()
 
 
 def plan_new_partitions(

@@ -16,7 +16,7 @@ from typing import Any
 
 from kazoo.client import KazooClient
 
-from reassure_controller.context import Context, LiveBroker, PartitionContext
+from reassure_controller.context import Context, LiveBroker, OldZnode, PartitionContext
 from reassure_controller.effects import Phase
 from reassure_controller.session import Watch, gather
 from reassure_spec.znodes import (
@@ -24,6 +24,7 @@ from reassure_spec.znodes import (
     BROKER_IDS,
     DEFAULT_BROKER_CONFIG,
     MIN_ISR,
+    REASSIGN_PARTITIONS,
     REASSIGNMENT_REQUESTS,
     REASSIGNMENTS,
     TOPICS,
@@ -32,6 +33,7 @@ from reassure_spec.znodes import (
     broker_path,
     decode_broker,
     decode_config,
+    decode_reassign_partitions,
     decode_reassignment,
     decode_state,
     decode_topic,
@@ -56,11 +58,14 @@ class Reader:
         context: Context,
         watch: Watch,
         faults: frozenset[str] = frozenset(),
+        *,
+        old_znode: bool = False,
     ) -> None:
         self._client = client
         self._faults = faults
         self._context = context
         self._watch = watch
+        self._old_znode = old_znode
         self.armed: set[str] = set()
         """Paths of states that have a watch."""
         self.rubbish: list[tuple[str, str]] = []
@@ -94,6 +99,7 @@ class Reader:
         self.read_topics(topics or ())
         self._read_children(parents or ())
         self.set_requests(requests or ())
+        self.read_old_znode()
 
     # Brokers
 
@@ -353,8 +359,33 @@ class Reader:
         reads = [self._client.get_children_async(REASSIGNMENT_REQUESTS, watch=watch)]
         self.set_requests(gather(reads)[0] or ())
 
+    def read_old_znode(self, *, arm: bool = True) -> None:
+        """Read the old znode where it is to be looked after; `arm` watches it, there or not."""
+        if not self._old_znode:
+            return
+        watch = self._watch if arm else None
+        found = gather(
+            [
+                self._client.exists_async(REASSIGN_PARTITIONS, watch=watch),
+                self._client.get_async(REASSIGN_PARTITIONS),
+            ]
+        )[1]
+        if found is None:
+            self._context.old = None
+            return
+        (data, stat), bad = found, ""
+        try:
+            entries = decode_reassign_partitions(REASSIGN_PARTITIONS, data)
+        except BadZnode as error:
+            entries, bad = (), error.reason
+        known = self._context.old
+        if known is None or known.created != stat.czxid:
+            known = OldZnode(entries, stat.version, stat.czxid)
+        self._context.old = replace(known.holding(entries, stat.version), bad=bad)
+
     def set_requests(self, names: Iterable[str]) -> None:
         """Remember the pending requests: foreign names first, then by number."""
+        self._context.queue_unread = False
         self._context.requests = [
             name
             for name in sorted(names, key=_request_order)

@@ -55,11 +55,13 @@ class Cluster:
         faults: Iterable[str] = (),
         readings: Readings | None = None,
         client: KazooClient | None = None,
+        *,
+        old_znode: bool = False,
     ) -> Controller:
         """Return a controller that has stood for election."""
         used = connect(self.hosts) if client is None else client
         number = 100 + len(self.controllers)
-        controller = Controller(used, number, self.transport, readings, faults)
+        controller = Controller(used, number, self.transport, readings, faults, old_znode=old_znode)
         self.controllers.append(controller)
         controller.contend()
         return controller

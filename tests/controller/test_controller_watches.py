@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from reassure_controller.session import connect, stop
-from reassure_spec.znodes import state_path
+from reassure_spec.znodes import (
+    REASSIGN_PARTITIONS,
+    LegacyEntry,
+    encode_reassign_partitions,
+    state_path,
+)
 
 PARTITIONS = 12
 
@@ -64,3 +69,22 @@ def test_reassignments_need_no_watches_of_their_own(make_cluster: Any) -> None:
         states = {state_path("t", number) for number in range(end)}
         assert list_watched(cluster.hosts) - watched == states
         assert count_watches(cluster.hosts) == idle + len(states)
+
+
+@pytest.mark.clause("legacy.watch.one-more")
+def test_old_znode_needs_one_watch(make_cluster: Any) -> None:
+    """Whoever looks after the old znode watches it, there or not, and nothing else more."""
+    cluster = make_cluster()
+    cluster.create_topic("t", dict.fromkeys(range(PARTITIONS), (1, 2)))
+    plain = cluster.controller()
+    plain.drain()
+    without = count_watches(cluster.hosts)
+    plain.kill()
+    controller = cluster.controller(old_znode=True)
+    controller.drain()
+    assert count_watches(cluster.hosts) == without + 1
+    entries = [LegacyEntry(("t", number), (2, 3)) for number in range(PARTITIONS)]
+    cluster.admin.create(REASSIGN_PARTITIONS, encode_reassign_partitions(entries))
+    controller.drain()
+    assert all(cluster.child("t", number) for number in range(PARTITIONS))
+    assert count_watches(cluster.hosts) == without + 1 + PARTITIONS

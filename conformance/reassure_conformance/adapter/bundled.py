@@ -32,6 +32,7 @@ from reassure_controller.messages import Reply as Answer
 from reassure_controller.plan import Rules
 from reassure_controller.transport import LocalTransport
 from reassure_judge.messages import Told
+from reassure_spec.profiles import PROTOCOLS
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import RefusedReading, choose_readings, refuse_readings
 from reassure_spec.znodes import ReplicaList, StateZnode
@@ -370,7 +371,12 @@ class Bundled:
         client = self._spare.pop() if self._spare else self._connect()
         client.chroot = self._chroot
         controller = Controller(
-            client, self._next_id, self._transport, self._readings, self._faults
+            client,
+            self._next_id,
+            self._transport,
+            self._readings,
+            self._faults,
+            old_znode="kip-236-legacy" in PROTOCOLS[self._profile],
         )
         self._next_id += 1
         process = _Process(controller, client)

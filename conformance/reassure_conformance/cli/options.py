@@ -140,7 +140,7 @@ def make_settings(
         check_rules(profile, readings, judge_of(profile))
     else:
         check_driven(profile)
-        check_rules(profile, readings, "judge", *(["controller"] if is_bundled else []))
+        check_rules(profile, readings, judge_of(profile), *(["controller"] if is_bundled else []))
     return Settings(
         seed=choose_seed(options["seed"]),
         profile=profile,

@@ -186,15 +186,39 @@ EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "dead-taken-in": ("isr.change.live-only",),
         "registration-stays": ("broker.registered-ephemeral",),
         "stranger-taken-in": ("isr.change.assigned-only",),
+        "old-znode-ignored": ("legacy.translate.request",),
+        "first-entry-translated": ("legacy.translate.request",),
+        "added-entries-ignored": ("legacy.translate.request",),
+        "old-znode-read-once": ("legacy.translate.request", "legacy.znode.malformed"),
+        "translated-unmarked": ("legacy.translate.flag",),
+        "old-znode-before-queue": ("legacy.failover.sources-in-order",),
+        "entry-removed-early": ("legacy.entry.removed-when-done", "legacy.translate.request"),
+        "entry-kept-when-done": ("legacy.entry.before-child",),
+        "entry-removed-after-record": ("legacy.entry.before-child",),
+        "newer-entry-removed": ("legacy.entry.matching-target",),
+        "refused-entry-kept": ("legacy.entry.refused-removed", "legacy.znode.deleted-with-last"),
+        "old-znode-left-empty": ("legacy.znode.deleted-with-last",),
+        "old-znode-gone-cancels": ("legacy.znode.delete-does-not-cancel", "complete.child-last"),
+        "malformed-old-znode-kept": ("legacy.znode.malformed",),
     }
 )
 """The clauses that are made for each fault."""
+
+_OLD_ZNODE: Final = tuple(
+    fault for fault, clauses in EXPECTED.items() if clauses[0].startswith("legacy.")
+)
 
 PROFILES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "drop-takes-target": "kip-236-amended",
         "recheck-skipped": "kip-236-amended",
         **dict.fromkeys(_REPLICATION, "kafka-4485"),
+        **dict.fromkeys(_OLD_ZNODE, "kip-236-legacy"),
     }
 )
 """The profile for a fault that breaks something only there."""
+
+READINGS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {"added-entries-ignored": {"legacy.rewrite": "taken-up"}}
+)
+"""The readings for a fault that breaks something only under them."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from reassure_conformance.gate.expected import EXPECTED, PROFILES
+from reassure_conformance.gate.expected import EXPECTED, PROFILES, READINGS
 from reassure_conformance.gate.running import BUNDLED, Outcome, Progress, Settings, run
 from reassure_conformance.report.display import render_table
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
@@ -93,7 +93,12 @@ def run_matrix(
         start = time.monotonic()
         profile = PROFILES.get(fault, settings.profile)
         chosen = replace(
-            settings, connectable=BUNDLED, profile=profile, faults=(fault,), strict=True
+            settings,
+            connectable=BUNDLED,
+            profile=profile,
+            readings={**settings.readings, **READINGS.get(fault, {})},
+            faults=(fault,),
+            strict=True,
         )
         below = directory / fault
         below.mkdir(parents=True)

@@ -25,10 +25,11 @@ from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import Draw
+from reassure_conformance.gate.events import Situation
 from reassure_conformance.gate.guide import next_step
 from reassure_conformance.gate.harness import Example, Harness
 from reassure_conformance.gate.moment import why_not
-from reassure_conformance.gate.situations import SITUATIONS, Situation
+from reassure_conformance.gate.situations import SITUATIONS
 from reassure_conformance.gate.story import Story
 from reassure_judge.verdicts import Violation
 

@@ -20,7 +20,7 @@ from reassure_conformance.adapter import ISR
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import Draw
 from reassure_conformance.gate.moment import Moment, why_not
-from reassure_spec.znodes import PartitionKey, ReplicaList
+from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
 
 TOPICS: Final = ("orders", "events", "audit")
 NO_BROKER: Final = 99
@@ -72,7 +72,8 @@ def _make_request(now: Moment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.
     if len(keys) > 1 and draw(3) == 2:
         chosen.append(keys[(first + 1) % len(keys)])
     targets = tuple((key, _pick_target(now, draw)) for key in chosen)
-    return s.Request(targets, legacy=draw(20) == 19)
+    # Where the old znode is translated, only the controller may say that a request is legacy.
+    return s.Request(targets, legacy=not now.old_znode and draw(20) == 19)
 
 
 def _make_change(now: Moment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Step:
@@ -104,8 +105,7 @@ def _make_minimum(now: Moment, draw: Draw) -> s.Step:
     return s.SetMinIsr(topics[draw(len(topics))], 1 + draw(3))
 
 
-def _make_bad_target(now: Moment, draw: Draw) -> s.Step:
-    keys = now.existing()
+def _make_bad_target(now: Moment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Request:
     key = keys[draw(len(keys))]
     good = _pick_target(now, draw)
     bad: tuple[tuple[PartitionKey, ReplicaList], ...] = (
@@ -122,6 +122,20 @@ def _make_bad_target(now: Moment, draw: Draw) -> s.Step:
     if others and draw(2):
         targets.append((others[0], _pick_target(now, draw)))
     return s.Request(tuple(targets))
+
+
+def _make_old_znode(now: Moment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Step:
+    """Ask by the old znode for one partition or more, or now and then for what is refused."""
+    if draw(8) == 7:
+        kinds = tuple(s.OLD_KINDS)
+        return s.RawOld(kinds[draw(len(kinds))])
+    make = _make_bad_target if draw(8) == 7 else _make_request
+    entries = []
+    for key, target in make(now, draw, keys).targets:
+        partition = now.view.partitions.get(key)
+        original = partition.assigned if partition is not None and draw(4) == 3 else None
+        entries.append(LegacyEntry(key, target, original))
+    return s.WriteOld(tuple(entries))
 
 
 def _make_raw(draw: Draw) -> s.Step:
@@ -166,7 +180,10 @@ def _client_choices(now: Moment) -> Iterator[Choice]:
             yield Choice("grow", 2, lambda d: _make_growth(now, d))
         if not why_not(s.SetMinIsr("", 1), now):
             yield Choice("minimum", 2, lambda d: _make_minimum(now, d))
-        yield Choice("bad-target", 3, lambda d: _make_bad_target(now, d))
+        yield Choice("bad-target", 3, lambda d: _make_bad_target(now, d, keys))
+        if now.old_znode:
+            yield Choice("old-znode", 12, lambda d: _make_old_znode(now, d, keys))
+            yield Choice("old-znode-gone", 2, _make_of((s.DeleteOld(),)))
     if not why_not(s.Withdraw(), now):
         yield Choice("withdraw", 3, _make_of((s.Withdraw(),)))
         if keys:
@@ -229,6 +246,7 @@ TOUCHES: Final[dict[str, tuple[str, ...]]] = {
     "minimum": ("top.at-least", "target.at-least"),
     "rewrite": ("request.delete", "request.order"),
     "raw": ("request.refuse.malformed",),
+    "old-znode": ("legacy.",),
     "foreign": ("request.foreign", "child.foreign"),
     "join-target": ("complete.", "isr.change."),
     "leave": ("isr.change.",),

@@ -34,15 +34,9 @@ from reassure_conformance.adapter import (
 )
 from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S, Driver
 from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.events import Event, Received, Rested, Took, Wrote
 from reassure_conformance.gate.moment import Moment, why_not
-from reassure_conformance.gate.situations import (
-    Event,
-    Received,
-    Rested,
-    Took,
-    Wrote,
-    count_situations,
-)
+from reassure_conformance.gate.situations import count_situations
 from reassure_conformance.gate.story import Story
 from reassure_judge import messages
 from reassure_judge.judge import Judge
@@ -50,16 +44,19 @@ from reassure_judge.messages import Heard, Stored, Told
 from reassure_judge.protocols import check_driven
 from reassure_judge.verdicts import Violation
 from reassure_model.outcome import Rejected
-from reassure_spec.rooms import choose_readings
+from reassure_spec.profiles import PROTOCOLS
+from reassure_spec.rooms import choose_readings, judge_of
 from reassure_spec.znodes import (
     DEFAULT_BROKER_CONFIG,
     MAX_ZNODE_BYTES,
     MIN_ISR,
+    REASSIGN_PARTITIONS,
     PartitionKey,
     ReplicaList,
     RequestZnode,
     decode_topic,
     encode_config,
+    encode_reassign_partitions,
     encode_request,
     encode_topic,
     replace_assigned,
@@ -140,10 +137,9 @@ class Harness:
             self.description = expect(Description, adapter.describe())
         check_description(adapter, self.description)
         check_driven(self.description.profile)
-        self.readings = choose_readings(
-            "judge", self.description.profile, self.description.readings
-        )
-        self.judge = Judge(self.description.profile, self.readings)
+        profile = self.description.profile
+        self.readings = choose_readings(judge_of(profile), profile, self.description.readings)
+        self.judge = Judge(profile, self.readings)
         self.died: AdapterDied | None = None
         """What became of the adapter when it was closed, None where it went well."""
         self.current: Example | None = None
@@ -193,6 +189,7 @@ class Harness:
             capabilities=self.description.capabilities,
             up=set(brokers),
             readings=self.readings,
+            old_znode="kip-236-legacy" in PROTOCOLS[self.description.profile],
         )
         example = self.current = Example(Story(name, (), brokers), chroot, now)
         self._settle_and_judge(example)
@@ -377,6 +374,14 @@ class Harness:
                 return driver.write(lambda: driver.put(example.chroot, {path: content}))
             case s.RawRequest(kind):
                 return driver.submit(example.chroot, [_raw_content(kind)])
+            case s.WriteOld(entries):
+                content = encode_reassign_partitions(entries)
+                return self._write_old_znode(example.chroot, content)
+            case s.RawOld(kind):
+                return self._write_old_znode(example.chroot, s.OLD_KINDS[kind])
+            case s.DeleteOld():
+                path = example.chroot + REASSIGN_PARTITIONS
+                return driver.write(lambda: driver.client.delete(path))
             case s.Foreign(kind):
                 path, content = s.FOREIGN_KINDS[kind]
                 example.now.planted.add(kind)
@@ -385,6 +390,9 @@ class Harness:
                 )
             case _:
                 raise AssertionError(step)
+
+    def _write_old_znode(self, chroot: str, content: bytes) -> Reply:
+        return self.driver.write(lambda: self.driver.put(chroot, {REASSIGN_PARTITIONS: content}))
 
     def _create_topic(self, chroot: str, step: s.CreateTopic) -> None:
         # The configuration goes first and in the same multi: no controller may see the topic

@@ -52,6 +52,8 @@ class Moment:
     readings: Readings = field(default_factory=Readings)
     planted: set[str] = field(default_factory=set)
     """Kinds of foreign znodes that were planted."""
+    old_znode: bool = False
+    """Whether the profile has the old znode, so that clients may write it."""
 
     def in_flight(self) -> tuple[PartitionKey, ...]:
         """Return the partitions with a reassignment in flight, in order."""
@@ -145,6 +147,12 @@ def _why_not_client(step: s.Step, now: Moment) -> str:
             if now.in_flight() or now.view.requests or now.held or now.sleeper:
                 # The drop keeps a minimum that held when its chain began (finding hypothesis-4).
                 return "a reassignment is in flight, or about to be"
+        case s.WriteOld() | s.RawOld() | s.DeleteOld():
+            if not now.old_znode:
+                return "the profile knows nothing of the old znode"
+        case s.Request(_, legacy=True):
+            if now.old_znode:
+                return "a request that says it came by the old znode is the controller's to make"
         case s.Foreign(kind):
             if kind in now.planted:
                 return "it was planted already"

@@ -34,14 +34,10 @@ from reassure_conformance.adapter import (
 )
 from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.events import Situation
 from reassure_conformance.gate.harness import Example, Harness
 from reassure_conformance.gate.shortening import carried_out, minimise
-from reassure_conformance.gate.situations import (
-    SITUATIONS,
-    Situation,
-    find_unreached,
-    possible_with,
-)
+from reassure_conformance.gate.situations import SITUATIONS, find_unreached, possible_with
 from reassure_conformance.gate.story import Story, format_story, read_folder, shipped_stories
 from reassure_conformance.report.document import (
     HOLDS,
@@ -400,7 +396,10 @@ class Runner:
     def _tell_shipped(self, h: Harness, result: Result) -> None:
         if not self._settings.with_stories:
             return
-        stories = [story for story in shipped_stories() if story.is_for(h.description.profile)]
+        profile = h.description.profile
+        # Those that were written for the profile come first.
+        told = (story for story in shipped_stories() if story.is_for(profile))
+        stories = sorted(told, key=lambda story: profile not in story.profiles)
         undeclared: dict[str, int] = {}
         for number, story in enumerate(stories):
             self._progress("stories", number, len(stories))
@@ -444,7 +443,7 @@ class Runner:
         def get_wanted() -> frozenset[str]:
             return frozenset(c.id for c in clauses if not h.judge.exercised.get(c.id))
 
-        possible = possible_with(h.description.capabilities)
+        possible = possible_with(h.description.capabilities, h.description.profile)
 
         def get_aims() -> tuple[Situation, ...]:
             """Return the situations that never came up, or all of them once each has."""
@@ -498,8 +497,9 @@ class Runner:
         violations = result.failure.example.violations if result.failure else []
         result.not_followed = tuple(h.not_followed)
         able = frozenset(CAPABILITIES) if self._settings.require_all else result.capabilities
-        result.reached = {one.name: h.reached[one.name] for one in possible_with(able)}
-        unreached = find_unreached(able, result.reached)
+        possible = possible_with(able, h.description.profile)
+        result.reached = {one.name: h.reached[one.name] for one in possible}
+        unreached = find_unreached(possible, result.reached)
         result.clauses = summarise(
             h.description.profile,
             {clause: n for clause, n in h.judge.exercised.items() if clause not in unreached},

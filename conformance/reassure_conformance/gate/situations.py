@@ -5,86 +5,39 @@ half carried out. A clause that was held a thousand times where right and wrong 
 been put to the test. So each situation here says in one sentence what has to come up, how it is
 recognised in the history of an example, which clauses need it, and how generation gets there.
 
-An example's *history* is a sequence of events in order: steps taken, transactions of the cluster
-(those that were refused as well) with what ZooKeeper held before and after, messages that brokers
-received, and moments of rest. A recogniser is a function of the history that counts.
+A recogniser is a function of an example's history that counts.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
 from reassure_conformance.adapter import BROKERS, EXPIRE, HOLD, ISR, KILL, LOSE, MESSAGES
 from reassure_conformance.gate import approaches as by
+from reassure_conformance.gate import old_znode
 from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.events import (
+    Event,
+    History,
+    Received,
+    Rested,
+    Situation,
+    Took,
+    Wrote,
+    is_election,
+    iterate_failovers,
+    iterate_writes,
+)
 from reassure_judge.judge import ClusterView
-from reassure_judge.messages import Told
 from reassure_model.kip_236.state import Partition
-from reassure_spec.znodes import CONTROLLER, CONTROLLER_EPOCH, NO_LEADER, PartitionKey
-from reassure_zookeeper.transactions import Check, Create, Error, Transaction
+from reassure_spec.profiles import PROTOCOLS
+from reassure_spec.znodes import CONTROLLER_EPOCH, NO_LEADER, PartitionKey
+from reassure_zookeeper.transactions import Check, Error
 
 BAD_VERSION: Final = -103
 
 
-@dataclass(frozen=True, slots=True)
-class Took:
-    """A step was taken."""
-
-    step: s.Step
-    result: str
-
-
-@dataclass(frozen=True, slots=True)
-class Wrote:
-    """A transaction, and what ZooKeeper held before and after."""
-
-    transaction: Transaction
-    before: ClusterView
-    after: ClusterView
-
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    """A broker received a controller's request."""
-
-    told: Told
-
-
-@dataclass(frozen=True, slots=True)
-class Rested:
-    """The cluster came to rest."""
-
-
-Event = Took | Wrote | Received | Rested
-History = Sequence[Event]
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """What has to come up, how it is told, and how to get there."""
-
-    name: str
-    sentence: str
-    clauses: tuple[str, ...]
-    """The clauses that are put to the test only where it comes up."""
-    count: Callable[[History], int]
-    """How often it came up in a history."""
-    approach: by.Approach
-    """The steps by which generation gets there."""
-    needs: frozenset[str] = frozenset()
-    """The capabilities that it takes."""
-
-
 # -- what a transaction is
-
-
-def _is_election(wrote: Wrote) -> bool:
-    """Whether a controller was elected."""
-    return any(
-        isinstance(op, Create) and op.ephemeral and op.path.endswith(CONTROLLER)
-        for op in wrote.transaction.ops
-    )
 
 
 def _is_fenced(wrote: Wrote) -> bool:
@@ -103,17 +56,11 @@ def _refused_at(wrote: Wrote) -> int | None:
     return None
 
 
-def _writes(history: History) -> Iterator[tuple[int, Wrote]]:
-    for place, event in enumerate(history):
-        if isinstance(event, Wrote):
-            yield place, event
-
-
 def _changes(
     history: History,
 ) -> Iterator[tuple[int, PartitionKey, Partition, Partition, frozenset[int]]]:
     """Yield the controllers' changes of leader and in-sync set: place, partition, and who lives."""
-    for place, wrote in _writes(history):
+    for place, wrote in iterate_writes(history):
         if not _is_fenced(wrote):
             continue
         for key, after in wrote.after.partitions.items():
@@ -140,7 +87,7 @@ def _count_minimums(history: History, *, own: bool) -> int:
     The one that counts is the topic's own, or else the default; the other is the default, or none.
     """
     found = 0
-    for _, wrote in _writes(history):
+    for _, wrote in iterate_writes(history):
         view = wrote.after
         for (topic, number), after in view.partitions.items():
             before = wrote.before.partitions.get((topic, number))
@@ -196,11 +143,11 @@ def _first(
 
 def _find_conflicts(history: History) -> Iterator[tuple[Partition, Partition]]:
     """Yield, for each write of a controller that met another version, how it was written then."""
-    for place, wrote in _writes(history):
+    for place, wrote in iterate_writes(history):
         if not _refused_at(wrote):  # the fence itself is the first operation
             continue
         session = wrote.transaction.session_id
-        for _, later in _writes(history[place + 1 :]):
+        for _, later in iterate_writes(history[place + 1 :]):
             if later.transaction.session_id != session or not _is_fenced(later):
                 continue
             for key, after in later.after.partitions.items():
@@ -233,22 +180,12 @@ def _count_conflicts_at_drop(history: History) -> int:
     return sum(before.drop_due for before, _ in _find_conflicts(history))
 
 
-def _failovers(history: History) -> Iterator[tuple[int, Wrote]]:
-    """Yield every election but the first."""
-    first = True
-    for place, wrote in _writes(history):
-        if _is_election(wrote):
-            if not first:
-                yield place, wrote
-            first = False
-
-
 def _count_flying(view: ClusterView) -> int:
     return sum(p.reassignment is not None for p in view.partitions.values())
 
 
 def _count_failovers_with_moves(history: History) -> int:
-    return sum(_count_flying(wrote.before) > 1 for _, wrote in _failovers(history))
+    return sum(_count_flying(wrote.before) > 1 for _, wrote in iterate_failovers(history))
 
 
 def _count_foreign_beside_moves(history: History) -> int:
@@ -256,14 +193,14 @@ def _count_foreign_beside_moves(history: History) -> int:
     for event in history:
         if isinstance(event, Took) and isinstance(event.step, s.Foreign):
             planted = planted or event.step.kind.startswith("child-")
-        elif isinstance(event, Wrote) and planted and _is_election(event):
+        elif isinstance(event, Wrote) and planted and is_election(event):
             found += _count_flying(event.before) > 0
             planted = False
     return found
 
 
 def _count_failovers_in_a_row(history: History) -> int:
-    places = [place for place, wrote in _failovers(history) if _count_flying(wrote.before)]
+    places = [place for place, wrote in iterate_failovers(history) if _count_flying(wrote.before)]
     return sum(
         not any(isinstance(event, Rested) for event in history[first:second])
         for first, second in pairwise(places)
@@ -273,7 +210,7 @@ def _count_failovers_in_a_row(history: History) -> int:
 def _count_leaders_not_told(history: History) -> int:
     """Count leaders whose controller ended before it had told them."""
     found = 0
-    ends = [place for place, _ in _failovers(history)]
+    ends = [place for place, _ in iterate_failovers(history)]
     for place, key, before, after, _ in _changes(history):
         if before.state is None or after.state is None or after.state.leader == NO_LEADER:
             continue
@@ -302,7 +239,7 @@ def _count_lost(history: History, *, done: bool) -> int:
 
 def _ends_loss(event: Event) -> bool:
     if isinstance(event, Wrote):
-        return _is_election(event)
+        return is_election(event)
     return isinstance(event, Took) and isinstance(event.step, s.Lose | s.Resume | s.Kill | s.Expire)
 
 
@@ -320,8 +257,8 @@ def _count_earlier_again(history: History) -> int:
     """Count elections of a controller that had acted before another one did."""
     acted: list[int | None] = []
     found = 0
-    for _, wrote in _writes(history):
-        if _is_election(wrote):
+    for _, wrote in iterate_writes(history):
+        if is_election(wrote):
             who = wrote.after.controller
             found += who in acted[:-1] and who != acted[-1]
             acted.append(who)
@@ -330,10 +267,10 @@ def _count_earlier_again(history: History) -> int:
 
 def _count_superseded_writes(history: History) -> int:
     """Count writes that were refused because another controller had been elected."""
-    terms = [w.transaction.session_id for _, w in _writes(history) if _is_election(w)]
+    terms = [w.transaction.session_id for _, w in iterate_writes(history) if is_election(w)]
     return sum(
         _refused_at(wrote) == 0 and wrote.transaction.session_id in terms
-        for _, wrote in _writes(history)
+        for _, wrote in iterate_writes(history)
     )
 
 
@@ -351,8 +288,8 @@ def _count_unclean_chances(history: History) -> int:
 def _count_changes_after_growth(history: History) -> int:
     """Count changes of a target, after a failover, where more than top replicas are assigned."""
     found, failed_over = 0, False
-    for _, wrote in _writes(history):
-        failed_over = failed_over or (_is_election(wrote) and _count_flying(wrote.before) > 0)
+    for _, wrote in iterate_writes(history):
+        failed_over = failed_over or (is_election(wrote) and _count_flying(wrote.before) > 0)
         for key, after in wrote.after.partitions.items():
             before = wrote.before.partitions.get(key)
             if before is None or before.reassignment is None or after.reassignment is None:
@@ -368,7 +305,7 @@ def _count_waiting_together(history: History) -> int:
     return sum(
         before.reassignment != after.reassignment
         and len({request.target for request in before.requests}) > 1
-        for _, wrote in _writes(history)
+        for _, wrote in iterate_writes(history)
         for key, after in wrote.after.partitions.items()
         if (before := wrote.before.partitions.get(key)) is not None
     )
@@ -558,6 +495,7 @@ SITUATIONS: Final = (
         _count_waiting_together,
         by.reach_requests_together,
     ),
+    *old_znode.SITUATIONS,
 )
 """Every situation, each with a counter in the report of a run."""
 
@@ -567,17 +505,20 @@ def count_situations(history: History) -> dict[str, int]:
     return {situation.name: situation.count(history) for situation in SITUATIONS}
 
 
-def possible_with(capabilities: frozenset[str]) -> tuple[Situation, ...]:
-    """Return the situations that an implementation with these capabilities can be brought into."""
-    return tuple(one for one in SITUATIONS if one.needs <= capabilities)
+def possible_with(capabilities: frozenset[str], profile: str) -> tuple[Situation, ...]:
+    """Return the situations that can come up under a profile, given these capabilities."""
+    protocols = PROTOCOLS[profile]
+    return tuple(
+        one for one in SITUATIONS if one.needs <= capabilities and one.protocol in protocols
+    )
 
 
 def find_unreached(
-    capabilities: frozenset[str], reached: Mapping[str, int]
+    possible: Iterable[Situation], reached: Mapping[str, int]
 ) -> Mapping[str, tuple[str, ...]]:
     """Return, by clause, the situations that it needs and that never came up."""
     found: dict[str, tuple[str, ...]] = {}
-    for situation in possible_with(capabilities):
+    for situation in possible:
         if not reached.get(situation.name):
             for clause in situation.clauses:
                 found[clause] = (*found.get(clause, ()), situation.name)

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from reassure_conformance.adapter import BROKERS, CUT, EXPIRE, HOLD, ISR, KILL, LOSE
 from reassure_spec.errors import BadData
-from reassure_spec.znodes import PartitionKey, ReplicaList
+from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
 
 _Targets = tuple[tuple[PartitionKey, ReplicaList], ...]
 
@@ -70,6 +70,22 @@ FOREIGN_KINDS: Final[Mapping[str, tuple[str, bytes]]] = MappingProxyType(
     }
 )
 """Znodes in the admin paths that no controller and no tool would make: path and content."""
+
+OLD_KINDS: Final[Mapping[str, bytes]] = MappingProxyType(
+    {
+        "not-json": b"{ this is not JSON",
+        "no-content": b"",
+        "wrong-version": b'{"version":7,"partitions":[]}',
+        "no-partitions": b'{"version":1}',
+        "replicas-not-a-list": b'{"version":1,"partitions":[{"topic":"t","partition":0}]}',
+        "partition-twice": (
+            b'{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[1]},'
+            b'{"topic":"orders","partition":0,"replicas":[2]}]}'
+        ),
+        "nothing-asked": b'{"version":1,"partitions":[]}',
+    }
+)
+"""Contents of the old znode that ask for nothing or make no sense, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +163,25 @@ class RawRequest:
     """A client makes a request znode with malformed content, a kind of `RAW_KINDS`."""
 
     kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOld:
+    """A client makes the old znode with these entries, or overwrites it."""
+
+    entries: tuple[LegacyEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RawOld:
+    """A client makes or overwrites the old znode with a kind of `OLD_KINDS`."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOld:
+    """A client deletes the old znode, which never stopped what is in flight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +284,9 @@ Step = (
     | Grow
     | SetMinIsr
     | RawRequest
+    | WriteOld
+    | RawOld
+    | DeleteOld
     | Foreign
     | Join
     | Intrude
@@ -345,6 +383,24 @@ def _parse_targets(text: str) -> _Targets:
     return tuple(targets)
 
 
+def _format_entries(entries: tuple[LegacyEntry, ...]) -> str:
+    """Return entries of the old znode, each with the original replicas where it names them."""
+    shown = []
+    for entry in entries:
+        original = "" if entry.original is None else f" from {format_replicas(entry.original)}"
+        shown.append(_format_targets(((entry.key, entry.target),)) + original)
+    return " and ".join(shown)
+
+
+def _parse_entries(text: str) -> tuple[LegacyEntry, ...]:
+    entries = []
+    for part in text.split(" and "):
+        asked, found, original = part.partition(" from ")
+        ((key, target),) = _parse_targets(asked)
+        entries.append(LegacyEntry(key, target, parse_replicas(original) if found else None))
+    return tuple(entries)
+
+
 def _format_requests(requests: tuple[Request, ...]) -> str:
     return " then ".join(_format_targets(request.targets) for request in requests)
 
@@ -359,6 +415,7 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], Any], Callable[[Any], str
     "assignments": (r".+", _parse_lists, _format_lists),
     "broker": _NUMBER,
     "effects": _NUMBER,
+    "entries": (r".+", _parse_entries, _format_entries),
     "kind": _WORD,
     "least": _NUMBER,
     "min_isr": _NUMBER,
@@ -384,6 +441,9 @@ _FORMS: Final[tuple[tuple[str, type[Any], Mapping[str, Any]], ...]] = (
     ("set min isr of {topic} to {least}", SetMinIsr, {}),
     ("set default min isr to {least}", SetMinIsr, {"topic": ""}),
     ("send {kind} request", RawRequest, {}),
+    ("old znode {entries}", WriteOld, {}),
+    ("write {kind} old znode", RawOld, {}),
+    ("delete old znode", DeleteOld, {}),
     ("plant foreign {kind}", Foreign, {}),
     ("{broker} joins {partition}", Join, {}),
     ("{broker} tries to join {partition}", Intrude, {}),
@@ -406,6 +466,7 @@ _PATTERNS: Final = tuple(
 )
 _KINDS: Final[Mapping[type, tuple[str, tuple[str, ...]]]] = {
     RawRequest: ("malformed request", (*RAW_KINDS, TOO_LARGE)),
+    RawOld: ("malformed old znode", tuple(OLD_KINDS)),
     Foreign: ("foreign znode", tuple(FOREIGN_KINDS)),
 }
 
@@ -450,6 +511,8 @@ def partitions_of(step: Step) -> tuple[PartitionKey, ...]:
     match step:
         case Request(targets, _) | Rewrite(targets):
             return tuple(partition for partition, _ in targets)
+        case WriteOld(entries):
+            return tuple(entry.key for entry in entries)
         case Burst(requests):
             return tuple(partition for r in requests for partition, _ in r.targets)
         case Change(partition, _) | Cancel(partition):

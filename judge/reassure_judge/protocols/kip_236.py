@@ -308,7 +308,7 @@ class RequestRules(Rules[Possible, Write]):
     """KIP-236."""
 
     profiles: ClassVar[tuple[str, ...]] = ("kip-236", "kip-236-amended")
-    driven = ("kip-236", "kip-236-amended")
+    driven: ClassVar[tuple[str, ...]] = ("kip-236", "kip-236-amended")
     router: ClassVar[type[RequestRouter]] = RequestRouter
     judgement = JUDGEMENT
     leaders = (ChangeIsr,)

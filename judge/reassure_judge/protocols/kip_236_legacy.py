@@ -380,7 +380,7 @@ _OLD: Final = "/admin/reassign_partitions"
 class LegacyRules(RequestRules):
     """KIP-236 with the old znode."""
 
-    profiles = ("kip-236-legacy",)
+    profiles = driven = ("kip-236-legacy",)
     router = LegacyRouter
 
     @classmethod

@@ -131,12 +131,12 @@ def judge_entry_change(
         reason = f"no client has asked for {name} to go to {list(after.target)}"
         return Rejected("legacy.entry.by-client", reason)
     if before.original == after.original:
-        return ()
+        return ("legacy.entry.by-client",)
     if before.original is not None or after.original != partition.assigned:
         found = "nobody" if after.original is None else list(after.original)
         reason = f"{found} as original replicas of {name}"
         return Rejected("legacy.original.recorded", reason)
-    return ("legacy.original.recorded",)
+    return ("legacy.entry.by-client", "legacy.original.recorded")
 
 
 @clause("legacy.entry.before-child")

@@ -1,0 +1,90 @@
+"""What happens in an example, and what must come up in one: events and situations.
+
+An example's *history* is a sequence of events in order: steps taken, transactions of the cluster
+(those that were refused as well) with what ZooKeeper held before and after, messages that brokers
+received, and moments of rest. A situation says what has to come up before clauses count as put to
+the test, how it is recognised in a history, and how generation gets there.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.approaches import Approach
+from reassure_judge.judge import ClusterView
+from reassure_judge.messages import Told
+from reassure_spec.znodes import CONTROLLER
+from reassure_zookeeper.transactions import Create, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """A step was taken."""
+
+    step: s.Step
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wrote:
+    """A transaction, and what ZooKeeper held before and after."""
+
+    transaction: Transaction
+    before: ClusterView
+    after: ClusterView
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A broker received a controller's request."""
+
+    told: Told
+
+
+@dataclass(frozen=True, slots=True)
+class Rested:
+    """The cluster came to rest."""
+
+
+Event = Took | Wrote | Received | Rested
+History = Sequence[Event]
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What has to come up, how it is told, and how to get there."""
+
+    name: str
+    sentence: str
+    clauses: tuple[str, ...]
+    """The clauses that are put to the test only where it comes up."""
+    count: Callable[[History], int]
+    """How often it came up in a history."""
+    approach: Approach
+    """The steps by which generation gets there."""
+    needs: frozenset[str] = frozenset()
+    """The capabilities that it takes."""
+    protocol: str = "kip-236"
+    """Whose it is: it can come up under the profiles that the protocol is one of."""
+
+
+def iterate_writes(history: History) -> Iterator[tuple[int, Wrote]]:
+    """Yield the transactions, each with its place."""
+    for place, event in enumerate(history):
+        if isinstance(event, Wrote):
+            yield place, event
+
+
+def is_election(wrote: Wrote) -> bool:
+    """Whether a controller was elected."""
+    return any(
+        isinstance(op, Create) and op.ephemeral and op.path.endswith(CONTROLLER)
+        for op in wrote.transaction.ops
+    )
+
+
+def iterate_failovers(history: History) -> Iterator[tuple[int, Wrote]]:
+    """Yield every election but the first, each with its place."""
+    elections = (found for found in iterate_writes(history) if is_election(found[1]))
+    next(elections, None)
+    yield from elections

@@ -1,0 +1,140 @@
+"""The old znode in front of the queue: what to do with its entries, from the controller's memory.
+
+Clients that know only `/admin/reassign_partitions` write there what they want. The controller makes
+one request of it, marked as legacy, and from then on a request is a request. What is left to do is
+here: an entry goes when what it asks for is done, refused or nothing, and the znode goes with its
+last entry, for until then no client can make the next one.
+
+That an entry was translated is in memory only. A new controller translates again, which changes
+nothing: the target is in flight, or it is assigned.
+
+Source: KIP-236, legacy znode protocol, and what it says of a partition that catches up (step 1.1).
+"""
+
+from dataclasses import replace
+
+from reassure_controller.context import Context, OldZnode
+from reassure_controller.effects import (
+    DeleteReassignment,
+    Step,
+    TranslateEntries,
+    Warn,
+    WriteOldZnode,
+)
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import REASSIGN_PARTITIONS, LegacyEntry, PartitionKey, ReplicaList
+
+Entries = tuple[LegacyEntry, ...]
+
+
+def plan_entries(context: Context, readings: Readings, faults: frozenset[str]) -> tuple[Step, ...]:
+    """Return the steps that translate what is new, or else remove what nothing is in flight for.
+
+    To be asked when no request waits: whatever was translated has been carried out by then.
+    """
+    old = context.old
+    if old is None:
+        return ()
+    if old.bad:
+        warning = Warn(REASSIGN_PARTITIONS, f"{old.bad}; deleted")
+        kept = "malformed-old-znode-kept" in faults
+        return () if kept else (warning, *_write("old-znode.deleted", old, ()))
+    new = _find_new(old, readings, faults)
+    if new:
+        return _translate(context, old, new, readings, faults)
+    left = tuple(e for e in old.entries if not _is_translated(old, e) or _is_wanted(context, e))
+    if "refused-entry-kept" in faults or (left == old.entries and left):
+        return ()
+    return _write("old-znode.entries-removed", old, left, faults)
+
+
+def plan_entry_done(
+    context: Context, key: PartitionKey, target: ReplicaList, faults: frozenset[str]
+) -> tuple[Step, ...]:
+    """Return the step that takes out the entry of a reassignment which is complete, if any.
+
+    An entry that names another target stays: a client has written it meanwhile (KAFKA-9089).
+    """
+    old = context.old
+    if old is None or "entry-kept-when-done" in faults:
+        return ()
+    whatever = "newer-entry-removed" in faults
+    left = tuple(e for e in old.entries if e.key != key or not (whatever or e.target == target))
+    return () if left == old.entries else _write("old-znode.entry-removed", old, left, faults)
+
+
+def plan_forgetting(context: Context) -> tuple[Step, ...]:
+    """Return the steps that end what came by the old znode (fault `old-znode-gone-cancels`)."""
+    return tuple(
+        DeleteReassignment(
+            point="completion.child-deleted",
+            topic=key[0],
+            partition=key[1],
+            version=content.child_version,
+            with_parent=not context.has_other_children(key),
+        )
+        for key in context.in_flight()
+        if (content := context.partitions[key]).child is not None and content.child.legacy
+    )
+
+
+def _find_new(old: OldZnode, readings: Readings, faults: frozenset[str]) -> Entries:
+    """Return the entries to make a request of.
+
+    The protocol begins with the creation of the znode: what a client adds later is looked at where
+    the reading `legacy.rewrite` says so, and by the next controller.
+    """
+    again = readings.legacy_rewrite == "taken-up" and "added-entries-ignored" not in faults
+    if "old-znode-ignored" in faults or not (again or old.translated is None):
+        return ()
+    new = tuple(entry for entry in old.entries if not _is_translated(old, entry))
+    return new[:1] if "first-entry-translated" in faults else new
+
+
+def _translate(
+    context: Context, old: OldZnode, new: Entries, readings: Readings, faults: frozenset[str]
+) -> tuple[Step, ...]:
+    steps: tuple[Step, ...] = ()
+    if readings.legacy_original_replicas == "controller":
+        filled = tuple(_fill(context, entry) for entry in old.entries)
+        if filled != old.entries:
+            steps = _write("old-znode.originals-recorded", old, filled)
+            old = old.holding(filled, old.version + 1)
+    if "entry-removed-early" in faults:
+        early = tuple(entry for entry in old.entries if entry not in new)
+        steps = (*steps, *_write("old-znode.entries-removed", old, early))
+    return (
+        *steps,
+        TranslateEntries(point="old-znode.translated", entries=new, version=old.version),
+    )
+
+
+def _fill(context: Context, entry: LegacyEntry) -> LegacyEntry:
+    """Return the entry with the assigned replicas as the original ones, where that is known.
+
+    While a partition is being reassigned nobody knows what it began with.
+    """
+    content = context.partitions.get(entry.key)
+    if entry.original is not None or content is None or content.child is not None:
+        return entry
+    return replace(entry, original=content.assigned)
+
+
+def _is_translated(old: OldZnode, entry: LegacyEntry) -> bool:
+    return (entry.key, entry.target) in (old.translated or ())
+
+
+def _is_wanted(context: Context, entry: LegacyEntry) -> bool:
+    """Whether what the entry asks for is in flight, by this route."""
+    content = context.partitions.get(entry.key)
+    child = None if content is None else content.child
+    return child is not None and child.legacy and child.target == entry.target
+
+
+def _write(
+    point: str, old: OldZnode, entries: Entries, faults: frozenset[str] = frozenset()
+) -> tuple[Step, ...]:
+    left = "old-znode-left-empty" in faults
+    if left and not old.entries:
+        return ()
+    return (WriteOldZnode(point=point, entries=entries, version=old.version, left_empty=left),)
