@@ -13,11 +13,16 @@ from dataclasses import dataclass, field, replace
 from reassure_controller.effects import (
     CreatePartitionState,
     CreateReassignment,
+    CreateTask,
     DeleteReassignment,
+    DeleteRecord,
     DeleteRequest,
     EnterPhase,
     KeepRequest,
     Phase,
+    RecordFailure,
+    RemoveTask,
+    StartTask,
     Step,
     TranslateEntries,
     UpdateReassignment,
@@ -31,6 +36,7 @@ from reassure_spec.znodes import (
     ReassignmentZnode,
     ReplicaList,
     StateZnode,
+    TaskZnode,
     partition_path,
     replace_assigned,
     topic_path,
@@ -120,6 +126,14 @@ class Context:
     """Whether a request of our own was put into the queue since it was read."""
     old: OldZnode | None = None
     """The old znode; None where there is none, or where nobody is to look after it."""
+    racks: dict[int, str | None] = field(default_factory=dict)
+    """By broker, its rack as it registered last."""
+    failed: dict[int, int] = field(default_factory=dict)
+    """By broker that is missed, since when, in ms by the clock of whoever recorded it."""
+    tasks: dict[int, TaskZnode] = field(default_factory=dict)
+    """The persisted tasks by number."""
+    tasks_unread: bool = False
+    """Whether a task of our own was persisted since they were read."""
     kept: set[str] = field(default_factory=set)
     """Paths of requests that a planted fault leaves behind."""
 
@@ -217,6 +231,16 @@ def apply_step(context: Context, step: Step, version: int | None = None) -> None
             known = context.old.version + 1 if version is None else version
             stays = bool(entries) or step.left_empty
             context.old = context.old.holding(entries, known) if stays else None
+        case RecordFailure(broker=broker, since_ms=since_ms):
+            context.failed[broker] = since_ms
+        case DeleteRecord(broker=broker):
+            context.failed.pop(broker, None)
+        case CreateTask():
+            context.tasks_unread = True
+        case StartTask():
+            context.queue_unread = True
+        case RemoveTask(number=number):
+            context.tasks.pop(number, None)
         case _:
             pass  # messages, warnings and foreign znodes are not remembered
 

@@ -39,8 +39,10 @@ from reassure_controller.effects import (
     DeleteRequest,
     DeleteZnode,
     Effect,
+    HealingWrite,
     Recheck,
     RecheckOldZnode,
+    RecordFailure,
     RequestRead,
     Step,
     TranslateEntries,
@@ -50,6 +52,7 @@ from reassure_controller.effects import (
 )
 from reassure_controller.engine import Conflict, ControllerMoved, Engine, Uncertain
 from reassure_controller.faults import check_faults
+from reassure_controller.healing import HealingSettings
 from reassure_controller.old_znode import plan_entries, plan_forgetting
 from reassure_controller.plan import (
     Rules,
@@ -58,6 +61,7 @@ from reassure_controller.plan import (
     plan_broker_start,
     plan_change,
     plan_failover,
+    plan_health,
     plan_new_partitions,
     plan_request,
     plan_rubbish,
@@ -83,8 +87,10 @@ from reassure_spec.znodes import (
     BROKER_IDS,
     CONTROLLER,
     CONTROLLER_EPOCH,
+    FAILED_BROKERS,
     REASSIGN_PARTITIONS,
     REASSIGNMENT_REQUESTS,
+    REASSIGNMENT_TASKS,
     TOPICS,
     BadZnode,
     PartitionKey,
@@ -98,6 +104,8 @@ from reassure_spec.znodes import (
 
 log = logging.getLogger("reassure_controller")
 
+HEALING_ROOTS = (FAILED_BROKERS, REASSIGNMENT_TASKS)
+"""Paths that exist where somebody heals."""
 MAX_ATTEMPTS = 100
 """How often one piece of work is planned again before that is taken for a defect."""
 
@@ -149,7 +157,8 @@ class Controller:
     `client` is a kazoo client in the cluster's chroot; it is started if it is not. `readings` and
     `faults` say how the protocol is carried out; `clock_ms` gives wall-clock milliseconds for the
     `/controller` znode; with `old_znode` it looks after what clients write to
-    `/admin/reassign_partitions` as well. Raises UnknownFault or RefusedReading.
+    `/admin/reassign_partitions` as well, with `healing` after brokers that stay away. Raises
+    UnknownFault or RefusedReading.
     """
 
     def __init__(
@@ -162,9 +171,10 @@ class Controller:
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         *,
         old_znode: bool = False,
+        healing: HealingSettings | None = None,
     ) -> None:
         self.broker_id = broker_id
-        self.rules = Rules(readings or Readings(), check_faults(faults), old_znode)
+        self.rules = Rules(readings or Readings(), check_faults(faults), old_znode, healing)
         self._client = client
         self._transport = transport
         self._clock_ms = clock_ms
@@ -203,8 +213,15 @@ class Controller:
         self._deaf = False
 
     def _make_reader(self, context: Context) -> Reader:
-        old_znode, faults = self.rules.old_znode, self.rules.faults
-        return Reader(self._client, context, self._on_watch, faults, old_znode=old_znode)
+        rules = self.rules
+        return Reader(
+            self._client,
+            context,
+            self._on_watch,
+            rules.faults,
+            old_znode=rules.old_znode,
+            healing=rules.healing is not None,
+        )
 
     # What other threads may call: only enqueue
 
@@ -247,7 +264,7 @@ class Controller:
         self._unsettled = True
         self._forget()
         self._session = session_id(self._client)
-        ensure_roots(self._client)
+        ensure_roots(self._client, () if self.rules.healing is None else HEALING_ROOTS)
         while True:
             held, epoch = gather(
                 [
@@ -476,6 +493,11 @@ class Controller:
     def _read_again(self, effect: Write | Recheck | RecheckOldZnode) -> None:
         """Read everything the effect was planned from."""
         self._reader.read_old_znode(arm=False)
+        if isinstance(effect, HealingWrite):
+            self._reader.read_records()
+            self._reader.read_tasks(arm=False)
+            self._reader.read_requests(arm=False)
+            return
         if isinstance(effect, TranslateEntries | WriteOldZnode | RecheckOldZnode):
             self._reader.read_requests(arm=False)
             return
@@ -508,6 +530,8 @@ class Controller:
         if not self._loaded:
             self._reader.read_all()
             self._loaded = True
+            if "record-refreshed" in self.rules.faults:
+                self._jobs.append(_Job("records", self._plan_refreshing))
             self._start(_Job("failover", lambda: plan_failover(self.context, self.rules)))
             return True
         if self._jobs:
@@ -536,7 +560,30 @@ class Controller:
         if self._reader.rubbish:
             self._start(_Job("foreign znodes", lambda: ()))
             return True
-        return self._begin_entries()
+        return self._begin_entries() or self._begin_healing()
+
+    def _begin_healing(self) -> bool:
+        """Take in hand what healing has to do, where there is anything."""
+        if self.context.tasks_unread:
+            self._reader.read_tasks(arm=False)
+        if not plan_health(self.context, self._clock_ms(), self.rules):
+            return False
+        self._start(_Job("healing", self._plan_health))
+        return True
+
+    def _plan_health(self) -> tuple[Step, ...]:
+        tasks = self.context.tasks
+        first = tasks[min(tasks)].assignments if tasks else {}
+        self._reader.look_for_brokers(chain.from_iterable(first.values()))
+        self._reader.refresh(first)
+        return plan_health(self.context, self._clock_ms(), self.rules)
+
+    def _plan_refreshing(self) -> tuple[Step, ...]:
+        now_ms = self._clock_ms()
+        return tuple(
+            RecordFailure(point="failure.recorded", broker=broker, since_ms=now_ms, again=True)
+            for broker in sorted(self.context.failed)
+        )
 
     def _begin_entries(self) -> bool:
         """Take the entries of the old znode in hand, where there is anything to do about them."""
@@ -606,6 +653,8 @@ class Controller:
             self._reader.read_requests(arm="queue-watch-lost" not in self.rules.faults)
         elif path == REASSIGN_PARTITIONS:
             self._take_old_znode()
+        elif path == REASSIGNMENT_TASKS:
+            self._reader.read_tasks()
         elif path in self._reader.armed:
             self._reader.armed.discard(path)  # it is read and armed again with the others
         elif path.startswith(TOPICS + "/") and path.count("/") == TOPICS.count("/") + 1:
@@ -629,6 +678,8 @@ class Controller:
         self._take_topics(self._reader.read_topic_names())
         self._reader.read_requests()
         self._take_old_znode()
+        self._reader.read_records()
+        self._reader.read_tasks()
 
     def _take_old_znode(self) -> None:
         before = self.context.old

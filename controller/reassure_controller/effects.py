@@ -175,6 +175,52 @@ class WriteOldZnode:
     """Leave it there without an entry (fault `old-znode-left-empty`)."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordFailure:
+    """Write the record of a broker that is missed."""
+
+    point: str
+    broker: int
+    since_ms: int
+    again: bool = False
+    """Overwrite the one that is there (fault `record-refreshed`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteRecord:
+    """Delete the record of a broker that is back, or whose tasks are persisted."""
+
+    point: str
+    broker: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTask:
+    """Persist a task under the next number."""
+
+    point: str
+    targets: tuple[tuple[PartitionKey, ReplicaList], ...]
+    automatic: bool
+    """Whether it says that the controller generated it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartTask:
+    """Make an ordinary request of what is left of a task, which must still be there."""
+
+    point: str
+    number: int
+    targets: tuple[tuple[PartitionKey, ReplicaList], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveTask:
+    """Delete a task that is done, pointless or refused."""
+
+    point: str
+    number: int
+
+
 @dataclass(frozen=True, slots=True)
 class EnterPhase:
     """Mark: remember how far the partition's reassignment has come; None forgets it."""
@@ -221,6 +267,7 @@ class RecheckOldZnode:
 
 
 OldZnodeWrite = TranslateEntries | WriteOldZnode
+HealingWrite = RecordFailure | DeleteRecord | CreateTask | StartTask | RemoveTask
 Write = (
     CreateReassignment
     | UpdateReassignment
@@ -231,6 +278,7 @@ Write = (
     | DeleteRequest
     | DeleteZnode
     | OldZnodeWrite
+    | HealingWrite
 )
 Send = SendLeaderAndIsr | SendStopReplica
 Effect = Write | Send

@@ -23,7 +23,9 @@ from reassure_controller.context import Context, apply_step
 from reassure_controller.effects import (
     CreatePartitionState,
     CreateReassignment,
+    CreateTask,
     DeleteReassignment,
+    DeleteRecord,
     DeleteRequest,
     DeleteZnode,
     Effect,
@@ -32,9 +34,12 @@ from reassure_controller.effects import (
     Mark,
     Recheck,
     RecheckOldZnode,
+    RecordFailure,
+    RemoveTask,
     RequestRead,
     SendLeaderAndIsr,
     SendStopReplica,
+    StartTask,
     Step,
     TranslateEntries,
     UpdateReassignment,
@@ -62,20 +67,27 @@ from reassure_spec.znodes import (
     CONTROLLER_EPOCH,
     REASSIGN_PARTITIONS,
     REASSIGNMENT_REQUESTS,
+    REASSIGNMENT_TASKS,
     REASSIGNMENTS,
     REQUEST_PREFIX,
+    TASK_PREFIX,
     ReplicaList,
     RequestZnode,
+    TaskZnode,
     broker_path,
     decode_topic,
     encode_broker,
+    encode_failed_broker,
     encode_reassign_partitions,
     encode_reassignment,
     encode_request,
     encode_state,
+    encode_task,
     encode_topic,
+    failed_broker_path,
     reassignment_path,
     state_path,
+    task_path,
     topic_path,
 )
 
@@ -370,6 +382,22 @@ class Engine:
                     return [("delete", (REASSIGN_PARTITIONS, version))]
                 data = encode_reassign_partitions(entries)
                 return [("set_data", (REASSIGN_PARTITIONS, data, version))]
+            case RecordFailure(broker=broker, since_ms=since_ms, again=again):
+                record = (failed_broker_path(broker), encode_failed_broker(since_ms))
+                return [("set_data", (*record, -1)) if again else ("create", record)]
+            case DeleteRecord(broker=broker):
+                return [("delete", (failed_broker_path(broker), -1))]
+            case CreateTask(targets=targets, automatic=automatic):
+                data = encode_task(TaskZnode(dict(targets), automatic))
+                path = f"{REASSIGNMENT_TASKS}/{TASK_PREFIX}"
+                return [("create", (path, data, None, False, True))]
+            case StartTask(number=number, targets=targets):
+                data = encode_request(RequestZnode(dict(targets)))
+                path = f"{REASSIGNMENT_REQUESTS}/{REQUEST_PREFIX}"
+                standing = ("check", (task_path(number), -1))
+                return [standing, ("create", (path, data, None, False, True))]
+            case RemoveTask(number=number):
+                return [("delete", (task_path(number), -1))]
             case DeleteRequest(path=path, version=version):
                 return [("delete", (path, version))]
             case DeleteZnode(path=path):

@@ -60,6 +60,7 @@ from reassure_controller.effects import (
     WriteAssigned,
     WriteState,
 )
+from reassure_controller.healing import Healer, HealingSettings, plan_healing
 from reassure_controller.old_znode import plan_entry_done
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import refuse_readings
@@ -99,6 +100,8 @@ class Rules:
     faults: frozenset[str] = frozenset()
     old_znode: bool = False
     """Whether the old znode is looked after: what clients write there is translated."""
+    healing: HealingSettings | None = None
+    """How brokers that stay away are healed, None where they are not."""
 
     def __post_init__(self) -> None:
         """Refuse readings that would silently be carried out as something else."""
@@ -272,6 +275,19 @@ def plan_request(
             other = f"{REASSIGNMENT_REQUESTS}/{name}"
             plan.add(DeleteRequest(point="request.deleted", path=other, version=-1))
     return tuple(plan.steps)
+
+
+def plan_health(context: Context, now_ms: int, rules: Rules) -> tuple[Step, ...]:
+    """Return what healing does next, none where nothing is due or it is left to operators."""
+    if rules.healing is None:
+        return ()
+    plan = _Plan(context, rules)
+
+    def is_refused(key: PartitionKey, target: ReplicaList) -> bool:
+        return _find_refusal(plan, key, target, legacy=False) is not None
+
+    healer = Healer(rules.healing, rules.readings, rules.faults, is_refused)
+    return plan_healing(context, now_ms, healer)
 
 
 def plan_bad_request(

@@ -23,9 +23,11 @@ from reassure_spec.znodes import (
     BROKER_CONFIGS,
     BROKER_IDS,
     DEFAULT_BROKER_CONFIG,
+    FAILED_BROKERS,
     MIN_ISR,
     REASSIGN_PARTITIONS,
     REASSIGNMENT_REQUESTS,
+    REASSIGNMENT_TASKS,
     REASSIGNMENTS,
     TOPICS,
     BadZnode,
@@ -33,12 +35,17 @@ from reassure_spec.znodes import (
     broker_path,
     decode_broker,
     decode_config,
+    decode_failed_broker,
+    decode_rack,
     decode_reassign_partitions,
     decode_reassignment,
     decode_state,
+    decode_task,
     decode_topic,
     parse_min_isr,
+    parse_number,
     parse_request_name,
+    parse_task_name,
     partition_path,
     reassignment_path,
     state_path,
@@ -60,12 +67,14 @@ class Reader:
         faults: frozenset[str] = frozenset(),
         *,
         old_znode: bool = False,
+        healing: bool = False,
     ) -> None:
         self._client = client
         self._faults = faults
         self._context = context
         self._watch = watch
         self._old_znode = old_znode
+        self._healing = healing
         self.armed: set[str] = set()
         """Paths of states that have a watch."""
         self.rubbish: list[tuple[str, str]] = []
@@ -100,6 +109,8 @@ class Reader:
         self._read_children(parents or ())
         self.set_requests(requests or ())
         self.read_old_znode()
+        self.read_records()
+        self.read_tasks()
 
     # Brokers
 
@@ -118,10 +129,12 @@ class Reader:
             data, stat = content
             try:
                 host, port = decode_broker(broker_path(broker), data)
+                rack = decode_rack(broker_path(broker), data)
             except BadZnode as bad:
                 log.warning("%s: %s; the broker is not used", bad.path, bad.reason)
                 continue
             brokers[broker] = LiveBroker(broker, stat.czxid, host, port)
+            self._context.racks[broker] = rack
         return brokers
 
     def _remember_known(self, names: Iterable[str]) -> None:
@@ -382,6 +395,54 @@ class Reader:
         if known is None or known.created != stat.czxid:
             known = OldZnode(entries, stat.version, stat.czxid)
         self._context.old = replace(known.holding(entries, stat.version), bad=bad)
+
+    def read_records(self) -> None:
+        """Read who is missed since when, where that is recorded."""
+        if not self._healing:
+            return
+        found = self._read_below(FAILED_BROKERS, watch=None)
+        self._context.failed.clear()
+        for name, data in found.items():
+            path = f"{FAILED_BROKERS}/{name}"
+            broker = parse_number(name)
+            try:
+                since_ms = decode_failed_broker(path, data)
+            except BadZnode as bad:
+                self.rubbish.append((path, bad.reason))
+            else:
+                if broker is None:
+                    self.rubbish.append((path, "not the id of a broker"))
+                else:
+                    self._context.failed[broker] = since_ms
+
+    def read_tasks(self, *, arm: bool = True) -> None:
+        """Read the persisted tasks, where there are any; `arm` puts a watch on their number."""
+        if not self._healing:
+            return
+        found = self._read_below(REASSIGNMENT_TASKS, watch=self._watch if arm else None)
+        self._context.tasks.clear()
+        self._context.tasks_unread = False
+        for name, data in found.items():
+            path, number = f"{REASSIGNMENT_TASKS}/{name}", parse_task_name(name)
+            try:
+                task = decode_task(path, data)
+            except BadZnode as bad:
+                self.rubbish.append((path, bad.reason))
+            else:
+                if number is None:
+                    self.rubbish.append((path, "not the name of a task"))
+                else:
+                    self._context.tasks[number] = task
+
+    def _read_below(self, path: str, *, watch: Watch | None) -> dict[str, bytes]:
+        """Return the content of everything below a path, by name."""
+        names = gather([self._client.get_children_async(path, watch=watch)])[0] or ()
+        found = gather([self._client.get_async(f"{path}/{name}") for name in names])
+        return {
+            name: content[0]
+            for name, content in zip(names, found, strict=True)
+            if content is not None
+        }
 
     def set_requests(self, names: Iterable[str]) -> None:
         """Remember the pending requests: foreign names first, then by number."""

@@ -160,12 +160,13 @@ def list_subtree(client: KazooClient, path: str) -> list[str]:
     return [*paths, path]
 
 
-def ensure_roots(client: KazooClient) -> None:
-    """Create the persistent paths that every cluster has, unless somebody has done it."""
-    if None not in gather([client.exists_async(root) for root in PERSISTENT_ROOTS]):
+def ensure_roots(client: KazooClient, more: Sequence[str] = ()) -> None:
+    """Create the persistent paths that every cluster has, and more, unless they are there."""
+    roots = (*PERSISTENT_ROOTS, *more)
+    if None not in gather([client.exists_async(root) for root in roots]):
         return
     ancestors: dict[str, None] = {}
-    for root in PERSISTENT_ROOTS:
+    for root in roots:
         parts = root.split("/")
         for length in range(2, len(parts) + 1):
             ancestors["/".join(parts[:length])] = None

@@ -100,7 +100,7 @@ _ALL: Final = (
     ),
     Room(
         "controller",
-        (*_REQUESTS, *_begin("legacy."), "move.expand-first"),
+        (*_REQUESTS, *_begin("legacy.", "heal."), "move.expand-first"),
         "nothing that it does depends on it",
         {
             ("drop.order", "by-lag"): "a controller does not know how far a replica lags",

@@ -158,6 +158,24 @@ CAUGHT_IN: dict[str, tuple[str, ...]] = {
     "old-znode-overwritten": ("added-entries-ignored", "newer-entry-removed"),
     "old-znode-found": ("old-znode-before-queue",),
     "old-znode-deleted": ("old-znode-gone-cancels",),
+    "healing-a-broker": (
+        "failure-not-recorded",
+        "record-kept-when-scheduled",
+        "record-deleted-first",
+        "interval-not-awaited",
+        "task-unmarked",
+        "task-of-any-size",
+        "replacement-not-spread",
+        "newest-task-first",
+        "tasks-together",
+        "running-task-cancelled",
+    ),
+    "healing-back-in-time": ("record-kept-on-return",),
+    "healing-back-while-tasks-wait": ("needless-task-started",),
+    "healing-by-an-operator": ("operator-task-cancelled", "senseless-task-kept"),
+    "healing-by-the-next": ("record-refreshed",),
+    "healing-nobody-left": ("replacement-twice",),
+    "healing-two-at-once": ("replacement-dead",),
 }
 """By shipped story, the faults that it catches: one story for each, so that this stays short.
 

@@ -38,7 +38,8 @@ EXPIRE = "expire"
 CUT = "cut"
 LOSE = "lose"
 MESSAGES = "messages"
-CAPABILITIES: Final = (ISR, BROKERS, HOLD, KILL, EXPIRE, CUT, LOSE, MESSAGES)
+CLOCK = "clock"
+CAPABILITIES: Final = (ISR, BROKERS, HOLD, KILL, EXPIRE, CUT, LOSE, MESSAGES, CLOCK)
 """What an adapter may be able to do, beyond running controllers and brokers."""
 
 
@@ -63,6 +64,10 @@ class Description:
     """Readings that differ from the profile's, by dotted name."""
     capabilities: frozenset[str] = frozenset()
     """Those of `CAPABILITIES` that it has."""
+    failure_interval_ms: int = 0
+    """How long a broker has to be away before its replicas are placed elsewhere."""
+    partitions_per_task: int = 0
+    """Most partitions that a task of healing moves; 0 for any number."""
     adapter_version: int = ADAPTER_VERSION
 
     def as_dict(self) -> dict[str, object]:
@@ -147,6 +152,14 @@ class KeepsMessages(Protocol):
 
     def take_messages(self) -> Sequence[Told]:
         """Return what brokers have received since the last call, in order."""
+
+
+@runtime_checkable
+class KeepsTime(Protocol):
+    """What an adapter with capability `clock` has besides."""
+
+    def advance(self, milliseconds: int) -> Reply:
+        """Let so much time pass on the controllers' clock, which stands still otherwise."""
 
 
 class BadConnectable(BadConfiguration):
@@ -253,7 +266,9 @@ def open_adapter(
 _METHODS: Final = tuple(name for name in vars(Adapter) if not name.startswith("_"))
 
 
-OPTIONAL: Final[Mapping[str, type]] = MappingProxyType({LOSE: LosesWrites, MESSAGES: KeepsMessages})
+OPTIONAL: Final[Mapping[str, type]] = MappingProxyType(
+    {LOSE: LosesWrites, MESSAGES: KeepsMessages, CLOCK: KeepsTime}
+)
 """What an adapter that declares such a capability has to have."""
 
 

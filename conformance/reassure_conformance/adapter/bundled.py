@@ -27,6 +27,7 @@ from reassure_controller.context import LiveBroker
 from reassure_controller.controller import Controller, NotQuiet
 from reassure_controller.effects import SendLeaderAndIsr, SendStopReplica
 from reassure_controller.faults import FAULTS, check_faults
+from reassure_controller.healing import HealingSettings
 from reassure_controller.messages import LeaderAndIsr, Message, StopReplica
 from reassure_controller.messages import Reply as Answer
 from reassure_controller.plan import Rules
@@ -45,6 +46,7 @@ FIRST_CONTROLLER: Final = 1001
 """Id of the first controller process of an example; they are not brokers."""
 SESSION_TIMEOUT_S: Final = 30.0
 RECONNECT_S: Final = 5.0
+HEALING: Final = HealingSettings(failure_interval_ms=1000, partitions_per_task=1)
 
 
 def list_faults() -> Mapping[str, str]:
@@ -165,6 +167,7 @@ class Bundled:
         self._processes: list[_Process] = []
         self._next_id = FIRST_CONTROLLER
         self._next_budget: int | None = None
+        self._now_ms = 0
 
     def describe(self) -> Description:
         """Say what the bundled controller is; planted faults are part of its name."""
@@ -178,6 +181,8 @@ class Bundled:
             profile=self._profile,
             readings=self._changes,
             capabilities=frozenset(CAPABILITIES),
+            failure_interval_ms=HEALING.failure_interval_ms,
+            partitions_per_task=HEALING.partitions_per_task,
         )
 
     # -- examples
@@ -190,6 +195,7 @@ class Bundled:
         self._processes = []
         self._next_id = FIRST_CONTROLLER
         self._next_budget = None
+        self._now_ms = time.time_ns() // 1_000_000
         for broker in brokers:
             self.start_broker(broker)
         self.elect()
@@ -343,6 +349,11 @@ class Bundled:
             process.asleep = process.expired = False
         return Reply.OK
 
+    def advance(self, milliseconds: int) -> Reply:
+        """Let time pass on the controllers' clock."""
+        self._now_ms += milliseconds
+        return Reply.OK
+
     def kill_controller(self) -> Reply:
         """Close the acting controller's session; its process is gone."""
         process = self._acting()
@@ -376,7 +387,9 @@ class Bundled:
             self._transport,
             self._readings,
             self._faults,
+            lambda: self._now_ms,
             old_znode="kip-236-legacy" in PROTOCOLS[self._profile],
+            healing=HEALING if "kip-46" in PROTOCOLS[self._profile] else None,
         )
         self._next_id += 1
         process = _Process(controller, client)

@@ -28,7 +28,13 @@ from kazoo.protocol.states import ZnodeStat
 
 from reassure_conformance.adapter import Reply, calling
 from reassure_spec.errors import Unavailable
-from reassure_spec.znodes import PERSISTENT_ROOTS, REASSIGNMENT_REQUESTS, REQUEST_PREFIX
+from reassure_spec.znodes import (
+    PERSISTENT_ROOTS,
+    REASSIGNMENT_REQUESTS,
+    REASSIGNMENT_TASKS,
+    REQUEST_PREFIX,
+    TASK_PREFIX,
+)
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import LogFollower
 
@@ -145,8 +151,13 @@ class Driver:
 
     def submit(self, chroot: str, contents: Iterable[bytes]) -> Reply:
         """Put requests with these contents into the queue, in this order."""
-        path = f"{chroot}{REASSIGNMENT_REQUESTS}/{REQUEST_PREFIX}"
+        return self._append(f"{chroot}{REASSIGNMENT_REQUESTS}/{REQUEST_PREFIX}", contents)
 
+    def submit_task(self, chroot: str, content: bytes) -> Reply:
+        """Persist a task with this content."""
+        return self._append(f"{chroot}{REASSIGNMENT_TASKS}/{TASK_PREFIX}", [content])
+
+    def _append(self, path: str, contents: Iterable[bytes]) -> Reply:
         def make() -> None:
             pending = [self.client.create_async(path, c, sequence=True) for c in contents]
             for result in pending:

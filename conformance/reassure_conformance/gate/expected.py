@@ -200,20 +200,40 @@ EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "old-znode-left-empty": ("legacy.znode.deleted-with-last",),
         "old-znode-gone-cancels": ("legacy.znode.delete-does-not-cancel", "complete.child-last"),
         "malformed-old-znode-kept": ("legacy.znode.malformed",),
+        "failure-not-recorded": ("heal.record.complete",),
+        "record-refreshed": ("heal.record.first-failure",),
+        "record-kept-on-return": ("heal.record.deleted-on-return",),
+        "record-kept-when-scheduled": ("heal.record.deleted-when-scheduled",),
+        "record-deleted-first": ("heal.record.deleted-when-scheduled",),
+        "interval-not-awaited": ("heal.interval",),
+        "task-unmarked": ("heal.generate.persisted",),
+        "task-of-any-size": ("heal.generate.small-tasks",),
+        "replacement-dead": ("heal.target.live",),
+        "replacement-twice": ("heal.target.no-duplicate",),
+        "replacement-not-spread": ("heal.target.even",),
+        "newest-task-first": ("heal.task.in-order",),
+        "tasks-together": ("heal.task.one-at-a-time",),
+        "running-task-cancelled": ("heal.cancel.never-running",),
+        "needless-task-started": ("heal.cancel.enough-replicas",),
+        "operator-task-cancelled": ("heal.cancel.automatic-only",),
+        "senseless-task-kept": ("heal.task.refuse-duplicate",),
     }
 )
 """The clauses that are made for each fault."""
 
-_OLD_ZNODE: Final = tuple(
-    fault for fault, clauses in EXPECTED.items() if clauses[0].startswith("legacy.")
-)
+_OF_CLAUSES: Final = {"legacy.": "kip-236-legacy", "heal.": "kip-46"}
 
 PROFILES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "drop-takes-target": "kip-236-amended",
         "recheck-skipped": "kip-236-amended",
         **dict.fromkeys(_REPLICATION, "kafka-4485"),
-        **dict.fromkeys(_OLD_ZNODE, "kip-236-legacy"),
+        **{
+            fault: profile
+            for fault, clauses in EXPECTED.items()
+            for beginning, profile in _OF_CLAUSES.items()
+            if clauses[0].startswith(beginning)
+        },
     }
 )
 """The profile for a fault that breaks something only there."""

@@ -184,6 +184,8 @@ def _client_choices(now: Moment) -> Iterator[Choice]:
         if now.old_znode:
             yield Choice("old-znode", 12, lambda d: _make_old_znode(now, d, keys))
             yield Choice("old-znode-gone", 2, _make_of((s.DeleteOld(),)))
+        if now.healing:
+            yield Choice("task", 3, lambda d: s.SubmitTask(_make_request(now, d, keys).targets))
     if not why_not(s.Withdraw(), now):
         yield Choice("withdraw", 3, _make_of((s.Withdraw(),)))
         if keys:
@@ -225,6 +227,8 @@ def _controller_choices(now: Moment) -> Iterator[Choice]:
         (s.Elect(), 20),
         (s.Expire(), 5 if now.held else 1),
         (s.Cut(), 1),
+        (s.Tick(now.failure_interval_ms), 10 if len(now.up) < len(now.brokers) else 1),
+        (s.Tick(now.failure_interval_ms // 2), 3),
     )
     if not why_not(s.Hold(0), now):
         yield Choice("hold", busy, lambda d: s.Hold(d(12)))
@@ -252,6 +256,8 @@ TOUCHES: Final[dict[str, tuple[str, ...]]] = {
     "leave": ("isr.change.",),
     "die": ("election.", "isr.remove.dead", "leader.", "isr.never-empty"),
     "return": ("election.", "partition.", "leader."),
+    "task": ("heal.task.", "heal.cancel."),
+    "1000": ("heal.",),
     "kill": ("controller.", "top.once"),
     "expire": ("controller.",),
     "hold": ("controller.", "child."),

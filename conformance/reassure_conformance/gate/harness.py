@@ -20,12 +20,14 @@ from pathlib import Path
 from typing import Final
 
 from reassure_conformance.adapter import (
+    CLOCK,
     ISR,
     MESSAGES,
     Adapter,
     AdapterDied,
     Description,
     KeepsMessages,
+    KeepsTime,
     LosesWrites,
     Reply,
     calling,
@@ -35,11 +37,12 @@ from reassure_conformance.adapter import (
 from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S, Driver
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.events import Event, Received, Rested, Took, Wrote
+from reassure_conformance.gate.healing import HealingWatch
 from reassure_conformance.gate.moment import Moment, why_not
 from reassure_conformance.gate.situations import count_situations
 from reassure_conformance.gate.story import Story
 from reassure_judge import messages
-from reassure_judge.judge import Judge
+from reassure_judge.judge import ClusterView, Judge
 from reassure_judge.messages import Heard, Stored, Told
 from reassure_judge.protocols import check_driven
 from reassure_judge.verdicts import Violation
@@ -54,10 +57,12 @@ from reassure_spec.znodes import (
     PartitionKey,
     ReplicaList,
     RequestZnode,
+    TaskZnode,
     decode_topic,
     encode_config,
     encode_reassign_partitions,
     encode_request,
+    encode_task,
     encode_topic,
     replace_assigned,
     request_path,
@@ -106,6 +111,8 @@ class Example:
     """What messages must come after."""
     messages: list[Told] = field(default_factory=list)
     """What brokers received, in order."""
+    healing: HealingWatch | None = None
+    """What is judged of healing by the clock, where that is the gate's."""
     unsettled: int = 0
     """How often the cluster did not become quiescent though nothing was held."""
 
@@ -183,15 +190,22 @@ class Harness:
         self.current = None
         with self.driver.calling("start"):
             self.adapter.start(self.driver.hosts, chroot, brokers)
+        protocols = PROTOCOLS[self.description.profile]
         now = Moment(
             brokers=brokers,
             view=self.judge.view(chroot),
             capabilities=self.description.capabilities,
             up=set(brokers),
             readings=self.readings,
-            old_znode="kip-236-legacy" in PROTOCOLS[self.description.profile],
+            old_znode="kip-236-legacy" in protocols,
+            healing="kip-46" in protocols,
+            failure_interval_ms=self.description.failure_interval_ms,
         )
         example = self.current = Example(Story(name, (), brokers), chroot, now)
+        if now.healing and CLOCK in now.capabilities:
+            example.healing = HealingWatch(
+                chroot, self.description.failure_interval_ms, self.description.partitions_per_task
+            )
         self._settle_and_judge(example)
         return example
 
@@ -312,6 +326,8 @@ class Harness:
             _note_effect(example.now, step)
             if isinstance(step, s.Die):
                 example.heard.forget(step.broker)
+            if isinstance(step, s.Tick) and example.healing is not None:
+                example.healing.now_ms += step.milliseconds
         return reply
 
     def _adapter_step(self, now: Moment, step: s.Step) -> Reply:
@@ -340,6 +356,9 @@ class Harness:
             case s.Lose(writes, done):
                 assert isinstance(adapter, LosesWrites)  # or it would not have the capability
                 return adapter.lose_write(writes, done=done)
+            case s.Tick(milliseconds):
+                assert isinstance(adapter, KeepsTime)
+                return adapter.advance(milliseconds)
             case _:
                 raise AssertionError(step)
 
@@ -382,6 +401,9 @@ class Harness:
             case s.DeleteOld():
                 path = example.chroot + REASSIGN_PARTITIONS
                 return driver.write(lambda: driver.client.delete(path))
+            case s.SubmitTask(targets):
+                content = encode_task(TaskZnode(dict(targets), automatic=False))
+                return driver.submit_task(example.chroot, content)
             case s.Foreign(kind):
                 path, content = s.FOREIGN_KINDS[kind]
                 example.now.planted.add(kind)
@@ -481,7 +503,21 @@ class Harness:
                 example.history.append(Wrote(transaction, before, after))
                 epoch = after.controller_epoch
                 example.stored.note(transaction.zxid, after.partitions, epoch)
+                self._judge_healing(example, transaction, before)
                 before = after
+
+    def _judge_healing(
+        self, example: Example, transaction: Transaction, before: ClusterView
+    ) -> None:
+        """Judge what the log alone cannot tell of healing: interval, and size of a task."""
+        if example.healing is None:
+            return
+        for verdict in example.healing.judge(transaction, before):
+            if isinstance(verdict, Rejected):
+                found = messages.describe(example.chroot, ("", -1), transaction.zxid, verdict)
+                self._add(example, found)
+            else:
+                self.judge.exercised[verdict] += 1
 
     def _collect(self, example: Example) -> None:
         found = self.judge.violations[self._seen_violations :]

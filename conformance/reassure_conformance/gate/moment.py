@@ -54,6 +54,10 @@ class Moment:
     """Kinds of foreign znodes that were planted."""
     old_znode: bool = False
     """Whether the profile has the old znode, so that clients may write it."""
+    healing: bool = False
+    """Whether the profile has healing, so that operators may write tasks."""
+    failure_interval_ms: int = 0
+    """How long a broker has to be away before it is replaced."""
 
     def in_flight(self) -> tuple[PartitionKey, ...]:
         """Return the partitions with a reassignment in flight, in order."""
@@ -150,6 +154,9 @@ def _why_not_client(step: s.Step, now: Moment) -> str:
         case s.WriteOld() | s.RawOld() | s.DeleteOld():
             if not now.old_znode:
                 return "the profile knows nothing of the old znode"
+        case s.SubmitTask():
+            if not now.healing:
+                return "the profile knows nothing of tasks"
         case s.Request(_, legacy=True):
             if now.old_znode:
                 return "a request that says it came by the old znode is the controller's to make"
@@ -190,6 +197,9 @@ def _why_not_controller(step: s.Step, now: Moment) -> str:
         case s.Hold():
             if now.held:
                 return "it is held already"
+        case s.Tick():
+            if not now.healing:
+                return "nothing in the profile goes by the clock"
         case s.Lose():
             if not now.acting:
                 return "no controller acts"

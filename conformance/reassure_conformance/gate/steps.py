@@ -20,7 +20,7 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any, Final
 
-from reassure_conformance.adapter import BROKERS, CUT, EXPIRE, HOLD, ISR, KILL, LOSE
+from reassure_conformance.adapter import BROKERS, CLOCK, CUT, EXPIRE, HOLD, ISR, KILL, LOSE
 from reassure_spec.errors import BadData
 from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
 
@@ -185,6 +185,20 @@ class DeleteOld:
 
 
 @dataclass(frozen=True, slots=True)
+class SubmitTask:
+    """An operator persists a task for these partitions."""
+
+    targets: _Targets
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time passes on the controllers' clock."""
+
+    milliseconds: int
+
+
+@dataclass(frozen=True, slots=True)
 class Foreign:
     """Somebody makes a znode in the admin paths that is not ours, a kind of `FOREIGN_KINDS`."""
 
@@ -287,6 +301,7 @@ Step = (
     | WriteOld
     | RawOld
     | DeleteOld
+    | SubmitTask
     | Foreign
     | Join
     | Intrude
@@ -300,6 +315,7 @@ Step = (
     | Expire
     | Cut
     | Lose
+    | Tick
 )
 
 NEEDS: Final[Mapping[type, str]] = MappingProxyType(
@@ -316,6 +332,7 @@ NEEDS: Final[Mapping[type, str]] = MappingProxyType(
         Expire: EXPIRE,
         Cut: CUT,
         Lose: LOSE,
+        Tick: CLOCK,
     }
 )
 """The capability that each step of the implementation needs; steps of a client need none."""
@@ -418,6 +435,7 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], Any], Callable[[Any], str
     "entries": (r".+", _parse_entries, _format_entries),
     "kind": _WORD,
     "least": _NUMBER,
+    "milliseconds": _NUMBER,
     "min_isr": _NUMBER,
     "partition": (r"\S+", parse_partition, format_partition),
     "requests": (r".+", _parse_requests, _format_requests),
@@ -444,6 +462,7 @@ _FORMS: Final[tuple[tuple[str, type[Any], Mapping[str, Any]], ...]] = (
     ("old znode {entries}", WriteOld, {}),
     ("write {kind} old znode", RawOld, {}),
     ("delete old znode", DeleteOld, {}),
+    ("task {targets}", SubmitTask, {}),
     ("plant foreign {kind}", Foreign, {}),
     ("{broker} joins {partition}", Join, {}),
     ("{broker} tries to join {partition}", Intrude, {}),
@@ -458,6 +477,7 @@ _FORMS: Final[tuple[tuple[str, type[Any], Mapping[str, Any]], ...]] = (
     ("cut connection", Cut, {}),
     ("lose answer after {writes}", Lose, {"done": True}),
     ("lose write after {writes}", Lose, {"done": False}),
+    ("{milliseconds} ms pass", Tick, {}),
 )
 """How each step is written, and what it is then besides; the last form that fits is taken."""
 _PATTERNS: Final = tuple(
@@ -509,7 +529,7 @@ def parse_step(text: str) -> Step:
 def partitions_of(step: Step) -> tuple[PartitionKey, ...]:
     """Return the partitions that a step names."""
     match step:
-        case Request(targets, _) | Rewrite(targets):
+        case Request(targets, _) | Rewrite(targets) | SubmitTask(targets):
             return tuple(partition for partition, _ in targets)
         case WriteOld(entries):
             return tuple(entry.key for entry in entries)

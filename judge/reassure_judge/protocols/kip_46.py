@@ -50,6 +50,13 @@ class RackSeen(NamedTuple):
     rack: str | None
 
 
+class MinimumSeen(NamedTuple):
+    """What a topic's settings, or the default ("" for the topic), say of the least in sync."""
+
+    topic: str
+    least: int | None
+
+
 class FailureWritten(NamedTuple):
     """The record of a broker's failure was written, or deleted (None)."""
 
@@ -104,6 +111,18 @@ class HealingRouter(WholeRouter):
         super()._on_broker(cluster, path, data, first, second)
         if data is not None:
             self._emit(cluster, "", -1, path, RackSeen(int(first), _read_rack(path, data)))
+
+    def _on_topic_config(
+        self, cluster: RequestHistory, path: str, data: bytes | None, first: str, second: str
+    ) -> None:
+        super()._on_topic_config(cluster, path, data, first, second)
+        self._emit(cluster, "", -1, path, MinimumSeen(first, cluster.min_isr.get(first)))
+
+    def _on_default_config(
+        self, cluster: RequestHistory, path: str, data: bytes | None, first: str, second: str
+    ) -> None:
+        super()._on_default_config(cluster, path, data, first, second)
+        self._emit(cluster, "", -1, path, MinimumSeen("", cluster.min_isr_default))
 
     @clause("heal.record.format")
     def _on_failed(
@@ -167,6 +186,10 @@ class HealingBook(Book):
         self._hosted: dict[PartitionKey, Hosted] = {}
         self._placed: dict[int, set[PartitionKey]] = {}
         """By broker with a record: the partitions for which a task was made since."""
+        self._minimums: dict[str, int | None] = {}
+        """By topic: `min.insync.replicas`, "" for the default; None where the topic says none."""
+        self._started: set[int] = set()
+        """Tasks that were started."""
         self._recorded_epoch: dict[int, int | None] = {}
         """By broker with a record: the term in which it was written."""
         self._planned: Earlier[PartitionKey, ReplicaList] = Earlier()
@@ -229,6 +252,8 @@ class HealingBook(Book):
         match seen.event:
             case RackSeen(broker, rack):
                 self.racks[broker] = rack
+            case MinimumSeen(topic, least):
+                self._minimums[topic] = least
             case FailureWritten():
                 self._on_record(seen, seen.event)
             case TaskWritten():
@@ -298,6 +323,7 @@ class HealingBook(Book):
                     self._judge_creation(seen, task, event.noticed_ms, shown)
         if before is not None:
             self._withdrawn.note(event.number, before, seen.time_ms)
+            self._started.discard(event.number)
             del self.tasks[event.number]
         if task is not None:
             if task.automatic:
@@ -314,9 +340,9 @@ class HealingBook(Book):
                 self._placed[broker].add(key)
 
     def _judge_removal(self, seen: Observation, task: Task, shown: tuple[str, str]) -> None:
-        refused = self._is_refused(task, seen.around)
+        refused, started = self._is_refused(task, seen.around), task.number in self._started
         views = [
-            judge_task_removal(cluster, task, self.readings, refused=refused)
+            judge_task_removal(cluster, task, self.readings, refused=refused, started=started)
             for cluster in self._iterate_views(seen)
         ]
         self.settle(seen, NO_KEY, views, shown)
@@ -325,7 +351,13 @@ class HealingBook(Book):
         cluster = self.make_cluster(around)
         if find_running(cluster) == task:
             return False
-        return is_refused(find_left(cluster, task), self.partitions, around, self.readings)
+
+        def get_around(key: PartitionKey) -> Environment:
+            default = self._minimums.get("") or around.min_insync_replicas
+            least = self._minimums.get(key[0]) or default
+            return replace(around, min_insync_replicas=least)
+
+        return is_refused(find_left(cluster, task), self.partitions, get_around, self.readings)
 
     @clause("heal.generate.persisted", "heal.failover.generated-again")
     def _judge_creation(
@@ -424,7 +456,8 @@ class HealingBook(Book):
             clusters += [replace(cluster, tasks=tasks) for cluster in clusters]
             clusters += [replace(clusters[0], tasks=(task,)) for task in older.values()]
         views = [judge_start(cluster, asked, self.readings) for cluster in clusters]
-        self.settle(seen, NO_KEY, views, shown)
+        if self.settle(seen, NO_KEY, views, shown):
+            self._started |= set(sorted(self.tasks)[:1])
 
     # At rest --------------------------------------------------------------------------------------
 
@@ -455,7 +488,7 @@ _TREES: Final = ("/admin/reassignment_tasks", "/admin/failed_brokers")
 class HealingRules(RequestRules):
     """KIP-236 with self-healing."""
 
-    profiles = ("kip-46",)
+    profiles = driven = ("kip-46",)
     router = HealingRouter
 
     @classmethod

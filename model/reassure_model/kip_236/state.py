@@ -109,8 +109,13 @@ def is_target_in_sync(partition: Partition) -> bool:
 
 
 def is_done(partition: Partition) -> bool:
-    """Whether all that is left of the reassignment in flight is its record."""
+    """Whether all that is left of the reassignment in flight is its record.
+
+    A target that only adds replicas is assigned long before it is in sync.
+    """
     flight, state = partition.reassignment, partition.state
     if flight is None or state is None or partition.assigned != flight.target:
+        return False
+    if not (partition.completing or is_target_in_sync(partition)):
         return False
     return all(replica in flight.target for replica in state.isr)

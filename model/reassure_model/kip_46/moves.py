@@ -6,7 +6,7 @@ are not there yet; from then on nothing is particular to healing: the same funct
 write is owed, and put it to the same rules, as for a request of an operator's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from reassure_model.environment import Controller, Die, Failover, NotPossible, On, Return
@@ -125,13 +125,13 @@ def find_left(cluster: Cluster, task: Task) -> Assignments:
 def is_refused(
     asked: Assignments,
     partitions: Mapping[PartitionKey, Partition],
-    around: Environment,
+    get_around: Callable[[PartitionKey], Environment],
     readings: Readings,
 ) -> bool:
     """Whether each of these would be refused as a reassignment that an operator asks for."""
     for key, target in asked:
         request = Request(0, target)
-        decision = decide_request(request, partitions[key], around, readings)
+        decision = decide_request(request, partitions[key], get_around(key), readings)
         if not isinstance(decision, Refusal):
             return False
     return len(asked) > 0
@@ -149,9 +149,12 @@ def next_step(
     if not isinstance(effect, StartTask):
         return effect
     task = cluster.tasks[0]
-    around = healed.as_system(task.assignments[0][0]).around
     left = find_left(cluster, task)
-    if is_refused(left, dict(healed.partitions), around, readings):
+
+    def get_around(key: PartitionKey) -> Environment:
+        return healed.as_system(key).around
+
+    if is_refused(left, dict(healed.partitions), get_around, readings):
         return RemoveTask(task.number, "heal.task.as-reassignment", "refused")
     return effect
 

@@ -307,18 +307,24 @@ def judge_start(
 
 @checks
 def judge_task_removal(
-    cluster: Cluster, task: Task, readings: Readings, *, refused: bool = False
+    cluster: Cluster,
+    task: Task,
+    readings: Readings,
+    *,
+    refused: bool = False,
+    started: bool = False,
 ) -> Judged:
     """Judge a controller that removes a task.
 
-    `refused` says that an operator who asked for what is left of it would be refused.
+    `refused` says that an operator who asked for what is left of it would be refused, `started`
+    that it was started before.
     """
     if find_senseless(task) is not None:
         return ("heal.task.refuse-duplicate",)
     if find_running(cluster) == task:
         return Rejected("heal.cancel.never-running", f"task {task.number} was removed as it ran")
     if is_satisfied(cluster, task):
-        return ("heal.task.satisfied-skipped",)
+        return ("heal.cancel.never-running" if started else "heal.task.satisfied-skipped",)
     if refused:
         return ("heal.task.as-reassignment",)
     if not task.automatic:

@@ -1,0 +1,308 @@
+"""Self-healing: who is missed, what is to be placed elsewhere, and which task comes next.
+
+The controller records when it first missed a broker that is to have a replica. Once the failure
+interval has passed it persists tasks, each with a replacement for the broker in a few partitions,
+and removes the record. Tasks are carried out one after another, each as an ordinary request. This
+is decided from the controller's memory while nothing else is left to do, and a plan that is cut
+anywhere is made again by the next controller, from what it finds.
+
+Source: KIP-46; what the extract does not say is as the clauses `heal.*` have it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from reassure_controller.context import Context, PartitionContext
+from reassure_controller.effects import (
+    CreateTask,
+    DeleteRecord,
+    RecordFailure,
+    RemoveTask,
+    StartTask,
+    Step,
+    Warn,
+)
+from reassure_spec.errors import BadConfiguration
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import (
+    PartitionKey,
+    ReplicaList,
+    TaskZnode,
+    task_path,
+)
+
+Targets = tuple[tuple[PartitionKey, ReplicaList], ...]
+"""Replica lists by partition, in order of partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealingSettings:
+    """What an operator sets; the document leaves the list empty, so the names are ours."""
+
+    failure_interval_ms: int = 30 * 60 * 1000
+    """How long a broker has to be away before its replicas are placed elsewhere."""
+    partitions_per_task: int = 10
+    """Most partitions that one task moves."""
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense."""
+        if self.failure_interval_ms < 0 or self.partitions_per_task < 1:
+            raise BadConfiguration(
+                f"{self}: the failure interval is a number of milliseconds, not negative, and a "
+                "task moves one partition or more"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Healer:
+    """What healing is decided by."""
+
+    settings: HealingSettings
+    readings: Readings
+    faults: frozenset[str] = frozenset()
+    is_refused: Callable[[PartitionKey, ReplicaList], bool] = field(default=lambda *_: False)
+    """Whether a reassignment that an operator asks for would be refused."""
+
+
+NO_TASKS: Final[Mapping[int, TaskZnode]] = {}
+
+
+def plan_healing(context: Context, now_ms: int, healer: Healer) -> tuple[Step, ...]:
+    """Return the steps that are due, none where nothing is; to be asked when no request waits."""
+    return (
+        _plan_records(context, now_ms, healer)
+        or _plan_generation(context, now_ms, healer)
+        or _plan_tasks(context, healer)
+    )
+
+
+# What there is, and what is planned ---------------------------------------------------------------
+
+
+def _get_place(content: PartitionContext) -> ReplicaList:
+    """Return what a partition is assigned, or is being moved to."""
+    return content.assigned if content.child is None else content.child.target
+
+
+def _compute_plan(
+    context: Context, tasks: Mapping[int, TaskZnode]
+) -> dict[PartitionKey, ReplicaList]:
+    """Return the assignment of every partition once these tasks are carried out."""
+    plan = {key: _get_place(content) for key, content in sorted(context.partitions.items())}
+    for _, task in sorted(tasks.items()):
+        plan |= {key: to for key, to in task.assignments.items() if key in plan}
+    return plan
+
+
+def _find_left(context: Context, task: TaskZnode) -> Targets:
+    """Return what of a task is not there yet, partitions that are gone left out."""
+    there = {
+        key: _get_place(context.partitions[key])
+        for key in task.assignments
+        if key in context.partitions
+    }
+    return tuple(
+        (key, task.assignments[key]) for key, now in there.items() if now != task.assignments[key]
+    )
+
+
+# Records ------------------------------------------------------------------------------------------
+
+
+def _plan_records(context: Context, now_ms: int, healer: Healer) -> tuple[Step, ...]:
+    """Remove the records of those who are back, and write those that lack."""
+    faults = healer.faults
+    back = [broker for broker in sorted(context.failed) if context.is_live(broker)]
+    if back and "record-kept-on-return" not in faults:
+        return tuple(DeleteRecord(point="failure.forgotten", broker=broker) for broker in back)
+    if "failure-not-recorded" in faults:
+        return ()
+    plan = _compute_plan(context, context.tasks)
+    wanted = {replica for replicas in plan.values() for replica in replicas}
+    missed = sorted(wanted - context.brokers.keys() - context.failed.keys())
+    return tuple(
+        RecordFailure(point="failure.recorded", broker=broker, since_ms=now_ms) for broker in missed
+    )
+
+
+# Tasks are generated ------------------------------------------------------------------------------
+
+
+def _plan_generation(context: Context, now_ms: int, healer: Healer) -> tuple[Step, ...]:
+    """Persist the tasks of the first broker whose interval has passed, then remove its record.
+
+    A partition for which nobody can take over is left out; while any is, the record stays.
+    """
+    due = _find_due(context, now_ms, healer)
+    plan = _compute_plan(context, context.tasks)
+    for broker in due:
+        planned = any(broker in replicas for replicas in plan.values())
+        if "record-kept-when-scheduled" in healer.faults and not planned:
+            continue
+        targets = _choose_targets(context, broker, due, healer)
+        tasks = _divide(targets, healer)
+        forget: tuple[Step, ...] = (DeleteRecord(point="failure.scheduled", broker=broker),)
+        if "record-kept-when-scheduled" in healer.faults:
+            forget = ()
+        create: tuple[Step, ...] = tuple(
+            CreateTask(
+                point="task.persisted",
+                targets=each,
+                automatic="task-unmarked" not in healer.faults,
+            )
+            for each in tasks
+        )
+        if "record-deleted-first" in healer.faults:
+            return (*forget, *create)
+        if create:
+            return (*create, *forget)
+        if not planned:
+            return forget
+    return ()
+
+
+def _find_due(context: Context, now_ms: int, healer: Healer) -> tuple[int, ...]:
+    """Return the brokers that have been away for the interval, by the time in their records."""
+    interval = healer.settings.failure_interval_ms
+    if "interval-not-awaited" in healer.faults:
+        interval //= 4
+    return tuple(b for b, since in sorted(context.failed.items()) if now_ms - since >= interval)
+
+
+def _choose_targets(context: Context, broker: int, due: tuple[int, ...], healer: Healer) -> Targets:
+    """Return where the partitions go that have a replica on a broker which is due."""
+    from_plan = healer.readings.heal_regenerate == "from-plan"
+    base = _compute_plan(context, context.tasks if from_plan else NO_TASKS)
+    replaced = due if healer.readings.heal_replaces == "all-due" else (broker,)
+    load = Counter(replica for replicas in base.values() for replica in replicas)
+    targets: list[tuple[PartitionKey, ReplicaList]] = []
+    for key, before in base.items():
+        replicas = before
+        for failed in replaced if broker in before else ():
+            if failed not in replicas:
+                continue
+            chosen = _choose_replacement(context, replicas, failed, load, healer.faults)
+            if chosen is not None:
+                load[chosen] += 1
+                replicas = tuple(chosen if one == failed else one for one in replicas)
+        if replicas != before:
+            targets.append((key, replicas))
+    return tuple(targets)
+
+
+def _choose_replacement(
+    context: Context,
+    replicas: ReplicaList,
+    broker: int,
+    load: Mapping[int, int],
+    faults: frozenset[str],
+) -> int | None:
+    """Return who takes the failed broker's place, None where nobody can.
+
+    Where all racks are known those in a rack of their own come first; then the one with the fewest
+    replicas, then the lowest id.
+    """
+    racks = context.racks
+    others = {racks.get(one) for one in replicas if one != broker}
+    aware = all(racks.get(one) is not None for one in {*context.known_brokers, *replicas})
+    candidates: Iterable[int] = sorted(context.brokers.keys() - context.failed.keys())
+    if "replacement-dead" in faults:
+        candidates = sorted(context.failed.keys() - {broker, *replicas}) or candidates
+    if "replacement-twice" not in faults:
+        candidates = [one for one in candidates if one not in replicas]
+    if "replacement-not-spread" in faults:
+        load = {}
+    return min(
+        candidates,
+        key=lambda one: (aware and racks.get(one) in others, load.get(one, 0), one),
+        default=None,
+    )
+
+
+def _divide(targets: Targets, healer: Healer) -> tuple[Targets, ...]:
+    size = healer.settings.partitions_per_task
+    if "task-of-any-size" in healer.faults:
+        size = len(targets) or 1
+    return tuple(targets[at : at + size] for at in range(0, len(targets), size))
+
+
+# Tasks are carried out ----------------------------------------------------------------------------
+
+
+def _plan_tasks(context: Context, healer: Healer) -> tuple[Step, ...]:
+    """Start the first task, or remove it where it is done, pointless or refused.
+
+    A task runs while one of its partitions is being moved; nothing else says so, and a failover
+    does not change it.
+    """
+    faults = healer.faults
+    for number, task in sorted(context.tasks.items()):
+        senseless = _find_senseless(task)
+        if senseless is not None and "senseless-task-kept" not in faults:
+            return (Warn(task_path(number), f"{senseless}; removed"), *_remove(number, "refused"))
+    for number in sorted(context.tasks, reverse="newest-task-first" in faults):
+        task = context.tasks[number]
+        running = any(
+            key in context.partitions and context.partitions[key].child is not None
+            for key in task.assignments
+        )
+        if running and "running-task-cancelled" in faults:
+            return _remove(number, "cancelled")
+        if running and "tasks-together" in faults:
+            continue
+        if running:
+            return ()
+        left = _find_left(context, task)
+        if not left:
+            return _remove(number, "satisfied")
+        automatic = task.automatic or "operator-task-cancelled" in faults
+        if automatic and _is_pointless(context, task, healer):
+            return _remove(number, "cancelled")
+        if all(healer.is_refused(key, target) for key, target in left):
+            reason = "each of its reassignments is refused"
+            return (Warn(task_path(number), f"{reason}; removed"), *_remove(number, "refused"))
+        return (StartTask(point="task.started", number=number, targets=left),)
+    return ()
+
+
+def _remove(number: int, why: str) -> tuple[Step, ...]:
+    return (RemoveTask(point=f"task.{why}", number=number),)
+
+
+def _find_senseless(task: TaskZnode) -> str | None:
+    """Return what nobody can carry out."""
+    for (topic, partition), target in task.assignments.items():
+        if not target or len(set(target)) < len(target):
+            return f"the target {list(target)} of {topic}-{partition} names a broker twice, or none"
+    return None if task.assignments else "it names no partition"
+
+
+def _is_pointless(context: Context, task: TaskZnode, healer: Healer) -> bool:
+    """Whether a generated task is to be cancelled before it starts."""
+    if "needless-task-started" in healer.faults:
+        return False
+    contents = [context.partitions[key] for key in task.assignments if key in context.partitions]
+    if all(_is_redundant(context, content, healer.readings) for content in contents):
+        return True
+    return healer.readings.heal_stale_task == "skip" and _is_stale(context, task)
+
+
+def _is_redundant(context: Context, content: PartitionContext, readings: Readings) -> bool:
+    """Whether a partition has the number of replicas that it should have."""
+    if not all(context.is_live(replica) for replica in content.assigned):
+        return False
+    isr = () if content.state is None else content.state.isr
+    return readings.heal_redundancy != "isr-full" or set(content.assigned) <= set(isr)
+
+
+def _is_stale(context: Context, task: TaskZnode) -> bool:
+    """Whether the task would remove a live replica, or wait for a dead one."""
+    dead = any(not context.is_live(one) for to in task.assignments.values() for one in to)
+    return dead or any(
+        context.is_live(replica) and replica not in target
+        for key, target in task.assignments.items()
+        if key in context.partitions
+        for replica in context.partitions[key].assigned
+    )
