@@ -25,6 +25,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from reassure_controller.broker import Broker
 from reassure_controller.controller import Controller
 from reassure_controller.faults import FAULTS
+from reassure_controller.healing import HealingSettings
 from reassure_controller.node.node import Node
 from reassure_controller.node.orders import WireTransport
 from reassure_controller.replication.rules import LAG_MS_MAX, ReplicationRules
@@ -50,6 +51,21 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="NAME=VALUE",
         help="settle one disputed point differently; may be repeated",
+    )
+    usual = HealingSettings()
+    controller.add_argument(
+        "--failure-interval",
+        type=int,
+        default=usual.failure_interval_ms,
+        metavar="MS",
+        help="how long a broker is away before it is replaced (profile kip-46)",
+    )
+    controller.add_argument(
+        "--partitions-per-task",
+        type=int,
+        default=usual.partitions_per_task,
+        metavar="N",
+        help="most partitions that one task of healing moves (profile kip-46)",
     )
     controller.add_argument(
         "--fault",
@@ -91,9 +107,16 @@ def run_controller(
     changes = dict(pair.split("=", 1) if "=" in pair else (pair, "") for pair in arguments.reading)
     readings = choose_readings("controller", arguments.profile, changes)
     transport = WireTransport(arguments.id) if arguments.wire else TcpTransport()
-    old_znode = "kip-236-legacy" in PROTOCOLS[arguments.profile]
+    protocols = PROTOCOLS[arguments.profile]
+    settings = HealingSettings(arguments.failure_interval, arguments.partitions_per_task)
     controller = Controller(
-        client, arguments.id, transport, readings, arguments.fault, old_znode=old_znode
+        client,
+        arguments.id,
+        transport,
+        readings,
+        arguments.fault,
+        old_znode="kip-236-legacy" in protocols,
+        healing=settings if "kip-46" in protocols else None,
     )
     _say_ready(f"controller {arguments.id}")
     try:

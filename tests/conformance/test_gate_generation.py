@@ -56,6 +56,8 @@ SITUATIONS = {
     "beside a sleeper": _situation(sleeper=True, acting=False),
     "one broker left": _situation(up={1}),
     "without capabilities": _situation(capabilities=frozenset()),
+    "with the old znode": _situation(old_znode=True),
+    "healing": _situation(healing=True, failure_interval_ms=1000),
 }
 
 
@@ -83,6 +85,10 @@ def test_every_kind_of_step_is_drawn() -> None:
         s.Change,
         s.Cancel,
         s.RawRequest,
+        s.WriteOld,
+        s.RawOld,
+        s.DeleteOld,
+        s.SubmitTask,
         s.Grow,
     }
     assert drawn >= {*s.NEEDS, *clients}

@@ -227,11 +227,13 @@ def _controller_choices(now: Moment) -> Iterator[Choice]:
         (s.Elect(), 20),
         (s.Expire(), 5 if now.held else 1),
         (s.Cut(), 1),
-        (s.Tick(now.failure_interval_ms), 10 if len(now.up) < len(now.brokers) else 1),
-        (s.Tick(now.failure_interval_ms // 2), 3),
     )
     if not why_not(s.Hold(0), now):
         yield Choice("hold", busy, lambda d: s.Hold(d(12)))
+    interval = now.failure_interval_ms
+    if not why_not(s.Tick(interval), now):
+        passes = _make_of((s.Tick(interval), s.Tick(interval // 2)))
+        yield Choice("clock", 12 if len(now.up) < len(now.brokers) else 2, passes)
     if now.existing() and not why_not(s.Lose(0, done=True), now):
         yield Choice("lose", 2, lambda d: s.Lose(d(6), done=not d(2)))
     for step, weight in weights:
@@ -257,7 +259,7 @@ TOUCHES: Final[dict[str, tuple[str, ...]]] = {
     "die": ("election.", "isr.remove.dead", "leader.", "isr.never-empty"),
     "return": ("election.", "partition.", "leader."),
     "task": ("heal.task.", "heal.cancel."),
-    "1000": ("heal.",),
+    "clock": ("heal.",),
     "kill": ("controller.", "top.once"),
     "expire": ("controller.",),
     "hold": ("controller.", "child."),
