@@ -11,6 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from reassure_controller.storage.log import Log
 from reassure_controller.storage.records import decode
+from reassure_controller.wire.listener import WireServer
 from reassure_controller.wire.messages import (
     EARLIEST,
     FetchedPartition,
@@ -34,7 +35,6 @@ from reassure_controller.wire.messages import (
     Request,
     Response,
 )
-from reassure_controller.wire.server import WireServer
 
 TOPIC = "orders"
 OTHER = ErrorCode.unknown_topic_or_partition

@@ -17,6 +17,7 @@ from kio.schema.errors import ErrorCode
 from reassure_controller.wire.client import Connection
 from reassure_controller.wire.errors import NoAnswer
 from reassure_controller.wire.frames import decode_response, encode_request
+from reassure_controller.wire.listener import WireServer
 from reassure_controller.wire.messages import (
     ApiVersionsRequest,
     FetchRequest,
@@ -27,7 +28,6 @@ from reassure_controller.wire.messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from reassure_controller.wire.server import WireServer
 
 OBEY = UpdateMetadataRequest(1, 2, 3, (), ())
 OBEYED = UpdateMetadataResponse(ErrorCode.none)

@@ -18,7 +18,7 @@ from reassure_controller.replication.observing import Observer
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.session import Indefinite
 from reassure_controller.storage.directory import LogDirectory
-from reassure_controller.wire.server import WireServer
+from reassure_controller.wire.listener import WireServer
 
 log = logging.getLogger(__name__)
 
