@@ -4,8 +4,10 @@ Brokers return, replicas join and records are written as often as they can. The 
 `places` of the machine stand for what follows from the targets.
 """
 
+from typing import Final
+
 from reassure_explorer.scopes.copies import CopiesWorld
-from reassure_explorer.scopes.machine import Bounds
+from reassure_explorer.scopes.machine import Bounded, Bounds
 from reassure_model.kafka_zk import (
     Announce,
     Assignment,
@@ -72,3 +74,34 @@ def bound_shipped(world: CopiesWorld) -> Bounds:
         },
         without=("prefer", "shut-down", "delete-topic", "delete-znode"),
     )
+
+
+SCOPES: Final = (
+    Bounded(
+        "shipped",
+        "KIP-455: one replica, three brokers; two calls, one write of the old znode, one death "
+        "and one failover",
+        bound_shipped(
+            CopiesWorld(
+                (1,),
+                ((2, 3), (2,)),
+                3,
+                requests=2,
+                deaths=1,
+                failovers=1,
+                entries=((), (2, 2)),
+                writes=1,
+            )
+        ),
+    ),
+    Bounded(
+        "shipped-change",
+        "KIP-455: one replica, three brokers; two calls, none of them a cancel, and one death",
+        bound_shipped(CopiesWorld((1,), ((3,), (2,)), 3, requests=2, deaths=1, cancels=False)),
+    ),
+    Bounded(
+        "shipped-medium",
+        "KIP-455: a partition on two of four brokers; three calls, two deaths, one failover",
+        bound_shipped(CopiesWorld((1, 2), ((3, 4), (2, 4)), 4, requests=3, deaths=2, failovers=1)),
+    ),
+)

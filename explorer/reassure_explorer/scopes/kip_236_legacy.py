@@ -6,7 +6,7 @@ Brokers return, replicas join and the controller goes on as often as they can; n
 from dataclasses import replace
 from typing import Final
 
-from reassure_explorer.scopes.machine import Bounds
+from reassure_explorer.scopes.machine import Bounded, Bounds
 from reassure_model.kip_236.invariants import INVARIANTS
 from reassure_model.kip_236.state import LeaderAndIsr
 from reassure_model.kip_236_legacy import make_legacy
@@ -60,3 +60,43 @@ def bound_routes(
     times = {"writes": writes, "requests": requests, "deaths": deaths, "failovers": failovers}
     always = tuple(each.clause for each in INVARIANTS)
     return Bounds(start, sets, times, without=("leave",), properties=None if promises else always)
+
+
+SCOPES: Final = (
+    Bounded(
+        "old-znode",
+        "the old znode and requests by the new route: one replica, three brokers; two writes of "
+        "the znode, one request, one failover",
+        bound_routes(
+            ((1,),), 3, (((2,),), ((3,),)), ((1,), (2,)), 2, 1, failovers=1, promises=False
+        ),
+    ),
+    Bounded(
+        "old-znode-promises",
+        "the same, and what readers take for granted of entries",
+        bound_routes(((1,),), 3, (((2,),), ((3,),)), ((1,), (2,)), 2, 1, failovers=1),
+    ),
+    Bounded(
+        "old-znode-two",
+        "both routes with two partitions, one of which the znode may leave out",
+        bound_routes(
+            ((1,), (2,)), 3, (((2,), (3,)), ((3,),)), ((1,),), 2, 1, failovers=1, promises=False
+        ),
+    ),
+    Bounded(
+        "old-znode-medium",
+        "both routes with two replicas; two writes of the znode, one request, one death, one "
+        "failover",
+        bound_routes(
+            ((1, 2),),
+            3,
+            (((2, 3),), ((1, 3),)),
+            ((1, 3), (1, 2)),
+            2,
+            1,
+            deaths=1,
+            failovers=1,
+            promises=False,
+        ),
+    ),
+)

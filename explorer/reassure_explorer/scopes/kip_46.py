@@ -8,7 +8,7 @@ fair runs.
 from itertools import permutations
 from typing import Final
 
-from reassure_explorer.scopes.machine import Bounds
+from reassure_explorer.scopes.machine import Bounded, Bounds
 from reassure_model.kip_46 import HealingConfig, make_cluster
 from reassure_spec.znodes import ReplicaList
 
@@ -61,3 +61,22 @@ def bound_healing(
         without=("submit",),
         properties=None if promises else _ALWAYS,
     )
+
+
+SCOPES: Final = (
+    Bounded(
+        "healing",
+        "KIP-46: a partition on two of three brokers; two deaths, one failover, at most four tasks",
+        bound_healing(3, ((1, 2),), deaths=2, failovers=1, promises=False),
+    ),
+    Bounded(
+        "healing-promises",
+        "the same, and what readers take for granted of tasks",
+        bound_healing(3, ((1, 2),), deaths=2, failovers=1),
+    ),
+    Bounded(
+        "healing-medium",
+        "KIP-46: two partitions on three of four brokers; two deaths, one failover",
+        bound_healing(4, ((1, 2), (2, 3)), deaths=2, failovers=1, promises=False),
+    ),
+)
