@@ -200,9 +200,6 @@ def check_isr(
     # A leader that writes by itself may not have been told yet of what has just changed.
     known = (*(hosted.assigned or ()), *(hosted.told if direct else ()))
     strangers = [r for r in joined if r not in known]
-    if strangers and any(strangers[0] in target for target in hosted.asked):
-        # Who is asked for and was started before it was assigned (KAFKA-1097) is no stranger.
-        yield "move.isr.within-assigned", f"{strangers[0]} joined and is not assigned"
     yield "isr.change.assigned-only", not strangers or f"{strangers[0]} joined and is not assigned"
     dead = [r for r in joined if r not in around.live]
     # A leader that writes by itself reads no registration: who fetches and keeps up joins.

@@ -79,7 +79,7 @@ FOUND = {
     "oscar": {0x80: "shipped.isr.within-assigned"},
     "romeo": {},
     "old_01022": {},
-    "old_080": dict.fromkeys((0x22, 0x23), "move.isr.within-assigned"),
+    "old_080": dict.fromkeys((0x22, 0x23), "isr.change.assigned-only"),
     "alpha": {},
     "bravo": {},
     "charlie_s": {},
@@ -168,11 +168,11 @@ FOUND = {
         0x40: "isr.never-empty",
     },
     "november": {
-        0x32: "move.isr.within-assigned",
-        0x33: "move.isr.within-assigned",
-        0x34: "move.isr.within-assigned",
-        0x37: "move.isr.within-assigned",
-        0x45: "move.isr.within-assigned",
+        0x32: "isr.change.assigned-only",
+        0x33: "isr.change.assigned-only",
+        0x34: "isr.change.assigned-only",
+        0x37: "isr.change.assigned-only",
+        0x45: "isr.change.assigned-only",
     },
 }
 """By log and transaction: the clause that is named. Of what is sound in these logs nothing is."""
