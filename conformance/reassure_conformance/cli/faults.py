@@ -41,9 +41,7 @@ def faults(
     unknown = sorted(set(names) - set(known))
     if unknown:
         raise click.UsageError(f"no fault {', '.join(unknown)}; there are: {', '.join(known)}")
-    settings = replace(
-        make_settings(options, replicates=True), examples=examples, steps_min=0, seconds_max=60.0
-    )
+    settings = replace(make_settings(options), examples=examples, steps_min=0, seconds_max=60.0)
     directory = make_directory(out, settings.seed)
     with Progress() as progress:
         document = matrix_document(names or tuple(known), settings, directory, progress)

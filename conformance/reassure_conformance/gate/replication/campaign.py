@@ -288,6 +288,9 @@ class Campaign:
         if told.unrest:
             result.unsettled += 1
             log.warning("%s", told.unrest)
+            name = f"unsettled-{result.unsettled}"
+            text = format_tale(Tale(name, told.setting, told.steps, why=(told.unrest,)))
+            write_text(self._directory / f"{name}{SUFFIX}", text)
         broken = self._find_broken(told)
         self._not_followed += [v for v in told.violations if v not in broken]
         self._tally.add(replace(told.tally, violations=[]))

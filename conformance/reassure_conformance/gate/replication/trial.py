@@ -47,8 +47,8 @@ from reassure_spec.znodes import (
 
 KEY: Final[PartitionKey] = ("t", 0)
 BROKERS: Final = (1, 2, 3)
-HEAL_ROUNDS: Final = 40
-"""So many times everybody fetches at most, until all logs are the same."""
+IDLE_ROUNDS: Final = 20
+"""So many times everybody fetches with nothing coming of it, before that is all that will."""
 
 
 AMENDED: Final = "amended"
@@ -113,6 +113,7 @@ class Client:
 class Told:
     """A trial that is over."""
 
+    setting: Setting
     steps: tuple[Step, ...]
     """Those that were possible, as they were carried out."""
     tally: Tally
@@ -335,17 +336,20 @@ class Trial:
         for broker in BROKERS:
             if not self._is_up(broker):
                 self.stepped.start(broker)
-        for _ in range(HEAL_ROUNDS):
+        found, idle = "", 0
+        while idle < IDLE_ROUNDS:
             self._cluster.work()
             self.stepped.network.deliver_all()
             self._hear()
             if self._is_at_rest():
                 return ""
+            before, found = found, self._describe()
+            idle = idle + 1 if found == before else 0
             for broker in self.stepped.live:
                 self.stepped.fetch(broker)
                 self.stepped.network.deliver_all()
             self.stepped.tick(self._chunk_ms)
-        return f"{self.chroot}: after {HEAL_ROUNDS} rounds: {self._describe()}"
+        return f"{self.chroot}: nothing changes any more: {found}"
 
     def _is_at_rest(self) -> bool:
         """Whether everybody is in sync, has everything, and knows so."""
@@ -400,6 +404,7 @@ class Trial:
             tally = judge.finish(is_over=True)
         said = tuple(self._make_violation(*wrong) for wrong in self._wrong)
         return Told(
+            self.setting,
             tuple(self.done),
             tally,
             (*tally.violations, *said),
