@@ -75,6 +75,8 @@ CHUNK: Final = 1024
 CHUNK_LEARNING: Final = 64
 """States expanded at a time: few while there is much to learn, as paths learned come too late for
 the rest of them."""
+LEARNED_AT_ONCE: Final = 8
+"""Misses looked at in Python before a kernel follows those of the rest that are known by then."""
 CHUNKS_MISSED: Final = 16
 """Chunks whose misses have room where another thread learns: this one stays away from Python."""
 CHECKED_PER_LEVEL: Final = 1
@@ -424,9 +426,9 @@ class Engine:
         for start in range(0, len(misses), CHUNK_LEARNING):
             some = misses[start : start + CHUNK_LEARNING]
             while len(some):
-                i, root = some[0].tolist()
                 with self._lock:
-                    self.find_leaf(root, tuple(rows[i].tolist()))
+                    for i, root in some[:LEARNED_AT_ONCE].tolist():
+                        self.find_leaf(root, tuple(rows[i].tolist()))
                 hits = _grow(hits, len(d.clear))
                 if not out.has_room(len(some) * d.widest):
                     out.flush(len(some) * d.widest)
