@@ -30,8 +30,10 @@ from reassure_controller.effects import (
     DeleteZnode,
     Effect,
     EnterPhase,
+    HealingWrite,
     KeepRequest,
     Mark,
+    OldZnodeWrite,
     Recheck,
     RecheckOldZnode,
     RecordFailure,
@@ -371,6 +373,19 @@ class Engine:
                 above: list[Operation] = [("create", (path, b"")) for path in effect.missing]
                 path = state_path(topic, partition)
                 return [*above, ("create", (path, encode_state(state)))]
+            case TranslateEntries() | WriteOldZnode():
+                return self._operate_on_entries(effect)
+            case RecordFailure() | DeleteRecord() | CreateTask() | StartTask() | RemoveTask():
+                return _heal(effect)
+            case DeleteRequest(path=path, version=version):
+                return [("delete", (path, version))]
+            case DeleteZnode(path=path):
+                return [("delete", (path, -1))]
+            case _:
+                assert_never(effect)
+
+    def _operate_on_entries(self, effect: OldZnodeWrite) -> list[Operation]:
+        match effect:
             case TranslateEntries(entries=entries, version=version):
                 marked = "translated-unmarked" not in self._faults
                 request = RequestZnode({e.key: e.target for e in entries}, legacy=marked)
@@ -382,28 +397,26 @@ class Engine:
                     return [("delete", (REASSIGN_PARTITIONS, version))]
                 data = encode_reassign_partitions(entries)
                 return [("set_data", (REASSIGN_PARTITIONS, data, version))]
-            case RecordFailure(broker=broker, since_ms=since_ms, again=again):
-                record = (failed_broker_path(broker), encode_failed_broker(since_ms))
-                return [("set_data", (*record, -1)) if again else ("create", record)]
-            case DeleteRecord(broker=broker):
-                return [("delete", (failed_broker_path(broker), -1))]
-            case CreateTask(targets=targets, automatic=automatic):
-                data = encode_task(TaskZnode(dict(targets), automatic))
-                path = f"{REASSIGNMENT_TASKS}/{TASK_PREFIX}"
-                return [("create", (path, data, None, False, True))]
-            case StartTask(number=number, targets=targets):
-                data = encode_request(RequestZnode(dict(targets)))
-                path = f"{REASSIGNMENT_REQUESTS}/{REQUEST_PREFIX}"
-                standing = ("check", (task_path(number), -1))
-                return [standing, ("create", (path, data, None, False, True))]
-            case RemoveTask(number=number):
-                return [("delete", (task_path(number), -1))]
-            case DeleteRequest(path=path, version=version):
-                return [("delete", (path, version))]
-            case DeleteZnode(path=path):
-                return [("delete", (path, -1))]
-            case _:
-                assert_never(effect)
+
+
+def _heal(effect: HealingWrite) -> list[Operation]:
+    match effect:
+        case RecordFailure(broker=broker, since_ms=since_ms, again=again):
+            record = (failed_broker_path(broker), encode_failed_broker(since_ms))
+            return [("set_data", (*record, -1)) if again else ("create", record)]
+        case DeleteRecord(broker=broker):
+            return [("delete", (failed_broker_path(broker), -1))]
+        case CreateTask(targets=targets, automatic=automatic):
+            data = encode_task(TaskZnode(dict(targets), automatic))
+            path = f"{REASSIGNMENT_TASKS}/{TASK_PREFIX}"
+            return [("create", (path, data, None, False, True))]
+        case StartTask(number=number, targets=targets):
+            data = encode_request(RequestZnode(dict(targets)))
+            path = f"{REASSIGNMENT_REQUESTS}/{REQUEST_PREFIX}"
+            standing = ("check", (task_path(number), -1))
+            return [standing, ("create", (path, data, None, False, True))]
+        case RemoveTask(number=number):
+            return [("delete", (task_path(number), -1))]
 
 
 def _without_condition(effect: Write) -> Write:

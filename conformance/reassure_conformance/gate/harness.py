@@ -37,7 +37,7 @@ from reassure_conformance.adapter import (
 from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S, Driver
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.events import Event, Received, Rested, Took, Wrote
-from reassure_conformance.gate.healing import HealingWatch
+from reassure_conformance.gate.kip_46 import HealingWatch
 from reassure_conformance.gate.moment import Moment, why_not
 from reassure_conformance.gate.situations import count_situations
 from reassure_conformance.gate.story import Story

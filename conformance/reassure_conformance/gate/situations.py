@@ -14,7 +14,7 @@ from typing import Final
 
 from reassure_conformance.adapter import BROKERS, EXPIRE, HOLD, ISR, KILL, LOSE, MESSAGES
 from reassure_conformance.gate import approaches as by
-from reassure_conformance.gate import healing, old_znode
+from reassure_conformance.gate import kip_46, kip_236_legacy
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.events import (
     Event,
@@ -495,8 +495,8 @@ SITUATIONS: Final = (
         _count_waiting_together,
         by.reach_requests_together,
     ),
-    *old_znode.SITUATIONS,
-    *healing.SITUATIONS,
+    *kip_236_legacy.SITUATIONS,
+    *kip_46.SITUATIONS,
 )
 """Every situation, each with a counter in the report of a run."""
 

@@ -4,7 +4,8 @@ The document speaks of two systems. What brokers hold, what is stored and who le
 states can be gone through: that a follower lags is an action there, which may come at any time. How
 a leader measures lag is the other: it has a clock, true logs that nobody sees, no elections and no
 end. They have no state in common, so this is one machine and a part: a world that names a `limit`
-is about the leader with a clock (`clock`), of which scenarios and theorems speak, and no scope.
+is about the leader with a clock (`leader_clock`), of which scenarios and theorems speak and no
+scope.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,11 +13,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from reassure_model.kafka_4485 import clock
-from reassure_model.kafka_4485.clock import Watched
+from reassure_model.kafka_4485 import leader_clock as clock
 from reassure_model.kafka_4485.invariants import GOALS, INVARIANTS, is_promised
 from reassure_model.kafka_4485.lag import compute_replica_lag, matching_lags
 from reassure_model.kafka_4485.leader import NEVER_MS, estimate_lag, is_answered
+from reassure_model.kafka_4485.leader_clock import Watched
 from reassure_model.kafka_4485.replication import (
     ACTIONS,
     LEADER_ALONE,
