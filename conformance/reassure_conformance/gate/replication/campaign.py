@@ -2,7 +2,7 @@
 
 The directory of the run is that of any run (`gate.running`). Of the trial that failed it holds
 `failure.txt`, its steps, and `failure/`, the logs of each broker and what it observed: `reassure
-audit --profile kafka-4485 RUN/failure RUN/zookeeper` judges these once more.
+audit --profile kafka-4485 RUN RUN/failure/*/observations` judges these once more.
 """
 
 import json
