@@ -1,13 +1,14 @@
 """What the model tells brokers after each write leaves each of them knowing what it has to know."""
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 
 from reassure_judge.messages import Heard, Told
 from reassure_model.environment import Controller, Join
-from reassure_model.kip_236.messages import StopReplica, TellState, is_needed, list_messages
+from reassure_model.kip_236.messages import Message, StopReplica, is_needed, list_messages
 from reassure_model.kip_236.obligations import next_write
 from reassure_model.kip_236.state import LeaderAndIsr, Partition, to_znode
 from reassure_model.kip_236.system import Submit, System, is_stopped, make_system, step
@@ -21,9 +22,9 @@ KEY = ("orders", 0)
 TARGETS = ((2, 3), (3, 4), (2, 1), (1, 2, 3), (3,))
 
 
-def tell(heard: Heard, system: System, effects: tuple[TellState | StopReplica, ...]) -> None:
+def tell(heard: Heard, system: System, messages: Iterable[Message]) -> None:
     """Have live brokers take what they are told."""
-    for message in effects:
+    for message in messages:
         for broker in message.to:
             if isinstance(message, StopReplica):
                 assert not (message.delete and is_needed(get_state(system), broker)), message
@@ -57,7 +58,7 @@ def settle(system: System, heard: Heard, profile: str, *, joins: bool) -> System
         outcome = step(system, actions[0], readings)
         assert isinstance(outcome, Accepted)
         system = outcome.state
-        tell(heard, system, outcome.effects)
+        tell(heard, system, [each for stored in outcome.effects for each in stored.messages])
 
 
 @pytest.mark.clause("message.replica-told")

@@ -34,6 +34,20 @@ class StopReplica:
 Message = TellState | StopReplica
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A conditional write that was stored, and what follows from it for brokers."""
+
+    before: Partition
+    write: Write
+    after: Partition
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What brokers are told, in order; a controller may fail before any of them."""
+        return list_messages(self.before, self.write, self.after)
+
+
 def list_running(partition: Partition) -> ReplicaList:
     """Return who runs a replica: a completion that has begun has stopped those that are to go.
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reassure_model.environment import Controller, Die, Failover, Join, Leave, NotPossible, Return
-from reassure_model.kip_236.messages import list_messages
+from reassure_model.kip_236.messages import Stored
 from reassure_model.kip_236.obligations import find_drop, next_write
 from reassure_model.kip_236.requests import has_begun
 from reassure_model.kip_236.rules import accept_write, apply_failover
@@ -185,5 +185,5 @@ def _write(system: System, write: Write, readings: Readings, *clauses: str) -> O
     if isinstance(outcome, Rejected):
         return outcome
     after = replace(system, partition=outcome.state)
-    told = list_messages(system.partition, write, outcome.state)
-    return Accepted(after, outcome.clauses + clauses, told)
+    stored = Stored(system.partition, write, outcome.state)
+    return Accepted(after, outcome.clauses + clauses, (stored,))
