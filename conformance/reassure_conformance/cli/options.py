@@ -3,14 +3,13 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from reassure_conformance.report.document import HOLDS, VACUOUS, Document
-
-SHELL_PROFILES: Final = ("kip-236", "kip-236-amended")
+from reassure_spec.profiles import PROTOCOLS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -41,7 +40,7 @@ def rules_options(command: Command) -> Command:
         default="kip-236",
         show_default=True,
         metavar="NAME",
-        help=f"Version of the rules: {', '.join(SHELL_PROFILES)}.",
+        help=f"Version of the rules: {', '.join(PROTOCOLS)}.",
     )(command)
 
 

@@ -49,7 +49,7 @@ def get_rules(profile: str) -> type[AnyRules]:
             return rules
     raise NoRules(
         f"histories are not judged under profile {profile!r}: there are rules for "
-        f"{' and '.join(find_protocols())}; choose one of them with --profile"
+        f"{', '.join(find_protocols())}; choose one of them with --profile"
     )
 
 
@@ -65,7 +65,7 @@ def check_driven(profile: str) -> None:
         driven = [name for name, rules in find_protocols().items() if name in rules.driven]
         raise NoRules(
             f"implementations are not driven under profile {profile!r}: they are under "
-            f"{' and '.join(driven)}; its histories are judged by the verb audit"
+            f"{', '.join(driven)}; its histories are judged by the verb audit"
         )
 
 
