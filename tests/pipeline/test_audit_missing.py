@@ -35,7 +35,7 @@ def test_profile_without_rules_is_refused(
     folder = server("one", write_sample(topics=1, partitions=1))
     why = {
         "kafka-4485": "its rules read observations",
-        "nobodys": f"there are rules for {' and '.join(find_protocols())}",
+        "nobodys": f"there are rules for {', '.join(find_protocols())}",
     }
     with pytest.raises(NoRules, match=why[profile]):
         judge([folder], profile, get_profile("kafka-4485"))
