@@ -54,7 +54,6 @@ REPLICATION_FAULTS: Final[Mapping[str, str]] = MappingProxyType(
 """Those of brokers with logs."""
 FAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        **REPLICATION_FAULTS,
         "drop-slice-exclusive": "The drop rule keeps one replica fewer than top.",
         "drop-after-expansion": "The drop set is computed after the target was added.",
         "drop-skipped": "A change of the target drops nothing.",
@@ -208,6 +207,8 @@ FAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "dead-taken-in": "A leader takes in a replica that has died.",
         "registration-stays": "The registration of a broker is not ephemeral.",
         "stranger-taken-in": "A leader takes in whoever asks.",
+        # Logs
+        **REPLICATION_FAULTS,
     }
 )
 """Every fault by name, with one sentence that says what goes wrong."""

@@ -277,7 +277,7 @@ TASKS: Final = {
     "heal.task.as-reassignment",
     "heal.task.started",
     "heal.task.one-at-a-time",
-    "heal.task.satisfied-skipped",
+    "heal.cancel.never-running",
     "heal.cancel.enough-replicas",
 }
 
