@@ -77,9 +77,10 @@ def test_entry_is_changed_by_the_controller(
     found = judge_entry_change(before, LegacyEntry(KEY, target, original), IDLE)
     assert isinstance(found, Rejected)
     assert found.clause == clause
-    assert judge_entry_change(TRANSLATED, LegacyEntry(KEY, (2, 3)), IDLE) == ()
+    same = judge_entry_change(TRANSLATED, LegacyEntry(KEY, (2, 3)), IDLE)
+    assert same == ("legacy.entry.by-client",)
     kept = judge_entry_change(TRANSLATED, LegacyEntry(KEY, (2, 3), (1, 2)), IDLE)
-    assert kept == ("legacy.original.recorded",)
+    assert kept == ("legacy.entry.by-client", "legacy.original.recorded")
 
 
 def test_translation_names_entries_and_is_marked() -> None:

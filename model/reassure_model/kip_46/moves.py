@@ -38,7 +38,7 @@ from reassure_model.kip_236.batch import (
     regain_broker,
 )
 from reassure_model.kip_236.requests import Refusal, decide_request
-from reassure_model.kip_236.state import Environment, Partition, Request, is_done
+from reassure_model.kip_236.state import Environment, Partition, Request, is_done, is_target_in_sync
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
@@ -81,7 +81,9 @@ def host(key: PartitionKey, partition: Partition) -> Hosted | None:
         return None
     isr = () if partition.state is None else partition.state.isr
     wanted = [request.target for request in partition.requests[-1:]]
-    if flight is not None and not wanted and not is_done(partition):
+    # Whether a completion has begun is forgotten by the next controller, so that it does not count.
+    there = is_done(partition) and is_target_in_sync(partition)
+    if flight is not None and not wanted and not there:
         wanted = [flight.target]
     if not wanted:
         return Hosted(key, assigned, isr)
