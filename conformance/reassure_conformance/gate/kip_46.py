@@ -34,6 +34,7 @@ from reassure_judge.judge import ClusterView
 from reassure_model.outcome import Rejected
 from reassure_spec.clauses import clause
 from reassure_spec.znodes import (
+    BROKER_IDS,
     FAILED_BROKERS,
     REASSIGNMENT_TASKS,
     BadZnode,
@@ -41,7 +42,7 @@ from reassure_spec.znodes import (
     decode_task,
     parse_number,
 )
-from reassure_zookeeper.transactions import Create, Delete, Transaction
+from reassure_zookeeper.transactions import CloseSession, Create, Delete, Transaction
 
 
 class HealingWatch:
@@ -50,12 +51,17 @@ class HealingWatch:
     def __init__(self, chroot: str, interval_ms: int, partitions_per_task: int) -> None:
         self.now_ms = 0
         """How much time the gate has let pass."""
+        self._brokers = f"{chroot}{BROKER_IDS}/"
         self._records = f"{chroot}{FAILED_BROKERS}/"
         self._tasks = f"{chroot}{REASSIGNMENT_TASKS}/"
         self._interval_ms = interval_ms
         self._most = partitions_per_task
-        self._since: dict[int, int] = {}
-        """By broker that was recorded: when, on this clock."""
+        self._missed: dict[int, int] = {}
+        """By broker: when it went first since it was last known to be there, on this clock.
+
+        A record that is planned in time and written late has the earlier time, and one that stands
+        while its broker comes and goes unseen keeps it."""
+        self._recorded: set[int] = set()
 
     @clause("heal.interval", "heal.generate.small-tasks")
     def judge(self, transaction: Transaction, before: ClusterView) -> Iterator[str | Rejected]:
@@ -63,15 +69,34 @@ class HealingWatch:
         if transaction.error is not None:
             return
         for op in transaction.ops:
+            for path in (op.paths or ()) if isinstance(op, CloseSession) else ():
+                registered = parse_number(path.removeprefix(self._brokers))
+                if registered is not None:
+                    self._note_broker(registered, there=False)
             if not isinstance(op, Create | Delete):
                 continue
-            broker = parse_number(op.path.removeprefix(self._records))
-            if broker is not None and isinstance(op, Create):
-                self._since[broker] = self.now_ms
-            elif broker is not None and broker in before.live:
-                self._since.pop(broker, None)
+            recorded = parse_number(op.path.removeprefix(self._records))
+            registered = parse_number(op.path.removeprefix(self._brokers))
+            if recorded is not None:
+                self._note_record(recorded, made=isinstance(op, Create), live=before.live)
+            elif registered is not None:
+                self._note_broker(registered, there=isinstance(op, Create))
             elif isinstance(op, Create) and op.path.startswith(self._tasks):
                 yield from self._judge_task(op.path, op.data, before)
+
+    def _note_broker(self, broker: int, *, there: bool) -> None:
+        if not there:
+            self._missed.setdefault(broker, self.now_ms)
+        elif broker not in self._recorded:
+            self._missed.pop(broker, None)
+
+    def _note_record(self, broker: int, *, made: bool, live: frozenset[int]) -> None:
+        if made:
+            self._recorded.add(broker)
+            return
+        self._recorded.discard(broker)
+        if broker in live:
+            self._missed.pop(broker, None)
 
     def _judge_task(self, path: str, data: bytes, before: ClusterView) -> Iterator[str | Rejected]:
         try:
@@ -85,8 +110,8 @@ class HealingWatch:
             yield Rejected("heal.generate.small-tasks", reason)
         else:
             yield "heal.generate.small-tasks"
-        for broker in sorted(_find_replaced(task, before) & self._since.keys()):
-            away_ms = self.now_ms - self._since[broker]
+        for broker in sorted(_find_replaced(task, before) & self._missed.keys()):
+            away_ms = self.now_ms - self._missed[broker]
             if away_ms < self._interval_ms:
                 reason = f"broker {broker} is away for {away_ms} ms of {self._interval_ms}"
                 yield Rejected("heal.interval", reason)

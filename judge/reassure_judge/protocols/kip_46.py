@@ -340,15 +340,31 @@ class HealingBook(Book):
                 self._placed[broker].add(key)
 
     def _judge_removal(self, seen: Observation, task: Task, shown: tuple[str, str]) -> None:
-        refused, started = self._is_refused(task, seen.around), task.number in self._started
+        clusters = list(self._iterate_views(seen))
+        # Whoever removes it may not have noticed the requests that wait.
+        unasked = {
+            key: host(key, replace(partition, requests=()))
+            for key, partition in self.partitions.items()
+            if partition.requests
+        }
+        clusters += [
+            replace(each, partitions=tuple(unasked.get(h.key) or h for h in each.partitions))
+            for each in (clusters if unasked else ())
+        ]
+        started = task.number in self._started
         views = [
-            judge_task_removal(cluster, task, self.readings, refused=refused, started=started)
-            for cluster in self._iterate_views(seen)
+            judge_task_removal(
+                cluster,
+                task,
+                self.readings,
+                refused=self._is_refused(cluster, task, seen.around),
+                started=started,
+            )
+            for cluster in clusters
         ]
         self.settle(seen, NO_KEY, views, shown)
 
-    def _is_refused(self, task: Task, around: Environment) -> bool:
-        cluster = self.make_cluster(around)
+    def _is_refused(self, cluster: Cluster, task: Task, around: Environment) -> bool:
         if find_running(cluster) == task:
             return False
 
@@ -476,7 +492,7 @@ class HealingBook(Book):
         due = find_task_debt(cluster, self.readings)
         if due is not None:
             task, owed = due
-            if find_senseless(task) is None and self._is_refused(task, around):
+            if find_senseless(task) is None and self._is_refused(cluster, task, around):
                 owed = Rejected("heal.task.as-reassignment", "its reassignments are refused")
             debts.append((NO_KEY, znodes.task_path(task.number), owed))
         return debts
