@@ -24,7 +24,8 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from reassure_controller.broker import Broker
 from reassure_controller.controller import Controller
-from reassure_controller.faults import FAULTS
+from reassure_controller.crashing import crash_at
+from reassure_controller.faults import FAULTS, check_faults
 from reassure_controller.healing import HealingSettings
 from reassure_controller.node.node import Node
 from reassure_controller.node.orders import WireTransport
@@ -36,6 +37,13 @@ from reassure_spec.profiles import PROTOCOLS
 from reassure_spec.rooms import choose_readings
 
 log = logging.getLogger("reassure_controller")
+
+
+def _parse_address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no HOST:PORT")
+    return host, int(port)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -77,9 +85,27 @@ def _parser() -> argparse.ArgumentParser:
     controller.add_argument(
         "--wire", action="store_true", help="speak to brokers that have logs, in Kafka's formats"
     )
+    controller.add_argument(
+        "--crash-at",
+        metavar="POINT:N",
+        help="end as if killed before the effect at this point for the n-th time",
+    )
     broker = roles.add_parser("broker", help="register and obey")
     broker.add_argument(
         "--data", type=Path, metavar="DIRECTORY", help="keep logs there, and serve Kafka's clients"
+    )
+    broker.add_argument(
+        "--advertise",
+        type=_parse_address,
+        metavar="HOST:PORT",
+        help="what others are told of where it listens (advertised.listeners)",
+    )
+    broker.add_argument(
+        "--fault",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="plant a mistake; may be repeated (with --data)",
     )
     broker.add_argument(
         "--lag-ms", type=int, default=LAG_MS_MAX, metavar="MS", help="replica.lag.time.max.ms"
@@ -117,6 +143,7 @@ def run_controller(
         arguments.fault,
         old_znode="kip-236-legacy" in protocols,
         healing=settings if "kip-46" in protocols else None,
+        on_point=crash_at(arguments.crash_at) if arguments.crash_at else lambda _: None,
     )
     _say_ready(f"controller {arguments.id}")
     try:
@@ -128,8 +155,12 @@ def run_controller(
 
 def run_node(client: KazooClient, arguments: argparse.Namespace, until: threading.Event) -> None:
     """Run a broker with logs until the event is set. Raises what `Node` raises."""
-    rules = ReplicationRules(lag_ms_max=arguments.lag_ms, min_insync_replicas=arguments.min_insync)
-    node = Node(client, arguments.id, arguments.data, rules)
+    rules = ReplicationRules(
+        lag_ms_max=arguments.lag_ms,
+        min_insync_replicas=arguments.min_insync,
+        faults=check_faults(arguments.fault),
+    )
+    node = Node(client, arguments.id, arguments.data, rules, arguments.advertise)
     _say_ready(f"broker {arguments.id} {node.address[0]}:{node.address[1]}")
     try:
         node.run_forever(until)

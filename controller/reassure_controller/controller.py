@@ -34,6 +34,7 @@ from kazoo.client import KazooClient
 from kazoo.protocol.states import EventType, KazooState
 
 from reassure_controller.context import Context, LiveBroker
+from reassure_controller.crashing import OnPoint
 from reassure_controller.effects import (
     CreatePartitionState,
     DeleteRequest,
@@ -157,8 +158,8 @@ class Controller:
     `client` is a kazoo client in the cluster's chroot; it is started if it is not. `readings` and
     `faults` say how the protocol is carried out; `clock_ms` gives wall-clock milliseconds for the
     `/controller` znode; with `old_znode` it looks after what clients write to
-    `/admin/reassign_partitions` as well, with `healing` after brokers that stay away. Raises
-    UnknownFault or RefusedReading.
+    `/admin/reassign_partitions` as well, with `healing` after brokers that stay away; `on_point` is
+    told the point of each effect before it is carried out. Raises UnknownFault or RefusedReading.
     """
 
     def __init__(
@@ -172,8 +173,10 @@ class Controller:
         *,
         old_znode: bool = False,
         healing: HealingSettings | None = None,
+        on_point: OnPoint = lambda _: None,
     ) -> None:
         self.broker_id = broker_id
+        self._on_point = on_point
         self.rules = Rules(readings or Readings(), check_faults(faults), old_znode, healing)
         self._client = client
         self._transport = transport
@@ -189,7 +192,7 @@ class Controller:
         self._last: Context | None = None
         """What was remembered when a term ended (fault `memory-kept-over-terms`)."""
         self.context = Context()
-        self._engine = Engine(client, broker_id, self.context, transport, self.rules.faults)
+        self._engine = self._make_engine(self.context)
         self._forget()
         client.add_listener(self._on_connection)
         start(client)
@@ -201,9 +204,7 @@ class Controller:
             self._last = self.context
         self.context = Context()
         self._reader = self._make_reader(self.context)
-        self._engine = Engine(
-            self._client, self.broker_id, self.context, self._transport, self.rules.faults
-        )
+        self._engine = self._make_engine(self.context)
         self._jobs: deque[_Job] = deque()
         self._job: _Job | None = None
         self._unplanned = False
@@ -211,6 +212,11 @@ class Controller:
         self._active = False
         self._loaded = False
         self._deaf = False
+
+    def _make_engine(self, context: Context) -> Engine:
+        faults = self.rules.faults
+        client, transport, on_point = self._client, self._transport, self._on_point
+        return Engine(client, self.broker_id, context, transport, faults, on_point)
 
     def _make_reader(self, context: Context) -> Reader:
         rules = self.rules

@@ -20,6 +20,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NotEmptyError
 
 from reassure_controller.context import Context, apply_step
+from reassure_controller.crashing import OnPoint
 from reassure_controller.effects import (
     CreatePartitionState,
     CreateReassignment,
@@ -137,9 +138,11 @@ class Engine:
         context: Context,
         transport: Transport,
         faults: frozenset[str],
+        on_point: OnPoint = lambda _: None,
     ) -> None:
         self._client = client
         self._broker_id = broker_id
+        self._on_point = on_point
         self._context = context
         self._transport = transport
         self._faults = faults
@@ -206,6 +209,7 @@ class Engine:
 
     def _carry_out(self, effect: Effect) -> None:
         log.debug("%s: %s", effect.point, effect)
+        self._on_point(effect.point)
         if isinstance(effect, SendLeaderAndIsr):
             self._send_leader_and_isr(effect)
         elif isinstance(effect, SendStopReplica):

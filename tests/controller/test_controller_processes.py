@@ -11,6 +11,7 @@ import pytest
 
 from reassure_controller.__main__ import main
 from reassure_controller.context import LiveBroker
+from reassure_controller.crashing import BadCrashPoint, crash_at
 from reassure_controller.messages import ChangeIsr, Reply
 from reassure_controller.transport import TcpTransport
 from reassure_spec.znodes import broker_path, decode_broker
@@ -23,12 +24,13 @@ class Processes:
         self._hosts = hosts
         self._started: list[subprocess.Popen[str]] = []
 
-    def start(self, role: str, number: int) -> subprocess.Popen[str]:
+    def start(self, role: str, number: int, *options: str) -> subprocess.Popen[str]:
         """Start a controller or a broker and return once it is ready."""
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "reassure_controller", role),
                 *("--zookeeper", self._hosts, "--id", str(number), "--log-level", "WARNING"),
+                *options,
             ],
             stdout=subprocess.PIPE,
             text=True,
@@ -116,3 +118,26 @@ def test_absent_zookeeper_is_69(caplog: pytest.LogCaptureFixture) -> None:
     argv = ["controller", "--id", "1", "--zookeeper", "127.0.0.1:1", "--session-timeout", "1"]
     assert main(argv) == 69
     assert "correct --zookeeper" in caplog.text
+
+
+def test_a_controller_ends_itself_at_a_named_point(processes: Any) -> None:
+    """It is killed before the effect is carried out, and the next controller goes on from there."""
+    cluster, started = processes
+    started.start("broker", 1)
+    first = started.start("controller", 100, "--crash-at", "request.assigned-expanded:1")
+    cluster.create_topic("t", {0: (1,)})
+    wait_for(lambda: cluster.admin.exists("/brokers/topics/t/partitions/0/state") is not None)
+    started.start("broker", 2)
+    cluster.request({("t", 0): (2,)})
+    assert first.wait(20) == -signal.SIGKILL
+    assert cluster.child("t", 0) is not None
+    assert cluster.assigned("t", 0) == (1,)
+    started.start("controller", 101)
+    wait_for(lambda: cluster.assigned("t", 0) == (1, 2), timeout=20)
+
+
+@pytest.mark.parametrize("text", ["", "request.child-written", ":1", "a:0", "a:-1", "a:x"])
+def test_a_senseless_crash_point_is_refused(text: str) -> None:
+    """A place to crash at is a point and a number from 1."""
+    with pytest.raises(BadCrashPoint):
+        crash_at(text)

@@ -38,25 +38,31 @@ class Node:
     """One broker: its disk, its replicas, its port. From the start until it is closed."""
 
     def __init__(
-        self, client: KazooClient, broker_id: int, data: Path, rules: ReplicationRules
+        self,
+        client: KazooClient,
+        broker_id: int,
+        data: Path,
+        rules: ReplicationRules,
+        advertised: tuple[str, int] | None = None,
     ) -> None:
         """Register, and serve. Logs are in `data`/logs, history is in `data`/observations.
 
-        Raises what `LogDirectory` and `Broker.register` raise.
+        `advertised` is what is registered in place of where it listens. Raises what
+        `LogDirectory` and `Broker.register` raise.
         """
         self._client = client
         self._data = data
         self._rules = rules
         self._lock = threading.Condition(threading.RLock())
         self._cluster = Cluster(client)
-        self._broker = Broker(client, broker_id, replication=self._replicate)
+        self._broker = Broker(client, broker_id, faults=rules.faults, replication=self._replicate)
         self._door = Door(self._broker, self._cluster, self._lock)
         self._fetchers = Fetchers(self._broker, self._cluster, self._lock)
         with ExitStack() as on_error:
             self._disk = LogDirectory(data / "logs", broker_id, self._cluster.id)
             on_error.callback(self._disk.abandon)
             self._server = on_error.enter_context(WireServer(self._door))
-            self._broker.address = self._server.address
+            self._broker.address = advertised or self._server.address
             with self._lock:
                 self._broker.register()
             on_error.pop_all()
