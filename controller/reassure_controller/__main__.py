@@ -33,7 +33,6 @@ from reassure_controller.replication.rules import LAG_MS_MAX, ReplicationRules
 from reassure_controller.session import Indefinite, connect, stop
 from reassure_controller.transport import TcpTransport, TransportServer
 from reassure_spec.errors import BadUsage, ReassureError, Unavailable
-from reassure_spec.profiles import PROTOCOLS
 from reassure_spec.rooms import choose_readings
 
 log = logging.getLogger("reassure_controller")
@@ -133,7 +132,6 @@ def run_controller(
     changes = dict(pair.split("=", 1) if "=" in pair else (pair, "") for pair in arguments.reading)
     readings = choose_readings("controller", arguments.profile, changes)
     transport = WireTransport(arguments.id) if arguments.wire else TcpTransport()
-    protocols = PROTOCOLS[arguments.profile]
     settings = HealingSettings(arguments.failure_interval, arguments.partitions_per_task)
     controller = Controller(
         client,
@@ -141,8 +139,8 @@ def run_controller(
         transport,
         readings,
         arguments.fault,
-        old_znode="kip-236-legacy" in protocols,
-        healing=settings if "kip-46" in protocols else None,
+        profile=arguments.profile,
+        healing=settings,
         on_point=crash_at(arguments.crash_at) if arguments.crash_at else lambda _: None,
     )
     _say_ready(f"controller {arguments.id}")

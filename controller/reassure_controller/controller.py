@@ -56,7 +56,6 @@ from reassure_controller.faults import check_faults
 from reassure_controller.healing import HealingSettings
 from reassure_controller.old_znode import plan_entries, plan_forgetting
 from reassure_controller.plan import (
-    Rules,
     plan_bad_request,
     plan_broker_failure,
     plan_broker_start,
@@ -68,6 +67,7 @@ from reassure_controller.plan import (
     plan_rubbish,
 )
 from reassure_controller.reader import Reader
+from reassure_controller.rules import Rules
 from reassure_controller.session import (
     Indefinite,
     Operation,
@@ -83,7 +83,7 @@ from reassure_controller.session import (
 )
 from reassure_controller.transport import Transport
 from reassure_spec.errors import ReassureError
-from reassure_spec.readings import Readings
+from reassure_spec.readings import Readings, get_profile
 from reassure_spec.znodes import (
     BROKER_IDS,
     CONTROLLER,
@@ -157,9 +157,9 @@ class Controller:
 
     `client` is a kazoo client in the cluster's chroot; it is started if it is not. `readings` and
     `faults` say how the protocol is carried out; `clock_ms` gives wall-clock milliseconds for the
-    `/controller` znode; with `old_znode` it looks after what clients write to
-    `/admin/reassign_partitions` as well, with `healing` after brokers that stay away; `on_point` is
-    told the point of each effect before it is carried out. Raises UnknownFault or RefusedReading.
+    `/controller` znode; `profile` says which protocols are carried out, `healing` how brokers that
+    stay away are healed where it has that; `on_point` is told the point of each effect before it is
+    carried out. Raises UnknownFault or RefusedReading.
     """
 
     def __init__(
@@ -171,13 +171,18 @@ class Controller:
         faults: Iterable[str] = (),
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         *,
-        old_znode: bool = False,
+        profile: str = "kip-236",
         healing: HealingSettings | None = None,
         on_point: OnPoint = lambda _: None,
     ) -> None:
         self.broker_id = broker_id
         self._on_point = on_point
-        self.rules = Rules(readings or Readings(), check_faults(faults), old_znode, healing)
+        self.rules = Rules(
+            readings or get_profile(profile),
+            check_faults(faults),
+            profile,
+            healing or HealingSettings(),
+        )
         self._client = client
         self._transport = transport
         self._clock_ms = clock_ms
@@ -219,15 +224,7 @@ class Controller:
         return Engine(client, self.broker_id, context, transport, faults, on_point)
 
     def _make_reader(self, context: Context) -> Reader:
-        rules = self.rules
-        return Reader(
-            self._client,
-            context,
-            self._on_watch,
-            rules.faults,
-            old_znode=rules.old_znode,
-            healing=rules.healing is not None,
-        )
+        return Reader(self._client, context, self._on_watch, self.rules)
 
     # What other threads may call: only enqueue
 
@@ -270,7 +267,7 @@ class Controller:
         self._unsettled = True
         self._forget()
         self._session = session_id(self._client)
-        ensure_roots(self._client, () if self.rules.healing is None else HEALING_ROOTS)
+        ensure_roots(self._client, HEALING_ROOTS if self.rules.heals else ())
         while True:
             held, epoch = gather(
                 [

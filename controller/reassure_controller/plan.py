@@ -36,7 +36,7 @@ written. The sequence C1 to C5 may be cut and begun again at any point.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from reassure_controller.context import Context, PartitionContext, apply_step
 from reassure_controller.drop import choose_drop
@@ -60,10 +60,9 @@ from reassure_controller.effects import (
     WriteAssigned,
     WriteState,
 )
-from reassure_controller.healing import Healer, HealingSettings, plan_healing
+from reassure_controller.healing import Healer, plan_healing
 from reassure_controller.old_znode import plan_entry_done
-from reassure_spec.readings import Readings
-from reassure_spec.rooms import refuse_readings
+from reassure_controller.rules import Rules
 from reassure_spec.znodes import (
     NO_LEADER,
     REASSIGNMENT_REQUESTS,
@@ -92,29 +91,13 @@ UNSENT: Mapping[str, frozenset[str]] = {
 """By point of a message, the faults that leave it out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """How the protocol is to be carried out; raises RefusedReading where it is not."""
-
-    readings: Readings = field(default_factory=Readings)
-    faults: frozenset[str] = frozenset()
-    old_znode: bool = False
-    """Whether the old znode is looked after: what clients write there is translated."""
-    healing: HealingSettings | None = None
-    """How brokers that stay away are healed, None where they are not."""
-
-    def __post_init__(self) -> None:
-        """Refuse readings that would silently be carried out as something else."""
-        refuse_readings("controller", self.readings)
-
-
 class _Plan:
     """Steps so far and the context as it will be after them."""
 
     def __init__(self, context: Context, rules: Rules) -> None:
         self.context = context.fork()
         self.readings = rules.readings
-        self.old_znode = rules.old_znode
+        self.rules = rules
         self.faults = rules.faults
         self.steps: list[Step] = []
 
@@ -279,7 +262,7 @@ def plan_request(
 
 def plan_health(context: Context, now_ms: int, rules: Rules) -> tuple[Step, ...]:
     """Return what healing does next, none where nothing is due or it is left to operators."""
-    if rules.healing is None:
+    if not rules.heals:
         return ()
     plan = _Plan(context, rules)
 
@@ -666,7 +649,7 @@ def _remove_entry(plan: _Plan, key: PartitionKey) -> tuple[Step, ...]:
     Returns what a fault puts off until after it.
     """
     child = plan.partition(key).child
-    if not plan.old_znode or child is None or not child.legacy:
+    if not plan.rules.reads_old_znode or child is None or not child.legacy:
         return ()
     entry_done = plan_entry_done(plan.context, key, child.target, plan.faults)
     if "entry-removed-after-record" in plan.faults:

@@ -18,6 +18,7 @@ from kazoo.client import KazooClient
 
 from reassure_controller.context import Context, LiveBroker, OldZnode, PartitionContext
 from reassure_controller.effects import Phase
+from reassure_controller.rules import Rules
 from reassure_controller.session import Watch, gather
 from reassure_spec.znodes import (
     BROKER_CONFIGS,
@@ -64,17 +65,13 @@ class Reader:
         client: KazooClient,
         context: Context,
         watch: Watch,
-        faults: frozenset[str] = frozenset(),
-        *,
-        old_znode: bool = False,
-        healing: bool = False,
+        rules: Rules,
     ) -> None:
         self._client = client
-        self._faults = faults
+        self._rules = rules
+        self._faults = rules.faults
         self._context = context
         self._watch = watch
-        self._old_znode = old_znode
-        self._healing = healing
         self.armed: set[str] = set()
         """Paths of states that have a watch."""
         self.rubbish: list[tuple[str, str]] = []
@@ -374,7 +371,7 @@ class Reader:
 
     def read_old_znode(self, *, arm: bool = True) -> None:
         """Read the old znode where it is to be looked after; `arm` watches it, there or not."""
-        if not self._old_znode:
+        if not self._rules.reads_old_znode:
             return
         watch = self._watch if arm else None
         found = gather(
@@ -398,7 +395,7 @@ class Reader:
 
     def read_records(self) -> None:
         """Read who is missed since when, where that is recorded."""
-        if not self._healing:
+        if not self._rules.heals:
             return
         found = self._read_below(FAILED_BROKERS, watch=None)
         self._context.failed.clear()
@@ -417,7 +414,7 @@ class Reader:
 
     def read_tasks(self, *, arm: bool = True) -> None:
         """Read the persisted tasks, where there are any; `arm` puts a watch on their number."""
-        if not self._healing:
+        if not self._rules.heals:
             return
         found = self._read_below(REASSIGNMENT_TASKS, watch=self._watch if arm else None)
         self._context.tasks.clear()

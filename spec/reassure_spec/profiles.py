@@ -24,6 +24,15 @@ PROTOCOLS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """By profile, the one that it is named for first."""
 
 
+def has_protocol(profile: str, *protocols: str) -> bool:
+    """Whether one of these protocols runs under a profile.
+
+    >>> has_protocol("kip-236-legacy", "kip-236"), has_protocol("kafka-42", "kip-236", "kip-46")
+    (True, False)
+    """
+    return not set(protocols).isdisjoint(PROTOCOLS[profile])
+
+
 def list_profiles(protocol: str) -> tuple[str, ...]:
     """Return the profiles under which a protocol runs.
 

@@ -56,8 +56,8 @@ SITUATIONS = {
     "beside a sleeper": _situation(sleeper=True, acting=False),
     "one broker left": _situation(up={1}),
     "without capabilities": _situation(capabilities=frozenset()),
-    "with the old znode": _situation(old_znode=True),
-    "healing": _situation(healing=True, failure_interval_ms=1000),
+    "with the old znode": _situation(profile="kip-236-legacy"),
+    "healing": _situation(profile="kip-46", failure_interval_ms=1000),
 }
 
 

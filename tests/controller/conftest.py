@@ -56,12 +56,12 @@ class Cluster:
         readings: Readings | None = None,
         client: KazooClient | None = None,
         *,
-        old_znode: bool = False,
+        profile: str = "kip-236",
     ) -> Controller:
         """Return a controller that has stood for election."""
         used = connect(self.hosts) if client is None else client
         number = 100 + len(self.controllers)
-        controller = Controller(used, number, self.transport, readings, faults, old_znode=old_znode)
+        controller = Controller(used, number, self.transport, readings, faults, profile=profile)
         self.controllers.append(controller)
         controller.contend()
         return controller

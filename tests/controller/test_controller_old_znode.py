@@ -37,7 +37,9 @@ def test_originals_are_recorded_where_the_reading_says_so(
     who: str, original: tuple[int, ...] | None, cluster: Any
 ) -> None:
     """Under `legacy.original-replicas=controller` an entry gets what was assigned before."""
-    controller = cluster.controller(readings=Readings(legacy_original_replicas=who), old_znode=True)
+    controller = cluster.controller(
+        readings=Readings(legacy_original_replicas=who), profile="kip-236-legacy"
+    )
     cluster.create_topic("t", {0: (1, 2)})
     controller.drain()
     ask(cluster, LegacyEntry(KEY, (2, 3)))
@@ -56,7 +58,9 @@ def test_entries_that_change_are_taken_up_where_the_reading_says_so(
     rewrite: str, target: tuple[int, ...], cluster: Any
 ) -> None:
     """Whether another target under the same znode changes what is in flight is a reading."""
-    controller = cluster.controller(readings=Readings(legacy_rewrite=rewrite), old_znode=True)
+    controller = cluster.controller(
+        readings=Readings(legacy_rewrite=rewrite), profile="kip-236-legacy"
+    )
     cluster.create_topic("t", {0: (1, 2)})
     controller.drain()
     ask(cluster, LegacyEntry(KEY, (2, 3)))
@@ -72,18 +76,18 @@ def test_entries_that_change_are_taken_up_where_the_reading_says_so(
 def test_successor_ends_where_the_first_would_have(effects: int, cluster: Any) -> None:
     """Wherever a controller dies with an entry half carried out, the next one completes it."""
     cluster.create_topic("t", {0: (1, 2)})
-    first = cluster.controller(old_znode=True)
+    first = cluster.controller(profile="kip-236-legacy")
     first.drain()
     ask(cluster, LegacyEntry(KEY, (2, 3)), LegacyEntry(("nowhere", 0), (1,)))
     first.drain(max_effects=effects)
     first.kill()
-    second = cluster.controller(old_znode=True)
+    second = cluster.controller(profile="kip-236-legacy")
     second.drain()
     assert read(cluster) == (LegacyEntry(KEY, (2, 3)),)
     cluster.join(*KEY, 3)
     second.drain(max_effects=effects)
     second.kill()
-    third = cluster.controller(old_znode=True)
+    third = cluster.controller(profile="kip-236-legacy")
     third.drain()
     assert (read(cluster), cluster.assigned(*KEY), cluster.child(*KEY)) == (None, (2, 3), None)
     assert cluster.requests() == []

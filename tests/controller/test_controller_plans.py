@@ -19,7 +19,6 @@ from reassure_controller.effects import (
 )
 from reassure_controller.faults import FAULTS, UnknownFault, check_faults
 from reassure_controller.plan import (
-    Rules,
     plan_broker_failure,
     plan_change,
     plan_completion,
@@ -27,6 +26,7 @@ from reassure_controller.plan import (
     plan_new_partitions,
     plan_request,
 )
+from reassure_controller.rules import Rules
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import RefusedReading
 from reassure_spec.znodes import (

@@ -80,7 +80,7 @@ def test_old_znode_needs_one_watch(make_cluster: Any) -> None:
     plain.drain()
     without = count_watches(cluster.hosts)
     plain.kill()
-    controller = cluster.controller(old_znode=True)
+    controller = cluster.controller(profile="kip-236-legacy")
     controller.drain()
     assert count_watches(cluster.hosts) == without + 1
     entries = [LegacyEntry(("t", number), (2, 3)) for number in range(PARTITIONS)]

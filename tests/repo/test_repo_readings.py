@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reassure_conformance.cli import run_command
-from reassure_controller.plan import Rules
+from reassure_controller.rules import Rules
 from reassure_explorer.scopes.catalogue import SCOPES, get_model
 from reassure_judge.judge import Judge
 from reassure_judge.protocols import find_protocols

@@ -30,10 +30,9 @@ from reassure_controller.faults import FAULTS, check_faults
 from reassure_controller.healing import HealingSettings
 from reassure_controller.messages import LeaderAndIsr, Message, StopReplica
 from reassure_controller.messages import Reply as Answer
-from reassure_controller.plan import Rules
+from reassure_controller.rules import Rules
 from reassure_controller.transport import LocalTransport
 from reassure_judge.messages import Told
-from reassure_spec.profiles import PROTOCOLS
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import RefusedReading, choose_readings, refuse_readings
 from reassure_spec.znodes import ReplicaList, StateZnode
@@ -388,8 +387,8 @@ class Bundled:
             self._readings,
             self._faults,
             lambda: self._now_ms,
-            old_znode="kip-236-legacy" in PROTOCOLS[self._profile],
-            healing=HEALING if "kip-46" in PROTOCOLS[self._profile] else None,
+            profile=self._profile,
+            healing=HEALING,
         )
         self._next_id += 1
         process = _Process(controller, client)

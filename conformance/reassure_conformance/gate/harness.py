@@ -47,7 +47,6 @@ from reassure_judge.messages import Heard, Stored, Told
 from reassure_judge.protocols import check_driven
 from reassure_judge.verdicts import Violation
 from reassure_model.outcome import Rejected
-from reassure_spec.profiles import PROTOCOLS
 from reassure_spec.rooms import choose_readings, judge_of
 from reassure_spec.znodes import (
     DEFAULT_BROKER_CONFIG,
@@ -190,15 +189,13 @@ class Harness:
         self.current = None
         with self.driver.calling("start"):
             self.adapter.start(self.driver.hosts, chroot, brokers)
-        protocols = PROTOCOLS[self.description.profile]
         now = Moment(
             brokers=brokers,
             view=self.judge.view(chroot),
             capabilities=self.description.capabilities,
             up=set(brokers),
             readings=self.readings,
-            old_znode="kip-236-legacy" in protocols,
-            healing="kip-46" in protocols,
+            profile=self.description.profile,
             failure_interval_ms=self.description.failure_interval_ms,
         )
         example = self.current = Example(Story(name, (), brokers), chroot, now)

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from reassure_conformance.adapter import CAPABILITIES
 from reassure_conformance.gate import steps as s
 from reassure_model.kip_236.state import Partition
+from reassure_spec.profiles import has_protocol
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, PartitionKey, ReplicaList
 
@@ -52,12 +53,19 @@ class Moment:
     readings: Readings = field(default_factory=Readings)
     planted: set[str] = field(default_factory=set)
     """Kinds of foreign znodes that were planted."""
-    old_znode: bool = False
-    """Whether the profile has the old znode, so that clients may write it."""
-    healing: bool = False
-    """Whether the profile has healing, so that operators may write tasks."""
+    profile: str = "kip-236"
     failure_interval_ms: int = 0
     """How long a broker has to be away before it is replaced."""
+
+    @property
+    def old_znode(self) -> bool:
+        """Whether the profile has the old znode, so that clients may write it."""
+        return has_protocol(self.profile, "kip-236-legacy")
+
+    @property
+    def healing(self) -> bool:
+        """Whether the profile has healing, so that operators may write tasks."""
+        return has_protocol(self.profile, "kip-46")
 
     def in_flight(self) -> tuple[PartitionKey, ...]:
         """Return the partitions with a reassignment in flight, in order."""

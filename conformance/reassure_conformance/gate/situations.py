@@ -30,7 +30,7 @@ from reassure_conformance.gate.events import (
 )
 from reassure_judge.judge import ClusterView
 from reassure_model.kip_236.state import Partition
-from reassure_spec.profiles import PROTOCOLS
+from reassure_spec.profiles import has_protocol
 from reassure_spec.znodes import CONTROLLER_EPOCH, NO_LEADER, PartitionKey
 from reassure_zookeeper.transactions import Check, Error
 
@@ -508,9 +508,10 @@ def count_situations(history: History) -> dict[str, int]:
 
 def possible_with(capabilities: frozenset[str], profile: str) -> tuple[Situation, ...]:
     """Return the situations that can come up under a profile, given these capabilities."""
-    protocols = PROTOCOLS[profile]
     return tuple(
-        one for one in SITUATIONS if one.needs <= capabilities and one.protocol in protocols
+        one
+        for one in SITUATIONS
+        if one.needs <= capabilities and has_protocol(profile, one.protocol)
     )
 
 

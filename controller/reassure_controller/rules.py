@@ -1,0 +1,33 @@
+"""How a controller carries its profile out: readings, settings, and what it looks after."""
+
+from dataclasses import dataclass, field
+
+from reassure_controller.healing import HealingSettings
+from reassure_spec.profiles import has_protocol
+from reassure_spec.readings import Readings
+from reassure_spec.rooms import refuse_readings
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How the protocols of a profile are to be carried out; raises RefusedReading where not."""
+
+    readings: Readings = field(default_factory=Readings)
+    faults: frozenset[str] = frozenset()
+    profile: str = "kip-236"
+    healing: HealingSettings = field(default_factory=HealingSettings)
+    """How brokers that stay away are healed, where the profile heals them."""
+
+    def __post_init__(self) -> None:
+        """Refuse readings that would silently be carried out as something else."""
+        refuse_readings("controller", self.readings)
+
+    @property
+    def reads_old_znode(self) -> bool:
+        """Whether it looks after what clients write to the old znode."""
+        return has_protocol(self.profile, "kip-236-legacy")
+
+    @property
+    def heals(self) -> bool:
+        """Whether it looks after brokers that stay away."""
+        return has_protocol(self.profile, "kip-46")
