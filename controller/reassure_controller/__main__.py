@@ -17,7 +17,6 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
@@ -25,24 +24,17 @@ from kazoo.handlers.threading import KazooTimeoutError
 from reassure_controller.broker import Broker
 from reassure_controller.controller import Controller
 from reassure_controller.crashing import crash_at
-from reassure_controller.faults import FAULTS, check_faults
+from reassure_controller.faults import FAULTS
 from reassure_controller.healing import HealingSettings
 from reassure_controller.node.node import Node
+from reassure_controller.node.options import add_node_options, read_node_settings
 from reassure_controller.node.orders import WireTransport
-from reassure_controller.replication.rules import LAG_MS_MAX, ReplicationRules
 from reassure_controller.session import Indefinite, connect, stop
 from reassure_controller.transport import TcpTransport, TransportServer
 from reassure_spec.errors import BadUsage, ReassureError, Unavailable
 from reassure_spec.rooms import choose_readings
 
 log = logging.getLogger("reassure_controller")
-
-
-def _parse_address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no HOST:PORT")
-    return host, int(port)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -90,28 +82,7 @@ def _parser() -> argparse.ArgumentParser:
         help="end as if killed before the effect at this point for the n-th time",
     )
     broker = roles.add_parser("broker", help="register and obey")
-    broker.add_argument(
-        "--data", type=Path, metavar="DIRECTORY", help="keep logs there, and serve Kafka's clients"
-    )
-    broker.add_argument(
-        "--advertise",
-        type=_parse_address,
-        metavar="HOST:PORT",
-        help="what others are told of where it listens (advertised.listeners)",
-    )
-    broker.add_argument(
-        "--fault",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="plant a mistake; may be repeated (with --data)",
-    )
-    broker.add_argument(
-        "--lag-ms", type=int, default=LAG_MS_MAX, metavar="MS", help="replica.lag.time.max.ms"
-    )
-    broker.add_argument(
-        "--min-insync", type=int, default=1, metavar="COUNT", help="min.insync.replicas"
-    )
+    add_node_options(broker)
     for role in (controller, broker):
         role.add_argument("--zookeeper", required=True, metavar="HOSTS/CHROOT")
         role.add_argument("--id", required=True, type=int, help="broker id")
@@ -152,13 +123,11 @@ def run_controller(
 
 
 def run_node(client: KazooClient, arguments: argparse.Namespace, until: threading.Event) -> None:
-    """Run a broker with logs until the event is set. Raises what `Node` raises."""
-    rules = ReplicationRules(
-        lag_ms_max=arguments.lag_ms,
-        min_insync_replicas=arguments.min_insync,
-        faults=check_faults(arguments.fault),
-    )
-    node = Node(client, arguments.id, arguments.data, rules, arguments.advertise)
+    """Run a broker with logs until the event is set.
+
+    Raises what `read_node_settings` and `Node` raise.
+    """
+    node = Node(client, arguments.id, read_node_settings(arguments))
     _say_ready(f"broker {arguments.id} {node.address[0]}:{node.address[1]}")
     try:
         node.run_forever(until)

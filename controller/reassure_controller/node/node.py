@@ -4,7 +4,6 @@ import logging
 import threading
 import time
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Final
 
 from kazoo.client import KazooClient
@@ -13,9 +12,9 @@ from reassure_controller.broker import Broker
 from reassure_controller.node.cluster import Cluster
 from reassure_controller.node.door import Door
 from reassure_controller.node.fetching import Fetchers
+from reassure_controller.node.options import NodeSettings
 from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.observing import Observer
-from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.session import Indefinite
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.wire.listener import WireServer
@@ -37,32 +36,30 @@ class WallClock:
 class Node:
     """One broker: its disk, its replicas, its port. From the start until it is closed."""
 
-    def __init__(
-        self,
-        client: KazooClient,
-        broker_id: int,
-        data: Path,
-        rules: ReplicationRules,
-        advertised: tuple[str, int] | None = None,
-    ) -> None:
+    def __init__(self, client: KazooClient, broker_id: int, settings: NodeSettings) -> None:
         """Register, and serve. Logs are in `data`/logs, history is in `data`/observations.
 
-        `advertised` is what is registered in place of where it listens. Raises what
-        `LogDirectory` and `Broker.register` raise.
+        Raises what `LogDirectory` and `Broker.register` raise.
         """
         self._client = client
-        self._data = data
-        self._rules = rules
+        self._settings = settings
         self._lock = threading.Condition(threading.RLock())
         self._cluster = Cluster(client)
-        self._broker = Broker(client, broker_id, faults=rules.faults, replication=self._replicate)
+        self._broker = Broker(
+            client, broker_id, faults=settings.rules.faults, replication=self._replicate
+        )
         self._door = Door(self._broker, self._cluster, self._lock)
         self._fetchers = Fetchers(self._broker, self._cluster, self._lock)
         with ExitStack() as on_error:
-            self._disk = LogDirectory(data / "logs", broker_id, self._cluster.id)
+            self._disk = LogDirectory(
+                settings.data / "logs",
+                broker_id,
+                self._cluster.id,
+                segment_bytes=settings.segment_bytes,
+            )
             on_error.callback(self._disk.abandon)
             self._server = on_error.enter_context(WireServer(self._door))
-            self._broker.address = advertised or self._server.address
+            self._broker.address = settings.advertised or self._server.address
             with self._lock:
                 self._broker.register()
             on_error.pop_all()
@@ -98,9 +95,15 @@ class Node:
             log.info("broker %d is not registered yet: %s", self._broker.broker_id, indefinite)
 
     def _replicate(self, broker: Broker, epoch: int) -> Replicas:
-        observer = Observer(
-            self._data / "observations", broker.broker_id, epoch, chroot=self._cluster.id
-        )
+        settings, number = self._settings, broker.broker_id
+        observer = Observer(settings.data / "observations", number, epoch, chroot=self._cluster.id)
         return Replicas(
-            broker.broker_id, epoch, broker, self._disk, WallClock(), observer, self._rules
+            number,
+            epoch,
+            broker,
+            self._disk,
+            WallClock(),
+            observer,
+            settings.rules,
+            settings.make_quotas(),
         )

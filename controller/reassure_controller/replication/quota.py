@@ -47,12 +47,18 @@ class Quotas:
     as_leader: Throttle | None = None
     as_follower: Throttle | None = None
     throttled: set[PartitionKey] = field(default_factory=set)
+    holds_for_all: bool = False
+    """Whether every replica counts as throttled."""
+
+    def holds_for(self, key: PartitionKey) -> bool:
+        """Whether the limits hold for this partition's replica."""
+        return self.holds_for_all or key in self.throttled
 
     def holds_up(self, throttle: Throttle | None, key: PartitionKey, now_ms: int) -> bool:
         """Whether a replica that is out of sync has to wait."""
-        return throttle is not None and key in self.throttled and throttle.is_spent(now_ms)
+        return throttle is not None and self.holds_for(key) and throttle.is_spent(now_ms)
 
     def note(self, throttle: Throttle | None, key: PartitionKey, size: int, now_ms: int) -> None:
         """Note what was sent to, or fetched by, a replica that is out of sync."""
-        if throttle is not None and key in self.throttled:
+        if throttle is not None and self.holds_for(key):
             throttle.note(size, now_ms)

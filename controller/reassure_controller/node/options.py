@@ -1,0 +1,126 @@
+"""How a broker with logs is set up on the command line."""
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from reassure_controller.faults import REPLICATION_FAULTS, check_faults
+from reassure_controller.replication.quota import Quotas, Throttle
+from reassure_controller.replication.rules import LAG_MS_MAX, ReplicationRules
+from reassure_controller.storage.log import SEGMENT_BYTES
+from reassure_spec.errors import BadConfiguration
+from reassure_spec.rooms import choose_readings
+
+DEFAULT_PROFILE: Final = "kafka-4485"
+
+
+class NotOnTheWire(BadConfiguration):
+    """A reading that brokers cannot carry out with Kafka's requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """What one broker goes by."""
+
+    data: Path
+    rules: ReplicationRules
+    segment_bytes: int = SEGMENT_BYTES
+    advertised: tuple[str, int] | None = None
+    """What it registers in place of where it listens."""
+    quota: int | None = None
+    """Bytes a second, each for what it sends to and fetches for replicas that are out of sync."""
+
+    def make_quotas(self) -> Quotas:
+        """Return the limits, with nothing used of them yet."""
+        if self.quota is None:
+            return Quotas()
+        return Quotas(Throttle(self.quota), Throttle(self.quota), holds_for_all=True)
+
+
+def add_node_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that `read_node_settings` reads."""
+    add = parser.add_argument
+    add("--data", type=Path, metavar="DIRECTORY", help="keep logs there, and serve Kafka's clients")
+    add(
+        "--advertise",
+        type=_parse_address,
+        metavar="HOST:PORT",
+        help="what others are told of where it listens (advertised.listeners)",
+    )
+    add("--profile", default=DEFAULT_PROFILE, help=f"the rules (default: {DEFAULT_PROFILE})")
+    add(
+        "--reading",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="settle one disputed point differently; may be repeated",
+    )
+    add(
+        "--fault",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"plant a mistake; may be repeated ({', '.join(REPLICATION_FAULTS)})",
+    )
+    add(
+        "--rule",
+        choices=("lag", "before"),
+        default="lag",
+        help="who is in sync: by lag (KAFKA-4485), or by the rule before it (default: lag)",
+    )
+    add("--lag-ms", type=_AtLeast(1), default=LAG_MS_MAX, metavar="MS",
+        help="replica.lag.time.max.ms")  # fmt: skip
+    add("--min-insync", type=_AtLeast(1), default=1, metavar="COUNT", help="min.insync.replicas")
+    add("--segment-bytes", type=_AtLeast(1), default=SEGMENT_BYTES, metavar="BYTES",
+        help="log.segment.bytes")  # fmt: skip
+    add("--quota", type=_AtLeast(1), metavar="BYTES",
+        help="bytes a second that replicas out of sync may fetch, and be sent")  # fmt: skip
+
+
+def read_node_settings(arguments: argparse.Namespace) -> NodeSettings:
+    """Return what was asked for.
+
+    Raises UnknownFault, UnknownReading, RefusedReading, NotOnTheWire.
+    """
+    changes = dict(pair.split("=", 1) if "=" in pair else (pair, "") for pair in arguments.reading)
+    readings = choose_readings("broker", arguments.profile, changes)
+    if readings.follower_truncation == "leader-end":
+        raise NotOnTheWire(
+            "reading follower.truncation=leader-end is not carried out by brokers as processes: "
+            "Kafka's answer to OffsetForLeaderEpoch does not say where the leader's log ended; "
+            "take own-high-watermark or common-prefix"
+        )
+    rules = ReplicationRules(
+        readings,
+        arguments.rule,
+        lag_ms_max=arguments.lag_ms,
+        min_insync_replicas=arguments.min_insync,
+        faults=check_faults(arguments.fault),
+    )
+    return NodeSettings(
+        arguments.data, rules, arguments.segment_bytes, arguments.advertise, arguments.quota
+    )
+
+
+def _parse_address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no HOST:PORT")
+    return host, int(port)
+
+
+class _AtLeast:
+    """Reads a number that is not below this one; argparse says what is wrong with others."""
+
+    def __init__(self, least: int) -> None:
+        self._least = least
+
+    def __call__(self, text: str) -> int:
+        number = int(text)
+        if number < self._least:
+            raise argparse.ArgumentTypeError(f"expected at least {self._least}, found {number}")
+        return number
+
+    def __repr__(self) -> str:
+        return "number"
