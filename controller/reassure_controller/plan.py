@@ -91,7 +91,7 @@ UNSENT: Mapping[str, frozenset[str]] = {
 """By point of a message, the faults that leave it out."""
 
 
-class _Plan:
+class Plan:
     """Steps so far and the context as it will be after them."""
 
     def __init__(self, context: Context, rules: Rules) -> None:
@@ -102,17 +102,21 @@ class _Plan:
         self.steps: list[Step] = []
 
     def add(self, *steps: Step) -> None:
+        """Add steps, each on top of what the ones before will have left."""
         for step in steps:
             self.steps.append(step)
             apply_step(self.context, step)
 
     def partition(self, key: PartitionKey) -> PartitionContext:
+        """Return what there is of a partition after the steps so far."""
         return self.context.partitions[key]
 
     def live(self, replicas: Iterable[int]) -> ReplicaList:
+        """Return those that are registered, in their order."""
         return tuple(replica for replica in replicas if self.context.is_live(replica))
 
     def enter(self, key: PartitionKey, phase: Phase | None) -> None:
+        """Note how far the partition has come, where that is news."""
         if self.partition(key).phase is not phase:
             self.add(EnterPhase(*key, phase))
 
@@ -224,7 +228,7 @@ def plan_request(
 
     Source: KIP-236, new znode protocol, step 3.
     """
-    plan = _Plan(context, rules)
+    plan = Plan(context, rules)
     if "changed-request-dropped" in rules.faults:
         read = read._replace(version=-1)
     path = read.path
@@ -264,7 +268,7 @@ def plan_health(context: Context, now_ms: int, rules: Rules) -> tuple[Step, ...]
     """Return what healing does next, none where nothing is due or it is left to operators."""
     if not rules.heals:
         return ()
-    plan = _Plan(context, rules)
+    plan = Plan(context, rules)
 
     def is_refused(key: PartitionKey, target: ReplicaList) -> bool:
         return _find_refusal(plan, key, target, legacy=False) is not None
@@ -277,7 +281,7 @@ def plan_bad_request(
     context: Context, read: RequestRead, reason: str, rules: Rules
 ) -> tuple[Step, ...]:
     """Return the steps that remove a request that makes no sense."""
-    plan = _Plan(context, rules)
+    plan = Plan(context, rules)
     path = read.path
     plan.add(Warn(path, f"{reason}; deleted"))
     request = parse_request_name(path.rpartition("/")[2]) is not None
@@ -297,7 +301,7 @@ def plan_rubbish(rubbish: Iterable[tuple[str, str]]) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _conflicts(plan: _Plan, key: PartitionKey, legacy: bool) -> bool:
+def _conflicts(plan: Plan, key: PartitionKey, legacy: bool) -> bool:
     content = plan.context.partitions.get(key)
     if "route-conflict-ignored" in plan.faults:
         return False
@@ -305,7 +309,7 @@ def _conflicts(plan: _Plan, key: PartitionKey, legacy: bool) -> bool:
 
 
 def _find_refusal(
-    plan: _Plan, key: PartitionKey, target: ReplicaList, *, legacy: bool
+    plan: Plan, key: PartitionKey, target: ReplicaList, *, legacy: bool
 ) -> str | None:
     """Return why the partition's part of a request is refused, or None."""
     content = plan.context.partitions.get(key)
@@ -327,7 +331,7 @@ def _find_refusal(
     return None
 
 
-def _find_bad_target(plan: _Plan, target: ReplicaList) -> str | None:
+def _find_bad_target(plan: Plan, target: ReplicaList) -> str | None:
     """Return what is wrong with the target by itself, or None."""
     if not target and "empty-target-accepted" not in plan.faults:
         return "the target is empty"
@@ -347,7 +351,7 @@ def _find_bad_target(plan: _Plan, target: ReplicaList) -> str | None:
     return None
 
 
-def _asks_nothing(plan: _Plan, content: PartitionContext, target: ReplicaList) -> bool:
+def _asks_nothing(plan: Plan, content: PartitionContext, target: ReplicaList) -> bool:
     """Whether the target, as an ordered list, is what is being done or has been done."""
     if content.child is None:
         return target == content.assigned and "no-op-started" not in plan.faults
@@ -357,7 +361,7 @@ def _asks_nothing(plan: _Plan, content: PartitionContext, target: ReplicaList) -
 
 
 def _accept(
-    plan: _Plan, key: PartitionKey, wanted: ReassignmentZnode, request: RequestRead | None
+    plan: Plan, key: PartitionKey, wanted: ReassignmentZnode, request: RequestRead | None
 ) -> None:
     """Add E1: the child znode that records the reassignment."""
     content = plan.partition(key)
@@ -399,7 +403,7 @@ def _accept(
 
 def plan_change(context: Context, keys: Iterable[PartitionKey], rules: Rules) -> tuple[Step, ...]:
     """Return the steps that carry reassignments on, each from the phase it is in."""
-    plan = _Plan(context, rules)
+    plan = Plan(context, rules)
     for key in sorted(keys):
         _advance(plan, key)
     return tuple(plan.steps)
@@ -417,7 +421,7 @@ def _is_drop_held(content: PartitionContext) -> bool:
     return state is None or state.leader not in state.isr
 
 
-def _advance(plan: _Plan, key: PartitionKey) -> None:
+def _advance(plan: Plan, key: PartitionKey) -> None:
     if plan.partition(key).phase is Phase.DROP:
         waits = plan.readings.offline_drop != "as-written"
         if waits and _is_drop_held(plan.partition(key)):
@@ -439,7 +443,7 @@ def _advance(plan: _Plan, key: PartitionKey) -> None:
         _complete(plan, key)
 
 
-def _drop(plan: _Plan, key: PartitionKey) -> None:
+def _drop(plan: Plan, key: PartitionKey) -> None:
     """Add D1 to D4."""
     content = plan.partition(key)
     child, state = content.child, content.state
@@ -479,7 +483,7 @@ def _drop(plan: _Plan, key: PartitionKey) -> None:
     plan.write_assigned(key, "change.replicas-dropped", rest, guard_state=True)
 
 
-def _expand_assigned(plan: _Plan, key: PartitionKey) -> ReplicaList:
+def _expand_assigned(plan: Plan, key: PartitionKey) -> ReplicaList:
     """Add E2 and return the replicas it adds."""
     content = plan.partition(key)
     assert content.child is not None
@@ -493,7 +497,7 @@ def _expand_assigned(plan: _Plan, key: PartitionKey) -> ReplicaList:
     return added
 
 
-def _start_replicas(plan: _Plan, key: PartitionKey, new: ReplicaList) -> None:
+def _start_replicas(plan: Plan, key: PartitionKey, new: ReplicaList) -> None:
     """Add E3 and E4; a partition that was never online has no epoch to raise."""
     content = plan.partition(key)
     if content.state is None:
@@ -506,13 +510,13 @@ def _start_replicas(plan: _Plan, key: PartitionKey, new: ReplicaList) -> None:
 
 def plan_completion(context: Context, key: PartitionKey, rules: Rules) -> tuple[Step, ...]:
     """Return C1 to C5, or nothing when the target is not in sync or has no live replica in sync."""
-    plan = _Plan(context, rules)
+    plan = Plan(context, rules)
     if plan.partition(key).phase is Phase.WAIT:
         _complete(plan, key)
     return tuple(plan.steps)
 
 
-def _is_in_sync(plan: _Plan, content: PartitionContext) -> bool:
+def _is_in_sync(plan: Plan, content: PartitionContext) -> bool:
     """Whether every replica of the target is in sync."""
     if content.state is None or content.child is None:
         return False
@@ -521,7 +525,7 @@ def _is_in_sync(plan: _Plan, content: PartitionContext) -> bool:
     return set(content.child.target) <= set(content.state.isr)
 
 
-def _complete(plan: _Plan, key: PartitionKey) -> None:
+def _complete(plan: Plan, key: PartitionKey) -> None:
     content = plan.partition(key)
     state, child = content.state, content.child
     if state is None or child is None:
@@ -546,7 +550,7 @@ def _complete(plan: _Plan, key: PartitionKey) -> None:
     _finish(plan, key)
 
 
-def _choose_leader(plan: _Plan, state: StateZnode, target: ReplicaList) -> int | None:
+def _choose_leader(plan: Plan, state: StateZnode, target: ReplicaList) -> int | None:
     """Return the leader inside the target for C1, or None when there is no candidate."""
     if "leader-outside-target" in plan.faults:
         return state.leader
@@ -557,7 +561,7 @@ def _choose_leader(plan: _Plan, state: StateZnode, target: ReplicaList) -> int |
     return next((one for one in plan.live(target) if one in state.isr), None)
 
 
-def _move_leader(plan: _Plan, key: PartitionKey, target: ReplicaList, leader: int) -> None:
+def _move_leader(plan: Plan, key: PartitionKey, target: ReplicaList, leader: int) -> None:
     """Add C1. The epoch goes up even where the leader stays, so that it learns the assignment."""
     state = plan.partition(key).state
     assert state is not None
@@ -571,7 +575,7 @@ def _move_leader(plan: _Plan, key: PartitionKey, target: ReplicaList, leader: in
 
 
 def _stop_old(
-    plan: _Plan, key: PartitionKey, content: PartitionContext, target: ReplicaList
+    plan: Plan, key: PartitionKey, content: PartitionContext, target: ReplicaList
 ) -> None:
     """Add C2 and C3 for every replica that is assigned or in sync but not of the target."""
     assert content.state is not None
@@ -587,14 +591,14 @@ def _stop_old(
         assert state is not None
         if replica not in state.isr or "isr-keeps-removed" in plan.faults:
             continue
-        _shrink(plan, key, replica, "completion.isr-shrunk")
+        shrink(plan, key, replica, "completion.isr-shrunk")
         plan.send(key, "completion.isr-sent", target, replicas=target)
     if old:
         plan.recheck(key)
         plan.stop(key, "completion.replicas-deleted", old, delete=True)
 
 
-def _shrink(plan: _Plan, key: PartitionKey, replica: int, point: str) -> None:
+def shrink(plan: Plan, key: PartitionKey, replica: int, point: str) -> None:
     """Add the write that takes one replica out of the ISR; the last one stays (KAFKA-5083)."""
     state = plan.partition(key).state
     assert state is not None
@@ -610,7 +614,7 @@ def _shrink(plan: _Plan, key: PartitionKey, replica: int, point: str) -> None:
     plan.write_state(key, point, leader=leader, isr=isr, bump=bump)
 
 
-def _write_target(plan: _Plan, key: PartitionKey, target: ReplicaList) -> None:
+def _write_target(plan: Plan, key: PartitionKey, target: ReplicaList) -> None:
     """Add C4 unless the assignment already is the target."""
     if "target-reordered" in plan.faults:
         target = tuple(sorted(target))
@@ -620,7 +624,7 @@ def _write_target(plan: _Plan, key: PartitionKey, target: ReplicaList) -> None:
         plan.write_assigned(key, "completion.target-assigned", target, guard_state=again)
 
 
-def _finish(plan: _Plan, key: PartitionKey) -> None:
+def _finish(plan: Plan, key: PartitionKey) -> None:
     """Add C5."""
     if "completion-keeps-child" in plan.faults:
         plan.enter(key, None)
@@ -643,7 +647,7 @@ def _finish(plan: _Plan, key: PartitionKey) -> None:
     )
 
 
-def _remove_entry(plan: _Plan, key: PartitionKey) -> tuple[Step, ...]:
+def _remove_entry(plan: Plan, key: PartitionKey) -> tuple[Step, ...]:
     """Add what takes the entry of a complete reassignment out of the old znode, before its record.
 
     Returns what a fault puts off until after it.
@@ -662,9 +666,9 @@ def plan_new_partitions(
     context: Context, keys: Iterable[PartitionKey], rules: Rules
 ) -> tuple[Step, ...]:
     """Return the steps that bring partitions without a state online, where a replica lives."""
-    plan = _Plan(context, rules)
+    plan = Plan(context, rules)
     for key in sorted(keys):
-        _repair(plan, key)
+        repair(plan, key)
     return tuple(plan.steps)
 
 
@@ -675,9 +679,9 @@ def plan_broker_failure(
 
     The context no longer has the dead brokers.
     """
-    plan = _Plan(context, rules)
+    plan = Plan(context, rules)
     for key in sorted(keys):
-        _repair(plan, key)
+        repair(plan, key)
     return tuple(plan.steps)
 
 
@@ -685,11 +689,11 @@ def plan_broker_start(
     context: Context, brokers: Iterable[int], keys: Iterable[PartitionKey], rules: Rules
 ) -> tuple[Step, ...]:
     """Return the steps after brokers returned; `keys` are the partitions with replicas there."""
-    plan = _Plan(context, rules)
+    plan = Plan(context, rules)
     returned = set(brokers)
     keys = sorted(keys)
     for key in keys:
-        if not _repair(plan, key):
+        if not repair(plan, key):
             to = tuple(one for one in plan.partition(key).assigned if one in returned)
             plan.send(key, "broker.state-sent", to)
     for key in keys:
@@ -703,12 +707,12 @@ def plan_failover(context: Context, rules: Rules) -> tuple[Step, ...]:
     Partitions are repaired first, so that a reassignment is resumed with a leader. Brokers are told
     the state of every partition, because the last controller may have died before it told them.
     """
-    plan = _Plan(context, rules)
+    plan = Plan(context, rules)
     for key in sorted(plan.context.partitions):
         if "dead-at-failover-kept" in plan.faults and plan.partition(key).state is not None:
             plan.send(key, "failover.state-sent", plan.partition(key).assigned)
             continue
-        if not _repair(plan, key):
+        if not repair(plan, key):
             _raise_needlessly(plan, key)
             plan.send(key, "failover.state-sent", plan.partition(key).assigned)
     for key in _find_resumable(plan):
@@ -716,7 +720,7 @@ def plan_failover(context: Context, rules: Rules) -> tuple[Step, ...]:
     return tuple(plan.steps)
 
 
-def _resume(plan: _Plan, key: PartitionKey) -> None:
+def _resume(plan: Plan, key: PartitionKey) -> None:
     """Add what a reassignment found at failover still needs."""
     content = plan.partition(key)
     child = content.child
@@ -748,13 +752,13 @@ def _resume(plan: _Plan, key: PartitionKey) -> None:
     _advance(plan, key)
 
 
-def _raise_needlessly(plan: _Plan, key: PartitionKey) -> None:
+def _raise_needlessly(plan: Plan, key: PartitionKey) -> None:
     state = plan.partition(key).state
     if "needless-epochs-at-failover" in plan.faults and state is not None:
         plan.write_state(key, "partition.leader-elected", leader=state.leader, isr=state.isr)
 
 
-def _find_resumable(plan: _Plan) -> list[PartitionKey]:
+def _find_resumable(plan: Plan) -> list[PartitionKey]:
     """Return the partitions whose reassignments a failover looks at."""
     keys = sorted(plan.context.partitions)
     flying = [key for key in keys if plan.partition(key).child is not None]
@@ -784,7 +788,7 @@ def _is_change_unfinished(content: PartitionContext) -> bool:
     return missing or len(content.assigned) > child.top + len(child.target)
 
 
-def _repair(plan: _Plan, key: PartitionKey) -> bool:
+def repair(plan: Plan, key: PartitionKey) -> bool:
     """Add what the partition needs for its dead replicas; return whether anything was added."""
     before = len(plan.steps)
     content = plan.partition(key)
@@ -800,7 +804,7 @@ def _repair(plan: _Plan, key: PartitionKey) -> bool:
     return len(plan.steps) > before
 
 
-def _bring_online(plan: _Plan, key: PartitionKey) -> None:
+def _bring_online(plan: Plan, key: PartitionKey) -> None:
     live = plan.live(plan.partition(key).assigned)
     if not live:
         return
@@ -824,7 +828,7 @@ def _bring_online(plan: _Plan, key: PartitionKey) -> None:
     plan.send(key, "partition.state-sent", live, new=live)
 
 
-def _elect_offline(plan: _Plan, key: PartitionKey) -> None:
+def _elect_offline(plan: Plan, key: PartitionKey) -> None:
     """Elect the first assigned replica that lives and is in sync, or note that there is none.
 
     Where there is none the in-sync set stays as it is stored: it names the replicas that may lead.
@@ -857,14 +861,14 @@ def _elect_offline(plan: _Plan, key: PartitionKey) -> None:
     plan.send(key, "partition.state-sent", content.assigned)
 
 
-def _make_anew(plan: _Plan, key: PartitionKey) -> None:
+def _make_anew(plan: Plan, key: PartitionKey) -> None:
     """Forget the state, and bring the partition online as if it were new (`state-made-anew`)."""
     plan.add(DeleteZnode(point="partition.state-deleted", path=state_path(*key)))
     plan.context.put(key, replace(plan.partition(key), state=None))
     _bring_online(plan, key)
 
 
-def _remove_dead(plan: _Plan, key: PartitionKey) -> None:
+def _remove_dead(plan: Plan, key: PartitionKey) -> None:
     """Take the dead replicas out of the ISR of a partition whose leader lives, one write each."""
     if "dead-replica-kept" in plan.faults:
         return
@@ -872,6 +876,6 @@ def _remove_dead(plan: _Plan, key: PartitionKey) -> None:
     assert content.state is not None
     dead = tuple(one for one in content.state.isr if not plan.context.is_live(one))
     for replica in dead:
-        _shrink(plan, key, replica, "partition.isr-shrunk")
+        shrink(plan, key, replica, "partition.isr-shrunk")
     if dead:
         plan.send(key, "partition.state-sent", content.assigned)
