@@ -8,7 +8,7 @@ counted under it, not as a further violation.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -225,6 +225,23 @@ class ClauseVerdict:
             "exercised": self.exercised,
             "undecided": self.undecided,
         }
+
+
+def merge_verdicts(verdicts: Iterable[ClauseVerdict]) -> ClauseVerdict:
+    """Return the verdict on one clause where several histories put it to the test: the worst.
+
+    >>> merge_verdicts([
+    ...     ClauseVerdict("a", "MUST", "not exercised", 0), ClauseVerdict("a", "MUST", "holds", 2)
+    ... ]).verdict
+    'holds'
+    """
+    found = list(verdicts)
+    worst = min(found, key=lambda each: _WORST_FIRST.index(each.verdict))
+    exercised = sum(each.exercised for each in found)
+    return replace(worst, exercised=exercised, undecided=sum(each.undecided for each in found))
+
+
+_WORST_FIRST: Final = (VIOLATED, UNKNOWN, NOT_FOLLOWED, HOLDS, NOT_EXERCISED)
 
 
 def binds(clause_id: str) -> bool:

@@ -1,21 +1,36 @@
 """The gate joins what the run, the proofs and the exploration say."""
 
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from reassure_conformance.answers.checking import CheckResult, Proofs, explore_gate_scope
+from reassure_conformance.answers.checking import (
+    CheckResult,
+    Proofs,
+    drive_brokers,
+    explore_gate_scope,
+    settle_brokers,
+)
+from reassure_conformance.gate.replication.campaign import Result as BrokersResult
+from reassure_conformance.gate.running import UNSEEN, Result, Settings
+from reassure_judge.verdicts import summarise
+from reassure_spec.clauses import clauses_of_profile
 
 
-def result(*, run: str = "holds", proofs: str = "holds", exploration: str = "holds") -> CheckResult:
+def result(
+    *, run: str = "holds", brokers: str = "holds", proofs: str = "holds", exploration: str = "holds"
+) -> CheckResult:
     """Return a gate's result with these verdicts."""
-    settings = SimpleNamespace(profile="kip-236", readings={})
-    ran: Any = SimpleNamespace(verdict=lambda: run, clauses=(), settings=settings)
-    return CheckResult(ran, Proofs(verdict=proofs), {"verdict": exploration, "counts": {}}, 1.0)
+    ran: Any = SimpleNamespace(verdict=lambda: run)
+    beside: Any = SimpleNamespace(verdict=lambda: brokers)
+    explored = {"verdict": exploration, "counts": {}}
+    return CheckResult(ran, beside, Proofs(verdict=proofs), explored, 1.0)
 
 
-@pytest.mark.parametrize("part", ["run", "proofs", "exploration"])
+@pytest.mark.parametrize("part", ["run", "brokers", "proofs", "exploration"])
 @pytest.mark.parametrize("verdict", ["violated", "unknown", "vacuous"])
 def test_gate_is_no_better_than_its_worst_part(part: str, verdict: str) -> None:
     """Whichever part does not hold, the gate does not."""
@@ -66,3 +81,49 @@ def test_proof_under_a_reading_counts_for_that_reading_alone() -> None:
     looked = theorem("holds", "proved", readings={"drop.slice": "inclusive"})
     assert Proofs([looked]).by_clause("kip-236") == {"a.b": "proved"}
     assert Proofs([looked]).by_clause("kip-236", {"drop.slice": "exclusive"}) == {}
+
+
+SETTINGS = Settings(1, examples=0, with_stories=False)
+
+
+def joined(controllers: dict[str, int], brokers: dict[str, int]) -> CheckResult:
+    """Return a gate's result of runs that put these clauses to the test so often."""
+    ran = Result(SETTINGS, {}, "kip-236", {}, frozenset())
+    ran.clauses = summarise("kip-236", controllers, ())
+    beside = BrokersResult(settle_brokers(SETTINGS), {})
+    beside.clauses = summarise("kafka-4485", brokers, ())
+    explored: dict[str, Any] = {"verdict": "holds", "counts": {}}
+    return CheckResult(ran, beside, Proofs([PROVED], verdict="holds"), explored, 1.0)
+
+
+def test_clause_that_nobody_exercises_makes_the_gate_vacuous() -> None:
+    """What brokers have to show is required of them; a proof does not stand in for it."""
+    every = {clause.id: 1 for clause in clauses_of_profile("kafka-4485")}
+    controllers = {c.id: 1 for c in clauses_of_profile("kip-236") if c.id not in UNSEEN}
+    assert joined(controllers, every).verdict() == "holds"
+    for name in UNSEEN:
+        gate = joined(controllers, {**every, name: 0})
+        assert (gate.verdict(), gate.as_body()["not_exercised"]) == ("vacuous", [name])
+        assert gate.counts()["clauses_exercised"] == gate.counts()["clauses_required"] - 1
+
+
+def test_table_says_who_exercised_a_clause_and_how_often() -> None:
+    """A clause that both runs put to the test has one row, with both counts in it."""
+    body = joined({"election.clean": 2}, {"election.clean": 3, "hw.never-decreases": 4}).as_body()
+    rows = {row["id"]: (row["exercised"], row["by"]) for row in body["clauses"]}
+    assert len(rows) == len(body["clauses"])
+    assert rows["election.clean"] == (5, {"controllers": 2, "brokers": 3})
+    assert rows["hw.never-decreases"] == (4, {"brokers": 4})
+    assert rows["lag.definition"] == (0, {})
+
+
+def test_failure_of_brokers_is_the_failure_of_the_gate(tmp_path: Path) -> None:
+    """Where brokers alone fail, story, clause and directory of the report are theirs."""
+    settings = replace(settle_brokers(SETTINGS), faults=("truncation-skipped",), with_stories=True)
+    gate = joined({}, {})
+    gate.brokers = drive_brokers(settings, tmp_path)
+    body = gate.as_body()
+    assert gate.verdict() == "violated"
+    assert body["clause"] == "follower.truncation.common-prefix"
+    assert body["story"] and body["directory"] == str(tmp_path)
+    assert (tmp_path / "report.json").exists()

@@ -119,9 +119,8 @@ def test_run_that_exercises_nothing_is_vacuous() -> None:
 def test_gate_without_proofs_is_vacuous() -> None:
     """The gate is no better than a run that exercised nothing, or than proofs of nothing."""
     explored = {"verdict": "holds", "counts": {}}
-    assert CheckResult(_make_result(), Proofs(verdict="holds"), explored, 1.0).verdict() == (
-        "vacuous"
-    )
+    proofs, idle = Proofs(verdict="holds"), _make_result()
+    assert CheckResult(idle, idle, proofs, explored, 1.0).verdict() == "vacuous"
     assert Proofs().verdict == "vacuous"
 
 

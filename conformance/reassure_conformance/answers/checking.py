@@ -1,12 +1,13 @@
 """The gate: proofs, exploration and conformance together, one verdict and one table by clause.
 
-Proofs and exploration run in processes of their own while the implementation is driven; the
-processors are shared, so none waits for another.
+Controllers are driven here, brokers with logs in a process beside: what ZooKeeper's log cannot
+show, they observe. Proofs and exploration have processes of their own as well; the processors are
+shared, so none waits for another.
 """
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
@@ -14,14 +15,25 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from reassure_conformance.gate.running import PROOF_ONLY, Progress, Result, Settings, run
-from reassure_conformance.report.document import HOLDS, VACUOUS, Document, worst
-from reassure_judge.verdicts import HOLDS as CLAUSE_HOLDS
-from reassure_judge.verdicts import ClauseVerdict
+from reassure_conformance.gate.running import (
+    REPLICATION,
+    Outcome,
+    Progress,
+    Result,
+    Settings,
+    run,
+)
+from reassure_conformance.report.document import VACUOUS, Document, worst
+from reassure_judge.verdicts import ClauseVerdict, merge_verdicts
 from reassure_spec.readings import get_profile
 
 QUICK: Final[Mapping[str, int]] = {"examples": 60, "steps_min": 500}
 """What `--quick` asks of a run."""
+BROKERS: Final = "brokers"
+"""What drives the brokers is called so: its directory below that of the run, and below the folder
+of saved failures."""
+TRIALS_OF_EXAMPLES: Final = 0.6
+"""How many trials of brokers there are for each example of controllers."""
 NO_CHANGES: Final[Mapping[str, str]] = MappingProxyType({})
 SCOPE: Final = "small"
 """What is explored: every state of this scope, under the profile as it stands."""
@@ -101,11 +113,37 @@ def explore_gate_scope(profile: str) -> dict[str, Any]:
     return {**make_document(exploration).as_dict(), "text": exploration.render()}
 
 
+def settle_brokers(settings: Settings) -> Settings:
+    """Return the settings of the brokers' run beside that of controllers.
+
+    They go by the readings that brokers ship with: those of the profile are about controllers.
+    """
+    saved = Path(settings.failures, BROKERS) if settings.failures else None
+    if saved is not None:
+        saved.mkdir(exist_ok=True)
+    return replace(
+        settings,
+        profile=REPLICATION,
+        readings={},
+        examples=round(settings.examples * TRIALS_OF_EXAMPLES),
+        failures="" if saved is None else str(saved),
+    )
+
+
+def drive_brokers(settings: Settings, directory: Path) -> Outcome:
+    """Carry out the run of brokers and write its directory."""
+    result = run(settings, directory)
+    result.as_document().write(directory)
+    return result
+
+
 @dataclass(slots=True)
 class CheckResult:
     """What came of the gate."""
 
     run: Result
+    brokers: Outcome
+    """What came of the brokers with logs."""
     proofs: Proofs
     exploration: Mapping[str, Any]
     """What `explore_gate_scope` answered."""
@@ -113,61 +151,69 @@ class CheckResult:
 
     def verdict(self) -> str:
         """Return the verdict on the whole."""
-        unproved = VACUOUS if self.unproved() else HOLDS
         explored = self.exploration["verdict"]
-        return worst((self.run.verdict(), self.proofs.verdict, explored, unproved))
-
-    def unproved(self) -> tuple[str, ...]:
-        """Return the required clauses that only a proof can settle and that no theorem states."""
-        proofs = self._said()
-        return tuple(c.id for c in self._proof_only() if proofs.get(c.id) != "proved")
-
-    def _said(self) -> dict[str, str]:
-        settings = self.run.settings
-        return self.proofs.by_clause(settings.profile, settings.readings)
-
-    def _proof_only(self) -> tuple[ClauseVerdict, ...]:
-        return tuple(c for c in self.run.clauses if c.id in PROOF_ONLY and c.level == "MUST")
+        return worst((self.run.verdict(), self.brokers.verdict(), self.proofs.verdict, explored))
 
     def counts(self) -> dict[str, int]:
-        """Return the numbers of the run, of the proofs and of the exploration."""
+        """Return the numbers of the runs, of the proofs and of the exploration."""
         counts = self.run.counts()
-        extra = len(self._proof_only())
-        counts["clauses_required"] += extra
-        counts["clauses_exercised"] += extra - len(self.unproved())
+        required = {c.id for c in (*self.run.required(), *self.brokers.required())}
+        missing = {*self.run.missing(), *self.brokers.missing()}
+        counts["clauses_required"] = len(required)
+        counts["clauses_exercised"] = len(required - missing)
+        besides = self.brokers.counts()
+        for name in ("examples", "steps", "observations", "acknowledged"):
+            counts[f"{BROKERS}_{name}"] = besides[name]
         return {**counts, **self.proofs.counts, **self.exploration["counts"]}
 
     def as_document(self) -> Document:
-        """Return the document: that of the run, with the proofs beside it."""
+        """Return the document: that of the run, with the proofs beside it.
+
+        Where brokers failed and controllers did not, the story is theirs.
+        """
         document = self.run.as_document()
         document.verb = "check"
         document.verdict = self.verdict()
         document.counts = self.counts()
         document.seconds = self.seconds
         document.body = self.as_body()
+        if document.exit_code is None:
+            document.exit_code = self.brokers.as_document().exit_code
         return document
-
-    def _with_proof(self, clause: dict[str, Any], proofs: Mapping[str, str]) -> dict[str, Any]:
-        """Return the row of a clause; a theorem is the exercise of what no write can show."""
-        proof = proofs.get(clause["id"])
-        row = {**clause, "proof": proof}
-        if proof == "proved" and clause["id"] in PROOF_ONLY:
-            row["verdict"] = CLAUSE_HOLDS
-            row["exercised"] = sum(
-                t["clause"] == clause["id"] and t["verdict"] == "proved"
-                for t in self.proofs.theorems
-            )
-        return row
 
     def as_body(self) -> dict[str, Any]:
         """Return what the report says beyond the common head."""
-        proofs = self._said()
-        body = self.run.as_body()
-        body["clauses"] = [self._with_proof(c, proofs) for c in body["clauses"]]
-        body["not_exercised"] += self.unproved()
+        body, besides = self.run.as_body(), self.brokers.as_body()
+        if besides["violations"] and not body["violations"]:
+            body |= {name: besides[name] for name in _OF_FAILURE}
+        if besides["died"] and not body["died"]:
+            body |= {name: besides[name] for name in _OF_DEATH}
+        for name in ("not_followed", "not_exercised", "stale", "unsettled"):
+            body[name] = body[name] + besides[name]
+        body["unjudged"] = besides["unjudged"]
+        body["clauses"] = list(self._iterate_rows())
         body["theorems"] = self.proofs.theorems
         body["exploration"] = self.exploration
         return body
+
+    def _iterate_rows(self) -> Iterator[dict[str, Any]]:
+        """Yield a row for each clause: how often it was exercised, by whom, and the proof."""
+        settings = self.run.settings
+        proofs = self.proofs.by_clause(settings.profile, settings.readings)
+        driven = {"controllers": self.run.clauses, BROKERS: self.brokers.clauses}
+        found: dict[str, dict[str, ClauseVerdict]] = {}
+        for who, clauses in driven.items():
+            for clause in clauses:
+                found.setdefault(clause.id, {})[who] = clause
+        for name, verdicts in found.items():
+            by = {who: each.exercised for who, each in verdicts.items() if each.exercised}
+            row = merge_verdicts(verdicts.values()).as_dict()
+            yield {**row, "by": by, "proof": proofs.get(name)}
+
+
+_OF_FAILURE: Final = ("violations", "story", "repeats", "clause", "directory")
+_OF_DEATH: Final = ("died", "died_after", "traceback")
+"""What of a report is about a failure, and about an implementation that died."""
 
 
 def check(
@@ -181,17 +227,22 @@ def check(
     start = time.monotonic()
     thread = ProofThread(replication_factor)
     thread.start()
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as beside:
+    below = directory / BROKERS
+    below.mkdir()
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as beside:
+        driving = beside.submit(drive_brokers, settle_brokers(settings), below)
         exploring = beside.submit(explore_gate_scope, settings.profile)
         result = run(settings, directory, progress)
         assert isinstance(result, Result), "the gate drives controllers"
         progress("exploration", 0, 0)
         exploration = exploring.result()
+        progress(BROKERS, 0, 0)
+        brokers = driving.result()
     progress("proofs", 0, 0)
     thread.join()
     if thread.proofs.error is not None:
         raise thread.proofs.error
-    return CheckResult(result, thread.proofs, exploration, time.monotonic() - start)
+    return CheckResult(result, brokers, thread.proofs, exploration, time.monotonic() - start)
 
 
 def make_quick(settings: Settings) -> Settings:

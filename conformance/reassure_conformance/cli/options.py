@@ -184,8 +184,9 @@ def emit_run(document: Document, form: str, directory: Path) -> int:
 
     document.write(directory)
     report = document.as_dict()
+    place = Path(report["directory"] or directory)
     return emit(
-        document, form, lambda: display.render_run(report, form, make_diagram(report, directory))
+        document, form, lambda: display.render_run(report, form, make_diagram(report, place))
     )
 
 
@@ -197,6 +198,8 @@ def make_diagram(report: Mapping[str, Any], directory: Path) -> list[str]:
     from reassure_zookeeper.txnlog import read_logs
 
     failure = read_json(directory / "failure.json")
+    if not failure["steps"]:
+        return []  # of brokers: what they observed is on no line of ZooKeeper's
     transactions = list(read_logs(directory / "log"))
     return list(draw_diagram(failure["steps"], transactions, failure["chroot"]))
 

@@ -63,7 +63,7 @@ MINIMISE_S: Final = 15.0
 UNSETTLED_KEPT: Final = 5
 """How many stories are kept of clusters that did not come to rest."""
 
-PROOF_ONLY: Final = frozenset(
+UNSEEN: Final = frozenset(
     {
         "isr.pseudo.by-lag",
         "hw.minimum-of-pseudo-isr",
@@ -72,7 +72,7 @@ PROOF_ONLY: Final = frozenset(
         "isr.member.at-or-above-hw",
     }
 )
-"""Clauses about offsets and lags, which ZooKeeper never sees: they are proved, not judged."""
+"""Clauses about offsets and lags, which ZooKeeper never sees: brokers with logs observe them."""
 
 NEEDED_FOR: Final[Mapping[str, tuple[str, ...]]] = {
     "child.foreign-removed": (KILL,),
@@ -219,7 +219,7 @@ class Result:
 
     def required(self) -> tuple[ClauseVerdict, ...]:
         """Return the verdicts on the clauses that a run has to put to the test."""
-        left_out = PROOF_ONLY | self.not_asked().keys()
+        left_out = UNSEEN | self.not_asked().keys()
         return tuple(c for c in self.clauses if c.level == "MUST" and c.id not in left_out)
 
     def not_asked(self) -> dict[str, tuple[str, ...]]:
@@ -550,6 +550,10 @@ class Outcome(Protocol):
         """The first violation with its story, None where there was none."""
 
     @property
+    def clauses(self) -> tuple[ClauseVerdict, ...]:
+        """The verdict on every clause of the profile."""
+
+    @property
     def died(self) -> str:
         """Why the run could not go on, "" where it could."""
 
@@ -560,6 +564,21 @@ class Outcome(Protocol):
     @property
     def examples(self) -> int:
         """How many examples were generated."""
+
+    def required(self) -> tuple[ClauseVerdict, ...]:
+        """Return the verdicts on the clauses that a run has to put to the test."""
+
+    def missing(self) -> tuple[str, ...]:
+        """Return those of them that nothing put to the test."""
+
+    def verdict(self) -> str:
+        """Return the verdict on the whole run."""
+
+    def counts(self) -> dict[str, int]:
+        """Return the numbers that the report begins with."""
+
+    def as_body(self) -> dict[str, Any]:
+        """Return what the report says beyond the common head."""
 
     def as_document(self) -> Document:
         """Return the document."""

@@ -51,10 +51,13 @@ def _render_rich(title: str, columns: Sequence[str], rows: Sequence[Row]) -> str
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for place, column in enumerate(columns):
         number = all(isinstance(row[place], int | float) for row in rows) and bool(rows)
-        table.add_column(column, justify="right" if number else "left", overflow="fold")
+        # Without a terminal nobody's width is known, and clause ids should not be torn apart.
+        whole = column == "clause"
+        table.add_column(
+            column, justify="right" if number else "left", overflow="fold", no_wrap=whole
+        )
     for row in rows:
         table.add_row(*(Text(str(value), style=STYLES.get(str(value), "")) for value in row))
-    # Without a terminal nobody's width is known, and clause ids should not be torn apart.
     console = Console() if Console().is_terminal else Console(width=120)
     with console.capture() as capture:
         console.print(table)
@@ -125,7 +128,10 @@ def clause_rows(
     proofs: Mapping[str, str] | None = None,
     not_asked: Iterable[str] = (),
 ) -> list[Row]:
-    """Return one row for each clause: id, level, verdict, exercised and, if given, the proof."""
+    """Return one row for each clause: id, level, verdict, exercised.
+
+    Where given, by whom it was exercised, and the proof.
+    """
     rows: list[Row] = []
     for clause in clauses:
         verdict = "not asked" if clause["id"] in not_asked else clause["verdict"]
@@ -133,6 +139,9 @@ def clause_rows(
         if clause.get("undecided"):
             count += f" + {clause['undecided']} undecided"
         row: list[object] = [clause["id"], clause["level"], verdict, count]
+        if "by" in clause:
+            by = clause["by"]
+            row.append(", ".join(f"{who} {n}" if len(by) > 1 else who for who, n in by.items()))
         if proofs is not None:
             row.append(proofs.get(clause["id"], ""))
         rows.append(row)
@@ -152,7 +161,7 @@ def render_run(report: Mapping[str, Any], form: str, diagram: Sequence[str]) -> 
     proofs = None
     columns = ["clause", "level", "verdict", "exercised"]
     if "theorems" in report:
-        columns.append("proof")
+        columns += ["by", "proof"]
         proofs = {clause["id"]: clause.get("proof") or "" for clause in report["clauses"]}
     rows = clause_rows(report["clauses"], proofs, report["not_asked"])
     parts += ["", render_table("Clauses", columns, rows, form)]

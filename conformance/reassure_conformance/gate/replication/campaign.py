@@ -139,10 +139,10 @@ class Result:
             return UNKNOWN
         return VACUOUS if self.missing() or self.stale else HOLDS
 
-    def as_document(self) -> Document:
-        """Return the document."""
+    def counts(self) -> dict[str, int]:
+        """Return the numbers that the report begins with."""
         required = self.required()
-        counts = {
+        return {
             "clauses_required": len(required),
             "clauses_exercised": sum(1 for c in required if c.exercised),
             "examples": self.examples,
@@ -154,19 +154,23 @@ class Result:
             "acknowledged": self.promised,
             "not_followed": len(self.not_followed),
         }
+
+    def as_document(self) -> Document:
+        """Return the document."""
         return Document(
             "run",
             self.verdict(),
             self.seconds,
-            counts,
+            self.counts(),
             seed=self.settings.seed,
             profile=PROFILE,
             readings=self.readings,
             exit_code=Unavailable.exit_code if self.died and self.failure is None else None,
-            body=self._as_body(),
+            body=self.as_body(),
         )
 
-    def _as_body(self) -> dict[str, Any]:
+    def as_body(self) -> dict[str, Any]:
+        """Return what the report says beyond the common head."""
         failure = self.failure
         return {
             "implementation": {
