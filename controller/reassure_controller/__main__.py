@@ -17,6 +17,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from typing import Final
 
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
@@ -35,6 +36,9 @@ from reassure_spec.errors import BadUsage, ReassureError, Unavailable
 from reassure_spec.rooms import choose_readings
 
 log = logging.getLogger("reassure_controller")
+
+PATIENCE: Final = 3
+"""For how many session timeouts a broker waits until a former life of its own is forgotten."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -127,7 +131,12 @@ def run_node(client: KazooClient, arguments: argparse.Namespace, until: threadin
 
     Raises what `read_node_settings` and `Node` raise.
     """
-    node = Node(client, arguments.id, read_node_settings(arguments))
+    node = Node(
+        client,
+        arguments.id,
+        read_node_settings(arguments),
+        patience_s=PATIENCE * arguments.session_timeout,
+    )
     _say_ready(f"broker {arguments.id} {node.address[0]}:{node.address[1]}")
     try:
         node.run_forever(until)

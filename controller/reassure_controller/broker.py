@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NodeExistsError, NoNodeError
@@ -63,6 +63,10 @@ Replication = Callable[["Broker", int], "Replicas"]
 """Makes the replicas of a broker that has just registered, given its broker epoch."""
 
 
+_LOOK_S: Final = 0.05
+"""How often one who waits for its id looks whether it is free."""
+
+
 class IdTaken(BadUsage):
     """Another live session is registered with the broker's id."""
 
@@ -104,12 +108,28 @@ class Broker:
 
     # Registration
 
-    def register(self) -> None:
+    def register(self, patience_s: float = 0.0) -> None:
         """Make the configuration znode if it is absent, then the ephemeral registration.
 
-        Raises IdTaken when another session has the id, Indefinite when ZooKeeper cannot be
-        asked.
+        A former life of the broker stays registered until its session times out, and so long it
+        may wait. Raises IdTaken when another session has the id even then, Indefinite when
+        ZooKeeper cannot be asked.
         """
+        deadline = time.monotonic() + patience_s
+        while not self._take_id():
+            if time.monotonic() >= deadline:
+                raise IdTaken(
+                    f"{broker_path(self.broker_id)}: another session is registered with this id; "
+                    "end that broker, or wait until its session has timed out"
+                )
+            time.sleep(_LOOK_S)
+        self._session = session_id(self._client)
+        self._begin_to_replicate()
+        if self._transport is not None:
+            self._transport.register(self.broker_id, self.handle)
+
+    def _take_id(self) -> bool:
+        """Register unless another session is; return whether this one is registered then."""
         config = (broker_config_path(self.broker_id), encode_config({}))
         path = broker_path(self.broker_id)
         ephemeral = "registration-stays" not in self._faults
@@ -120,17 +140,12 @@ class Broker:
             refused = self._create(config, registration)
         if isinstance(refused, NodeExistsError):  # the broker was here before
             refused = self._create(registration)
-        if refused is not None:
-            found = gather([self._client.exists_async(path)])[0]
-            if found is not None and found.ephemeralOwner != session_id(self._client):
-                raise IdTaken(
-                    f"{path}: another session is registered with this id; end that broker, or wait "
-                    "until its session has timed out"
-                )
-        self._session = session_id(self._client)
-        self._begin_to_replicate()
-        if self._transport is not None:
-            self._transport.register(self.broker_id, self.handle)
+        if refused is None:
+            return True
+        found = gather([self._client.exists_async(path)])[0]
+        if found is None:  # whoever had it has gone meanwhile
+            return self._take_id()
+        return bool(found.ephemeralOwner == session_id(self._client))
 
     def _begin_to_replicate(self) -> None:
         """Take up the replicas on disk, or tell them that their broker has registered again."""

@@ -32,18 +32,12 @@ from types import TracebackType
 from typing import Self
 
 from reassure_zookeeper.errors import ServerError
-from reassure_zookeeper.jars import class_path, server_jars
-from reassure_zookeeper.java import find_java
-
-HOST = "127.0.0.1"
-MIB = 1 << 20
+from reassure_zookeeper.launch import HOST, Settings, prepare
 
 _POLL_SECONDS = 0.004
 _PROBE_SECONDS = 2.0
 _FIRST_PROBE_SECONDS = 0.05
 _END_SECONDS = 5.0
-_JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-Xss512k")
-_MAIN_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
 
 # $1 is a directory to remove if the owner ends without saying "keep"; the rest is the command.
 # The shell prints Java's process id, and does not wait for Java before the pipe ends, so that id
@@ -72,7 +66,7 @@ class Server:
     data_dir: Path
     log_dir: Path
 
-    def __init__(self, data_dir: Path | None, settings: dict[str, object], wait: float) -> None:
+    def __init__(self, data_dir: Path | None, settings: Settings, wait: float) -> None:
         """Prepare a server without starting it; `Server.start` is the way in."""
         self._settings = settings
         self._wait = wait
@@ -100,37 +94,17 @@ class Server:
         cls,
         data_dir: Path | None = None,
         *,
-        tick_time_ms: int = 200,
         ready_timeout: float = 30.0,
-        max_buffer_bytes: int = 4 * MIB,
-        force_sync: bool = False,
-        pre_alloc_kib: int = 1024,
-        snap_count: int = 100_000,
-        container_check_ms: int = 60_000,
-        max_session_timeout_ms: int = 60_000,
+        settings: Settings | None = None,
     ) -> Self:
         """Start a server and return it ready.
 
         Without `data_dir` it gets a temporary directory that is removed at `stop`.
-        `ready_timeout` is in seconds.  Sessions may ask for timeouts between two ticks and
-        `max_session_timeout_ms`; containers and TTL nodes are looked at every `container_check_ms`.
+        `ready_timeout` is in seconds.
         Raises `ServerError` when the directory is in use or not writable or the server does not
         come up, `JavaError` and `JarsError` when it cannot even be tried.
         """
-        settings: dict[str, object] = {
-            "tickTime": tick_time_ms,
-            "maxSessionTimeout": max_session_timeout_ms,
-            "maxClientCnxns": 0,
-            "admin.enableServer": "false",
-            "4lw.commands.whitelist": "*",
-            "-Djute.maxbuffer": max_buffer_bytes,
-            "-Dzookeeper.forceSync": "yes" if force_sync else "no",
-            "-Dzookeeper.preAllocSize": pre_alloc_kib,
-            "-Dzookeeper.snapCount": snap_count,
-            "-Dzookeeper.extendedTypesEnabled": "true",
-            "-Dznode.container.checkIntervalMs": container_check_ms,
-        }
-        server = cls(data_dir, settings, ready_timeout)
+        server = cls(data_dir, settings or Settings(), ready_timeout)
         try:
             server._launch()
             server.wait_ready()
@@ -217,15 +191,10 @@ class Server:
         raise ServerError(self._post_mortem(f"did not answer within {timeout:g} s"))
 
     def _launch(self) -> None:
-        config = self.data_dir / "zoo.cfg"
         self._check_port()
-        config.write_text(self._config_text(), encoding="utf-8")
-        java = find_java()
         owned = str(self.data_dir) if self._owns_dir else ""
-        command = ["/bin/sh", "-c", _GUARD, "guard", owned, str(java.path), *_JVM_FLAGS]
-        command += [f"{key}={value}" for key, value in self._settings.items() if key[0] == "-"]
-        command += ["-Dzookeeper.jmx.log4j.disable=true", "-Djava.net.preferIPv4Stack=true"]
-        command += ["-cp", class_path(server_jars()), _MAIN_CLASS, str(config)]
+        command = ["/bin/sh", "-c", _GUARD, "guard", owned]
+        command += prepare(self.data_dir, self._port, self._settings)
         with self._stderr_file.open("wb") as errors:
             guard = subprocess.Popen(
                 command,
@@ -253,15 +222,6 @@ class Server:
                     f"another program listens on {self.hosts}, the port of this server; "
                     "end that program, or start a new server, which gets a port of its own"
                 )
-
-    def _config_text(self) -> str:
-        settings = {
-            **{key: value for key, value in self._settings.items() if key[0] != "-"},
-            "dataDir": self.data_dir,
-            "clientPort": self._port,
-            "clientPortAddress": HOST,
-        }
-        return "".join(f"{key}={value}\n" for key, value in settings.items())
 
     def _end_guard(self) -> None:
         """End the shell, and Java with it, and wait until both are gone."""

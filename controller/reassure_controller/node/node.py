@@ -36,10 +36,18 @@ class WallClock:
 class Node:
     """One broker: its disk, its replicas, its port. From the start until it is closed."""
 
-    def __init__(self, client: KazooClient, broker_id: int, settings: NodeSettings) -> None:
+    def __init__(
+        self,
+        client: KazooClient,
+        broker_id: int,
+        settings: NodeSettings,
+        *,
+        patience_s: float = 0.0,
+    ) -> None:
         """Register, and serve. Logs are in `data`/logs, history is in `data`/observations.
 
-        Raises what `LogDirectory` and `Broker.register` raise.
+        It waits `patience_s` for a former life of its own to be forgotten. Raises what
+        `LogDirectory`, `WireServer` and `Broker.register` raise.
         """
         self._client = client
         self._settings = settings
@@ -58,10 +66,10 @@ class Node:
                 segment_bytes=settings.segment_bytes,
             )
             on_error.callback(self._disk.abandon)
-            self._server = on_error.enter_context(WireServer(self._door))
+            self._server = on_error.enter_context(WireServer(self._door, port=settings.port))
             self._broker.address = settings.advertised or self._server.address
             with self._lock:
-                self._broker.register()
+                self._broker.register(patience_s)
             on_error.pop_all()
 
     @property

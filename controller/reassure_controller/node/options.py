@@ -26,6 +26,8 @@ class NodeSettings:
     data: Path
     rules: ReplicationRules
     segment_bytes: int = SEGMENT_BYTES
+    port: int = 0
+    """Where it listens; 0: on one that is free."""
     advertised: tuple[str, int] | None = None
     """What it registers in place of where it listens."""
     quota: int | None = None
@@ -42,6 +44,8 @@ def add_node_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `read_node_settings` reads."""
     add = parser.add_argument
     add("--data", type=Path, metavar="DIRECTORY", help="keep logs there, and serve Kafka's clients")
+    add("--port", type=_AtLeast(0), default=0, metavar="PORT",
+        help="where it listens (default: one that is free)")  # fmt: skip
     add(
         "--advertise",
         type=_parse_address,
@@ -99,7 +103,12 @@ def read_node_settings(arguments: argparse.Namespace) -> NodeSettings:
         faults=check_faults(arguments.fault),
     )
     return NodeSettings(
-        arguments.data, rules, arguments.segment_bytes, arguments.advertise, arguments.quota
+        arguments.data,
+        rules,
+        arguments.segment_bytes,
+        arguments.port,
+        arguments.advertise,
+        arguments.quota,
     )
 
 

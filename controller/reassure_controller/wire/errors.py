@@ -1,6 +1,6 @@
 """What can be wrong with a connection, or with the bytes on it."""
 
-from reassure_spec.errors import BadData, Unavailable
+from reassure_spec.errors import BadConfiguration, BadData, Unavailable
 
 
 class BadFrame(BadData):
@@ -9,3 +9,7 @@ class BadFrame(BadData):
 
 class NoAnswer(Unavailable):
     """A broker cannot be reached, or ended the connection instead of answering."""
+
+
+class PortTaken(BadConfiguration):
+    """Another program listens on a port."""

@@ -27,7 +27,7 @@ from reassure_controller.wire.messages import (
     Request,
     Response,
 )
-from reassure_controller.wire.sockets import receive_frame
+from reassure_controller.wire.sockets import listen, receive_frame
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class WireServer:
         max_connections: int = 1000,
         frame_timeout_s: float = 30.0,
     ) -> None:
-        """Listen; port 0 is one that the system chooses. Raises OSError when it is taken.
+        """Listen; port 0 is one that the system chooses. Raises PortTaken.
 
         A peer may be silent between requests for as long as it likes, within one for
         `frame_timeout_s`.
@@ -63,7 +63,7 @@ class WireServer:
         self._lock = threading.Lock()
         self._connections: dict[socket.socket, threading.Thread] = {}
         self._closing = threading.Event()
-        self._listener = socket.create_server(("127.0.0.1", port), backlog=128)
+        self._listener = listen(port)
         self._address = self._listener.getsockname()
         self._thread = threading.Thread(target=self._accept, name="wire-accept", daemon=True)
         self._thread.start()

@@ -1,12 +1,23 @@
-"""Frames from a socket."""
+"""Listening, and frames from a socket."""
 
 import socket
 from typing import Final
 
-from reassure_controller.wire.errors import BadFrame
+from reassure_controller.wire.errors import BadFrame, PortTaken
 from reassure_controller.wire.frames import SIZE
 
 _CHUNK: Final = 2**16
+
+
+def listen(port: int) -> socket.socket:
+    """Listen on a port of 127.0.0.1; 0 is one that the system chooses. Raises PortTaken."""
+    try:
+        return socket.create_server(("127.0.0.1", port), backlog=128)
+    except OSError as problem:
+        raise PortTaken(
+            f"127.0.0.1:{port}: {problem.strerror}; end the program that listens there, or name "
+            "another port"
+        ) from None
 
 
 def receive_frame(connection: socket.socket, max_bytes: int, start: bytes = b"") -> bytes:

@@ -1,0 +1,87 @@
+"""What a ZooKeeper server is started with: its configuration, its place in an ensemble, its Java.
+
+A server of its own listens for clients alone. One of an ensemble has two more ports, on which the
+servers elect their leader and follow it; it knows the others from the same list that they have.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from reassure_zookeeper.jars import class_path, server_jars
+from reassure_zookeeper.java import find_java
+
+HOST: Final = "127.0.0.1"
+MIB: Final = 1 << 20
+
+_JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-Xss512k")
+_ALONE = "org.apache.zookeeper.server.ZooKeeperServerMain"
+_OF_AN_ENSEMBLE = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a server works. Sessions may ask for timeouts from two ticks to the longest."""
+
+    tick_time_ms: int = 200
+    max_session_timeout_ms: int = 60_000
+    max_buffer_bytes: int = 4 * MIB
+    force_sync: bool = False
+    """Whether what is written is synced to disk before it is answered."""
+    pre_alloc_kib: int = 1024
+    snap_count: int = 100_000
+    """How many transactions there are between two snapshots."""
+    container_check_ms: int = 60_000
+    """How often containers and TTL nodes are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ensemble:
+    """Which server this is, and the ports of all: for following the leader, for electing one."""
+
+    own: int
+    ports: Mapping[int, tuple[int, int]]
+
+
+def prepare(
+    data_dir: Path, port: int, settings: Settings, ensemble: Ensemble | None = None
+) -> list[str]:
+    """Write the configuration into the directory; return the command that runs the server.
+
+    Raises JavaError, JarsError, OSError.
+    """
+    java = find_java()
+    lines = {
+        "tickTime": settings.tick_time_ms,
+        "maxSessionTimeout": settings.max_session_timeout_ms,
+        "maxClientCnxns": 0,
+        "admin.enableServer": "false",
+        "4lw.commands.whitelist": "*",
+        "dataDir": data_dir,
+        "clientPort": port,
+        "clientPortAddress": HOST,
+    }
+    if ensemble is not None:
+        lines |= {"initLimit": 50, "syncLimit": 10}
+        for number, (follow, elect) in sorted(ensemble.ports.items()):
+            lines[f"server.{number}"] = f"{HOST}:{follow}:{elect}"
+        (data_dir / "myid").write_text(f"{ensemble.own}\n", encoding="ascii")
+    config = data_dir / "zoo.cfg"
+    config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()), "utf-8")
+    properties = {
+        "jute.maxbuffer": settings.max_buffer_bytes,
+        "zookeeper.forceSync": "yes" if settings.force_sync else "no",
+        "zookeeper.preAllocSize": settings.pre_alloc_kib,
+        "zookeeper.snapCount": settings.snap_count,
+        "zookeeper.extendedTypesEnabled": "true",
+        "znode.container.checkIntervalMs": settings.container_check_ms,
+        "zookeeper.jmx.log4j.disable": "true",
+        "java.net.preferIPv4Stack": "true",
+    }
+    return [
+        *(str(java.path), *_JVM_FLAGS),
+        *(f"-D{key}={value}" for key, value in properties.items()),
+        *("-cp", class_path(server_jars())),
+        *(_ALONE if ensemble is None else _OF_AN_ENSEMBLE, str(config)),
+    ]
