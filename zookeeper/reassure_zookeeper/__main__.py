@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from reassure_spec.errors import BadConfiguration, BadUsage, Unavailable
+from reassure_zookeeper.errors import JarsError, JavaError
 from reassure_zookeeper.launch import Ensemble, Settings, prepare
 
 
@@ -45,21 +45,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         given = _parse(argv)
     except SystemExit as ended:
-        return 0 if ended.code in (0, None) else BadUsage.exit_code
+        return 0 if ended.code in (0, None) else os.EX_USAGE
     ensemble = Ensemble(given.own, given.ports) if given.ports else None
     try:
         given.data.mkdir(parents=True, exist_ok=True)
         settings = Settings(tick_time_ms=given.tick_ms)
         command = prepare(given.data.absolute(), given.port, settings, ensemble)
         os.execv(command[0], command)
-    except Unavailable as absent:
+    except (JavaError, JarsError) as absent:
         sys.stderr.write(f"{absent}\n")
         return absent.exit_code
     except OSError as problem:
         sys.stderr.write(
             f"{problem.filename}: {problem.strerror}; name a directory that can be written to\n"
         )
-        return BadConfiguration.exit_code
+        return os.EX_CONFIG
 
 
 if __name__ == "__main__":
