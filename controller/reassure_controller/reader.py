@@ -16,10 +16,11 @@ from typing import Any
 
 from kazoo.client import KazooClient
 
+from reassure_controller.client import Watch
 from reassure_controller.context import Context, LiveBroker, OldZnode, PartitionContext
 from reassure_controller.effects import Phase
 from reassure_controller.rules import Rules
-from reassure_controller.session import Watch, gather
+from reassure_controller.session import gather
 from reassure_spec.znodes import (
     BROKER_CONFIGS,
     BROKER_IDS,

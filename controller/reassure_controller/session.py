@@ -7,7 +7,7 @@ connection was lost or did not answer in time, and then only reading again can t
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from kazoo.client import KazooClient
@@ -26,12 +26,15 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import Callback, KeeperState
 from kazoo.retry import KazooRetry
 
+from reassure_controller.client import Client, Read
 from reassure_spec.znodes import CONTROLLER_EPOCH, PERSISTENT_ROOTS
 
 TIMEOUT_S: Final = 15.0
 """How long an operation may take before its outcome counts as indefinite."""
 
-Watch = Callable[[Any], None]
+READS_PER_REQUEST: Final = 200
+"""How many reads go to ZooKeeper in one request; further requests do not wait for the first."""
+
 Operation = tuple[str, tuple[Any, ...]]
 """A method of a kazoo transaction and its arguments."""
 
@@ -54,14 +57,14 @@ class Refused(Exception):
         self.error = error
 
 
-def connect(hosts: str, *, timeout_s: float = 10.0) -> KazooClient:
+def connect(hosts: str, *, timeout_s: float = 10.0) -> Client:
     """Return a started client for `hosts`, which may end in a chroot that is created if absent.
 
     It comes back from a lost connection in tens of milliseconds and never gives up. Raises kazoo's
     timeout error when no server answers.
     """
     retry = KazooRetry(max_tries=-1, delay=0.01, backoff=2, max_delay=0.25, max_jitter=0.2)
-    client = KazooClient(hosts=hosts, timeout=timeout_s, connection_retry=retry)
+    client = Client(hosts=hosts, timeout=timeout_s, connection_retry=retry)
     client.start_async().wait(timeout_s)
     if not client.connected:
         client.stop()
@@ -130,6 +133,32 @@ def _get(result: Any, timeout_s: float = TIMEOUT_S) -> Any:
         raise SessionLost(type(error).__name__) from error
     except (ConnectionLoss, OperationTimeoutError, KazooTimeoutError) as error:
         raise Indefinite(type(error).__name__) from error
+
+
+def fetch(client: Client, paths: Iterable[str]) -> list[Any]:
+    """Return content and stat of each znode, None for one that does not exist.
+
+    Raises Indefinite or SessionLost.
+    """
+    return _read(client, [Read(path) for path in paths])
+
+
+def list_children(client: Client, paths: Iterable[str]) -> list[Any]:
+    """Return the names of each znode's children, None for one that does not exist.
+
+    Raises Indefinite or SessionLost.
+    """
+    return _read(client, [Read(path, children=True) for path in paths])
+
+
+def _read(client: Client, reads: Sequence[Read]) -> list[Any]:
+    size = READS_PER_REQUEST
+    pending = [client.read_async(reads[at : at + size]) for at in range(0, len(reads), size)]
+    found = [answer for answers in gather(pending) for answer in answers]
+    for answer in found:
+        if isinstance(answer, Exception) and not isinstance(answer, NoNodeError):
+            raise answer
+    return [None if isinstance(answer, NoNodeError) else answer for answer in found]
 
 
 def commit(client: KazooClient, operations: Sequence[Operation]) -> list[Any]:

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kazoo.client import KazooClient
 from kazoo.retry import KazooRetry
 
+from reassure_controller.client import Client
 from reassure_controller.controller import Controller
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import CONTROLLER, ReassignmentZnode
@@ -202,7 +202,7 @@ def test_deleted_controller_znode_ends_the_term(cluster: Any) -> None:
 def test_what_happened_during_a_cut_is_seen(cluster: Any) -> None:
     """Requests, topics, brokers and ISR changes made while the connection was down are noticed."""
     slow = KazooRetry(max_tries=-1, delay=0.4, backoff=1, max_jitter=0)
-    client = KazooClient(hosts=cluster.hosts, connection_retry=slow)
+    client = Client(hosts=cluster.hosts, connection_retry=slow)
     client.start()
     controller = cluster.controller(client=client)
     cluster.create_topic("t", {0: (1, 2), 1: (1,)})

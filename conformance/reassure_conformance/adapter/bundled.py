@@ -16,13 +16,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kazoo.client import KazooClient, TransactionRequest
+from kazoo.client import TransactionRequest
 from kazoo.exceptions import ConnectionLoss
-from kazoo.retry import KazooRetry
 
 from reassure_conformance.adapter import CAPABILITIES, Description, Reply
 from reassure_conformance.report.document import get_version
 from reassure_controller.broker import Broker
+from reassure_controller.client import Client
 from reassure_controller.context import LiveBroker
 from reassure_controller.controller import Controller, NotQuiet
 from reassure_controller.effects import SendLeaderAndIsr, SendStopReplica
@@ -31,6 +31,7 @@ from reassure_controller.healing import HealingSettings
 from reassure_controller.messages import LeaderAndIsr, Message, StopReplica
 from reassure_controller.messages import Reply as Answer
 from reassure_controller.rules import Rules
+from reassure_controller.session import connect
 from reassure_controller.transport import LocalTransport
 from reassure_judge.messages import Told
 from reassure_spec.readings import Readings
@@ -68,7 +69,7 @@ class _Process:
     """One controller process."""
 
     controller: Controller
-    client: KazooClient
+    client: Client
     budget: int | None = None
     """Effects that are left before it stops; None where it is not held."""
     asleep: bool = False
@@ -85,7 +86,7 @@ class _Lost:
     It is used like a `TransactionRequest`.
     """
 
-    def __init__(self, client: KazooClient, *, done: bool) -> None:
+    def __init__(self, client: Client, *, done: bool) -> None:
         self._client = client
         self._request = TransactionRequest(client)
         self._done = done
@@ -160,8 +161,8 @@ class Bundled:
         self._hosts = ""
         self._chroot = ""
         self._transport = _Wire(self._find_zxid)
-        self._broker_clients: dict[int, KazooClient] = {}
-        self._spare: list[KazooClient] = []
+        self._broker_clients: dict[int, Client] = {}
+        self._spare: list[Client] = []
         self._brokers: dict[int, Broker] = {}
         self._processes: list[_Process] = []
         self._next_id = FIRST_CONTROLLER
@@ -450,7 +451,7 @@ class Bundled:
 
     def _keep_writes(self) -> None:
         for process in self._processes:
-            vars(process.client).pop("transaction", None)
+            process.client.__dict__.pop("transaction", None)
 
     def _end(self, process: _Process) -> None:
         """Kill a process; its session ends at once, also where no connection is left to end it."""
@@ -459,7 +460,10 @@ class Bundled:
             with contextlib.suppress(FaultError):
                 expire_session(self._hosts, process.cut)
 
-    def _await_session(self, client: KazooClient, lost: int = 0) -> tuple[int, bytes] | None:
+    def _connect(self) -> Client:
+        return connect(self._hosts, timeout_s=SESSION_TIMEOUT_S)
+
+    def _await_session(self, client: Client, lost: int = 0) -> tuple[int, bytes] | None:
         """Return the client's session once it has one other than `lost`; None if it gets none."""
         deadline = time.monotonic() + RECONNECT_S
         while time.monotonic() < deadline:
@@ -468,9 +472,3 @@ class Bundled:
                 return found
             time.sleep(0.002)
         return None
-
-    def _connect(self) -> KazooClient:
-        retry = KazooRetry(max_tries=-1, delay=0.01, backoff=2, max_delay=0.25, max_jitter=0.2)
-        client = KazooClient(hosts=self._hosts, timeout=SESSION_TIMEOUT_S, connection_retry=retry)
-        client.start()
-        return client

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from kazoo.client import KazooClient, TransactionRequest
+from kazoo.client import TransactionRequest
 from kazoo.exceptions import (
     ConnectionLoss,
     KazooException,
@@ -27,6 +27,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import ZnodeStat
 
 from reassure_conformance.adapter import Reply, calling
+from reassure_controller.client import Client
 from reassure_spec.errors import Unavailable
 from reassure_spec.znodes import (
     PERSISTENT_ROOTS,
@@ -61,7 +62,7 @@ class Driver:
         self._prefix: Final = chroot_prefix
         self._follower = LogFollower(log_dir)
         self._follower.read_new()
-        self.client = KazooClient(hosts=hosts, timeout=30.0)
+        self.client = Client(hosts=hosts, timeout=30.0)
         try:
             self.client.start(timeout=15)
         except KazooTimeoutError as error:

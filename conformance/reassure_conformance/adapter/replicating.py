@@ -11,8 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from kazoo.client import KazooClient
-
+from reassure_controller.client import Client
 from reassure_controller.controller import Controller
 from reassure_controller.replication.clock import VirtualClock
 from reassure_controller.replication.rules import ReplicationRules
@@ -69,7 +68,7 @@ class ReplicatingCluster:
         open_disk: Callable[[], LogDirectory] = lambda: LogDirectory(  # noqa: E731
             own / "logs", broker, chroot, sync=_skip_sync
         )
-        client: KazooClient = self._clients[broker]
+        client: Client = self._clients[broker]
         return Machine(broker, client, open_disk, own / OBSERVED, VirtualClock(FIRST_MS))
 
     def work(self) -> None:
