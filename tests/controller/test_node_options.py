@@ -45,9 +45,9 @@ def test_options_reach_the_rules() -> None:
     )
     assert (rules.rule, rules.faults) == ("before", {"entry-refused"})
     assert (rules.lag_ms_max, rules.min_insync_replicas, settings.segment_bytes) == (7, 2, 100)
-    quotas.note(quotas.as_leader, ("t", 0), 50, 0)
-    assert quotas.holds_up(quotas.as_leader, ("t", 0), 0)
-    assert not quotas.holds_up(quotas.as_follower, ("t", 0), 0)
+    quotas.as_leader.note(("t", 0), 50, 0)
+    assert quotas.as_leader.allow(("t", 0), 50, 0) == 0
+    assert quotas.as_follower.allow(("t", 0), 60, 0) == 50
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from reassure_conformance.gate.replication.trial import BROKERS, KEY, Setting, T
 from reassure_controller.messages import LeaderAndIsr
 from reassure_controller.replication import errors
 from reassure_controller.replication.messages import Consumed, Fetch, Fetched, Produced
-from reassure_controller.replication.quota import Throttle
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_spec.readings import get_profile, override_readings
 
@@ -167,12 +166,15 @@ def test_leader_that_is_not_told_yet_writes_nothing(begin: Begin) -> None:
 
 
 def test_quota_holds_up_who_is_out_of_sync(begin: Begin) -> None:
-    """A throttled follower out of sync gets no more than the window allows; one in sync does."""
+    """A throttled follower out of sync gets no more than the limit allows; one in sync does."""
     produced = ("produce 1 with acks 1 to 1",) * 4
     trial = begin(*produced, "deliver all", fetch_bytes=1)
     do(trial, "3 crashes", "3 starts", "the controller works", "deliver all")
-    quotas = trial.stepped.machines[1].quotas
-    quotas.as_leader, quotas.throttled = Throttle(1), {KEY}
+    leader = trial.stepped.replicas(1).find(KEY)
+    assert leader is not None
+    quota = trial.stepped.machines[1].quotas.as_leader
+    quota.limit(len(leader.log.read(0, 1)))
+    quota.throttled[KEY[0]] = frozenset({KEY[1]})
     do(trial, "3 fetches and is answered")
     assert ends(trial, 3)[0] == 1
     do(trial, "3 fetches and is answered", "2 fetches and is answered")

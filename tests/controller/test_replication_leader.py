@@ -13,7 +13,7 @@ from reassure_controller.replication.leading import (
     note,
     propose_isr,
 )
-from reassure_controller.replication.quota import Quotas, Throttle
+from reassure_controller.replication.quota import Quota
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_model.kafka_4485 import leader as model
 from reassure_spec.readings import Readings, get_profile, override_readings
@@ -121,12 +121,27 @@ def test_memoryless_set_is_refused() -> None:
 
 
 def test_quota_counts_what_is_throttled_only() -> None:
-    """Bytes of throttled replicas count against the window; those of others do not."""
-    quotas = Quotas(as_leader=Throttle(10), throttled={("t", 0)})
-    quotas.note(quotas.as_leader, ("t", 1), 50, 5)
-    assert not quotas.holds_up(quotas.as_leader, ("t", 0), 5)
-    quotas.note(quotas.as_leader, ("t", 0), 50, 5)
-    assert quotas.holds_up(quotas.as_leader, ("t", 0), 6)
-    assert not quotas.holds_up(quotas.as_leader, ("t", 1), 6)
-    assert not quotas.holds_up(quotas.as_follower, ("t", 0), 6)
-    assert not quotas.holds_up(quotas.as_leader, ("t", 0), 1005)
+    """Bytes of throttled replicas count against the limit; those of others do not."""
+    quota = Quota(throttled={"t": frozenset({0}), "all": None})
+    assert quota.allow(("t", 0), 50, 5) == 50
+    quota.limit(10)
+    quota.note(("t", 1), 50, 5)
+    assert [quota.allow(("t", one), 50, 5) for one in (0, 1)] == [10, 50]
+    quota.note(("all", 7), 25, 5)
+    assert [quota.allow((topic, 0), 50, 6) for topic in ("t", "all", "other")] == [0, 0, 50]
+
+
+def test_quota_makes_up_for_what_passed_too_much() -> None:
+    """A batch larger than the limit is waited for as long as it is large, and nothing is saved up.
+
+    A limit that is set once more changes nothing; another one begins anew.
+    """
+    quota = Quota(throttled={"t": None})
+    quota.limit(10)
+    quota.note(("t", 0), 100, 1_000)
+    assert [quota.allow(("t", 0), 50, 1_000 + ms) for ms in (9_000, 9_100, 99_000)] == [0, 1, 10]
+    quota.note(("t", 0), 100, 100_000)
+    quota.limit(10)
+    assert quota.allow(("t", 0), 50, 100_000) == 0
+    quota.limit(20)
+    assert quota.allow(("t", 0), 50, 100_000) == 20

@@ -235,10 +235,11 @@ class Door:
     def _has_moved(self, fetch: inner.Fetch, answer: inner.Fetched) -> bool:
         """Whether a follower would be told something else than it was."""
         replica = self._replicas.find(fetch.key)
-        if replica is None or replica.log.end_offset > fetch.offset:
+        if replica is None or not isinstance(replica.role, Leading):
             return True
-        led = isinstance(replica.role, Leading)
-        return not led or replica.high_watermark != answer.high_watermark
+        if replica.high_watermark != answer.high_watermark:
+            return True
+        return replica.log.end_offset > fetch.offset and not replica.role.is_held_up(fetch)
 
     def _answer_again(self, fetch: inner.Fetch) -> inner.Fetched:
         replica = self._replicas.find(fetch.key)

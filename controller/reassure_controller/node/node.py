@@ -17,6 +17,7 @@ from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.observing import Observer
 from reassure_controller.session import Indefinite
 from reassure_controller.storage.directory import LogDirectory
+from reassure_controller.throttling import Throttling
 from reassure_controller.wire.listener import WireServer
 
 log = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ class Node:
         self._settings = settings
         self._lock = threading.Condition(threading.RLock())
         self._cluster = Cluster(client)
+        self._throttling = Throttling(client, broker_id, settings.make_quotas())
         self._broker = Broker(
             client, broker_id, faults=settings.rules.faults, replication=self._replicate
         )
@@ -69,6 +71,7 @@ class Node:
             self._server = on_error.enter_context(WireServer(self._door, port=settings.port))
             self._broker.address = settings.advertised or self._server.address
             with self._lock:
+                self._throttling.refresh()
                 self._broker.register(patience_s)
             on_error.pop_all()
 
@@ -84,6 +87,7 @@ class Node:
             with self._lock:
                 if self._client.connected and not self._broker.is_registered:
                     self._register_again()
+                self._throttling.refresh()
                 if self._broker.replicas is not None:
                     self._broker.replicas.tick()
                 self._lock.notify_all()
@@ -113,5 +117,5 @@ class Node:
             WallClock(),
             observer,
             settings.rules,
-            settings.make_quotas(),
+            self._throttling.quotas,
         )

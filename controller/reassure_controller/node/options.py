@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from reassure_controller.faults import REPLICATION_FAULTS, check_faults
-from reassure_controller.replication.quota import Quotas, Throttle
+from reassure_controller.replication.quota import Quota, Quotas
 from reassure_controller.replication.rules import LAG_MS_MAX, ReplicationRules
 from reassure_controller.storage.log import SEGMENT_BYTES
 from reassure_spec.errors import BadConfiguration
@@ -35,9 +35,7 @@ class NodeSettings:
 
     def make_quotas(self) -> Quotas:
         """Return the limits, with nothing used of them yet."""
-        if self.quota is None:
-            return Quotas()
-        return Quotas(Throttle(self.quota), Throttle(self.quota), holds_for_all=True)
+        return Quotas(Quota(self.quota), Quota(self.quota))
 
 
 def add_node_options(parser: argparse.ArgumentParser) -> None:

@@ -71,7 +71,10 @@ class Following:
     def next_request(self, now_ms: int) -> Request | None:
         """Return what to send to the leader now, None while a quota holds the replica up."""
         replica, host = self._replica, self._host
-        if self._question is None and self._is_held_up(now_ms):
+        most = host.rules.fetch_bytes
+        if not self._is_in_sync():
+            most = host.quotas.as_follower.allow(replica.key, most, now_ms)
+        if self._question is None and most == 0:
             return None
         correlation = self._waits_for = host.next_correlation()
         if self._question is not None:
@@ -85,13 +88,7 @@ class Following:
             host.broker_epoch,
             self.leader_epoch,
             replica.log.end_offset,
-            host.rules.fetch_bytes,
-        )
-
-    def _is_held_up(self, now_ms: int) -> bool:
-        quotas = self._host.quotas
-        return not self._is_in_sync() and quotas.holds_up(
-            quotas.as_follower, self._replica.key, now_ms
+            most,
         )
 
     def _is_in_sync(self) -> bool:
@@ -131,8 +128,7 @@ class Following:
             log.warning("%s-%d: %s; asking the leader again", *replica.key, refused)
             return
         if not self._is_in_sync():
-            size = len(answer.records)
-            host.quotas.note(host.quotas.as_follower, replica.key, size, now_ms)
+            host.quotas.as_follower.note(replica.key, len(answer.records), now_ms)
         end, mark = replica.log.end_offset, answer.high_watermark
         if "follower-mark-uncapped" not in host.rules.faults:
             mark = min(mark, end)

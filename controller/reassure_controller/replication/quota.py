@@ -1,64 +1,80 @@
-"""How much a broker replicates in a window of time: Kafka's replication quotas (KIP-73).
+"""How much a broker replicates in a second: Kafka's replication quotas (KIP-73).
 
 A reassignment copies whole logs; without a limit it takes the network from everybody else. Only
 replicas that are out of sync are held up: to delay one that is in sync would push it out
-(KAFKA-6937).
+(KAFKA-6937). Kafka counts what these take as well, so that ordinary traffic above the limit stops
+a move for ever; here only what can be held up counts.
 """
 
-from collections import deque
 from dataclasses import dataclass, field
-from typing import Final
 
+from reassure_spec.throttles import Partitions
 from reassure_spec.znodes import PartitionKey
-
-WINDOW_MS: Final = 1_000
 
 
 @dataclass(slots=True)
-class Throttle:
-    """A limit on bytes for each window; what a window has too much, the next ones wait for."""
+class Quota:
+    """A limit, as leader or as follower, and the replicas that it holds for.
 
-    bytes_per_window: int
-    window_ms: int = WINDOW_MS
-    _passed: deque[tuple[int, int]] = field(default_factory=deque)
+    There is at most one second's worth to have at once. A batch that is larger than what there is
+    passes as a whole, and what it took too much is waited for: over time the rate is as set.
+    """
 
-    def note(self, size: int, now_ms: int) -> None:
-        """Note that so many bytes have passed."""
-        if size:
-            self._passed.append((now_ms, size))
+    usual: int | None = None
+    """Bytes per second for every replica, where no other limit is set; None: no limit."""
+    throttled: dict[str, Partitions] = field(default_factory=dict)
+    """By topic."""
+    _rate: int | None = None
+    _left: int = 0
+    """What may pass now, in thousandths of bytes; below zero what has to be waited for."""
+    _counted_ms: int = 0
+    """Up to when `_left` is counted."""
 
-    def is_spent(self, now_ms: int) -> bool:
-        """Whether nothing more may pass now.
+    def __post_init__(self) -> None:
+        """Begin with the usual limit."""
+        self.limit(None)
 
-        >>> throttle = Throttle(100)
-        >>> throttle.note(100, 5)
-        >>> throttle.is_spent(1004), throttle.is_spent(1005)
-        (True, False)
+    def limit(self, bytes_per_s: int | None) -> None:
+        """Set another limit, None for the usual one; what is set already goes on as it stands."""
+        rate = self.usual if bytes_per_s is None else bytes_per_s
+        if rate != self._rate:
+            self._rate, self._left = rate, 1000 * (rate or 0)
+
+    def holds_for(self, key: PartitionKey) -> bool:
+        """Whether the broker's replica of a partition is throttled."""
+        partitions = self.throttled.get(key[0], frozenset())
+        named = partitions is None or key[1] in partitions
+        return self._rate is not None and (named or self.usual is not None)
+
+    def allow(self, key: PartitionKey, wanted: int, now_ms: int) -> int:
+        """Return how many of the bytes that a replica out of sync wants it may have now.
+
+        >>> quota = Quota(throttled={"t": None})
+        >>> quota.limit(100)
+        >>> quota.note(("t", 0), 150, 5000)
+        >>> [quota.allow(("t", 0), 40, ms) for ms in (5000, 5500, 5510, 9000)]
+        [0, 0, 1, 40]
         """
-        while self._passed and self._passed[0][0] <= now_ms - self.window_ms:
-            self._passed.popleft()
-        return sum(size for _, size in self._passed) >= self.bytes_per_window
+        if not self.holds_for(key):
+            return wanted
+        self._count(now_ms)
+        return max(0, min(wanted, self._left // 1000))
+
+    def note(self, key: PartitionKey, size: int, now_ms: int) -> None:
+        """Note what was sent to, or fetched by, a replica that is out of sync."""
+        if self.holds_for(key):
+            self._count(now_ms)
+            self._left -= 1000 * size
+
+    def _count(self, now_ms: int) -> None:
+        rate = self._rate or 0
+        self._left = min(1000 * rate, self._left + rate * (now_ms - self._counted_ms))
+        self._counted_ms = now_ms
 
 
 @dataclass(slots=True)
 class Quotas:
-    """The limits of one broker, and the replicas that they hold for."""
+    """The two limits of one broker."""
 
-    as_leader: Throttle | None = None
-    as_follower: Throttle | None = None
-    throttled: set[PartitionKey] = field(default_factory=set)
-    holds_for_all: bool = False
-    """Whether every replica counts as throttled."""
-
-    def holds_for(self, key: PartitionKey) -> bool:
-        """Whether the limits hold for this partition's replica."""
-        return self.holds_for_all or key in self.throttled
-
-    def holds_up(self, throttle: Throttle | None, key: PartitionKey, now_ms: int) -> bool:
-        """Whether a replica that is out of sync has to wait."""
-        return throttle is not None and self.holds_for(key) and throttle.is_spent(now_ms)
-
-    def note(self, throttle: Throttle | None, key: PartitionKey, size: int, now_ms: int) -> None:
-        """Note what was sent to, or fetched by, a replica that is out of sync."""
-        if throttle is not None and self.holds_for(key):
-            throttle.note(size, now_ms)
+    as_leader: Quota = field(default_factory=Quota)
+    as_follower: Quota = field(default_factory=Quota)

@@ -174,14 +174,21 @@ class Leading:
 
     def _read_for(self, request: Fetch, now_ms: int) -> bytes:
         """Return records for a follower; none while a quota holds one up that is out of sync."""
-        quotas, replica = self._host.quotas, self._replica
-        in_sync = request.replica in self.view.isr
-        if not in_sync and quotas.holds_up(quotas.as_leader, replica.key, now_ms):
+        replica, quota = self._replica, self._host.quotas.as_leader
+        if request.replica in self.view.isr:
+            return replica.log.read(request.offset, request.max_bytes)
+        if self.is_held_up(request):
             return b""
-        records = replica.log.read(request.offset, request.max_bytes)
-        if not in_sync:
-            quotas.note(quotas.as_leader, replica.key, len(records), now_ms)
+        most = quota.allow(replica.key, request.max_bytes, now_ms)
+        records = replica.log.read(request.offset, most)
+        quota.note(replica.key, len(records), now_ms)
         return records
+
+    def is_held_up(self, request: Fetch) -> bool:
+        """Whether a quota lets a follower have nothing now."""
+        out_of_sync = request.replica not in self.view.isr
+        now_ms, quota = self._host.clock.now_ms(), self._host.quotas.as_leader
+        return out_of_sync and quota.allow(self._replica.key, 1, now_ms) == 0
 
     def check_epoch(self, leader_epoch: int) -> str:
         """Return why a request of another leader epoch is refused."""

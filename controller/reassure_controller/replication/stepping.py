@@ -38,6 +38,7 @@ from reassure_controller.replication.quota import Quotas
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Record, encode
+from reassure_controller.throttling import Throttling
 from reassure_spec.znodes import PartitionKey
 
 Anything = Message | Request | Response
@@ -79,6 +80,8 @@ class Machine:
     observations: Path
     clock: VirtualClock
     quotas: Quotas = field(default_factory=Quotas)
+    throttling: Throttling | None = None
+    """Reads the quotas from ZooKeeper, where a test has the brokers do so."""
     running: Broker | None = None
     """The broker, while it is up."""
 
@@ -200,6 +203,9 @@ class StepCluster:
         for machine in self.machines.values():
             machine.clock.advance(by_ms)
         for broker in self.live:
+            throttling = self.machines[broker].throttling
+            if throttling is not None:
+                throttling.refresh()
             self.replicas(broker).tick()
 
     # Clients
