@@ -10,7 +10,7 @@ import z3
 from reassure_proofs.engine import prover
 from reassure_proofs.engine.prover import ProofFaultError, ProofResult, prove
 from reassure_proofs.engine.statement import Hypothesis, Parameter, Unread, Values
-from reassure_proofs.engine.symex import Engine, Limits, _Decision
+from reassure_proofs.engine.symex import Engine, Limits, SSet, _Decision
 
 
 def _prove(
@@ -55,6 +55,20 @@ def test_unordered_result_is_refuted_by_the_smallest_input() -> None:
     assert result.counterexample is not None
     assert result.counterexample.arguments == {"xs": (1, 0), "n": 0}
     assert result.counterexample.sentence() == "xs=[1, 0] n=0 -> [1, 0]"
+
+
+@pytest.mark.parametrize("found", [{1}, {2}, {3}, {1, 2}, {1, 2, 3}])
+def test_counterexample_does_not_turn_on_what_the_solver_finds_first(found: set[int]) -> None:
+    """Of several sets that violate a claim the same is told, whichever the solver finds first."""
+    live = SSet(Engine(), z3.Function("live", z3.IntSort(), z3.BoolSort()))
+    is_in = live.function
+    solver = z3.Solver()
+    solver.add(z3.Or(is_in(1), is_in(2), is_in(3)))
+    assert (
+        solver.check(*(is_in(n) if n in found else z3.Not(is_in(n)) for n in (1, 2, 3))) == z3.sat
+    )
+    model = prover._thin_out(solver, {"xs": (1, 2, 3), "live": live}, solver.model())
+    assert [n for n in (1, 2, 3) if z3.is_true(model.eval(is_in(n)))] == [3]
 
 
 def test_sets_and_dicts_of_symbols_are_followed() -> None:

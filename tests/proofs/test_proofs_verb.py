@@ -2,13 +2,16 @@
 
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reassure_conformance.cli import run_command
+from reassure_proofs.engine.candidate import _time_limit
 from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.engine.symex import TimeIsUp
 
 RULES = """
 import itertools
@@ -207,6 +210,26 @@ def test_candidate_that_does_not_end_is_unknown(
     code, out, _ = run(capsys, "--code", f"reviewed_rules:{name}", "--timeout", "0.5")
     assert code == 2
     assert "    unknown: " in out
+
+
+def test_time_is_not_up_while_an_object_is_removed() -> None:
+    """What is raised in a finaliser is lost; the time limit waits until it is over."""
+    removed: list[float] = []
+
+    class Slow:
+        def __del__(self) -> None:
+            time.sleep(0.3)
+            removed.append(time.monotonic())
+
+    def loop() -> None:
+        with _time_limit(0.05):
+            Slow()
+            while True:
+                pass
+
+    with pytest.raises(TimeIsUp):
+        loop()
+    assert removed
 
 
 @pytest.mark.usefixtures("rules")

@@ -191,6 +191,15 @@ def _explore_group(
             return
 
 
+def _is_in_finaliser(frame: FrameType | None) -> bool:
+    """Return whether a frame runs as an object is removed, where what is raised is lost."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
+
+
 @contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
     """End what runs inside, whatever it does, once the time is over.
@@ -202,6 +211,8 @@ def _time_limit(seconds: float) -> Iterator[None]:
 
     def give_up(_: int, frame: FrameType | None) -> None:
         nonlocal ended
+        if _is_in_finaliser(frame):
+            return  # raised there it would be told to nobody; it is tried again soon
         if not ended or is_in_code_under_test(frame):
             ended = True
             raise TimeIsUp(f"the candidate does not come to an end in {seconds:g} s; does it loop?")

@@ -17,7 +17,7 @@ input of that path that breaks the claim. Then, whatever the answers were:
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, product
 from random import Random
 from types import FrameType
 from typing import Any, Final
@@ -554,22 +554,25 @@ def _formula(truth: Any) -> Term:
     return truth.term if isinstance(truth, SBool) else z3.BoolVal(bool(truth))
 
 
+def _find_spoken(values: Values, model: Term) -> frozenset[int]:
+    """Return the numbers that may be asked for in a set, as they are in a model."""
+    asked = [tuple(value.asked) if isinstance(value, SSet) else value for value in values.values()]
+    return frozenset(number for part in asked for number in find_numbers(concretise(part, model)))
+
+
 def _plain(values: Values, model: Term) -> dict[str, Any]:
     """Return the plain arguments of a model; of a set, the part that the others speak of."""
-    plain = {
-        name: value if isinstance(value, SSet) else concretise(value, model)
+    spoken = _find_spoken(values, model)
+    return {
+        name: frozenset(
+            number
+            for number in spoken
+            if z3.is_true(model.eval(value.function(number), model_completion=True))
+        )
+        if isinstance(value, SSet)
+        else concretise(value, model)
         for name, value in values.items()
     }
-    spoken = {number for value in plain.values() for number in find_numbers(value)}
-    for name, value in values.items():
-        if isinstance(value, SSet):
-            spoken.update(find_numbers(concretise(tuple(value.asked), model)))
-            plain[name] = frozenset(
-                number
-                for number in spoken
-                if z3.is_true(model.eval(value.function(number), model_completion=True))
-            )
-    return plain
 
 
 def _call(function: Function, arguments: Values) -> tuple[object, Exception | None]:
@@ -618,16 +621,20 @@ def _smallest_model(solver: Any, shape: Shape, values: Values) -> Term:
 
 
 def _thin_out(solver: Any, values: Values, model: Term) -> Term:
-    """Return a model in which no set has a member that it can do without."""
+    """Return a model in which no set has a member that it can do without, the smallest first.
+
+    Of every number that the others speak of it is settled whether it is in, so that the answer does
+    not turn on the model that the solver happened to find.
+    """
     sets = {name: value for name, value in values.items() if isinstance(value, SSet)}
-    plain = _plain(values, model) if sets else {}
-    for name, value in sets.items():
-        for number in sorted(plain[name]):
-            absent = z3.Not(value.function(number))
-            fewer = _ask(solver, absent)
-            if fewer is not None:
-                solver.add(absent)
-                model = fewer
+    if not sets:
+        return model
+    spoken = sorted(_find_spoken(values, model))
+    for value, number in product(sets.values(), spoken):
+        absent = z3.Not(value.function(number))
+        fewer = _ask(solver, absent)
+        solver.add(absent if fewer is not None else value.function(number))
+        model = model if fewer is None else fewer
     return model
 
 
