@@ -33,6 +33,7 @@ from reassure_model.kip_236.state import (
     Partition,
     Reassignment,
     Request,
+    is_done,
     is_leader_live,
     is_target_in_sync,
 )
@@ -673,14 +674,7 @@ def check_delete_reassignment(
     partition: Partition, around: Environment, readings: Readings
 ) -> Checks:
     """Check the removal of the record of a reassignment."""
-    state, flight, waiting = partition.state, partition.reassignment, partition.requests[:1]
-    assert flight is not None
-    done = (
-        state is not None
-        and partition.assigned == flight.target
-        and (partition.completing or is_target_in_sync(partition))
-        and all(r in flight.target for r in state.isr)
-    )
+    done, waiting = is_done(partition), partition.requests[:1]
     if not done and waiting:
         decision = decide_request(waiting[0], partition, around, readings)
         changes = isinstance(decision, Change)
