@@ -12,7 +12,6 @@ Source: KIP-46; what the extract does not say is as the clauses `heal.*` have it
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from reassure_controller.context import Context, PartitionContext
 from reassure_controller.effects import (
@@ -35,6 +34,8 @@ from reassure_spec.znodes import (
 
 Targets = tuple[tuple[PartitionKey, ReplicaList], ...]
 """Replica lists by partition, in order of partition."""
+Planned = dict[PartitionKey, ReplicaList]
+"""What each partition is to be assigned, in order of partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +67,12 @@ class Healer:
     """Whether a reassignment that an operator asks for would be refused."""
 
 
-NO_TASKS: Final[Mapping[int, TaskZnode]] = {}
-
-
 def plan_healing(context: Context, now_ms: int, healer: Healer) -> tuple[Step, ...]:
     """Return the steps that are due, none where nothing is; to be asked when no request waits."""
+    plan = _compute_plan(context, context.tasks)
     return (
-        _plan_records(context, now_ms, healer)
-        or _plan_generation(context, now_ms, healer)
+        _plan_records(context, plan, now_ms, healer)
+        or _plan_generation(context, plan, now_ms, healer)
         or _plan_tasks(context, healer)
     )
 
@@ -86,9 +85,7 @@ def _get_place(content: PartitionContext) -> ReplicaList:
     return content.assigned if content.child is None else content.child.target
 
 
-def _compute_plan(
-    context: Context, tasks: Mapping[int, TaskZnode]
-) -> dict[PartitionKey, ReplicaList]:
+def _compute_plan(context: Context, tasks: Mapping[int, TaskZnode]) -> Planned:
     """Return the assignment of every partition once these tasks are carried out."""
     plan = {key: _get_place(content) for key, content in sorted(context.partitions.items())}
     for _, task in sorted(tasks.items()):
@@ -111,7 +108,7 @@ def _find_left(context: Context, task: TaskZnode) -> Targets:
 # Records ------------------------------------------------------------------------------------------
 
 
-def _plan_records(context: Context, now_ms: int, healer: Healer) -> tuple[Step, ...]:
+def _plan_records(context: Context, plan: Planned, now_ms: int, healer: Healer) -> tuple[Step, ...]:
     """Remove the records of those who are back, and write those that lack."""
     faults = healer.faults
     back = [broker for broker in sorted(context.failed) if context.is_live(broker)]
@@ -119,7 +116,6 @@ def _plan_records(context: Context, now_ms: int, healer: Healer) -> tuple[Step, 
         return tuple(DeleteRecord(point="failure.forgotten", broker=broker) for broker in back)
     if "failure-not-recorded" in faults:
         return ()
-    plan = _compute_plan(context, context.tasks)
     wanted = {replica for replicas in plan.values() for replica in replicas}
     missed = sorted(wanted - context.brokers.keys() - context.failed.keys())
     return tuple(
@@ -130,18 +126,19 @@ def _plan_records(context: Context, now_ms: int, healer: Healer) -> tuple[Step, 
 # Tasks are generated ------------------------------------------------------------------------------
 
 
-def _plan_generation(context: Context, now_ms: int, healer: Healer) -> tuple[Step, ...]:
+def _plan_generation(
+    context: Context, plan: Planned, now_ms: int, healer: Healer
+) -> tuple[Step, ...]:
     """Persist the tasks of the first broker whose interval has passed, then remove its record.
 
     A partition for which nobody can take over is left out; while any is, the record stays.
     """
     due = _find_due(context, now_ms, healer)
-    plan = _compute_plan(context, context.tasks)
     for broker in due:
         planned = any(broker in replicas for replicas in plan.values())
         if "record-kept-when-scheduled" in healer.faults and not planned:
             continue
-        targets = _choose_targets(context, broker, due, healer)
+        targets = _choose_targets(context, plan, broker, due, healer)
         tasks = _divide(targets, healer)
         forget: tuple[Step, ...] = (DeleteRecord(point="failure.scheduled", broker=broker),)
         if "record-kept-when-scheduled" in healer.faults:
@@ -171,10 +168,12 @@ def _find_due(context: Context, now_ms: int, healer: Healer) -> tuple[int, ...]:
     return tuple(b for b, since in sorted(context.failed.items()) if now_ms - since >= interval)
 
 
-def _choose_targets(context: Context, broker: int, due: tuple[int, ...], healer: Healer) -> Targets:
+def _choose_targets(
+    context: Context, plan: Planned, broker: int, due: tuple[int, ...], healer: Healer
+) -> Targets:
     """Return where the partitions go that have a replica on a broker which is due."""
     from_plan = healer.readings.heal_regenerate == "from-plan"
-    base = _compute_plan(context, context.tasks if from_plan else NO_TASKS)
+    base = plan if from_plan else _compute_plan(context, {})
     replaced = due if healer.readings.heal_replaces == "all-due" else (broker,)
     load = Counter(replica for replicas in base.values() for replica in replicas)
     targets: list[tuple[PartitionKey, ReplicaList]] = []
