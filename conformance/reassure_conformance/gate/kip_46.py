@@ -105,12 +105,13 @@ class HealingWatch:
             return  # the judge tells it
         if not task.automatic:
             return
-        if self._most and len(task.assignments) > self._most:
-            reason = f"{len(task.assignments)} partitions, the limit is {self._most}"
-            yield Rejected("heal.generate.small-tasks", reason)
-        else:
-            yield "heal.generate.small-tasks"
-        for broker in sorted(_find_replaced(task, before) & self._missed.keys()):
+        # What an implementation does not say of itself is not put to the test.
+        if self._most:
+            count, clause_id = len(task.assignments), "heal.generate.small-tasks"
+            reason = f"{count} partitions, the limit is {self._most}"
+            yield Rejected(clause_id, reason) if count > self._most else clause_id
+        replaced = _find_replaced(task, before) if self._interval_ms else frozenset()
+        for broker in sorted(replaced & self._missed.keys()):
             away_ms = self.now_ms - self._missed[broker]
             if away_ms < self._interval_ms:
                 reason = f"broker {broker} is away for {away_ms} ms of {self._interval_ms}"
@@ -119,14 +120,15 @@ class HealingWatch:
                 yield "heal.interval"
 
 
-def _find_replaced(task: TaskZnode, before: ClusterView) -> set[int]:
+def _find_replaced(task: TaskZnode, before: ClusterView) -> frozenset[int]:
     """Return the brokers that have a replica of a task's partitions and are to have none."""
-    found: set[int] = set()
-    for key, target in task.assignments.items():
-        partition = before.partitions.get(key)
-        if partition is not None:
-            found |= set(partition.assigned or ()) - set(target)
-    return found
+    return frozenset(
+        replica
+        for key, target in task.assignments.items()
+        if key in before.partitions
+        for replica in before.partitions[key].assigned or ()
+        if replica not in target
+    )
 
 
 # -- how each is recognised

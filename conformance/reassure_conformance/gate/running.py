@@ -16,12 +16,13 @@ A run has a directory, made before anything is judged:
 import json
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from reassure_conformance.adapter import (
     BROKERS,
@@ -175,8 +176,54 @@ class Failure:
         }
 
 
+class Outcome(ABC):
+    """What came of a run, whatever was driven in it."""
+
+    __slots__ = ()
+    failure: Any
+    """The first violation with its story, None where there was none."""
+    died: str
+    """Why the run could not go on, "" where it could."""
+    unsettled: int
+    """How often the cluster did not come to rest."""
+    stale: tuple[str, ...]
+    """Saved failures that did not fail."""
+    examples: int
+    """How many examples were generated."""
+    clauses: tuple[ClauseVerdict, ...]
+    """The verdict on every clause of the profile."""
+
+    @abstractmethod
+    def counts(self) -> dict[str, int]:
+        """Return the numbers that the report begins with."""
+
+    @abstractmethod
+    def as_body(self) -> dict[str, Any]:
+        """Return what the report says beyond the common head."""
+
+    @abstractmethod
+    def required(self) -> tuple[ClauseVerdict, ...]:
+        """Return the verdicts on the clauses that a run has to put to the test."""
+
+    @abstractmethod
+    def as_document(self) -> Document:
+        """Return the document."""
+
+    def missing(self) -> tuple[str, ...]:
+        """Return the clauses that should have been put to the test and were not."""
+        return tuple(c.id for c in self.required() if not c.exercised)
+
+    def verdict(self) -> str:
+        """Return the verdict on the whole run."""
+        if self.failure is not None:
+            return VIOLATED
+        if self.died or self.unsettled:
+            return UNKNOWN
+        return VACUOUS if self.missing() or self.stale else HOLDS
+
+
 @dataclass(slots=True)
-class Result:
+class Result(Outcome):
     """What came of a run."""
 
     settings: Settings
@@ -213,10 +260,6 @@ class Result:
     """Seconds by section: controller, zookeeper, log, judge, and the rest under generation."""
     directory: Path | None = None
 
-    def missing(self) -> tuple[str, ...]:
-        """Return the MUST clauses that a log can show and that nothing put to the test."""
-        return tuple(c.id for c in self.required() if not c.exercised)
-
     def required(self) -> tuple[ClauseVerdict, ...]:
         """Return the verdicts on the clauses that a run has to put to the test."""
         left_out = UNSEEN | self.not_asked().keys()
@@ -232,16 +275,6 @@ class Result:
             for clause, needs in NEEDED_FOR.items()
             if clause in asked and self.capabilities.isdisjoint(needs)
         }
-
-    def verdict(self) -> str:
-        """Return the verdict on the whole run."""
-        if self.failure is not None:
-            return VIOLATED
-        if self.died or self.unsettled:
-            return UNKNOWN
-        if self.missing() or self.stale:
-            return VACUOUS
-        return HOLDS
 
     def counts(self) -> dict[str, int]:
         """Return the numbers that every report of a run begins with."""
@@ -540,48 +573,6 @@ def _logging_to(path: Path) -> Iterator[None]:
     finally:
         root.removeHandler(handler)
         handler.close()
-
-
-class Outcome(Protocol):
-    """What came of a run, whatever was driven in it."""
-
-    @property
-    def failure(self) -> Any:
-        """The first violation with its story, None where there was none."""
-
-    @property
-    def clauses(self) -> tuple[ClauseVerdict, ...]:
-        """The verdict on every clause of the profile."""
-
-    @property
-    def died(self) -> str:
-        """Why the run could not go on, "" where it could."""
-
-    @property
-    def unsettled(self) -> int:
-        """How often the cluster did not come to rest."""
-
-    @property
-    def examples(self) -> int:
-        """How many examples were generated."""
-
-    def required(self) -> tuple[ClauseVerdict, ...]:
-        """Return the verdicts on the clauses that a run has to put to the test."""
-
-    def missing(self) -> tuple[str, ...]:
-        """Return those of them that nothing put to the test."""
-
-    def verdict(self) -> str:
-        """Return the verdict on the whole run."""
-
-    def counts(self) -> dict[str, int]:
-        """Return the numbers that the report begins with."""
-
-    def as_body(self) -> dict[str, Any]:
-        """Return what the report says beyond the common head."""
-
-    def as_document(self) -> Document:
-        """Return the document."""
 
 
 def run(settings: Settings, directory: Path, progress: Progress = lambda *_: None) -> Outcome:

@@ -34,12 +34,8 @@ from reassure_conformance.gate.replication.trial import (
     Told,
     Trial,
 )
-from reassure_conformance.gate.running import Progress, Settings
+from reassure_conformance.gate.running import Outcome, Progress, Settings
 from reassure_conformance.report.document import (
-    HOLDS,
-    UNKNOWN,
-    VACUOUS,
-    VIOLATED,
     Document,
     get_version,
     write_text,
@@ -101,7 +97,7 @@ class Failure:
 
 
 @dataclass(slots=True)
-class Result:
+class Result(Outcome):
     """What came of a run."""
 
     settings: Settings
@@ -126,18 +122,6 @@ class Result:
     def required(self) -> tuple[ClauseVerdict, ...]:
         """Return the verdicts on the clauses that a run has to put to the test."""
         return tuple(c for c in self.clauses if c.level == "MUST" and c.id not in UNJUDGED)
-
-    def missing(self) -> tuple[str, ...]:
-        """Return the clauses that should have been put to the test and were not."""
-        return tuple(c.id for c in self.required() if not c.exercised)
-
-    def verdict(self) -> str:
-        """Return the verdict on the whole run."""
-        if self.failure is not None:
-            return VIOLATED
-        if self.died or self.unsettled:
-            return UNKNOWN
-        return VACUOUS if self.missing() or self.stale else HOLDS
 
     def counts(self) -> dict[str, int]:
         """Return the numbers that the report begins with."""
