@@ -33,7 +33,7 @@ from reassure_controller.node.orders import WireTransport
 from reassure_controller.session import Indefinite, connect, stop
 from reassure_controller.transport import TcpTransport, TransportServer
 from reassure_spec.errors import BadUsage, ReassureError, Unavailable
-from reassure_spec.rooms import choose_readings
+from reassure_spec.rooms import choose_readings, controller_of
 
 log = logging.getLogger("reassure_controller")
 
@@ -105,7 +105,7 @@ def run_controller(
 ) -> None:
     """Run a controller until the event is set. Raises what `Controller` raises."""
     changes = dict(pair.split("=", 1) if "=" in pair else (pair, "") for pair in arguments.reading)
-    readings = choose_readings("controller", arguments.profile, changes)
+    readings = choose_readings(controller_of(arguments.profile), arguments.profile, changes)
     transport = WireTransport(arguments.id) if arguments.wire else TcpTransport()
     settings = HealingSettings(arguments.failure_interval, arguments.partitions_per_task)
     controller = Controller(

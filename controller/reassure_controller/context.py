@@ -21,6 +21,7 @@ from reassure_controller.effects import (
     KeepRequest,
     Phase,
     RecordFailure,
+    RememberMove,
     RemoveTask,
     StartTask,
     Step,
@@ -65,8 +66,16 @@ class PartitionContext:
     child: ReassignmentZnode | None = None
     """The reassignment in flight."""
     child_version: int = -1
+    """Version of its znode, -1 where it has none."""
     phase: Phase | None = None
     """How far the reassignment in flight has come; None when there is nothing to carry on."""
+
+    @property
+    def hosts(self) -> ReplicaList:
+        """The replicas that have been started: those assigned, and those of a target that waits."""
+        if self.child is None or self.phase is not Phase.WAIT:
+            return self.assigned
+        return tuple(dict.fromkeys((*self.assigned, *self.child.target)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +229,7 @@ def apply_step(context: Context, step: Step, version: int | None = None) -> None
             | WriteState()
             | CreatePartitionState()
             | EnterPhase()
+            | RememberMove()
         ):
             _apply_to_partition(context, step, version)
         case TranslateEntries(entries=entries) if context.old is not None:
@@ -253,6 +263,7 @@ _PartitionStep = (
     | WriteState
     | CreatePartitionState
     | EnterPhase
+    | RememberMove
 )
 
 
@@ -286,6 +297,11 @@ def _apply_to_partition(context: Context, step: _PartitionStep, version: int | N
         case CreatePartitionState(state=state, missing=missing):
             context.directories.update(missing)
             after = replace(before, state=state, state_version=0)
+        case RememberMove(target=None):
+            after = replace(before, child=None, child_version=-1, phase=None)
+        case RememberMove(target=target) if target is not None:
+            child = ReassignmentZnode(len(before.assigned), target, legacy=True)
+            after = replace(before, child=child, child_version=-1, phase=Phase.EXPAND)
         case EnterPhase(phase=phase):
             after = replace(before, phase=phase)
     context.put(key, after)

@@ -54,7 +54,7 @@ from reassure_controller.effects import (
 from reassure_controller.engine import Conflict, ControllerMoved, Engine, Uncertain
 from reassure_controller.faults import check_faults
 from reassure_controller.healing import HealingSettings
-from reassure_controller.old_znode import plan_entries, plan_forgetting
+from reassure_controller.old_znode import plan_forgetting
 from reassure_controller.plan import (
     plan_bad_request,
     plan_broker_failure,
@@ -63,6 +63,7 @@ from reassure_controller.plan import (
     plan_failover,
     plan_health,
     plan_new_partitions,
+    plan_old_znode,
     plan_request,
     plan_rubbish,
 )
@@ -592,14 +593,20 @@ class Controller:
         """Take the entries of the old znode in hand, where there is anything to do about them."""
         if not self._plan_entries():
             return False
-        self._start(_Job("the old znode", self._plan_entries))
+        self._start(_Job("the old znode", self._plan_old_znode))
         return True
+
+    def _plan_old_znode(self) -> tuple[Step, ...]:
+        old = self.context.old
+        if old is not None and not self.rules.keeps_records:
+            self._reader.refresh([entry.key for entry in old.entries])
+        return self._plan_entries()
 
     def _find_translated(self) -> frozenset[Any] | None:
         return None if self.context.old is None else self.context.old.translated
 
     def _plan_entries(self) -> tuple[Step, ...]:
-        return plan_entries(self.context, self.rules.readings, self.rules.faults)
+        return plan_old_znode(self.context, self.rules)
 
     def _start(self, job: _Job) -> None:
         self._job = job
@@ -749,7 +756,7 @@ class Controller:
         keys = [
             key
             for key, content in self.context.partitions.items()
-            if wanted & {*content.assigned, *(content.state.isr if content.state else ())}
+            if wanted & {*content.hosts, *(content.state.isr if content.state else ())}
         ]
         if not self._is_blind:
             self._reader.refresh_states(keys)

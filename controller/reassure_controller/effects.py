@@ -231,6 +231,15 @@ class EnterPhase:
 
 
 @dataclass(frozen=True, slots=True)
+class RememberMove:
+    """Mark: take a reassignment into memory that nothing records; None forgets it."""
+
+    topic: str
+    partition: int
+    target: ReplicaList | None
+
+
+@dataclass(frozen=True, slots=True)
 class Warn:
     """Mark: log a warning that names a znode and the reason."""
 
@@ -282,5 +291,5 @@ Write = (
 )
 Send = SendLeaderAndIsr | SendStopReplica
 Effect = Write | Send
-Mark = EnterPhase | Warn | KeepRequest | Recheck | RecheckOldZnode
+Mark = EnterPhase | RememberMove | Warn | KeepRequest | Recheck | RecheckOldZnode
 Step = Effect | Mark

@@ -38,6 +38,7 @@ from reassure_controller.effects import (
     Recheck,
     RecheckOldZnode,
     RecordFailure,
+    RememberMove,
     RemoveTask,
     RequestRead,
     SendLeaderAndIsr,
@@ -173,7 +174,7 @@ class Engine:
         while self._plan:
             step = self._plan[0]
             spent = last is not None and self.effects_run >= last
-            if spent and not isinstance(step, EnterPhase | Warn | KeepRequest):
+            if spent and not isinstance(step, EnterPhase | RememberMove | Warn | KeepRequest):
                 break  # a recheck belongs to the effect behind it, so it waits as well
             if isinstance(step, Mark):
                 self._mark(step)

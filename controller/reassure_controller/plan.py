@@ -61,7 +61,14 @@ from reassure_controller.effects import (
     WriteState,
 )
 from reassure_controller.healing import Healer, plan_healing
-from reassure_controller.old_znode import plan_entry_done
+from reassure_controller.kafka_42 import (
+    Listener,
+    find_nearly_done,
+    list_started,
+    plan_end,
+    plan_listener,
+)
+from reassure_controller.old_znode import plan_entries, plan_entry_done
 from reassure_controller.rules import Rules
 from reassure_spec.znodes import (
     NO_LEADER,
@@ -191,7 +198,7 @@ class Plan:
         if content.state is None or not to or self.faults & UNSENT.get(point, frozenset()):
             return
         topic, partition = key
-        told = content.assigned if replicas is None else replicas
+        told = content.hosts if replicas is None else replicas
         if point == "request.replicas-started" and "start-with-old-assignment" in self.faults:
             told = tuple(one for one in told if one not in new)
         if point == "request.replicas-started" and "start-sent-elsewhere" in self.faults:
@@ -262,6 +269,15 @@ def plan_request(
             other = f"{REASSIGNMENT_REQUESTS}/{name}"
             plan.add(DeleteRequest(point="request.deleted", path=other, version=-1))
     return tuple(plan.steps)
+
+
+def plan_old_znode(context: Context, rules: Rules) -> tuple[Step, ...]:
+    """Return what there is to do about the old znode's entries, by the protocol of the profile."""
+    if rules.keeps_records:
+        return plan_entries(context, rules.readings, rules.faults)
+    plan = Plan(context, rules)
+    listener = Listener(rules.readings, rules.faults, lambda target: _find_bad_target(plan, target))
+    return plan_listener(context, listener)
 
 
 def plan_health(context: Context, now_ms: int, rules: Rules) -> tuple[Step, ...]:
@@ -435,6 +451,9 @@ def _advance(plan: Plan, key: PartitionKey) -> None:
         _drop(plan, key)
         # A late drop takes out again whatever of the target was not in sync: it is added once more.
         plan.enter(key, Phase.EXPAND)
+    unassigned = plan.readings.move_expand_first == "no"
+    if unassigned and plan.partition(key).state is None:
+        return  # who is not assigned is told nothing when the partition gets its first leader
     if plan.partition(key).phase is Phase.EXPAND:
         added = _expand_assigned(plan, key)
         _start_replicas(plan, key, new=added)
@@ -492,7 +511,7 @@ def _expand_assigned(plan: Plan, key: PartitionKey) -> ReplicaList:
         return ()
     if "expansion-partial" in plan.faults:
         added = added[:1]
-    if added:
+    if added and plan.readings.move_expand_first == "yes":
         plan.write_assigned(key, "request.assigned-expanded", content.assigned + added)
     return added
 
@@ -505,7 +524,8 @@ def _start_replicas(plan: Plan, key: PartitionKey, new: ReplicaList) -> None:
     state = content.state
     if "expansion-unannounced" not in plan.faults:
         plan.write_state(key, "request.epoch-raised", leader=state.leader, isr=state.isr)
-    plan.send(key, "request.replicas-started", content.assigned, new=new)
+    hosts = tuple(dict.fromkeys((*content.assigned, *new)))
+    plan.send(key, "request.replicas-started", hosts, replicas=hosts, new=new)
 
 
 def plan_completion(context: Context, key: PartitionKey, rules: Rules) -> tuple[Step, ...]:
@@ -589,7 +609,8 @@ def _stop_old(
         plan.stop(key, "completion.replica-stopped", (replica,), delete=early)
         state = plan.partition(key).state
         assert state is not None
-        if replica not in state.isr or "isr-keeps-removed" in plan.faults:
+        kept = plan.readings.move_cut_isr == "no" or "isr-keeps-removed" in plan.faults
+        if replica not in state.isr or kept:
             continue
         shrink(plan, key, replica, "completion.isr-shrunk")
         plan.send(key, "completion.isr-sent", target, replicas=target)
@@ -625,7 +646,10 @@ def _write_target(plan: Plan, key: PartitionKey, target: ReplicaList) -> None:
 
 
 def _finish(plan: Plan, key: PartitionKey) -> None:
-    """Add C5."""
+    """Add C5, or what stands for it where nothing records a reassignment."""
+    if not plan.rules.keeps_records:
+        plan.add(*plan_end(plan.context, key, plan.faults))
+        return
     if "completion-keeps-child" in plan.faults:
         plan.enter(key, None)
         return
@@ -694,7 +718,7 @@ def plan_broker_start(
     keys = sorted(keys)
     for key in keys:
         if not repair(plan, key):
-            to = tuple(one for one in plan.partition(key).assigned if one in returned)
+            to = tuple(one for one in plan.partition(key).hosts if one in returned)
             plan.send(key, "broker.state-sent", to)
     for key in keys:
         _advance(plan, key)
@@ -708,13 +732,19 @@ def plan_failover(context: Context, rules: Rules) -> tuple[Step, ...]:
     the state of every partition, because the last controller may have died before it told them.
     """
     plan = Plan(context, rules)
+    if not rules.keeps_records:
+        for move in find_nearly_done(plan.context, rules.readings):
+            key = (move.topic, move.partition)
+            plan.add(move)
+            plan.enter(key, Phase.WAIT)
+            _complete(plan, key)
     for key in sorted(plan.context.partitions):
         if "dead-at-failover-kept" in plan.faults and plan.partition(key).state is not None:
-            plan.send(key, "failover.state-sent", plan.partition(key).assigned)
+            plan.send(key, "failover.state-sent", plan.partition(key).hosts)
             continue
         if not repair(plan, key):
             _raise_needlessly(plan, key)
-            plan.send(key, "failover.state-sent", plan.partition(key).assigned)
+            plan.send(key, "failover.state-sent", plan.partition(key).hosts)
     for key in _find_resumable(plan):
         _resume(plan, key)
     return tuple(plan.steps)
@@ -800,7 +830,7 @@ def repair(plan: Plan, key: PartitionKey) -> bool:
         _remove_dead(plan, key)
     untold = key in plan.context.untold and "unknown-untold" not in plan.faults
     if untold and len(plan.steps) == before:
-        plan.send(key, "partition.state-sent", content.assigned)
+        plan.send(key, "partition.state-sent", content.hosts)
     return len(plan.steps) > before
 
 
@@ -836,13 +866,17 @@ def _elect_offline(plan: Plan, key: PartitionKey) -> None:
     content = plan.partition(key)
     state = content.state
     assert state is not None
-    candidates = plan.live(content.assigned)
+    live_isr = plan.live(state.isr)
+    started = () if plan.rules.keeps_records else list_started(plan.context, key)
+    candidates = plan.live((*content.assigned, *started))
     if "election-by-isr-order" in plan.faults:
-        candidates = plan.live(state.isr)
+        candidates = live_isr
     elif "election-any-assigned" not in plan.faults:
         candidates = tuple(one for one in candidates if one in state.isr)
+    if not candidates and plan.readings.election_unclean == "last-resort":
+        candidates = live_isr = plan.live(content.assigned)[:1]
     if candidates:
-        live_isr = plan.live(state.isr) or candidates[:1]
+        live_isr = live_isr or candidates[:1]
         isr = state.isr if "dead-replica-kept" in plan.faults else live_isr
         bump = "no-epoch-bump-on-election" not in plan.faults
         point = "partition.leader-elected"
@@ -858,7 +892,7 @@ def _elect_offline(plan: Plan, key: PartitionKey) -> None:
         plan.write_state(key, "partition.leader-lost", leader=NO_LEADER, isr=isr)
     else:
         return
-    plan.send(key, "partition.state-sent", content.assigned)
+    plan.send(key, "partition.state-sent", content.hosts)
 
 
 def _make_anew(plan: Plan, key: PartitionKey) -> None:
@@ -878,4 +912,4 @@ def _remove_dead(plan: Plan, key: PartitionKey) -> None:
     for replica in dead:
         shrink(plan, key, replica, "partition.isr-shrunk")
     if dead:
-        plan.send(key, "partition.state-sent", content.assigned)
+        plan.send(key, "partition.state-sent", content.hosts)

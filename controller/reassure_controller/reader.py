@@ -9,7 +9,7 @@ which the controller deletes.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -90,13 +90,11 @@ class Reader:
     def read_all(self) -> None:
         """Read everything, with every watch that a controller needs."""
         self.forget_watches()
-        brokers, topics, parents, configs, requests = gather(
+        brokers, topics, configs = gather(
             [
                 self._client.get_children_async(BROKER_IDS, watch=self._watch),
                 self._client.get_children_async(TOPICS, watch=self._watch),
-                self._client.get_children_async(REASSIGNMENTS),
                 self._client.get_children_async(BROKER_CONFIGS),
-                self._client.get_children_async(REASSIGNMENT_REQUESTS, watch=self._watch),
             ]
         )
         self._context.brokers = self._read_brokers(brokers or ())
@@ -104,8 +102,9 @@ class Reader:
         for topic in self._context.numbers.keys() - set(topics or ()):
             self.forget_topic(topic)
         self.read_topics(topics or ())
-        self._read_children(parents or ())
-        self.set_requests(requests or ())
+        if self._rules.keeps_records:
+            self._read_children()
+            self.read_requests()
         self.read_old_znode()
         self.read_records()
         self.read_tasks()
@@ -199,7 +198,7 @@ class Reader:
         self._take_directories(topic, None)
 
     def _forget_partition(self, key: PartitionKey, reason: str) -> None:
-        if self._context.drop(key).child is not None:
+        if self._context.drop(key).child_version >= 0:
             self.rubbish.append((reassignment_path(*key), reason))
 
     def refresh_states(self, keys: Iterable[PartitionKey], *, arm: bool = False) -> None:
@@ -229,8 +228,9 @@ class Reader:
 
     # Reassignments in flight
 
-    def _read_children(self, topics: Sequence[str]) -> None:
-        """Read the reassignments in flight under these topics, foreign znodes included."""
+    def _read_children(self) -> None:
+        """Read the reassignments in flight, foreign znodes included."""
+        topics = gather([self._client.get_children_async(REASSIGNMENTS)])[0] or ()
         self._context.parents = set(topics)
         self._context.crowded.clear()
         listed = gather([self._client.get_children_async(f"{REASSIGNMENTS}/{t}") for t in topics])
@@ -277,6 +277,8 @@ class Reader:
                 break
 
     def _take_child(self, key: PartitionKey, content: Any) -> None:
+        if not self._rules.keeps_records:
+            return  # what is in flight is in memory alone
         before = self._context.partitions[key]
         after = replace(before, child=None, child_version=-1, phase=None)
         if content is not None:
@@ -366,6 +368,8 @@ class Reader:
 
     def read_requests(self, *, arm: bool = True) -> None:
         """Read the names of the pending requests; `arm` puts a watch on their number."""
+        if not self._rules.keeps_records:
+            return
         watch = self._watch if arm else None
         reads = [self._client.get_children_async(REASSIGNMENT_REQUESTS, watch=watch)]
         self.set_requests(gather(reads)[0] or ())

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 
 from reassure_controller.healing import HealingSettings
+from reassure_spec.errors import BadConfiguration
 from reassure_spec.profiles import has_protocol
 from reassure_spec.readings import Readings
-from reassure_spec.rooms import refuse_readings
+from reassure_spec.rooms import controller_of, refuse_readings
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +21,22 @@ class Rules:
 
     def __post_init__(self) -> None:
         """Refuse readings that would silently be carried out as something else."""
-        refuse_readings("controller", self.readings)
+        if not has_protocol(self.profile, "kip-236", "kafka-42"):
+            raise BadConfiguration(
+                f"no controller carries out profile {self.profile}: it has no reassignments of "
+                "its own; choose another with --profile"
+            )
+        refuse_readings(controller_of(self.profile), self.readings)
+
+    @property
+    def keeps_records(self) -> bool:
+        """Whether requests are taken and reassignments recorded, rather than held in memory."""
+        return has_protocol(self.profile, "kip-236")
 
     @property
     def reads_old_znode(self) -> bool:
         """Whether it looks after what clients write to the old znode."""
-        return has_protocol(self.profile, "kip-236-legacy")
+        return has_protocol(self.profile, "kip-236-legacy", "kafka-42")
 
     @property
     def heals(self) -> bool:

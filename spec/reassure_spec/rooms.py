@@ -100,14 +100,32 @@ _ALL: Final = (
     ),
     Room(
         "controller",
-        (*_REQUESTS, *_begin("legacy.", "heal."), "move.expand-first"),
+        (*_REQUESTS, *_begin("legacy.", "heal."), "move.expand-first", "move.cut-isr"),
         "nothing that it does depends on it",
         {
             ("drop.order", "by-lag"): "a controller does not know how far a replica lags",
             ("request.persist", "effects-first"): "it writes the record first",
             ("move.expand-first", "no"): "it writes the assignment first",
-            ("election.unclean", "last-resort"): "it elects no replica that was not in sync",
+            ("move.cut-isr", "no"): "it takes replicas out of the in-sync set first",
             ("election.preferred", "automatic"): "it holds no preferred elections",
+        },
+    ),
+    Room(
+        "controller of kafka-42",
+        (
+            *_begin("target."),
+            "move.expand-first",
+            "move.cut-isr",
+            "move.recheck-before-stop",
+            "move.refuses-partition",
+            "move.same-replicas",
+            "move.dead-at-failover",
+            "election.unclean",
+        ),
+        "nothing that it does depends on it",
+        {
+            ("move.refuses-partition", "existing"): "nothing would ever be started",
+            ("target.size", "at-least-min-isr"): "it knows of no minimum",
         },
     ),
     Room(
@@ -193,6 +211,17 @@ def explorer_of(profile: str) -> str:
     """
     assert profile in PROFILES
     return f"explorer of {profile.removesuffix('-amended')}"
+
+
+def controller_of(profile: str) -> str:
+    """Return the room that carries out a profile.
+
+    >>> controller_of("kafka-42"), controller_of("kip-46")
+    ('controller of kafka-42', 'controller')
+    """
+    assert profile in PROFILES
+    own = f"controller of {profile}"
+    return own if own in ROOMS else "controller"
 
 
 def judge_of(profile: str) -> str:

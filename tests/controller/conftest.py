@@ -10,6 +10,7 @@ from kazoo.client import KazooClient
 
 from reassure_controller.broker import Broker
 from reassure_controller.controller import Controller
+from reassure_controller.crashing import OnPoint
 from reassure_controller.session import connect, stop
 from reassure_controller.transport import LocalTransport
 from reassure_spec.readings import Readings
@@ -57,11 +58,14 @@ class Cluster:
         client: KazooClient | None = None,
         *,
         profile: str = "kip-236",
+        on_point: OnPoint = lambda _: None,
     ) -> Controller:
         """Return a controller that has stood for election."""
         used = connect(self.hosts) if client is None else client
         number = 100 + len(self.controllers)
-        controller = Controller(used, number, self.transport, readings, faults, profile=profile)
+        controller = Controller(
+            used, number, self.transport, readings, faults, profile=profile, on_point=on_point
+        )
         self.controllers.append(controller)
         controller.contend()
         return controller

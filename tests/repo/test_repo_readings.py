@@ -26,6 +26,7 @@ from reassure_spec.rooms import (
     ROOMS,
     RefusedReading,
     choose_readings,
+    controller_of,
     explorer_of,
     refuse_readings,
 )
@@ -42,6 +43,7 @@ PROFILE_OF = {
     "judge": "kip-236",
     "judge of kafka-4485": "kafka-4485",
     "judge of kafka-42": "kafka-42",
+    "controller of kafka-42": "kafka-42",
     "judge of kafka-zk": "kafka-zk",
     "judge of kip-236-legacy": "kip-236-legacy",
     "judge of kip-46": "kip-46",
@@ -71,7 +73,8 @@ def test_every_cell_is_settled(room: str, reading: str, value: str) -> None:
 
 def test_no_room_refuses_its_own_profiles() -> None:
     """What the profiles of a room settle is carried out there or none of its business."""
-    refuse_readings("controller", get_profile("kip-236-amended"))
+    for profile in ("kip-236-amended", "kafka-42"):
+        refuse_readings(controller_of(profile), get_profile(profile))
     for profile, rules in find_protocols().items():
         if rules.reads == LOGS:
             Judge(profile, get_profile(profile))
@@ -130,6 +133,8 @@ FILES: dict[str, tuple[str, ...]] = {
     "broker": ("controller/reassure_controller/replication",),
 }
 """The files of other rooms, or the folders of such files."""
+SAME_FILES = {"controller": ("controller of kafka-42",)}
+"""The rooms that share the files of another one."""
 BY_ARGUMENT = {"drop_order"}
 """Readings that no function asks about: the order of the lags is an argument."""
 
@@ -149,10 +154,10 @@ def test_room_declares_what_its_code_asks(room: str) -> None:
             for place in places
             for path in (place.glob("*.py") if place.is_dir() else [place.with_suffix(".py")])
         )
-    found = ROOMS[room]
-    declared = {field_name(name) for name in found.asks}
+    found = [each for each in ROOMS.values() if each.name in (room, *SAME_FILES.get(room, ()))]
+    declared = {field_name(name) for each in found for name in each.asks}
     # What is refused in every value but one need not be asked about.
-    settled = {field_name(name) for name, _ in found.refuses}
+    settled = {field_name(name) for each in found for name, _ in each.refuses}
     assert asked - declared == set()
     assert declared - asked - settled - BY_ARGUMENT == set()
 
@@ -191,9 +196,11 @@ def test_refused_value_ends_with_78(
 
 def test_controller_refuses_at_its_own_door() -> None:
     """Whoever makes the controller's rules by hand is refused as well."""
-    for (reading, value), reason in ROOMS["controller"].refuses.items():
-        with pytest.raises(RefusedReading, match=re.escape(reason)):
-            Rules(override_readings(Readings(), {reading: value}))
+    for profile in ("kip-236", "kafka-42"):
+        for (reading, value), reason in ROOMS[controller_of(profile)].refuses.items():
+            chosen = override_readings(get_profile(profile), {reading: value})
+            with pytest.raises(RefusedReading, match=re.escape(reason)):
+                Rules(chosen, profile=profile)
 
 
 def test_judge_refuses_at_its_own_door() -> None:

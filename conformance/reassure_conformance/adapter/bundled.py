@@ -35,7 +35,7 @@ from reassure_controller.session import connect
 from reassure_controller.transport import LocalTransport
 from reassure_judge.messages import Told
 from reassure_spec.readings import Readings
-from reassure_spec.rooms import RefusedReading, choose_readings, refuse_readings
+from reassure_spec.rooms import RefusedReading, choose_readings, controller_of, refuse_readings
 from reassure_spec.znodes import ReplicaList, StateZnode
 from reassure_zookeeper.errors import FaultError
 from reassure_zookeeper.interruptions import cut_connection, expire_session
@@ -157,7 +157,7 @@ class Bundled:
         self._faults = check_faults(faults)
         self._profile = profile
         self._changes = dict(readings or {})
-        self._readings = choose_readings("controller", profile, self._changes)
+        self._readings = choose_readings(controller_of(profile), profile, self._changes)
         self._hosts = ""
         self._chroot = ""
         self._transport = _Wire(self._find_zxid)

@@ -1,0 +1,140 @@
+"""The first reassignment, in seven steps from the old znode, kept in memory alone (KAFKA-42).
+
+A command writes the targets under `/admin/reassign_partitions`. The listener takes each of them
+into memory or refuses it; what follows is what a record would set going under KIP-236 as well, but
+that nothing records it. So the entry goes last, and the next controller begins again with whatever
+the znode still names.
+
+    1  take the target into memory, then watch the in-sync set: `RememberMove`
+    2  start the replicas that are not assigned
+    3  wait until the target is in sync
+    4  where no live replica of the target leads, elect one
+    5  stop the replicas that the target does not name
+    6  write the target as the assignment
+    7  remove the entry, the znode with the last one
+
+Beyond the text, the leader epoch is raised in steps 2 and 4 whoever leads, because a leader takes
+in nobody of whom it was not told, and leaves out nobody whom it takes for assigned.
+
+Source: KAFKA-42, sections 2 to 5.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from reassure_controller.context import Context, OldZnode, PartitionContext
+from reassure_controller.effects import RememberMove, Step, Warn, WriteOldZnode
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import REASSIGN_PARTITIONS, LegacyEntry, PartitionKey, ReplicaList
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """What the entries of the old znode are judged by."""
+
+    readings: Readings
+    faults: frozenset[str]
+    find_bad_target: Callable[[ReplicaList], str | None]
+    """Says what is wrong with a target by itself, who is alive included."""
+
+
+def plan_listener(context: Context, listener: Listener) -> tuple[Step, ...]:
+    """Return the steps that begin with each new entry or refuse it (section 4).
+
+    What is in flight is not begun again, whatever its entry asks for by now.
+    """
+    old = context.old
+    if old is None:
+        return ()
+    if old.bad:
+        return (
+            Warn(REASSIGN_PARTITIONS, f"{old.bad}; deleted"),
+            *_write("entries-refused", old, ()),
+        )
+    steps: list[Step] = []
+    left: list[LegacyEntry] = []
+    for entry in old.entries:
+        content = context.partitions.get(entry.key)
+        reason = None
+        if content is None or content.child is None:
+            reason = find_refusal(content, entry.target, listener)
+            if reason is None:
+                steps.append(RememberMove(*entry.key, entry.target))
+        if reason is None:
+            left.append(entry)
+        else:
+            topic, number = entry.key
+            steps.append(
+                Warn(REASSIGN_PARTITIONS, f"partition {topic}-{number}: {reason}; removed")
+            )
+    if len(left) < len(old.entries) or not left:
+        steps += _write("entries-refused", old, tuple(left))
+    return tuple(steps)
+
+
+def find_refusal(
+    content: PartitionContext | None, target: ReplicaList, listener: Listener
+) -> str | None:
+    """Return why the listener refuses a target, None where it begins with it."""
+    if content is None:
+        return "there is no such topic or partition"
+    # Where the target is added first, a growth looks complete before anything was copied.
+    began = listener.readings.move_expand_first == "yes" and not is_in_sync(content, target)
+    if is_same(content.assigned, target, listener.readings) and not began:
+        return "it is assigned already"
+    return listener.find_bad_target(target)
+
+
+def is_same(assigned: ReplicaList, target: ReplicaList, readings: Readings) -> bool:
+    """Whether a target asks for nothing new."""
+    if readings.move_same_replicas == "as-set":
+        return set(assigned) == set(target)
+    return assigned == target
+
+
+def is_in_sync(content: PartitionContext, target: ReplicaList) -> bool:
+    """Whether every replica of a target is in sync."""
+    return content.state is not None and set(target) <= set(content.state.isr)
+
+
+def find_nearly_done(context: Context, readings: Readings) -> tuple[RememberMove, ...]:
+    """Return the moves to take up before anybody looks at deaths (failure case 3).
+
+    A controller that takes office finds their targets in sync as they are stored: whoever died
+    since does not give the move up.
+    """
+    if context.old is None or readings.move_dead_at_failover != "re-elect":
+        return ()
+    return tuple(
+        RememberMove(*entry.key, entry.target)
+        for entry in context.old.entries
+        if (content := context.partitions.get(entry.key)) is not None
+        and entry.target
+        and is_in_sync(content, entry.target)
+        and not is_same(content.assigned, entry.target, readings)
+    )
+
+
+def list_started(context: Context, key: PartitionKey) -> ReplicaList:
+    """Return the replicas of targets that are not assigned, which may be in sync all the same."""
+    content = context.partitions[key]
+    asked = () if context.old is None else context.old.entries
+    targets = [entry.target for entry in asked if entry.key == key]
+    targets += [] if content.child is None else [content.child.target]
+    return tuple(
+        dict.fromkeys(one for target in targets for one in target if one not in content.assigned)
+    )
+
+
+def plan_end(context: Context, key: PartitionKey, faults: frozenset[str]) -> tuple[Step, ...]:
+    """Return step 7: whatever the entry holds by now goes, and the memory of the move."""
+    forget = RememberMove(*key, None)
+    old = context.old
+    left = () if old is None else tuple(entry for entry in old.entries if entry.key != key)
+    if old is None or left == old.entries:
+        return (forget,)
+    return (*_write("entry-removed", old, left), forget)
+
+
+def _write(what: str, old: OldZnode, entries: tuple[LegacyEntry, ...]) -> tuple[Step, ...]:
+    return (WriteOldZnode(point=f"old-znode.{what}", entries=entries, version=old.version),)
