@@ -176,10 +176,15 @@ class Broker:
         return self._session is not None and self._session == session_id(self._client)
 
     def stop(self) -> None:
-        """End as a process ends: the registration goes at once, memory with it."""
-        if self.replicas is not None:
-            self.replicas.close()
-        self._end()
+        """End as a process ends: the registration goes at once, memory with it.
+
+        Raises DiskFailed where logs could not be closed in order; the broker has ended then too.
+        """
+        try:
+            if self.replicas is not None:
+                self.replicas.close()
+        finally:
+            self._end()
 
     def kill(self) -> None:
         """End as a process that is killed: what is not on disk is lost."""

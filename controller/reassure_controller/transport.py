@@ -11,12 +11,15 @@ import socket
 import socketserver
 import threading
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from reassure_controller.context import LiveBroker
 from reassure_controller.messages import BadMessage, Message, Reply, decode, encode
 
 log = logging.getLogger(__name__)
+
+LINE_BYTES: Final = 2**20
+"""The longest line: a message is about one partition, and far shorter."""
 
 Handler = Callable[[Message], Reply]
 """What a broker does with a message."""
@@ -27,6 +30,14 @@ class Transport(Protocol):
 
     def send(self, broker: LiveBroker, message: Message) -> Reply | None:
         """Deliver the message and return the answer, or None when the broker is not reached."""
+
+
+def open_connection(address: tuple[str, int], timeout_s: float) -> socket.socket:
+    """Return a connection. Raises OSError, also of a host or a port that cannot be one."""
+    try:
+        return socket.create_connection(address, timeout_s)
+    except (ValueError, OverflowError) as error:
+        raise OSError(f"not an address: {error}") from error
 
 
 class LocalTransport:
@@ -54,43 +65,45 @@ class TcpTransport:
 
     def __init__(self, timeout_s: float = 2.0) -> None:
         self._timeout_s = timeout_s
-        self._sockets: dict[tuple[str, int], socket.socket] = {}
+        self._sockets: dict[int, tuple[tuple[str, int], socket.socket]] = {}
+        """By broker: where it was reached, and the connection."""
 
     def send(self, broker: LiveBroker, message: Message) -> Reply | None:
         """Deliver the message; a kept connection that turns out to be dead is opened once more."""
         address = (broker.host, broker.port)
         for fresh in (False, True):
-            if fresh or address not in self._sockets:
-                self._forget(address)
+            if fresh or self._sockets.get(broker.id, (None,))[0] != address:
+                self._forget(broker.id)
                 try:
-                    connection = socket.create_connection(address, self._timeout_s)
+                    connection = open_connection(address, self._timeout_s)
                 except OSError as error:
                     log.info("broker %d is not reached: %s", broker.id, error)
                     return None
-                self._sockets[address] = connection
+                self._sockets[broker.id] = address, connection
             try:
-                return self._exchange(self._sockets[address], message)
+                return self._exchange(self._sockets[broker.id][1], message)
             except (OSError, BadMessage) as error:
                 log.info("no answer from broker %d: %s", broker.id, error)
-                self._forget(address)
+                self._forget(broker.id)
         return None
 
     def close(self) -> None:
         """Close every connection."""
-        for address in tuple(self._sockets):
-            self._forget(address)
+        for broker in tuple(self._sockets):
+            self._forget(broker)
 
-    def _forget(self, address: tuple[str, int]) -> None:
-        connection = self._sockets.pop(address, None)
-        if connection is not None:
-            connection.close()
+    def _forget(self, broker: int) -> None:
+        if broker in self._sockets:
+            self._sockets.pop(broker)[1].close()
 
     def _exchange(self, connection: socket.socket, message: Message) -> Reply:
         connection.sendall(encode(message))
         with connection.makefile("rb") as stream:
-            line = stream.readline()
-        if not line:
-            raise OSError("the broker closed the connection")
+            line = stream.readline(LINE_BYTES)
+        if not line.endswith(b"\n"):
+            raise OSError(
+                f"no whole line of at most {LINE_BYTES} bytes came, but {len(line)} bytes"
+            )
         reply = decode(line)
         if not isinstance(reply, Reply):
             raise BadMessage(f"expected a reply, found {type(reply).__name__}")
@@ -105,7 +118,15 @@ class TransportServer:
 
         class _Connection(socketserver.StreamRequestHandler):
             def handle(self) -> None:
-                for line in self.rfile:
+                while line := self.rfile.readline(LINE_BYTES):
+                    if not line.endswith(b"\n"):
+                        log.warning(
+                            "%s: closed: expected a line of at most %d bytes, found %d without end",
+                            self.client_address,
+                            LINE_BYTES,
+                            len(line),
+                        )
+                        return
                     try:
                         message = decode(line)
                     except BadMessage as error:

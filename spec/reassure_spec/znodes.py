@@ -25,6 +25,7 @@ MAX_ZNODE_BYTES: Final = 1_048_576
 LARGEST_INT: Final = 2**31 - 1
 """The largest id, epoch or partition number: Kafka's are integers of 32 bits."""
 _SMALLEST_INT: Final = -LARGEST_INT
+LARGEST_PORT: Final = 2**16 - 1
 LARGEST_TIME_MS: Final = 2**63 - 1
 
 CONTROLLER: Final = "/controller"
@@ -668,7 +669,7 @@ def decode_broker(path: str, data: bytes) -> tuple[str, int]:
     host = value.get("host")
     if not isinstance(host, str):
         raise BadZnode(path, f"host: expected text, found {_show(host)}")
-    return host, _integer(path, value.get("port"), "port")
+    return host, _integer(path, value.get("port"), "port", LARGEST_PORT)
 
 
 def decode_rack(path: str, data: bytes) -> str | None:

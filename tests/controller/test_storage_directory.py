@@ -162,10 +162,11 @@ def test_deletion_that_was_cut_short_is_ended(tmp_path: Path) -> None:
     """What a crash left of a deletion goes when the directory is opened."""
     with LogDirectory(tmp_path, 1, "c") as directory:
         fill(directory, "t", 0, 1)
+        directory.save_high_watermarks({("t", 0): 1})
     (tmp_path / "t-0").rename(tmp_path / "t-0.abc-delete")
-    (tmp_path / "recovery-point-offset-checkpoint").unlink()
     with LogDirectory(tmp_path, 1, "c") as directory:
-        assert directory.logs == {}
+        assert (directory.logs, directory.high_watermarks) == ({}, {})
+        assert directory.log("t", 0).end_offset == 0
     assert not list(tmp_path.glob("*-delete"))
 
 

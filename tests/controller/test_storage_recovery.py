@@ -176,7 +176,7 @@ def test_full_disk_leaves_nothing_half_written(written: Path, more: int) -> None
     batches = donor.read(6, 10_000)
     assert len(batches) > 300
     with limited_files(len(before) + more):
-        with pytest.raises(WriteRefused, match=f"{FIRST}: nothing was appended: .*too large"):
+        with pytest.raises(WriteRefused, match=f"{FIRST}: nothing was written: .*too large"):
             log.append_batches(batches)
         assert (log.end_offset, log.epochs.spans) == (6, ((0, 0), (3, 4)))
         assert log.read(0, 10_000) == (written / FIRST).read_bytes() == before

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import time
 from contextlib import ExitStack
 from typing import Final
 
@@ -13,6 +12,7 @@ from reassure_controller.node.cluster import Cluster
 from reassure_controller.node.door import Door
 from reassure_controller.node.fetching import Fetchers
 from reassure_controller.node.options import NodeSettings
+from reassure_controller.replication.clock import MachineClock
 from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.observing import Observer
 from reassure_controller.session import Indefinite
@@ -24,14 +24,6 @@ log = logging.getLogger(__name__)
 
 TICK_S: Final = 0.05
 """How often the broker looks what is due."""
-
-
-class WallClock:
-    """The time of the machine."""
-
-    def now_ms(self) -> int:
-        """Return it."""
-        return time.time_ns() // 1_000_000
 
 
 class Node:
@@ -114,7 +106,7 @@ class Node:
             epoch,
             broker,
             self._disk,
-            WallClock(),
+            MachineClock(),
             observer,
             settings.rules,
             self._throttling.quotas,

@@ -117,7 +117,8 @@ class WireTransport:
     def __init__(self, controller: int, timeout_s: float = 2.0) -> None:
         self._client_id = f"controller-{controller}"
         self._timeout_s = timeout_s
-        self._connections: dict[tuple[str, int], Connection] = {}
+        self._connections: dict[int, tuple[tuple[str, int], Connection]] = {}
+        """By broker: where it was reached, and the connection."""
 
     def send(self, broker: LiveBroker, message: Message) -> Reply | None:
         """Deliver an order and return the answer, or None when the broker is not reached.
@@ -127,12 +128,7 @@ class WireTransport:
         """
         if not isinstance(message, Order):
             raise TypeError(f"a controller does not send {message}")
-        address = (broker.host, broker.port)
-        if address not in self._connections:
-            self._connections[address] = Connection(
-                *address, self._client_id, timeout_s=self._timeout_s
-            )
-        connection = self._connections[address]
+        connection = self._connect(broker)
         request: Asks[Any] = to_request(message)
         for _ in range(2 if connection.is_open else 1):
             try:
@@ -143,6 +139,17 @@ class WireTransport:
 
     def close(self) -> None:
         """Close every connection."""
-        for connection in self._connections.values():
+        for _, connection in self._connections.values():
             connection.close()
         self._connections.clear()
+
+    def _connect(self, broker: LiveBroker) -> Connection:
+        """Return the connection to a broker; one to where it listened before is closed."""
+        address = (broker.host, broker.port)
+        known, connection = self._connections.get(broker.id, (None, None))
+        if connection is None or known != address:
+            if connection is not None:
+                connection.close()
+            connection = Connection(*address, self._client_id, timeout_s=self._timeout_s)
+            self._connections[broker.id] = address, connection
+        return connection

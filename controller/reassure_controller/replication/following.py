@@ -19,7 +19,7 @@ from reassure_controller.replication.messages import (
 )
 from reassure_controller.replication.truncation import Ask, Cut, begin_truncation, go_on
 from reassure_controller.storage.epochs import LeaderEpochs
-from reassure_controller.storage.errors import CorruptBatch, DiskFailed, OutOfOrder
+from reassure_controller.storage.errors import CorruptBatch, CorruptLog, DiskFailed, OutOfOrder
 from reassure_spec.clauses import clause
 from reassure_spec.observations import Follow
 from reassure_spec.observations import Replica as ReplicaLine
@@ -101,6 +101,12 @@ class Following:
         if answer.correlation != self._waits_for:
             return
         self._waits_for = None
+        try:
+            self._take(answer, now_ms)
+        except (CorruptBatch, OutOfOrder, DiskFailed, CorruptLog) as refused:
+            log.warning("%s-%d: %s; asking the leader again", *answer.key, refused)
+
+    def _take(self, answer: Fetched | EpochEndTold, now_ms: int) -> None:
         if answer.error != NONE:
             log.info("%s-%d: leader %d: %s", *answer.key, self.leader, answer.error)
             if self._cuts_by_epoch() or answer.error == OFFSET_OUT_OF_RANGE:
@@ -121,12 +127,8 @@ class Following:
     def _take_records(self, answer: Fetched, now_ms: int) -> None:
         """Append what the leader has sent, and take its high watermark as far as the log goes."""
         replica, host = self._replica, self._host
-        try:
-            if answer.records:
-                replica.log.append_batches(answer.records)
-        except (CorruptBatch, OutOfOrder, DiskFailed) as refused:
-            log.warning("%s-%d: %s; asking the leader again", *replica.key, refused)
-            return
+        if answer.records:
+            replica.log.append_batches(answer.records)
         if not self._is_in_sync():
             host.quotas.as_follower.note(replica.key, len(answer.records), now_ms)
         end, mark = replica.log.end_offset, answer.high_watermark

@@ -1,6 +1,8 @@
 """All replicas of one broker, behind one door: every message comes in here."""
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from typing import Final, assert_never
 
 from reassure_controller.replication import errors
@@ -26,8 +28,11 @@ from reassure_controller.replication.replica import Replica
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.replication.serving import Leading, ReplyTo
 from reassure_controller.storage.directory import LogDirectory
+from reassure_controller.storage.errors import CorruptLog, DiskFailed
 from reassure_spec.observations import What
 from reassure_spec.znodes import PartitionKey
+
+log = logging.getLogger(__name__)
 
 REFUSALS: Final[Mapping[type[Request], Callable[..., Response]]] = {
     Fetch: Fetched,
@@ -62,6 +67,8 @@ class Replicas:
         self._disk = disk
         self._observer = observer
         self._requests = 0
+        self._unready: set[PartitionKey] = set()
+        """Partitions of which a replica could not become what the broker was told."""
         self._checkpointed_ms = self.clock.now_ms()
         marks = disk.high_watermarks
         self._replicas = {
@@ -86,21 +93,34 @@ class Replicas:
         return self._replicas.get(key)
 
     def become(self, key: PartitionKey) -> None:
-        """Have a replica lead or follow, as the broker was told; one that is not there is made."""
-        replica = self._replicas.get(key)
-        if replica is None:
-            replica = self._replicas[key] = Replica(self, key, self._disk.log(*key), 0)
-        replica.become()
+        """Have a replica lead or follow, as the broker was told; one that is not there is made.
+
+        Where the disk does not allow it, the replica does neither, and `tick` tries again.
+        """
+        self._unready.add(key)
+        try:
+            replica = self._replicas.get(key)
+            if replica is None:
+                replica = self._replicas[key] = Replica(self, key, self._disk.log(*key), 0)
+            replica.become()
+        except (DiskFailed, CorruptLog) as failed:
+            log.warning("%s-%d neither leads nor follows: %s", *key, failed)
+        else:
+            self._unready.discard(key)
 
     def stop(self, key: PartitionKey, *, delete: bool) -> None:
         """Have a replica neither lead nor follow, and delete it when asked to."""
+        self._unready.discard(key)
         replica = self._replicas.get(key)
         if replica is None:
             return
         replica.rest()
         if delete:
             del self._replicas[key]
-            self._disk.delete(*key)
+            try:
+                self._disk.delete(*key)
+            except DiskFailed as failed:
+                log.warning("%s-%d is deleted, its files are not all gone: %s", *key, failed)
 
     # Messages
 
@@ -150,12 +170,20 @@ class Replicas:
     # Time
 
     def tick(self) -> None:
-        """Do what is due: leaders look who lags, and high watermarks are checkpointed."""
+        """Do what is due: leaders look who lags, and high watermarks are checkpointed.
+
+        What the disk does not take is tried again when it is due once more.
+        """
         for replica in self._replicas.values():
             if isinstance(replica.role, Leading):
                 replica.role.tick()
         if self.clock.now_ms() - self._checkpointed_ms >= self.rules.checkpoint_ms:
-            self.checkpoint()
+            for key in sorted(self._unready):
+                self.become(key)
+            try:
+                self.checkpoint()
+            except DiskFailed as failed:
+                log.warning("high watermarks are as they were saved before: %s", failed)
 
     def checkpoint(self) -> None:
         """Write the high watermarks to disk."""
@@ -165,12 +193,13 @@ class Replicas:
         )
 
     def close(self) -> None:
-        """End in order: answer who waits, checkpoint, and close the logs."""
+        """End in order: answer who waits, checkpoint, and close the logs. Raises DiskFailed."""
         for replica in self._replicas.values():
             replica.rest()
-        self.checkpoint()
-        self._disk.close()
-        self._observer.close()
+        with ExitStack() as ending:
+            ending.callback(self._observer.close)
+            ending.callback(self._disk.close)
+            self.checkpoint()
 
     def abandon(self) -> None:
         """End as a process that is killed does: nothing is said, nothing more is written."""

@@ -1,14 +1,18 @@
 """What a broker says of what is not in ZooKeeper: `docs/observations.md`, the writer's side.
 
 A line is handed to the operating system before the broker acts on what it says: so whatever others
-saw of the broker stands in its file, however it ends.
+saw of the broker stands in its file, however it ends. A broker whose disk takes no line goes on all
+the same: lines are counted whether they are written or not, so that the gap can be seen.
 """
 
+import errno
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from reassure_controller.storage.files import writing
 from reassure_spec.observations import (
     NOBODY,
     Observation,
@@ -17,6 +21,8 @@ from reassure_spec.observations import (
     encode_observation,
 )
 from reassure_spec.znodes import PartitionKey
+
+log = logging.getLogger(__name__)
 
 FILE: Final = "observations.ndjson"
 FILE_BYTES: Final = 64 << 20
@@ -62,47 +68,85 @@ class Observer:
         self._file_bytes = file_bytes
         self._files_kept = files_kept
         self._sequence = 0
-        directory.mkdir(parents=True, exist_ok=True)
-        self._stream = self._open()
+        self._is_interrupted = False
+        self._stream: BinaryIO | None = None
+        with writing(directory / FILE):
+            directory.mkdir(parents=True, exist_ok=True)
+            self._stream = self._open()
 
     def say(self, key: PartitionKey, controller_epoch: int, leader_epoch: int, what: What) -> None:
-        """Write one line about a replica of this broker."""
-        if self._stream.tell() >= self._file_bytes:
-            self._turn_over()
-        self._write(
-            Observation(
-                f"broker-{self._broker}",
-                self._run,
-                self._sequence,
-                self._chroot,
-                *key,
-                self._broker,
-                controller_epoch,
-                leader_epoch,
-                what,
+        """Write one line about a replica of this broker, unless the disk does not take it."""
+        try:
+            stream = self._take_stream()
+            self._write(
+                stream,
+                Observation(
+                    f"broker-{self._broker}",
+                    self._run,
+                    self._sequence,
+                    self._chroot,
+                    *key,
+                    self._broker,
+                    controller_epoch,
+                    leader_epoch,
+                    what,
+                ),
             )
-        )
+        except OSError as error:
+            if not self._is_interrupted:
+                log.warning(
+                    "%s: the history has a gap from here on: %s; free space", self._file, error
+                )
+            self._is_interrupted = True
+            self._sequence += 1
+        else:
+            if self._is_interrupted:
+                log.warning("%s: the history goes on", self._file)
+            self._is_interrupted = False
 
     def close(self) -> None:
         """End the file."""
-        self._stream.close()
+        if self._stream is not None:
+            self._stream.close()
 
-    def _write(self, line: Observation) -> None:
-        self._stream.write(encode_observation(line))
+    @property
+    def _file(self) -> Path:
+        return self._directory / FILE
+
+    def _take_stream(self) -> BinaryIO:
+        """Return the file to write to, a new one where the last has grown too long."""
+        if self._stream is not None and self._stream.tell() >= self._file_bytes:
+            self._stream.close()
+            self._stream = None
+            self._turn_over()
+        if self._stream is None:
+            self._stream = self._open()
+        return self._stream
+
+    def _write(self, stream: BinaryIO, line: Observation) -> None:
+        """Write a line, or nothing of it. Raises OSError."""
+        content, before = encode_observation(line), stream.seek(0, os.SEEK_END)
+        if stream.write(content) < len(content):
+            stream.truncate(before)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._sequence += 1
 
     def _open(self) -> BinaryIO:
-        stream = (self._directory / FILE).open("ab", buffering=0)
-        if stream.tell() and not _ends_a_line(self._directory / FILE):
-            stream.write(b"\n")  # somebody was killed while writing
-        self._stream = stream
-        name = f"broker-{self._broker}"
-        head = Writer(TELLS)
-        self._write(Observation(name, self._run, self._sequence, "", "", -1, NOBODY, 0, 0, head))
+        stream = self._file.open("ab", buffering=0)
+        try:
+            if stream.tell() and not _ends_a_line(self._file):
+                stream.write(b"\n")  # somebody was killed while writing
+            name, head = f"broker-{self._broker}", Writer(TELLS)
+            self._write(
+                stream,
+                Observation(name, self._run, self._sequence, "", "", -1, NOBODY, 0, 0, head),
+            )
+        except OSError:
+            stream.close()
+            raise
         return stream
 
     def _turn_over(self) -> None:
-        self._stream.close()
         for number in range(self._files_kept - 1, -1, -1):
             path = self._name(number)
             if path.exists():
@@ -110,7 +154,6 @@ class Observer:
                     path.unlink()
                 else:
                     path.replace(self._name(number + 1))
-        self._stream = self._open()
 
     def _name(self, number: int) -> Path:
         return self._directory / (f"{FILE}.{number}" if number else FILE)

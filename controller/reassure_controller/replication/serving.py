@@ -32,7 +32,7 @@ from reassure_controller.replication.messages import (
     Response,
 )
 from reassure_controller.session import Indefinite
-from reassure_controller.storage.errors import CorruptBatch, DiskFailed
+from reassure_controller.storage.errors import CorruptBatch, CorruptLog, DiskFailed
 from reassure_controller.storage.records import scan
 from reassure_spec.clauses import clause
 from reassure_spec.observations import Answer, Evaluate, IsrRead, IsrWrite, Lead, Serve
@@ -123,7 +123,11 @@ class Leading:
 
     def answer_again(self, request: Fetch) -> Fetched:
         """Answer a fetch that has been noted, now that there may be more to say."""
-        records = self._read_for(request, self._host.clock.now_ms())
+        try:
+            records = self._read_for(request, self._host.clock.now_ms())
+        except (DiskFailed, CorruptLog) as failed:
+            log.warning("%s-%d: nothing is sent to %d: %s", *request.key, request.replica, failed)
+            return Fetched(request.key, request.correlation, errors.KAFKA_STORAGE_ERROR)
         mark = self._replica.high_watermark
         return Fetched(request.key, request.correlation, errors.NONE, mark, records)
 
@@ -364,7 +368,12 @@ class Leading:
             return
         records = b""
         if request.offset < shown:
-            records = replica.log.read(request.offset, request.max_bytes, below=shown)
+            try:
+                records = replica.log.read(request.offset, request.max_bytes, below=shown)
+            except (DiskFailed, CorruptLog) as failed:
+                log.warning("%s-%d: nothing is shown: %s", *key, failed)
+                reply(Consumed(key, request.correlation, errors.KAFKA_STORAGE_ERROR))
+                return
         end = max((batch.last_offset + 1 for batch in scan(records)), default=None)
         self._replica.say(Serve(shown, end))
         reply(Consumed(key, request.correlation, errors.NONE, shown, records))

@@ -9,12 +9,11 @@ import fcntl
 import logging
 import os
 import re
-import shutil
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Self
+from typing import IO, Final, Self
 
 from reassure_controller.storage.checkpoints import (
     HIGH_WATERMARKS,
@@ -22,8 +21,15 @@ from reassure_controller.storage.checkpoints import (
     read_offsets,
     write_offsets,
 )
-from reassure_controller.storage.errors import WriteRefused, WrongDirectory
-from reassure_controller.storage.files import Sync, make_directory, write_atomically
+from reassure_controller.storage.errors import WrongDirectory
+from reassure_controller.storage.files import (
+    Sync,
+    make_directory,
+    reading,
+    sync_directory,
+    write_atomically,
+    writing,
+)
 from reassure_controller.storage.log import DELETED, SEGMENT_BYTES, Log
 from reassure_spec.znodes import PartitionKey
 
@@ -33,6 +39,7 @@ META: Final = "meta.properties"
 LOCK: Final = ".lock"
 
 _LOG: Final = re.compile(r"(.+)-(\d+)")
+_DELETED_LOG: Final = re.compile(rf"(.+)-(\d+)\.[0-9a-f]+{DELETED}")
 
 
 class LogDirectory:
@@ -50,21 +57,24 @@ class LogDirectory:
         """Take the directory, make it where there is none, and open every log in it.
 
         Raises WrongDirectory when it is in use, or is another broker's or another cluster's;
-        CorruptCheckpoint; CorruptLog.
+        CorruptCheckpoint; CorruptLog; DiskFailed.
         """
         self.path = path
         self._segment_bytes = segment_bytes
         self._sync = sync
         self._logs: dict[PartitionKey, Log] = {}
+        self._deleted: dict[PartitionKey, Path] = {}
+        """Directories of logs that were deleted and are not gone yet."""
         with ExitStack() as on_error:
-            make_directory(path, sync)
-            self._lock = _lock(path / LOCK)
+            with writing(path):
+                make_directory(path, sync)
+                self._lock = _lock(path / LOCK)
             on_error.callback(self.abandon)
             self._claim({"cluster.id": cluster_id, "broker.id": str(broker_id)})
-            self._high_watermarks = read_offsets(path / HIGH_WATERMARKS)
-            self._recovery_points = read_offsets(path / RECOVERY_POINTS)
-            for found in sorted(path.iterdir()):
-                self._take(found)
+            with reading(path):
+                self._high_watermarks = read_offsets(path / HIGH_WATERMARKS)
+                self._recovery_points = read_offsets(path / RECOVERY_POINTS)
+            self._open_logs()
             on_error.pop_all()
 
     def __enter__(self) -> Self:
@@ -86,10 +96,11 @@ class LogDirectory:
     def log(self, topic: str, partition: int) -> Log:
         """Return the partition's log; an empty one where there was none.
 
-        Raises CorruptLog when there was one with records that were safe.
+        Raises CorruptLog when there was one with records that were safe; DiskFailed.
         """
         key = (topic, partition)
         if key not in self._logs:
+            self._end_deletion(key)
             self._logs[key] = Log(
                 self.path / f"{topic}-{partition}",
                 recovery_point=self._recovery_points.get(key, 0),
@@ -103,17 +114,37 @@ class LogDirectory:
     def delete(self, topic: str, partition: int) -> None:
         """Delete the partition's log, where there is one, and what is known of it.
 
-        Its offsets go first, so that a log that is made anew is not taken for a damaged one.
+        Raises DiskFailed; what is left is deleted when the directory is opened.
         """
-        deleted = self._logs.pop((topic, partition), None)
-        if deleted is None:
+        key = (topic, partition)
+        if key in self._logs:
+            self._deleted[key] = self._logs[key].retire()
+            del self._logs[key]
+            self._end_deletion(key)
+
+    def _end_deletion(self, key: PartitionKey) -> None:
+        """Remove what is left of a log that was deleted.
+
+        Its files go first, which takes no room. Its directory goes last: as long as it is there,
+        offsets that may still be known of the partition are those of the deleted log, and are not
+        to make one that is made anew look damaged.
+        """
+        gone = self._deleted.get(key)
+        if gone is None:
             return
-        if deleted.recovery_point:
-            self._save_recovery_points()
-        kept = {key: mark for key, mark in self._high_watermarks.items() if key in self._logs}
-        if kept != self._high_watermarks:
-            self.save_high_watermarks(kept)
-        deleted.delete()
+        with writing(gone):
+            sync_directory(self.path, self._sync)
+            for file in gone.iterdir():
+                file.unlink()
+        self._recovery_points.pop(key, None)
+        self._save_recovery_points()
+        marks = {other: mark for other, mark in self._high_watermarks.items() if other != key}
+        if marks != self._high_watermarks:
+            self.save_high_watermarks(marks)
+        with writing(gone):
+            gone.rmdir()
+            sync_directory(self.path, self._sync)
+        del self._deleted[key]
 
     def save_high_watermarks(self, marks: Mapping[PartitionKey, int]) -> None:
         """Save the high watermarks of all partitions. Raises WriteRefused."""
@@ -125,9 +156,10 @@ class LogDirectory:
 
         Raises LogOffline, WriteRefused.
         """
-        for each in self._logs.values():
-            each.flush()
-        self._save_recovery_points()
+        with ExitStack() as flushing:  # those that can be are flushed where others fail
+            flushing.callback(self._save_recovery_points)
+            for each in self._logs.values():
+                flushing.callback(each.flush)
 
     def close(self) -> None:
         """Flush, close every log and give the directory free. Raises as `flush` does."""
@@ -140,7 +172,7 @@ class LogDirectory:
         """Close the files as they are, as the end of a process does."""
         for each in self._logs.values():
             each.abandon()
-        os.close(self._lock)
+        self._lock.close()
 
     def _save_recovery_points(self) -> None:
         opened = {key: each.recovery_point for key, each in self._logs.items()}
@@ -148,18 +180,21 @@ class LogDirectory:
 
     def _save(self, name: str, offsets: Mapping[PartitionKey, int]) -> None:
         file = self.path / name
-        try:
+        with writing(file):
             write_offsets(file, offsets, self._sync)
-        except OSError as error:
-            raise WriteRefused(file, error) from error
 
-    def _take(self, found: Path) -> None:
-        """Open a log that is there, and end what a crash left of a deletion."""
-        if found.name.endswith(DELETED):
-            log.info("%s: was being deleted, now it is", found)
-            shutil.rmtree(found)
-        elif found.is_dir() and (match := _LOG.fullmatch(found.name)):
-            self.log(match[1], int(match[2]))
+    def _open_logs(self) -> None:
+        """Open every log that is there, and end the deletions that a crash cut short."""
+        found = [path for path in sorted(self.path.iterdir()) if path.is_dir()]
+        for path in found:
+            if match := _DELETED_LOG.fullmatch(path.name):
+                log.info("%s: was being deleted, now it is", path)
+                key = (match[1], int(match[2]))
+                self._deleted[key] = path
+                self._end_deletion(key)
+        for path in found:
+            if match := _LOG.fullmatch(path.name):
+                self.log(match[1], int(match[2]))
 
     def _claim(self, owner: Mapping[str, str]) -> None:
         """Write down whose the directory is, or refuse it where it is somebody else's."""
@@ -167,9 +202,11 @@ class LogDirectory:
         expected = {"version": "0", **owner}
         if not file.exists():
             lines = "".join(f"{name}={value}\n" for name, value in expected.items())
-            write_atomically(file, f"#\n{lines}", self._sync)
+            with writing(file):
+                write_atomically(file, f"#\n{lines}", self._sync)
             return
-        lines = file.read_text(encoding="utf-8", errors="replace")
+        with reading(file):
+            lines = file.read_text(encoding="utf-8", errors="replace")
         pairs = (line.partition("=") for line in lines.splitlines() if not line.startswith("#"))
         found = {name.strip(): value.strip() for name, _, value in pairs}
         for name, value in expected.items():
@@ -180,13 +217,13 @@ class LogDirectory:
                 )
 
 
-def _lock(path: Path) -> int:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+def _lock(path: Path) -> IO[bytes]:
+    file = path.open("ab")
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as busy:
-        os.close(descriptor)
+        file.close()
         raise WrongDirectory(
             f"{path}: another broker has this directory; end it, or give each broker its own"
         ) from busy
-    return descriptor
+    return file

@@ -54,14 +54,22 @@ class OutOfRange(BadUsage):
 
 
 class DiskFailed(Unavailable):
-    """The disk did not take what was to be written: one of the two below."""
+    """The disk did not take, or did not give, what was asked of it: one of those below."""
 
 
 class WriteRefused(DiskFailed):
     """The disk takes nothing more: nothing of what was to be written remains, reading goes on."""
 
     def __init__(self, file: Path, error: OSError) -> None:
-        super().__init__(f"{file}: nothing was appended: {error}; free space, then append again")
+        super().__init__(f"{file}: nothing was written: {error}; free space, then try again")
+        self.file = file
+
+
+class ReadFailed(DiskFailed):
+    """The disk does not give what is in a file; what else is in it may still be had."""
+
+    def __init__(self, file: Path, error: OSError) -> None:
+        super().__init__(f"{file}: not read: {error}; see to the disk, then try again")
         self.file = file
 
 

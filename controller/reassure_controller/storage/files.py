@@ -1,11 +1,32 @@
 """How files are written so that a crash leaves the old content or the new one."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from reassure_controller.storage.errors import ReadFailed, WriteRefused
 
 Sync = Callable[[int], None]
 """Makes what was written to a file descriptor safe; `os.fsync`, or nothing where nothing lasts."""
+
+
+@contextmanager
+def writing(file: Path) -> Iterator[None]:
+    """Raise WriteRefused, which names the file, where the disk does not take it."""
+    try:
+        yield
+    except OSError as error:
+        raise WriteRefused(file, error) from error
+
+
+@contextmanager
+def reading(file: Path) -> Iterator[None]:
+    """Raise ReadFailed, which names the file, where the disk does not give it."""
+    try:
+        yield
+    except OSError as error:
+        raise ReadFailed(file, error) from error
 
 
 def sync_directory(path: Path, sync: Sync) -> None:

@@ -8,7 +8,6 @@ Everything before the *recovery point* was made safe (`flush`), and its loss is 
 import logging
 import os
 import re
-import shutil
 import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +27,13 @@ from reassure_controller.storage.errors import (
     WriteRefused,
     describe,
 )
-from reassure_controller.storage.files import Sync, make_directory, sync_directory
+from reassure_controller.storage.files import (
+    Sync,
+    make_directory,
+    reading,
+    sync_directory,
+    writing,
+)
 from reassure_controller.storage.records import (
     Batch,
     Record,
@@ -112,7 +117,8 @@ class Log:
     ) -> None:
         """Open the log, or make an empty one, and cut what a crash left unfinished.
 
-        Raises CorruptLog when records below the recovery point are damaged or missing.
+        Raises CorruptLog when records below the recovery point are damaged or missing, ReadFailed,
+        WriteRefused.
         """
         self.directory = directory
         self.recovery_point = recovery_point
@@ -122,8 +128,10 @@ class Log:
         self._offline = ""
         self._segments: list[Segment] = []
         self.epochs = EpochsOfLog(self, LeaderEpochs())
-        self._recover()
-        make_directory(directory, sync)
+        with reading(directory):
+            self._recover()
+        with writing(directory):
+            make_directory(directory, sync)
 
     @property
     def start_offset(self) -> int:
@@ -217,10 +225,8 @@ class Log:
         """Write the file of epochs. Raises WriteRefused, LogOffline."""
         self._refuse_offline()
         file = self.directory / LEADER_EPOCHS
-        try:
+        with writing(file):
             write_epochs(file, spans, self._sync)
-        except OSError as error:
-            raise WriteRefused(file, error) from error
 
     # Reading
 
@@ -229,14 +235,16 @@ class Log:
 
         At least one where there is one, else as many as `max_bytes` allow; none with a record at
         or behind `below`; none at all at the log's end. They may end before all three, so read on
-        from where they end. Raises OutOfRange, LogOffline.
+        from where they end. Raises OutOfRange, LogOffline, ReadFailed.
         """
         self._refuse_offline()
         self._check_range(offset)
         end = self.end_offset if below is None else min(below, self.end_offset)
         if offset >= end:
             return b""
-        return self._segment_of(offset).read(offset, max_bytes, end)
+        segment = self._segment_of(offset)
+        with reading(segment.path):
+            return segment.read(offset, max_bytes, end)
 
     def _segment_of(self, offset: int) -> Segment:
         index = bisect_right(self._segments, offset, key=lambda segment: segment.base_offset)
@@ -300,13 +308,16 @@ class Log:
         for segment in self._segments:
             segment.close()
 
-    def delete(self) -> None:
-        """Delete the log with its directory; after a crash the directory's owner ends it."""
+    def retire(self) -> Path:
+        """Close the log, and return its directory under a name that says it is to be deleted.
+
+        Raises WriteRefused.
+        """
         gone = self.directory.with_name(f"{self.directory.name}.{uuid.uuid4().hex}{DELETED}")
+        with writing(self.directory):
+            self.directory.rename(gone)
         self.abandon()
-        self.directory.rename(gone)
-        sync_directory(gone.parent, self._sync)
-        shutil.rmtree(gone)
+        return gone
 
     @contextmanager
     def _going_offline(self, doing: str) -> Iterator[None]:

@@ -1,5 +1,6 @@
 """One file of a log: batches one behind the other, and where each of them begins."""
 
+import errno
 import os
 from array import array
 from bisect import bisect_right
@@ -80,7 +81,7 @@ class Segment:
         while start < end:
             part = os.pread(self._open(), end - start, start)
             if not part:
-                raise OSError(f"{self.path} ends at byte {start}, its index at {end}")
+                raise OSError(errno.EIO, f"it ends at byte {start}, its index at {end}")
             parts.append(part)
             start += len(part)
         return b"".join(parts)
@@ -100,8 +101,9 @@ class Segment:
         return self._offsets[bisect_right(self._offsets, offset) - 1]
 
     def cut(self) -> None:
-        """Cut the file off behind the last whole batch."""
-        os.ftruncate(self._open(), self.size)
+        """Cut the file off behind the last whole batch; one that could not be made has nothing."""
+        if self._descriptor is not None or self.path.exists():
+            os.ftruncate(self._open(), self.size)
 
     def flush(self) -> None:
         """Make the file safe on disk."""

@@ -3,6 +3,7 @@
 import socket
 from typing import Any
 
+from reassure_controller.transport import open_connection
 from reassure_controller.wire.errors import BadFrame, NoAnswer
 from reassure_controller.wire.frames import MAX_BYTES, decode_response, encode_request
 from reassure_controller.wire.messages import Answer, Asks, ProduceRequest
@@ -55,7 +56,7 @@ class Connection:
 
     def _send(self, request: Asks[Any], timeout_s: float) -> socket.socket:
         if self._socket is None:
-            self._socket = socket.create_connection(self._address, timeout_s)
+            self._socket = open_connection(self._address, timeout_s)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.settimeout(timeout_s)
         self._asked += 1
