@@ -17,12 +17,17 @@ from reassure_controller.effects import (
     DeleteReassignment,
     DeleteRecord,
     DeleteRequest,
+    EndDeletion,
+    EndPreferred,
     EnterPhase,
     KeepRequest,
     Phase,
     RecordFailure,
     RememberMove,
+    RemoveSettings,
     RemoveTask,
+    RemoveTopic,
+    SendStopReplica,
     StartTask,
     Step,
     TranslateEntries,
@@ -98,6 +103,30 @@ class OldZnode:
         return replace(self, entries=entries, version=version, bad="", translated=translated)
 
 
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """A topic that a client asks to be deleted, and how far that has come in this term."""
+
+    has_settings: bool = False
+    """Whether the topic has settings, as they were read last."""
+    answered: frozenset[tuple[int, int]] = frozenset()
+    """Partition and replica of the logs that are deleted."""
+    told: frozenset[tuple[int, int]] = frozenset()
+    """Broker and broker epoch of those who were told since, whether they answered or not."""
+    told_ms: int = 0
+    """When that was, by the controller's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preferred:
+    """What a client wrote to ask for preferred leaders."""
+
+    partitions: frozenset[PartitionKey]
+    version: int
+    bad: str = ""
+    """Why the content is not of the format, "" where it is; then nothing is asked for."""
+
+
 @dataclass(slots=True)
 class Context:
     """What the controller remembers of the cluster."""
@@ -143,6 +172,14 @@ class Context:
     """The persisted tasks by number."""
     tasks_unread: bool = False
     """Whether a task of our own was persisted since they were read."""
+    deletions: dict[str, Deletion] = field(default_factory=dict)
+    """By topic that a client asks to be deleted."""
+    unreadable: set[str] = field(default_factory=set)
+    """Topics whose znode is not of the format, so that they are left alone."""
+    preferred: Preferred | None = None
+    """What asks for preferred leaders; None where nothing does."""
+    stopping: set[int] = field(default_factory=set)
+    """Brokers that have asked to stop and are still registered."""
     kept: set[str] = field(default_factory=set)
     """Paths of requests that a planted fault leaves behind."""
 
@@ -157,12 +194,37 @@ class Context:
             parents=set(self.parents),
             directories=set(self.directories),
             requests=list(self.requests),
+            deletions=dict(self.deletions),
             kept=set(self.kept),
         )
 
     def is_live(self, broker: int) -> bool:
         """Whether the broker is registered."""
         return broker in self.brokers
+
+    def is_ending(self, topic: str) -> bool:
+        """Whether a topic is to be deleted and none of its reassignments is left to end before.
+
+        Nobody looks after such a topic any more but to delete it.
+        """
+        return topic in self.deletions and not self.find_moving(topic)
+
+    def find_moving(self, topic: str) -> list[PartitionKey]:
+        """Return the partitions of a topic that are being reassigned, in order."""
+        keys = self.keys_of([topic])
+        return [key for key in keys if self.partitions[key].child is not None]
+
+    def note_stopped(self, effect: SendStopReplica, broker: int, *, is_deleted: bool) -> None:
+        """Remember who has deleted its log for a deletion of the topic, and who was told to."""
+        deletion = self.deletions.get(effect.topic)
+        if deletion is None or not effect.delete:
+            return
+        done = {(effect.partition, broker)} if is_deleted else set()
+        self.deletions[effect.topic] = replace(
+            deletion,
+            answered=deletion.answered | done,
+            told=deletion.told | {(broker, self.brokers[broker].epoch)},
+        )
 
     def put(self, key: PartitionKey, content: PartitionContext) -> None:
         """Remember this of a partition."""
@@ -251,6 +313,17 @@ def apply_step(context: Context, step: Step, version: int | None = None) -> None
             context.queue_unread = True
         case RemoveTask(number=number):
             context.tasks.pop(number, None)
+        case RemoveTopic(topic=topic):
+            for key in context.keys_of([topic]):
+                context.drop(key)
+            context.topic_versions.pop(topic, None)
+            context.topic_contents.pop(topic, None)
+        case RemoveSettings(topic=topic):
+            context.deletions[topic] = replace(context.deletions[topic], has_settings=False)
+        case EndDeletion(topic=topic):
+            context.deletions.pop(topic, None)
+        case EndPreferred():
+            context.preferred = None
         case _:
             pass  # messages, warnings and foreign znodes are not remembered
 

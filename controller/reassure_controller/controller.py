@@ -39,7 +39,9 @@ from reassure_controller.effects import (
     CreatePartitionState,
     DeleteRequest,
     DeleteZnode,
+    DeletionWrite,
     Effect,
+    EndPreferred,
     HealingWrite,
     Recheck,
     RecheckOldZnode,
@@ -50,6 +52,13 @@ from reassure_controller.effects import (
     Write,
     WriteOldZnode,
     WriteState,
+)
+from reassure_controller.elections import (
+    Shutdown,
+    find_refused_shutdown,
+    list_remaining,
+    plan_preferred,
+    plan_shutdown,
 )
 from reassure_controller.engine import Conflict, ControllerMoved, Engine, Uncertain
 from reassure_controller.faults import check_faults
@@ -82,6 +91,7 @@ from reassure_controller.session import (
     start,
     stop,
 )
+from reassure_controller.topics import find_due_deletion, plan_deletion
 from reassure_controller.transport import Transport
 from reassure_spec.errors import ReassureError
 from reassure_spec.readings import Readings, get_profile
@@ -89,7 +99,9 @@ from reassure_spec.znodes import (
     BROKER_IDS,
     CONTROLLER,
     CONTROLLER_EPOCH,
+    DELETED_TOPICS,
     FAILED_BROKERS,
+    PREFERRED_ELECTION,
     REASSIGN_PARTITIONS,
     REASSIGNMENT_REQUESTS,
     REASSIGNMENT_TASKS,
@@ -111,7 +123,7 @@ HEALING_ROOTS = (FAILED_BROKERS, REASSIGNMENT_TASKS)
 MAX_ATTEMPTS = 100
 """How often one piece of work is planned again before that is taken for a defect."""
 
-CONNECTED, LOST = "connected", "lost"
+CONNECTED, LOST, STOPPING = "connected", "lost", "stopping"
 
 
 class NotQuiet(TimeoutError):
@@ -150,6 +162,8 @@ class _Job:
 
     name: str
     make: Callable[[], tuple[Step, ...]]
+    done: Callable[[], None] = lambda: None
+    """What follows once it is carried out, in memory alone."""
     attempts: int = 0
 
 
@@ -189,6 +203,10 @@ class Controller:
         self._clock_ms = clock_ms
         self._events: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
         self._backlog: deque[tuple[str, str]] = deque()
+        self._asked: deque[Shutdown] = deque()
+        """Brokers that want to stop and were not answered, whoever asked first before the others.
+
+        Another thread puts them there."""
         self._candidate = False
         self._dead = False
         self._active = False
@@ -206,6 +224,8 @@ class Controller:
     def _forget(self) -> None:
         """Drop all memory of the cluster."""
         self._engine.close()
+        while self._asked:
+            self._asked.popleft().answer("NOT_CONTROLLER")
         if self._loaded:
             self._last = self.context
         self.context = Context()
@@ -239,6 +259,13 @@ class Controller:
         elif state == KazooState.CONNECTED:
             self._events.put((CONNECTED, ""))
 
+    def shut_down(self, broker: int, broker_epoch: int) -> Shutdown:
+        """Take note that a broker wants to stop; return what will have the answer."""
+        asked = Shutdown(broker, broker_epoch)
+        self._asked.append(asked)
+        self._events.put((STOPPING, ""))
+        return asked
+
     # Election
 
     @property
@@ -268,7 +295,8 @@ class Controller:
         self._unsettled = True
         self._forget()
         self._session = session_id(self._client)
-        ensure_roots(self._client, HEALING_ROOTS if self.rules.heals else ())
+        healing = HEALING_ROOTS if self.rules.heals else ()
+        ensure_roots(self._client, (DELETED_TOPICS, *healing))
         while True:
             held, epoch = gather(
                 [
@@ -479,6 +507,7 @@ class Controller:
         if self._engine.next_effect is not None:
             return _Turn.HELD
         if self._job is not None:
+            self._job.done()
             self._job = None
             self._reader.rubbish.clear()
             self.context.untold.clear()
@@ -501,6 +530,13 @@ class Controller:
             self._reader.read_records()
             self._reader.read_tasks(arm=False)
             self._reader.read_requests(arm=False)
+            return
+        if isinstance(effect, DeletionWrite):
+            self._take_deletions(arm=False)
+            self._reader.read_topics([effect.topic])
+            return
+        if isinstance(effect, EndPreferred):
+            self._reader.read_preferred(arm=False)
             return
         if isinstance(effect, TranslateEntries | WriteOldZnode | RecheckOldZnode):
             self._reader.read_requests(arm=False)
@@ -564,7 +600,32 @@ class Controller:
         if self._reader.rubbish:
             self._start(_Job("foreign znodes", lambda: ()))
             return True
-        return self._begin_entries() or self._begin_healing()
+        return self._begin_entries() or self._begin_topics() or self._begin_healing()
+
+    def _begin_topics(self) -> bool:
+        """Take in hand what clients ask of leaders and topics, where there is anything."""
+        if plan_preferred(self.context, self.rules):
+            self._start(_Job("preferred leaders", self._plan_preferred))
+            return True
+        topic = find_due_deletion(self.context, self._clock_ms(), self.rules)
+        if topic is None:
+            return False
+        self._start(_Job(f"deletion of {topic}", lambda: self._plan_deletion(topic)))
+        return True
+
+    def _plan_preferred(self) -> tuple[Step, ...]:
+        asked = self.context.preferred
+        if asked is not None and not self._is_blind:
+            self._reader.refresh_states(asked.partitions)
+        return plan_preferred(self.context, self.rules)
+
+    def _plan_deletion(self, topic: str) -> tuple[Step, ...]:
+        self._reader.refresh_states(self.context.keys_of([topic]))
+        steps = plan_deletion(self.context, topic, self._clock_ms(), self.rules)
+        if steps:
+            deletion = self.context.deletions[topic]
+            self.context.deletions[topic] = replace(deletion, told_ms=self._clock_ms())
+        return steps
 
     def _begin_healing(self) -> bool:
         """Take in hand what healing has to do, where there is anything."""
@@ -622,7 +683,7 @@ class Controller:
         if event is None:
             return False
         kind, path = event
-        if kind == LOST:
+        if kind in (LOST, STOPPING):
             self._forget()
         elif kind == CONNECTED or path == CONTROLLER:
             self._unsettled = self._candidate
@@ -653,6 +714,8 @@ class Controller:
                 self._forget()
         elif kind == CONNECTED:
             self._on_reconnect()
+        elif kind == STOPPING:
+            self._take_shutdown()
         elif path == CONTROLLER:
             self._check_still_controller()
         elif path == BROKER_IDS:
@@ -665,6 +728,10 @@ class Controller:
             self._take_old_znode()
         elif path == REASSIGNMENT_TASKS:
             self._reader.read_tasks()
+        elif path == DELETED_TOPICS:
+            self._take_deletions()
+        elif path == PREFERRED_ELECTION:
+            self._reader.read_preferred()
         elif path in self._reader.armed:
             self._reader.armed.discard(path)  # it is read and armed again with the others
         elif path.startswith(TOPICS + "/") and path.count("/") == TOPICS.count("/") + 1:
@@ -688,6 +755,8 @@ class Controller:
         self._take_topics(self._reader.read_topic_names())
         self._reader.read_requests()
         self._take_old_znode()
+        self._take_deletions()
+        self._reader.read_preferred()
         self._reader.read_records()
         self._reader.read_tasks()
 
@@ -717,10 +786,49 @@ class Controller:
         new = {one for one in now if one not in before or now[one].epoch != before[one].epoch}
         self.context.known_brokers |= now.keys()
         self.context.brokers = {one: it for one, it in before.items() if one not in dead}
+        self.context.stopping -= dead
         if dead:
             self._jobs.append(_Job("broker failure", lambda: self._plan_failure(dead)))
         if new:
             self._jobs.append(_Job("broker start", lambda: self._plan_start(new, now)))
+
+    def _take_shutdown(self) -> None:
+        """Queue the handover of what a broker has that wants to stop, and its answer."""
+        if not self._asked:
+            return  # whoever acted before has answered it
+        asked = self._asked[0]
+        error = find_refused_shutdown(self.context, asked)
+        if error:
+            self._asked.popleft().answer(error)
+            return
+        broker = asked.broker
+        self.context.stopping.add(broker)
+        self._jobs.append(
+            _Job(
+                f"handover of broker {broker}",
+                lambda: plan_shutdown(self.context, broker, self._touched({broker}), self.rules),
+                lambda: self._answer_shutdown(asked),
+            )
+        )
+
+    def _answer_shutdown(self, asked: Shutdown) -> None:
+        self._asked.remove(asked)
+        asked.answer(remaining=list_remaining(self.context, asked.broker, self.context.partitions))
+
+    def _take_deletions(self, *, arm: bool = True) -> None:
+        """Read what is to be deleted; look after those again that are to stay after all."""
+        stay = self._reader.read_deletions(arm=arm)
+        keys = self.context.keys_of(stay)
+        if keys:
+            brokers = {one for key in keys for one in self.context.partitions[key].assigned}
+            self._jobs.append(
+                _Job(
+                    "topics that stay",
+                    lambda: plan_broker_start(
+                        self.context, brokers, self._present(keys), self.rules
+                    ),
+                )
+            )
 
     def _take_topics(self, names: Iterable[str]) -> None:
         names = set(names)

@@ -221,6 +221,41 @@ class RemoveTask:
     number: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicEffect:
+    """An effect on a topic that is to be deleted."""
+
+    point: str
+    topic: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveTopic(TopicEffect):
+    """Delete a topic's znode with everything below it, while a client asks for that."""
+
+    version: int
+    """Version of the topic's znode that the deletion is conditional on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveSettings(TopicEffect):
+    """Delete the settings of a topic that is gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndDeletion(TopicEffect):
+    """Delete what a client wrote to have a topic deleted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndPreferred:
+    """Delete what a client wrote to ask for preferred leaders."""
+
+    point: str
+    version: int
+    """Znode version that the deletion is conditional on."""
+
+
 @dataclass(frozen=True, slots=True)
 class EnterPhase:
     """Mark: remember how far the partition's reassignment has come; None forgets it."""
@@ -276,6 +311,7 @@ class RecheckOldZnode:
 
 
 OldZnodeWrite = TranslateEntries | WriteOldZnode
+DeletionWrite = RemoveTopic | RemoveSettings | EndDeletion
 HealingWrite = RecordFailure | DeleteRecord | CreateTask | StartTask | RemoveTask
 Write = (
     CreateReassignment
@@ -288,6 +324,8 @@ Write = (
     | DeleteZnode
     | OldZnodeWrite
     | HealingWrite
+    | DeletionWrite
+    | EndPreferred
 )
 Send = SendLeaderAndIsr | SendStopReplica
 Effect = Write | Send

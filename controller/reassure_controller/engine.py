@@ -29,7 +29,10 @@ from reassure_controller.effects import (
     DeleteRecord,
     DeleteRequest,
     DeleteZnode,
+    DeletionWrite,
     Effect,
+    EndDeletion,
+    EndPreferred,
     EnterPhase,
     HealingWrite,
     KeepRequest,
@@ -39,7 +42,9 @@ from reassure_controller.effects import (
     RecheckOldZnode,
     RecordFailure,
     RememberMove,
+    RemoveSettings,
     RemoveTask,
+    RemoveTopic,
     RequestRead,
     SendLeaderAndIsr,
     SendStopReplica,
@@ -69,6 +74,7 @@ from reassure_controller.session import (
 from reassure_controller.transport import Transport
 from reassure_spec.znodes import (
     CONTROLLER_EPOCH,
+    PREFERRED_ELECTION,
     REASSIGN_PARTITIONS,
     REASSIGNMENT_REQUESTS,
     REASSIGNMENT_TASKS,
@@ -80,6 +86,7 @@ from reassure_spec.znodes import (
     TaskZnode,
     broker_path,
     decode_topic,
+    deleted_topic_path,
     encode_broker,
     encode_failed_broker,
     encode_reassign_partitions,
@@ -92,6 +99,7 @@ from reassure_spec.znodes import (
     reassignment_path,
     state_path,
     task_path,
+    topic_config_path,
     topic_path,
 )
 
@@ -223,7 +231,9 @@ class Engine:
                     effect.delete,
                     broker.epoch,
                 )
-                self._transport.send(broker, message)
+                reply = self._transport.send(broker, message)
+                deleted = reply is not None and reply.result == "ok"
+                self._context.note_stopped(effect, broker.id, is_deleted=deleted)
         else:
             if isinstance(effect, WriteState) and "told-before-written" in self._faults:
                 self._tell_early(effect)
@@ -386,8 +396,28 @@ class Engine:
                 return [("delete", (path, version))]
             case DeleteZnode(path=path):
                 return [("delete", (path, -1))]
+            case RemoveTopic() | RemoveSettings() | EndDeletion():
+                return self._operate_on_deletion(effect)
+            case EndPreferred(version=version):
+                return [("delete", (PREFERRED_ELECTION, version))]
             case _:
                 assert_never(effect)
+
+    def _operate_on_deletion(self, effect: DeletionWrite) -> list[Operation]:
+        path = topic_path(effect.topic)
+        asked = deleted_topic_path(effect.topic)
+        match effect:
+            case RemoveTopic(version=version):
+                below = list_subtree(self._client, path)[:-1]
+                operations: list[Operation] = [("delete", (each, -1)) for each in below]
+                standing = (
+                    [] if "deletion-ended-first" in self._faults else [("check", (asked, -1))]
+                )
+                return [*standing, *operations, ("delete", (path, version))]
+            case RemoveSettings():
+                return [("delete", (topic_config_path(effect.topic), -1))]
+            case EndDeletion():
+                return [("delete", (asked, -1))]
 
     def _operate_on_entries(self, effect: OldZnodeWrite) -> list[Operation]:
         match effect:

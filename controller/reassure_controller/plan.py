@@ -331,6 +331,8 @@ def _find_refusal(
     content = plan.context.partitions.get(key)
     if content is None:
         return "there is no such topic or partition"
+    if key[0] in plan.context.deletions and "deleted-topic-moved" not in plan.faults:
+        return "the topic is to be deleted"
     reason = _find_bad_target(plan, target)
     if reason is not None:
         return reason
@@ -691,9 +693,15 @@ def plan_new_partitions(
 ) -> tuple[Step, ...]:
     """Return the steps that bring partitions without a state online, where a replica lives."""
     plan = Plan(context, rules)
-    for key in sorted(keys):
+    for key in _list_kept(plan, keys):
         repair(plan, key)
     return tuple(plan.steps)
+
+
+def _list_kept(plan: Plan, keys: Iterable[PartitionKey]) -> list[PartitionKey]:
+    """Return those of a topic that stays; of one that is to be deleted nobody starts a replica."""
+    all_kept = "deleted-topic-led" in plan.faults
+    return [key for key in sorted(keys) if all_kept or not plan.context.is_ending(key[0])]
 
 
 def plan_broker_failure(
@@ -704,7 +712,7 @@ def plan_broker_failure(
     The context no longer has the dead brokers.
     """
     plan = Plan(context, rules)
-    for key in sorted(keys):
+    for key in _list_kept(plan, keys):
         repair(plan, key)
     return tuple(plan.steps)
 
@@ -715,7 +723,7 @@ def plan_broker_start(
     """Return the steps after brokers returned; `keys` are the partitions with replicas there."""
     plan = Plan(context, rules)
     returned = set(brokers)
-    keys = sorted(keys)
+    keys = _list_kept(plan, keys)
     for key in keys:
         if not repair(plan, key):
             to = tuple(one for one in plan.partition(key).hosts if one in returned)
@@ -738,7 +746,7 @@ def plan_failover(context: Context, rules: Rules) -> tuple[Step, ...]:
             plan.add(move)
             plan.enter(key, Phase.WAIT)
             _complete(plan, key)
-    for key in sorted(plan.context.partitions):
+    for key in _list_kept(plan, plan.context.partitions):
         if "dead-at-failover-kept" in plan.faults and plan.partition(key).state is not None:
             plan.send(key, "failover.state-sent", plan.partition(key).hosts)
             continue

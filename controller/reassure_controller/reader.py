@@ -17,7 +17,14 @@ from typing import Any
 from kazoo.client import KazooClient
 
 from reassure_controller.client import Watch
-from reassure_controller.context import Context, LiveBroker, OldZnode, PartitionContext
+from reassure_controller.context import (
+    Context,
+    Deletion,
+    LiveBroker,
+    OldZnode,
+    PartitionContext,
+    Preferred,
+)
 from reassure_controller.effects import Phase
 from reassure_controller.rules import Rules
 from reassure_controller.session import gather
@@ -25,8 +32,10 @@ from reassure_spec.znodes import (
     BROKER_CONFIGS,
     BROKER_IDS,
     DEFAULT_BROKER_CONFIG,
+    DELETED_TOPICS,
     FAILED_BROKERS,
     MIN_ISR,
+    PREFERRED_ELECTION,
     REASSIGN_PARTITIONS,
     REASSIGNMENT_REQUESTS,
     REASSIGNMENT_TASKS,
@@ -38,6 +47,7 @@ from reassure_spec.znodes import (
     decode_broker,
     decode_config,
     decode_failed_broker,
+    decode_preferred_election,
     decode_rack,
     decode_reassign_partitions,
     decode_reassignment,
@@ -105,6 +115,8 @@ class Reader:
         if self._rules.keeps_records:
             self._read_children()
             self.read_requests()
+        self.read_deletions()
+        self.read_preferred()
         self.read_old_znode()
         self.read_records()
         self.read_tasks()
@@ -171,7 +183,9 @@ class Reader:
         except BadZnode as bad:
             log.warning("%s: %s; the topic is left alone", bad.path, bad.reason)
             self.forget_topic(topic)
+            self._context.unreadable.add(topic)
             return []
+        self._context.unreadable.discard(topic)
         partitions = self._context.partitions
         self._context.topic_versions[topic] = stat.version
         self._context.topic_contents[topic] = data
@@ -191,6 +205,7 @@ class Reader:
     def forget_topic(self, topic: str) -> None:
         """Forget a topic that is gone; its reassignments have become rubbish."""
         self.watched.discard(topic)
+        self._context.unreadable.discard(topic)
         self._context.topic_versions.pop(topic, None)
         self._context.topic_contents.pop(topic, None)
         for key in self._context.keys_of([topic]):
@@ -373,6 +388,37 @@ class Reader:
         watch = self._watch if arm else None
         reads = [self._client.get_children_async(REASSIGNMENT_REQUESTS, watch=watch)]
         self.set_requests(gather(reads)[0] or ())
+
+    def read_deletions(self, *, arm: bool = True) -> list[str]:
+        """Read which topics clients ask to be deleted; return those that none asks for any more."""
+        watch = self._watch if arm else None
+        names = gather([self._client.get_children_async(DELETED_TOPICS, watch=watch)])[0] or ()
+        before = self._context.deletions
+        settings = gather([self._client.exists_async(topic_config_path(name)) for name in names])
+        self._context.deletions = {
+            name: replace(before.get(name, Deletion()), has_settings=found is not None)
+            for name, found in zip(names, settings, strict=True)
+        }
+        return sorted(before.keys() - self._context.deletions.keys())
+
+    def read_preferred(self, *, arm: bool = True) -> None:
+        """Read of which partitions a client asks for the preferred leader; `arm` watches that."""
+        watch = self._watch if arm else None
+        found = gather(
+            [
+                self._client.exists_async(PREFERRED_ELECTION, watch=watch),
+                self._client.get_async(PREFERRED_ELECTION),
+            ]
+        )[1]
+        if found is None:
+            self._context.preferred = None
+            return
+        data, stat = found
+        try:
+            asked = Preferred(decode_preferred_election(PREFERRED_ELECTION, data), stat.version)
+        except BadZnode as bad:
+            asked = Preferred(frozenset(), stat.version, bad.reason)
+        self._context.preferred = asked
 
     def read_old_znode(self, *, arm: bool = True) -> None:
         """Read the old znode where it is to be looked after; `arm` watches it, there or not."""

@@ -9,7 +9,7 @@ twice) is a rule, and rules are the model's and the controller's own business.
 import json
 import re
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -715,6 +715,25 @@ def parse_unclean(path: str, config: Mapping[str, str]) -> bool | None:
     if text.strip().lower() not in ("true", "false"):
         raise BadZnode(path, f"{UNCLEAN}: expected true or false, found {_show(text)}")
     return text.strip().lower() == "true"
+
+
+def deleted_topic_path(topic: str) -> str:
+    """Return the path by which a client asks for a topic to be deleted.
+
+    >>> deleted_topic_path("orders")
+    '/admin/delete_topics/orders'
+    """
+    return f"{DELETED_TOPICS}/{topic}"
+
+
+def encode_preferred_election(partitions: Iterable[PartitionKey]) -> bytes:
+    """Encode `/admin/preferred_replica_election`.
+
+    >>> encode_preferred_election([("foo", 0)])
+    b'{"version":1,"partitions":[{"topic":"foo","partition":0}]}'
+    """
+    asked = [{"topic": topic, "partition": number} for topic, number in partitions]
+    return _dump({"version": 1, "partitions": asked})
 
 
 def decode_preferred_election(path: str, data: bytes) -> frozenset[PartitionKey]:

@@ -264,7 +264,7 @@ def test_requests_are_taken_in_sequence_order(cluster: Any) -> None:
 
 
 def test_many_reassignments_need_one_watch_on_the_requests(cluster: Any) -> None:
-    """However many reassignments are in flight, the admin paths carry one watch."""
+    """However many reassignments are in flight, each of the admin paths carries one watch."""
     controller = cluster.controller()
     cluster.create_topic("t", dict.fromkeys(range(8), (1, 2)))
     cluster.request({("t", partition): (3, 4) for partition in range(8)})
@@ -274,7 +274,8 @@ def test_many_reassignments_need_one_watch_on_the_requests(cluster: Any) -> None
     watched = [*client._child_watchers.items(), *client._data_watchers.items()]
     admin = f"{client.chroot}/admin"
     counts = {path: len(found) for path, found in watched if path.startswith(admin) and found}
-    assert counts == {f"{admin}/reassignment_requests": 1}
+    paths = ("reassignment_requests", "delete_topics", "preferred_replica_election")
+    assert counts == {f"{admin}/{path}": 1 for path in paths}
 
 
 def test_idle_drain_finds_nothing(cluster: Any) -> None:

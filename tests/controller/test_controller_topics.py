@@ -1,0 +1,304 @@
+"""Deletion of topics, preferred leaders, and brokers that stop in good order."""
+
+from typing import Any
+
+import pytest
+
+from reassure_controller.elections import Shutdown
+from reassure_spec.znodes import (
+    DELETED_TOPICS,
+    NO_LEADER,
+    PREFERRED_ELECTION,
+    TOPICS,
+    deleted_topic_path,
+    encode_preferred_election,
+    encode_topic,
+    state_path,
+    topic_config_path,
+    topic_path,
+)
+
+from .conftest import Cluster, MakeCluster
+
+ORDER = [
+    "deletion.replica-stopped",
+    "deletion.isr-shrunk",
+    "deletion.replica-stopped",
+    "deletion.replicas-deleted",
+    "deletion.topic-removed",
+    "deletion.settings-removed",
+    "deletion.ended",
+]
+"""What is done for a topic of two replicas with settings."""
+
+
+def make_topic(cluster: Cluster) -> None:
+    """Make a topic of two replicas, with settings."""
+    cluster.create_topic("orders", {0: (1, 2)}, min_insync_replicas="1")
+
+
+def is_gone(cluster: Cluster, topic: str = "orders") -> bool:
+    """Whether nothing is left of a topic and of its deletion."""
+    paths = (topic_path(topic), topic_config_path(topic), deleted_topic_path(topic))
+    return all(cluster.admin.exists(path) is None for path in paths)
+
+
+def ask(cluster: Cluster, topic: str = "orders") -> None:
+    """Ask for a topic to be deleted."""
+    cluster.admin.create(deleted_topic_path(topic))
+
+
+def run_to_end(controller: Any) -> list[str]:
+    """Carry out one effect after another and return their points."""
+    points = []
+    while True:
+        result = controller.drain(max_effects=0)
+        if not result.held:
+            return points
+        points.append(result.next_point)
+        controller.drain(max_effects=1)
+
+
+def test_a_deletion_goes_step_by_step(make_cluster: MakeCluster) -> None:
+    """Replicas stop, delete their logs and answer; then topic, settings and request go."""
+    cluster = make_cluster()
+    controller = cluster.controller()
+    make_topic(cluster)
+    controller.drain()
+    ask(cluster)
+    assert run_to_end(controller) == ORDER
+    assert is_gone(cluster)
+    assert all(cluster.brokers[one].hosted("orders", 0) is None for one in (1, 2))
+
+
+@pytest.mark.parametrize("effects", range(len(ORDER)))
+def test_the_next_controller_ends_a_deletion(make_cluster: MakeCluster, effects: int) -> None:
+    """Wherever a controller dies in a deletion, the next one carries it to its end."""
+    cluster = make_cluster()
+    first = cluster.controller()
+    make_topic(cluster)
+    first.drain()
+    ask(cluster)
+    assert first.drain(max_effects=effects).held
+    first.kill()
+    second = cluster.controller()
+    second.drain()
+    assert is_gone(cluster)
+    assert cluster.admin.get_children(DELETED_TOPICS) == []
+
+
+def test_a_deletion_waits_for_a_broker(make_cluster: MakeCluster) -> None:
+    """While a broker with a replica is down nothing is done; when it is back the topic goes."""
+    cluster = make_cluster()
+    controller = cluster.controller()
+    make_topic(cluster)
+    controller.drain()
+    cluster.die(2)
+    controller.drain()
+    before = cluster.state("orders", 0)
+    ask(cluster)
+    assert controller.drain().effects_done == 0
+    assert cluster.state("orders", 0) == before
+    cluster.come(2)
+    controller.drain()
+    assert is_gone(cluster)
+
+
+def test_nobody_is_elected_in_a_topic_that_waits_to_be_deleted(make_cluster: MakeCluster) -> None:
+    """A topic whose deletion waits for a broker is left alone, by the next controller as well."""
+    cluster = make_cluster()
+    controller = cluster.controller()
+    make_topic(cluster)
+    controller.drain()
+    ask(cluster)
+    controller.drain(max_effects=2)
+    cluster.die(2)
+    controller.drain()
+    stopped = cluster.state("orders", 0)
+    assert stopped.leader == NO_LEADER and stopped.isr == (2,)
+    controller.kill()
+    second = cluster.controller()
+    second.drain()
+    assert cluster.state("orders", 0) == stopped
+    assert cluster.brokers[1].hosted("orders", 0) is None
+    cluster.come(2)
+    second.drain()
+    assert is_gone(cluster)
+
+
+def test_a_deletion_waits_for_a_reassignment(make_cluster: MakeCluster) -> None:
+    """A reassignment in flight is ended first, and no other one of the topic begins."""
+    cluster = make_cluster()
+    controller = cluster.controller()
+    cluster.create_topic("orders", {0: (1, 2), 1: (1, 2)})
+    controller.drain()
+    cluster.request({("orders", 0): (1, 3)})
+    controller.drain()
+    ask(cluster)
+    cluster.request({("orders", 1): (1, 3)})
+    controller.drain()
+    assert cluster.child("orders", 0) is not None
+    assert cluster.child("orders", 1) is None and cluster.requests() == []
+    cluster.join("orders", 0, 3)
+    controller.drain()
+    assert is_gone(cluster) and cluster.reassigning() == []
+
+
+def test_a_replica_that_did_not_answer_is_told_again(make_cluster: MakeCluster) -> None:
+    """The topic stays until each replica has answered; a life of its broker later it is asked."""
+    cluster = make_cluster()
+    controller = cluster.controller()
+    make_topic(cluster)
+    controller.drain()
+    cluster.transport.unregister(2)
+    ask(cluster)
+    controller.drain()
+    assert cluster.admin.exists(topic_path("orders")) is not None
+    cluster.die(2)
+    controller.drain()
+    cluster.come(2)
+    controller.drain()
+    assert is_gone(cluster)
+
+
+def test_partitions_that_are_added_meanwhile_are_deleted_as_well(
+    make_cluster: MakeCluster,
+) -> None:
+    """What is added while a topic is to be deleted is never started, and its replicas are told."""
+    cluster = make_cluster()
+    controller = cluster.controller()
+    make_topic(cluster)
+    controller.drain()
+    ask(cluster)
+    assert controller.drain(max_effects=4).held
+    cluster.admin.set(topic_path("orders"), encode_topic({0: (1, 2), 1: (3,)}))
+    controller.drain()
+    assert is_gone(cluster)
+    assert cluster.brokers[3].hosted("orders", 1) is None
+
+
+def test_a_deletion_that_is_taken_back_leaves_the_topic(make_cluster: MakeCluster) -> None:
+    """Where the client takes its request back the partition gets a leader again."""
+    cluster = make_cluster()
+    controller = cluster.controller()
+    make_topic(cluster)
+    controller.drain()
+    ask(cluster)
+    assert controller.drain(max_effects=2).held
+    cluster.admin.delete(deleted_topic_path("orders"))
+    controller.drain()
+    assert cluster.admin.get_children(TOPICS) == ["orders"]
+    state = cluster.state("orders", 0)
+    assert state.leader == 2 and cluster.brokers[2].leads("orders", 0)
+
+
+def test_the_deletion_of_no_topic_is_removed(make_cluster: MakeCluster) -> None:
+    """What asks for a topic that there is not goes, with settings that were left behind."""
+    cluster = make_cluster()
+    controller = cluster.controller()
+    controller.drain()
+    cluster.admin.create(topic_config_path("orders"), b'{"version":1,"config":{}}')
+    ask(cluster)
+    controller.drain()
+    assert is_gone(cluster)
+
+
+def test_a_topic_can_be_made_anew(make_cluster: MakeCluster) -> None:
+    """A topic of the same name begins from nothing after a deletion."""
+    cluster = make_cluster()
+    controller = cluster.controller()
+    make_topic(cluster)
+    controller.drain()
+    ask(cluster)
+    controller.drain()
+    cluster.create_topic("orders", {0: (2, 3)})
+    controller.drain()
+    state = cluster.state("orders", 0)
+    assert (state.leader, state.leader_epoch, state.isr) == (2, 0, (2, 3))
+
+
+def prefer(cluster: Cluster, *partitions: tuple[str, int]) -> None:
+    """Ask for preferred leaders."""
+    cluster.admin.create(PREFERRED_ELECTION, encode_preferred_election(partitions))
+
+
+def test_preferred_leaders_are_elected(make_cluster: MakeCluster) -> None:
+    """The first assigned replica leads where it is in sync; elsewhere nothing changes."""
+    cluster = make_cluster()
+    controller = cluster.controller()
+    cluster.create_topic("orders", {0: (1, 2), 1: (1, 3)})
+    controller.drain()
+    cluster.die(1)
+    controller.drain()
+    cluster.come(1)
+    controller.drain()
+    cluster.join("orders", 0, 1)
+    prefer(cluster, ("orders", 0), ("orders", 1), ("nowhere", 0))
+    controller.drain()
+    assert cluster.state("orders", 0).leader == 1 and cluster.brokers[1].leads("orders", 0)
+    assert cluster.state("orders", 1).leader == 3
+    assert cluster.admin.exists(PREFERRED_ELECTION) is None
+
+
+def test_the_next_controller_holds_the_preferred_election(make_cluster: MakeCluster) -> None:
+    """What was asked of a controller that died is found by the next one, and what is bad goes."""
+    cluster = make_cluster()
+    first = cluster.controller()
+    make_topic(cluster)
+    first.drain()
+    cluster.die(1)
+    first.drain()
+    cluster.come(1)
+    first.drain()
+    cluster.join("orders", 0, 1)
+    prefer(cluster, ("orders", 0))
+    assert first.drain(max_effects=0).next_point == "preferred.leader-elected"
+    first.kill()
+    second = cluster.controller()
+    second.drain()
+    assert cluster.state("orders", 0).leader == 1
+    cluster.admin.create(PREFERRED_ELECTION, b"not this")
+    second.drain()
+    assert cluster.admin.exists(PREFERRED_ELECTION) is None
+
+
+def shut_down(cluster: Cluster, controller: Any, broker: int) -> Shutdown:
+    """Have a broker ask the controller, and return the answer."""
+    epoch = cluster.brokers[broker].find_broker_epoch(broker)
+    assert epoch is not None
+    asked: Shutdown = controller.shut_down(broker, epoch)
+    controller.drain()
+    assert asked.answered.is_set()
+    return asked
+
+
+def test_brokers_that_stop_hand_over(make_cluster: MakeCluster) -> None:
+    """Three brokers stop in turn: they leave the in-sync set, and the last one keeps leading."""
+    cluster = make_cluster()
+    controller = cluster.controller()
+    cluster.create_topic("orders", {0: (1, 2, 3)})
+    controller.drain()
+    assert shut_down(cluster, controller, 3).remaining == ()
+    assert cluster.state("orders", 0).isr == (1, 2)
+    assert shut_down(cluster, controller, 1).remaining == ()
+    state = cluster.state("orders", 0)
+    assert (state.leader, state.isr) == (2, (2,)) and cluster.brokers[2].leads("orders", 0)
+    assert shut_down(cluster, controller, 2).remaining == (("orders", 0),)
+    assert cluster.state("orders", 0).leader == 2
+
+
+def test_an_earlier_life_is_not_heard(make_cluster: MakeCluster) -> None:
+    """Who asks for an earlier life of a broker, or of no controller, is refused."""
+    cluster = make_cluster()
+    controller = cluster.controller()
+    make_topic(cluster)
+    controller.drain()
+    before = cluster.admin.get(state_path("orders", 0))[0]
+    stale, strange = controller.shut_down(1, 1), controller.shut_down(99, 1)
+    controller.drain()
+    assert (stale.error, strange.error) == ("STALE_BROKER_EPOCH", "BROKER_ID_NOT_REGISTERED")
+    assert cluster.admin.get(state_path("orders", 0))[0] == before
+    controller.resign()
+    late = controller.shut_down(1, 1)
+    controller.pump()
+    assert late.error == "NOT_CONTROLLER"
