@@ -16,13 +16,15 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
-from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 
 from reassure_controller.broker import Broker
+from reassure_controller.client import Client
 from reassure_controller.controller import Controller
 from reassure_controller.crashing import crash_at
 from reassure_controller.faults import FAULTS
@@ -34,6 +36,11 @@ from reassure_controller.session import Indefinite, connect, stop
 from reassure_controller.transport import TcpTransport, TransportServer
 from reassure_spec.errors import BadUsage, ReassureError, Unavailable
 from reassure_spec.rooms import choose_readings, controller_of
+
+if TYPE_CHECKING:  # only who asks for metrics needs what they are made of
+    from prometheus_client.metrics_core import Metric
+
+    from reassure_controller.metrics.serving import Measure
 
 log = logging.getLogger("reassure_controller")
 
@@ -91,6 +98,12 @@ def _parser() -> argparse.ArgumentParser:
         role.add_argument("--zookeeper", required=True, metavar="HOSTS/CHROOT")
         role.add_argument("--id", required=True, type=int, help="broker id")
         role.add_argument("--session-timeout", type=float, default=6.0, metavar="SECONDS")
+        role.add_argument(
+            "--metrics-port",
+            type=int,
+            metavar="PORT",
+            help="answer Prometheus there, on 127.0.0.1; 0: on one that is free",
+        )
         role.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING"))
     return parser
 
@@ -100,9 +113,26 @@ def _say_ready(what: str) -> None:
     sys.stdout.flush()
 
 
-def run_controller(
-    client: KazooClient, arguments: argparse.Namespace, until: threading.Event
-) -> None:
+@contextmanager
+def _serve_metrics(
+    client: Client, arguments: argparse.Namespace, measure: "Measure"
+) -> Iterator[str]:
+    """Answer scrapes while entered, where that is asked for; gives what is said of it when ready.
+
+    Raises PortTaken.
+    """
+    if arguments.metrics_port is None:
+        yield ""
+        return
+    from reassure_controller.metrics.measures import measure_zookeeper
+    from reassure_controller.metrics.serving import make_registry, serve
+
+    registry = make_registry(measure, partial(measure_zookeeper, client))
+    with serve(registry, arguments.metrics_port) as (host, port):
+        yield f" metrics {host}:{port}"
+
+
+def run_controller(client: Client, arguments: argparse.Namespace, until: threading.Event) -> None:
     """Run a controller until the event is set. Raises what `Controller` raises."""
     changes = dict(pair.split("=", 1) if "=" in pair else (pair, "") for pair in arguments.reading)
     readings = choose_readings(controller_of(arguments.profile), arguments.profile, changes)
@@ -118,15 +148,22 @@ def run_controller(
         healing=settings,
         on_point=crash_at(arguments.crash_at) if arguments.crash_at else lambda _: None,
     )
-    _say_ready(f"controller {arguments.id}")
     try:
-        controller.run_forever(until)
+        with _serve_metrics(client, arguments, partial(_measure, controller)) as where:
+            _say_ready(f"controller {arguments.id}{where}")
+            controller.run_forever(until)
     finally:
         controller.kill()
         transport.close()
 
 
-def run_node(client: KazooClient, arguments: argparse.Namespace, until: threading.Event) -> None:
+def _measure(controller: Controller) -> "Iterator[Metric]":
+    from reassure_controller.metrics.measures import measure_controller
+
+    return measure_controller(controller)
+
+
+def run_node(client: Client, arguments: argparse.Namespace, until: threading.Event) -> None:
     """Run a broker with logs until the event is set.
 
     Raises what `read_node_settings` and `Node` raise.
@@ -137,14 +174,15 @@ def run_node(client: KazooClient, arguments: argparse.Namespace, until: threadin
         read_node_settings(arguments),
         patience_s=PATIENCE * arguments.session_timeout,
     )
-    _say_ready(f"broker {arguments.id} {node.address[0]}:{node.address[1]}")
     try:
-        node.run_forever(until)
+        with _serve_metrics(client, arguments, node.measure) as where:
+            _say_ready(f"broker {arguments.id} {node.address[0]}:{node.address[1]}{where}")
+            node.run_forever(until)
     finally:
         node.close()
 
 
-def run_broker(client: KazooClient, broker_id: int, until: threading.Event) -> None:
+def run_broker(client: Client, broker_id: int, until: threading.Event) -> None:
     """Run a broker until the event is set; it registers again whenever its session has expired."""
     holder: list[Broker] = []
     server = TransportServer(lambda message: holder[0].handle(message))

@@ -26,6 +26,7 @@ from reassure_controller.messages import (
     Reply,
     StopReplica,
 )
+from reassure_controller.metrics.tally import Tally
 from reassure_controller.replication.errors import STALE_BROKER_EPOCH, STALE_CONTROLLER_EPOCH
 from reassure_controller.replication.host import HostedPartition, IsrOutcome
 from reassure_controller.session import (
@@ -101,6 +102,8 @@ class Broker:
         self._replication = replication
         self.replicas: Replicas | None = None
         """Its replicas with their logs, None in a broker without logs."""
+        self.isr_changes = Tally()
+        """How often it wrote smaller in-sync sets (`shrinks`), and larger ones (`expands`)."""
         self._session: int | None = None
         self._controller_epoch = 0
         self._hosted: dict[PartitionKey, HostedPartition] = {}
@@ -344,7 +347,7 @@ class Broker:
         path, hosted = state_path(*key), self._hosted[key]
         if isr == hosted.state.isr:
             return "ok"
-        state = replace(hosted.state, isr=isr)
+        before, state = set(hosted.state.isr), replace(hosted.state, isr=isr)
         version = -1 if "isr-unconditional" in self._faults else hosted.state_version
         try:
             written = commit(self._client, [("set_data", (path, encode_state(state), version))])
@@ -355,6 +358,9 @@ class Broker:
             log.info("%s: %s", path, indefinite)
             return "unknown"
         self._hosted[key] = replace(hosted, state=state, state_version=written[0].version)
+        for kind, changed in (("shrinks", before - set(isr)), ("expands", set(isr) - before)):
+            if changed:
+                self.isr_changes.add(kind)
         return "ok"
 
     def refresh(self, key: PartitionKey) -> IsrOutcome:

@@ -22,6 +22,8 @@ from kazoo.protocol.serialization import (
     write_string,
 )
 
+from reassure_controller.metrics.tally import Tally
+
 Watch = Callable[[Any], None]
 
 _ANY_WATCH: Final = 3
@@ -136,9 +138,16 @@ class Client(KazooClient):  # type: ignore[misc]
     """A kazoo client. Paths are those in its chroot."""
 
     def __init__(self, **options: Any) -> None:
+        self.operations = Tally()
+        """How often what was asked of ZooKeeper, by Kazoo's name for it."""
         self.below: dict[str, Watch] = {}
         """By path outside of the chroot, who is told of all that happens at it and below it."""
         super().__init__(handler=_Handler(), **options)
+
+    def _call(self, request: Any, async_object: Any) -> Any:
+        """Send a request, and count it."""
+        self.operations.add(type(request).__name__.lstrip("_"))
+        return super()._call(request, async_object)
 
     def _reset_watchers(self) -> None:
         """Forget every watch, as the server does with the connection."""

@@ -63,6 +63,7 @@ from reassure_controller.elections import (
 from reassure_controller.engine import Conflict, ControllerMoved, Engine, Uncertain
 from reassure_controller.faults import check_faults
 from reassure_controller.healing import HealingSettings
+from reassure_controller.metrics.tally import Terms
 from reassure_controller.old_znode import plan_forgetting
 from reassure_controller.plan import (
     plan_bad_request,
@@ -212,6 +213,7 @@ class Controller:
         self._active = False
         self._loaded = False
         self._session: int | None = None
+        self.terms = Terms()
         self._unsettled = False
         self._last: Context | None = None
         """What was remembered when a term ended (fault `memory-kept-over-terms`)."""
@@ -277,6 +279,11 @@ class Controller:
     def epoch(self) -> int:
         """The controller epoch of the term, 0 when not elected."""
         return self.context.epoch
+
+    @property
+    def events_waiting(self) -> int:
+        """How many events there are that were not looked at."""
+        return self._events.qsize() + len(self._backlog)
 
     @property
     def next_effect(self) -> Effect | None:
@@ -354,6 +361,7 @@ class Controller:
         self.context.epoch = epoch
         self.context.epoch_version = results[-1].version
         self._active = True
+        self.terms.begin()
         if "memory-kept-over-terms" in faults and self._last is not None:
             self._remember(self._last)
         log.info("controller %d was elected with epoch %d", self.broker_id, epoch)
@@ -572,7 +580,13 @@ class Controller:
             self._loaded = True
             if "record-refreshed" in self.rules.faults:
                 self._jobs.append(_Job("records", self._plan_refreshing))
-            self._start(_Job("failover", lambda: plan_failover(self.context, self.rules)))
+            self._start(
+                _Job(
+                    "failover",
+                    lambda: plan_failover(self.context, self.rules),
+                    done=self.terms.settle,
+                )
+            )
             return True
         if self._jobs:
             self._start(self._jobs.popleft())

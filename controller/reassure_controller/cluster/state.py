@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from reassure_controller.cluster.processes import Process
 from reassure_controller.storage.files import write_atomically
@@ -53,6 +53,8 @@ class MemberState:
     address: Address | None
     """Where it listens for clients, None of one that does not."""
     command: tuple[str, ...]
+    metrics: Address | None = None
+    """Where it answers Prometheus."""
     process: Process | None = None
     """The last one that was started, None before the first."""
 
@@ -92,16 +94,21 @@ def read_state(directory: Path) -> ClusterState:
         raise BadState(path, problem) from None
 
 
-def _read_member(content: dict[str, object]) -> MemberState:
-    address, process = content.pop("address"), content.pop("process")
-    command = content.pop("command")
-    assert isinstance(command, list)
+def _read_member(content: dict[str, Any]) -> MemberState:
+    process = content["process"]
     return MemberState(
-        address=None if address is None else tuple(address),  # type: ignore[arg-type]
-        command=tuple(command),
-        process=None if process is None else Process(**process),  # type: ignore[arg-type]
-        **content,  # type: ignore[arg-type]
+        content["name"],
+        content["role"],
+        content["number"],
+        _read_address(content["address"]),
+        tuple(content["command"]),
+        _read_address(content["metrics"]),
+        None if process is None else Process(**process),
     )
+
+
+def _read_address(content: list[Any] | None) -> Address | None:
+    return None if content is None else (content[0], content[1])
 
 
 def write_state(directory: Path, state: ClusterState) -> None:

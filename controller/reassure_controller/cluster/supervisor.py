@@ -75,6 +75,8 @@ class Member:
     number: int
     """The id of a broker or controller, the place of a server in its ensemble."""
     address: Address | None
+    metrics: Address | None
+    """Where it answers Prometheus."""
     pid: int | None
     """Of its process, None while there is none."""
     alive: bool
@@ -380,7 +382,16 @@ def _look(member: MemberState) -> Member:
     alive = process is not None and process.is_alive
     stopped = process is not None and process.is_stopped
     pid = process.pid if process is not None and alive else None
-    return Member(member.name, member.role, member.number, member.address, pid, alive, stopped)
+    return Member(
+        member.name,
+        member.role,
+        member.number,
+        member.address,
+        member.metrics,
+        pid,
+        alive,
+        stopped,
+    )
 
 
 def _join_addresses(members: Iterable[MemberState], role: Role) -> str:
@@ -415,14 +426,18 @@ def _plan_nodes(
 ) -> Iterator[MemberState]:
     first = 1 if role == "broker" else FIRST_CONTROLLER
     for number in range(first, first + count):
-        name = f"{role}-{number}"
-        command = (*_python("reassure_controller"), role, "--id", str(number))
+        name, metrics = f"{role}-{number}", _take_port(held)
+        command = (
+            *(*_python("reassure_controller"), role, "--id", str(number)),
+            *("--metrics-port", str(metrics)),
+        )
+        scraped = (HOST, metrics)
         if role == "controller":
-            yield MemberState(name, role, number, None, (*command, "--wire"))
+            yield MemberState(name, role, number, None, (*command, "--wire"), scraped)
             continue
         port = _take_port(held)
         own = ("--data", str(directory / name), "--port", str(port))
-        yield MemberState(name, role, number, (HOST, port), (*command, *own))
+        yield MemberState(name, role, number, (HOST, port), (*command, *own), scraped)
 
 
 def _ask_server(address: Address) -> str:

@@ -2,8 +2,9 @@
 
 import logging
 import threading
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kazoo.client import KazooClient
 
@@ -19,6 +20,9 @@ from reassure_controller.session import Indefinite
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.throttling import Throttling
 from reassure_controller.wire.listener import WireServer
+
+if TYPE_CHECKING:  # only who asks for metrics needs what they are made of
+    from prometheus_client.metrics_core import Metric
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +75,15 @@ class Node:
     def address(self) -> tuple[str, int]:
         """Where it listens."""
         return self._server.address
+
+    def measure(self) -> "Iterator[Metric]":
+        """Yield what is to be known of it."""
+        from reassure_controller.metrics import measures
+
+        with self._lock:
+            yield from measures.measure_replicas(self._broker.replicas or ())
+        yield from measures.measure_isr(self._broker.isr_changes)
+        yield from measures.measure_requests(self._server.answers)
 
     def run_forever(self, until: threading.Event) -> None:
         """Do what is due until the event is set. Raises what the disk raises."""

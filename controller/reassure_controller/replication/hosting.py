@@ -86,6 +86,9 @@ class Replicas:
         self._requests += 1
         return self.broker_epoch, self._requests
 
+    def __iter__(self) -> Iterator[Replica]:
+        return iter(tuple(self._replicas.values()))
+
     # Orders
 
     def find(self, key: PartitionKey) -> Replica | None:

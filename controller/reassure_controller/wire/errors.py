@@ -13,3 +13,9 @@ class NoAnswer(Unavailable):
 
 class PortTaken(BadConfiguration):
     """Another program listens on a port."""
+
+    def __init__(self, host: str, port: int, problem: OSError) -> None:
+        super().__init__(
+            f"{host}:{port}: {problem.strerror}; end the program that listens there, or name "
+            "another port"
+        )

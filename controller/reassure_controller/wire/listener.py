@@ -12,6 +12,7 @@ from typing import Protocol, Self
 
 from kio.schema.errors import ErrorCode
 
+from reassure_controller.metrics.tally import Tally
 from reassure_controller.wire.errors import BadFrame
 from reassure_controller.wire.frames import (
     MAX_BYTES,
@@ -27,6 +28,7 @@ from reassure_controller.wire.messages import (
     Request,
     Response,
 )
+from reassure_controller.wire.outcomes import find_errors
 from reassure_controller.wire.sockets import listen, receive_frame
 
 log = logging.getLogger(__name__)
@@ -60,6 +62,8 @@ class WireServer:
         self._max_bytes = max_bytes
         self._max_connections = max_connections
         self._frame_timeout_s = frame_timeout_s
+        self.answers = Tally()
+        """How often it answered what, by request and error."""
         self._lock = threading.Lock()
         self._connections: dict[socket.socket, threading.Thread] = {}
         self._closing = threading.Event()
@@ -165,6 +169,9 @@ class WireServer:
                 raise TypeError(f"no response to {request}")
         elif type(response) is not asked.api.response:
             raise TypeError(f"{response} is no response to {request}")
+        name = type(request).__name__.removesuffix("Request")
+        for error in (response and find_errors(response)) or (ErrorCode.none,):
+            self.answers.add(name, error.name.upper())
         return response
 
 

@@ -11,13 +11,11 @@ _CHUNK: Final = 2**16
 
 def listen(port: int) -> socket.socket:
     """Listen on a port of 127.0.0.1; 0 is one that the system chooses. Raises PortTaken."""
+    host = "127.0.0.1"
     try:
-        return socket.create_server(("127.0.0.1", port), backlog=128)
+        return socket.create_server((host, port), backlog=128)
     except OSError as problem:
-        raise PortTaken(
-            f"127.0.0.1:{port}: {problem.strerror}; end the program that listens there, or name "
-            "another port"
-        ) from None
+        raise PortTaken(host, port, problem) from None
 
 
 def receive_frame(connection: socket.socket, max_bytes: int, start: bytes = b"") -> bytes:
