@@ -6,7 +6,7 @@ by `apply_step` after a step has been carried out. Planning uses the same `apply
 so that a plan of many writes is made of the values and versions each write will find.
 """
 
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass, field, replace
 
@@ -149,7 +149,9 @@ class Context:
     flying: set[PartitionKey] = field(default_factory=set)
     """Partitions whose reassignment is to be carried on."""
     min_insync: dict[str, int] = field(default_factory=dict)
-    """min.insync.replicas of the topics that set it, as read for the last request."""
+    """By topic, min.insync.replicas; the topics whose settings were read and stand."""
+    echoes: Counter[str] = field(default_factory=Counter)
+    """By path, how many events of our own writes below the topics have yet to be counted off."""
     parents: set[str] = field(default_factory=set)
     """Topics that have a znode under /admin/reassignments."""
     crowded: set[str] = field(default_factory=set)
@@ -197,6 +199,15 @@ class Context:
             deletions=dict(self.deletions),
             kept=set(self.kept),
         )
+
+    def take_echo(self, path: str) -> bool:
+        """Return whether an event at a path is one of our own write, and count it off."""
+        if path not in self.echoes:
+            return False
+        self.echoes[path] -= 1
+        if not self.echoes[path]:
+            del self.echoes[path]
+        return True
 
     def is_live(self, broker: int) -> bool:
         """Whether the broker is registered."""

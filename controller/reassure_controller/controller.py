@@ -5,12 +5,12 @@ Election (Kafka 2.1 and later): one transaction creates the ephemeral `/controll
 the fence that every write of the term checks.
 
 There is one queue of events. Watches and the client's state listener only put something into it;
-everything else happens in the thread that calls `pump`. A watch fires once and is lost with its
-connection, so after every reconnect the controller reads everything again and arms all of them.
+everything else happens in the thread that calls `pump`. Watches are lost with their connection, so
+after every reconnect the controller arms all of them and takes all that it remembers for stale.
 An event says where to look, never what happened: the handler reads, and plans from what it reads.
 
-Work is taken in this order: the plan in hand, then events, then states of partitions in flight
-that have no watch, then the lowest pending request. `pump` can be given a budget of effects and
+Work is taken in this order: the plan in hand, then events, then partitions in flight whose state
+has changed, then the lowest pending request. `pump` can be given a budget of effects and
 stops between two of them when it is spent; what is left of the plan stays in memory. `drain` pumps
 until ZooKeeper has nothing new to say.
 
@@ -30,9 +30,9 @@ from enum import Enum
 from itertools import chain
 from typing import Any
 
-from kazoo.client import KazooClient
 from kazoo.protocol.states import EventType, KazooState
 
+from reassure_controller.client import Client
 from reassure_controller.context import Context, LiveBroker
 from reassure_controller.crashing import OnPoint
 from reassure_controller.effects import (
@@ -106,7 +106,6 @@ from reassure_spec.znodes import (
     REASSIGN_PARTITIONS,
     REASSIGNMENT_REQUESTS,
     REASSIGNMENT_TASKS,
-    TOPICS,
     BadZnode,
     PartitionKey,
     decode_controller_epoch,
@@ -114,7 +113,6 @@ from reassure_spec.znodes import (
     encode_controller,
     encode_controller_epoch,
     parse_request_name,
-    state_path,
 )
 
 log = logging.getLogger("reassure_controller")
@@ -180,7 +178,7 @@ class Controller:
 
     def __init__(
         self,
-        client: KazooClient,
+        client: Client,
         broker_id: int,
         transport: Transport,
         readings: Readings | None = None,
@@ -225,6 +223,7 @@ class Controller:
 
     def _forget(self) -> None:
         """Drop all memory of the cluster."""
+        self._client.unwatch_below()
         self._engine.close()
         while self._asked:
             self._asked.popleft().answer("NOT_CONTROLLER")
@@ -239,7 +238,6 @@ class Controller:
         self._stale: Write | Recheck | RecheckOldZnode | None = None
         self._active = False
         self._loaded = False
-        self._deaf = False
 
     def _make_engine(self, context: Context) -> Engine:
         faults = self.rules.faults
@@ -376,6 +374,7 @@ class Controller:
             self._client, self.broker_id, last, self._transport, self.rules.faults
         )
         self._loaded = True
+        gather(self._reader.watch_all())
 
     def resign(self) -> None:
         """Give the term up: forget everything and delete `/controller` if it is ours.
@@ -477,7 +476,7 @@ class Controller:
                 until.wait(0.05)
                 continue
             try:
-                self._backlog.append(self._events.get(timeout=0.2))
+                self._note_event(*self._events.get(timeout=0.2))
             except queue.Empty:
                 continue
 
@@ -537,7 +536,7 @@ class Controller:
         if isinstance(effect, HealingWrite):
             self._reader.read_records()
             self._reader.read_tasks(arm=False)
-            self._reader.read_requests(arm=False)
+            self._reader.read_requests()
             return
         if isinstance(effect, DeletionWrite):
             self._take_deletions(arm=False)
@@ -547,7 +546,7 @@ class Controller:
             self._reader.read_preferred(arm=False)
             return
         if isinstance(effect, TranslateEntries | WriteOldZnode | RecheckOldZnode):
-            self._reader.read_requests(arm=False)
+            self._reader.read_requests()
             return
         if isinstance(effect, DeleteRequest | DeleteZnode):
             return
@@ -573,6 +572,7 @@ class Controller:
 
     def _begin_work(self) -> bool:
         """Take the next piece of work in hand; return whether there was any."""
+        self._note_events()
         if not self._active:
             return self._begin_as_candidate()
         if not self._loaded:
@@ -591,21 +591,21 @@ class Controller:
         if self._jobs:
             self._start(self._jobs.popleft())
             return True
-        event = self._next_event()
-        if event is not None:
-            self._on_event(*event)
+        if self._backlog:
+            self._on_event(*self._backlog.popleft())
             return True
-        unarmed = self._unarmed()
-        if unarmed:
-            self._reader.refresh_states(unarmed, arm=True)
-            self._start(_Job("advance", lambda: self._plan_advance(unarmed)))
+        if self._reader.stale_topics:
+            self._take_stale_topics()
+            return True
+        if self._begin_advance():
             return True
         if self.context.queue_unread:
-            self._reader.read_requests(arm=False)
+            self._reader.read_requests()
         before = "old-znode-before-queue" in self.rules.faults and self.context.old is not None
         if before and self._find_translated() is None and self._begin_entries():
             return True
-        if self.context.requests and not self._deaf:
+        withdrawn = self._reader.withdrawn and "withdrawn-stops-queue" in self.rules.faults
+        if self.context.requests and not withdrawn:
             newest = before and bool(self._find_translated())
             backwards = newest or "requests-unsorted" in self.rules.faults
             name = self.context.requests[-1 if backwards else 0]
@@ -654,7 +654,7 @@ class Controller:
         tasks = self.context.tasks
         first = tasks[min(tasks)].assignments if tasks else {}
         self._reader.look_for_brokers(chain.from_iterable(first.values()))
-        self._reader.refresh(first)
+        self._reader.catch_up(first)
         return plan_health(self.context, self._clock_ms(), self.rules)
 
     def _plan_refreshing(self) -> tuple[Step, ...]:
@@ -674,7 +674,9 @@ class Controller:
     def _plan_old_znode(self) -> tuple[Step, ...]:
         old = self.context.old
         if old is not None and not self.rules.keeps_records:
-            self._reader.refresh([entry.key for entry in old.entries])
+            keys = [entry.key for entry in old.entries]
+            self._reader.catch_up(keys)
+            self._reader.changed.update(keys)  # what begins now is carried on with after this
         return self._plan_entries()
 
     def _find_translated(self) -> frozenset[Any] | None:
@@ -693,32 +695,33 @@ class Controller:
                 raise Indefinite("not connected")
             self.contend()
             return True
-        event = self._next_event()
-        if event is None:
+        if not self._backlog:
             return False
-        kind, path = event
+        kind, path = self._backlog.popleft()
         if kind in (LOST, STOPPING):
             self._forget()
         elif kind == CONNECTED or path == CONTROLLER:
             self._unsettled = self._candidate
         return True
 
-    def _next_event(self) -> tuple[str, str] | None:
-        if self._backlog:
-            return self._backlog.popleft()
-        try:
-            return self._events.get_nowait()
-        except queue.Empty:
-            return None
+    def _note_events(self) -> None:
+        """Take over all that other threads have said: what is stale now, and what is to be done."""
+        while not self._events.empty():
+            self._note_event(*self._events.get())
 
-    def _unarmed(self) -> list[PartitionKey]:
-        """Return the partitions in flight whose state is not watched."""
-        return [
-            key
-            for key in self.context.in_flight()
-            if self.context.partitions[key].state is not None
-            and state_path(*key) not in self._reader.armed
-        ]
+    def _note_event(self, kind: str, path: str) -> None:
+        if not self._reader.note(kind, path):
+            self._backlog.append((kind, path))
+
+    def _begin_advance(self) -> bool:
+        """Carry on with the reassignments in flight whose state somebody else has changed."""
+        changed = self._reader.changed & self.context.flying
+        self._reader.changed.clear()
+        if not changed:
+            return False
+        self._reader.refresh_stale_states(changed)
+        self._start(_Job("advance", lambda: self._plan_advance(changed)))
+        return True
 
     # Events
 
@@ -734,10 +737,6 @@ class Controller:
             self._check_still_controller()
         elif path == BROKER_IDS:
             self._take_brokers(self._reader.read_brokers())
-        elif path == TOPICS:
-            self._take_topics(self._reader.read_topic_names())
-        elif path == REASSIGNMENT_REQUESTS:
-            self._reader.read_requests(arm="queue-watch-lost" not in self.rules.faults)
         elif path == REASSIGN_PARTITIONS:
             self._take_old_znode()
         elif path == REASSIGNMENT_TASKS:
@@ -746,13 +745,6 @@ class Controller:
             self._take_deletions()
         elif path == PREFERRED_ELECTION:
             self._reader.read_preferred()
-        elif path in self._reader.armed:
-            self._reader.armed.discard(path)  # it is read and armed again with the others
-        elif path.startswith(TOPICS + "/") and path.count("/") == TOPICS.count("/") + 1:
-            topic = path.removeprefix(TOPICS + "/")
-            self._reader.read_topics([topic])
-            if "growth-ignored" not in self.rules.faults:
-                self._bring_online([topic])
 
     def _on_reconnect(self) -> None:
         """Read everything again: what happened while the watches were gone gave no event."""
@@ -761,13 +753,11 @@ class Controller:
             self._forget()
             self._unsettled = self._candidate
             return
-        self._reader.forget_watches()
         self._check_still_controller()
         if not self._active:
             return
         self._take_brokers(self._reader.read_brokers())
-        self._take_topics(self._reader.read_topic_names())
-        self._reader.read_requests()
+        self._reader.make_stale()
         self._take_old_znode()
         self._take_deletions()
         self._reader.read_preferred()
@@ -844,13 +834,12 @@ class Controller:
                 )
             )
 
-    def _take_topics(self, names: Iterable[str]) -> None:
-        names = set(names)
-        for topic in self._reader.watched - names:
-            self._reader.forget_topic(topic)
-        new = names - self._reader.watched
-        self._reader.read_topics(new)
-        self._bring_online(new)
+    def _take_stale_topics(self) -> None:
+        """Read the topics that have changed; queue what follows from those that have grown."""
+        topics, self._reader.stale_topics = self._reader.stale_topics, set()
+        known = topics & self.context.numbers.keys()
+        self._reader.read_topics(topics)
+        self._bring_online(topics - known if "growth-ignored" in self.rules.faults else topics)
 
     def _bring_online(self, topics: Iterable[str]) -> None:
         """Queue the first election of partitions that never had one."""
@@ -881,7 +870,7 @@ class Controller:
             if wanted & {*content.hosts, *(content.state.isr if content.state else ())}
         ]
         if not self._is_blind:
-            self._reader.refresh_states(keys)
+            self._reader.refresh_stale_states(keys)
         return self._present(keys)
 
     def _plan_failure(self, dead: set[int]) -> tuple[Step, ...]:
@@ -902,7 +891,7 @@ class Controller:
         found = self._reader.read_request(path)
         if found is None:
             self.context.requests.remove(name)
-            self._deaf = "withdrawn-stops-queue" in self.rules.faults
+            self._reader.withdrawn = True
             return ()
         data, version = found
         read = RequestRead(path, version)
@@ -911,5 +900,5 @@ class Controller:
         except BadZnode as bad:
             return plan_bad_request(self.context, read, bad.reason, self.rules)
         self._reader.look_for_brokers(chain.from_iterable(request.assignments.values()))
-        self._reader.refresh(request.assignments, states=not self._is_blind)
+        self._reader.catch_up(request.assignments, states=not self._is_blind)
         return plan_request(self.context, read, request, self.rules)

@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, assert_never
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import NotEmptyError
 
+from reassure_controller.client import Client
 from reassure_controller.context import Context, apply_step
 from reassure_controller.crashing import OnPoint
 from reassure_controller.effects import (
@@ -66,6 +66,7 @@ from reassure_controller.session import (
     SessionLost,
     commit,
     connect,
+    fetch,
     gather,
     list_subtree,
     stop,
@@ -81,6 +82,7 @@ from reassure_spec.znodes import (
     REASSIGNMENTS,
     REQUEST_PREFIX,
     TASK_PREFIX,
+    TOPICS,
     ReplicaList,
     RequestZnode,
     TaskZnode,
@@ -142,7 +144,7 @@ class Engine:
 
     def __init__(
         self,
-        client: KazooClient,
+        client: Client,
         broker_id: int,
         context: Context,
         transport: Transport,
@@ -155,7 +157,7 @@ class Engine:
         self._context = context
         self._transport = transport
         self._faults = faults
-        self._other: KazooClient | None = None
+        self._other: Client | None = None
         self._plan: deque[Step] = deque()
         self.effects_run = 0
         """How many effects were carried out so far."""
@@ -203,8 +205,8 @@ class Engine:
     def _recheck(self, step: Recheck) -> None:
         paths = [state_path(*step.key)]
         paths += [] if step.leader is None else [broker_path(step.leader)]
-        state, *leader = gather([self._client.exists_async(path) for path in paths])
-        if state is None or state.version != step.version:
+        state, *leader = fetch(self._client, paths)
+        if state is None or state[1].version != step.version:
             raise Conflict(step, "the state was changed")
         if None in leader:
             raise Conflict(step, f"leader {step.leader} has died")
@@ -306,7 +308,7 @@ class Engine:
             else:
                 return getattr(results[-1], "version", None) if results else None
 
-    def _writer(self) -> KazooClient:
+    def _writer(self) -> Client:
         """Return the client to write with: a controller's own, but for two faults."""
         if not {"writes-as-a-client", "writes-as-a-broker"} & self._faults:
             return self._client
@@ -331,7 +333,7 @@ class Engine:
             version = -1 if any_version else self._context.epoch_version
             operations = [("check", (CONTROLLER_EPOCH, version)), *operations]
         try:
-            return commit(self._writer(), operations)
+            results = commit(self._writer(), operations)
         except Refused as refused:
             if checked and refused.index == 0:
                 raise ControllerMoved(str(refused)) from refused
@@ -348,6 +350,12 @@ class Engine:
                 wait_until_connected(self._client)
                 return []
             raise Uncertain(effect, str(indefinite)) from indefinite
+        self._context.echoes.update(
+            path
+            for name, (path, *_) in operations
+            if name != "check" and path.startswith(f"{TOPICS}/")
+        )
+        return results
 
     def _operations(self, effect: Write) -> list[Operation]:
         match effect:

@@ -1,7 +1,11 @@
-"""Reads ZooKeeper into the controller's context, and arms watches while it reads.
+"""Reads ZooKeeper into the controller's context, and keeps account of what has changed since.
 
-Reads are pipelined: what can be asked for at once is asked for at once. Watches are one-shot and
-belong to a connection, so the set of armed ones is forgotten whenever the connection is.
+What can be asked for at once is asked for in one request. Topics with their partitions, settings
+and the request queue have one watch each on all that is below them, armed before they are read: the
+number of watches grows with nothing. An event makes stale what it names, which is read again when
+it is next needed. Our own writes need no reading: their events (*echoes*) are counted off.
+
+Watches belong to a connection: after it was lost everything is stale.
 
 Znodes that cannot be read are never guessed at. A topic or a state of another format is left alone
 with a warning; a child of `/admin/reassignments` that is not ours is put on the `rubbish` list,
@@ -9,14 +13,14 @@ which the controller deletes.
 """
 
 import logging
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
-from kazoo.client import KazooClient
+from kazoo.protocol.states import EventType
 
-from reassure_controller.client import Watch
+from reassure_controller.client import Client, Watch
 from reassure_controller.context import (
     Context,
     Deletion,
@@ -27,7 +31,7 @@ from reassure_controller.context import (
 )
 from reassure_controller.effects import Phase
 from reassure_controller.rules import Rules
-from reassure_controller.session import gather
+from reassure_controller.session import fetch, gather, list_children
 from reassure_spec.znodes import (
     BROKER_CONFIGS,
     BROKER_IDS,
@@ -40,6 +44,7 @@ from reassure_spec.znodes import (
     REASSIGNMENT_REQUESTS,
     REASSIGNMENT_TASKS,
     REASSIGNMENTS,
+    TOPIC_CONFIGS,
     TOPICS,
     BadZnode,
     PartitionKey,
@@ -73,7 +78,7 @@ class Reader:
 
     def __init__(
         self,
-        client: KazooClient,
+        client: Client,
         context: Context,
         watch: Watch,
         rules: Rules,
@@ -83,27 +88,93 @@ class Reader:
         self._faults = rules.faults
         self._context = context
         self._watch = watch
-        self.armed: set[str] = set()
-        """Paths of states that have a watch."""
+        self.stale_topics: set[str] = set()
+        """Topics whose znode has changed since it was read."""
+        self._stale_states: set[PartitionKey] = set()
+        """Partitions whose state has changed since it was read."""
+        self.changed: set[PartitionKey] = set()
+        """Partitions whose state somebody else has changed, for whoever carries on with them."""
+        self.withdrawn = False
+        """Whether somebody else has deleted a request."""
         self.rubbish: list[tuple[str, str]] = []
         """Znodes to delete: (path, reason)."""
-        self.watched: set[str] = set()
-        """Topics that have a watch on their assignment."""
+        self._queue_heard = False
 
-    def forget_watches(self) -> None:
-        """Note that no watch is armed any more, because the connection was lost."""
-        self.armed.clear()
-        self.watched.clear()
+    # What has changed
+
+    def watch_all(self) -> list[Any]:
+        """Ask for the watches on all at and below four paths; return the answers to wait for."""
+        self._context.echoes.clear()
+        roots = [TOPICS, TOPIC_CONFIGS, DEFAULT_BROKER_CONFIG]
+        if self._rules.keeps_records:
+            roots.append(REASSIGNMENT_REQUESTS)
+        return [self._client.watch_below_async(root, self._watch) for root in roots]
+
+    def note(self, kind: str, path: str) -> bool:
+        """Note a change at or below one of the four paths; return whether it was one."""
+        if self._context.take_echo(path):
+            return True
+        match path.split("/"):
+            case ["", "brokers", "topics", topic]:
+                self.stale_topics.add(topic)
+            case ["", "brokers", "topics", topic, "partitions", number, "state"]:
+                self._note_state(topic, number)
+            case ["", "config", *_]:
+                self._note_setting(path)
+            case ["", "admin", "reassignment_requests", name]:
+                self._note_request(kind, name)
+            case ["", "brokers", "topics", *_] | ["", "admin", "reassignment_requests", *_]:
+                pass  # nothing that is remembered
+            case _:
+                return False
+        return True
+
+    def _note_state(self, topic: str, number: str) -> None:
+        key = self._find_key(topic, number)
+        if key is not None:
+            self._stale_states.add(key)
+            self.changed.add(key)
+
+    def _note_setting(self, path: str) -> None:
+        minimums = self._context.min_insync
+        if "minimum-read-once" in self._faults:
+            return
+        if path == DEFAULT_BROKER_CONFIG:
+            minimums.clear()
+        elif path.startswith(f"{TOPIC_CONFIGS}/"):
+            minimums.pop(path.removeprefix(f"{TOPIC_CONFIGS}/"), None)
+
+    def _note_request(self, kind: str, name: str) -> None:
+        if "queue-watch-lost" in self._faults and self._queue_heard:
+            return
+        self._queue_heard = True
+        requests = self._context.requests
+        at = bisect_left(requests, _request_order(name), key=_request_order)
+        known = requests[at : at + 1] == [name]
+        if kind == EventType.CREATED and not known:
+            requests.insert(at, name)
+        elif kind == EventType.DELETED and known:
+            del requests[at]
+            self.withdrawn = True
+
+    def make_stale(self) -> None:
+        """Note that anything may have changed, because the watches were lost for a while."""
+        names = gather([*self.watch_all(), self._client.get_children_async(TOPICS)])[-1]
+        self.stale_topics.update(names or (), self._context.numbers)
+        self._stale_states.update(self._context.partitions)
+        self.changed.update(self._context.partitions)
+        self._context.min_insync.clear()
+        self.read_requests()
 
     # Whole cluster
 
     def read_all(self) -> None:
         """Read everything, with every watch that a controller needs."""
-        self.forget_watches()
-        brokers, topics, configs = gather(
+        *_, brokers, topics, configs = gather(
             [
+                *self.watch_all(),
                 self._client.get_children_async(BROKER_IDS, watch=self._watch),
-                self._client.get_children_async(TOPICS, watch=self._watch),
+                self._client.get_children_async(TOPICS),
                 self._client.get_children_async(BROKER_CONFIGS),
             ]
         )
@@ -130,7 +201,7 @@ class Reader:
 
     def _read_brokers(self, names: Iterable[str]) -> dict[int, LiveBroker]:
         ids = sorted(int(name) for name in names if name.isascii() and name.isdigit())
-        found = gather([self._client.get_async(broker_path(broker)) for broker in ids])
+        found = fetch(self._client, map(broker_path, ids))
         brokers: dict[int, LiveBroker] = {}
         for broker, content in zip(ids, found, strict=True):
             if content is None:
@@ -152,24 +223,17 @@ class Reader:
 
     # Topics and partitions
 
-    def read_topic_names(self) -> list[str]:
-        """Return the names of the topics, with a watch on their number."""
-        names = gather([self._client.get_children_async(TOPICS, watch=self._watch)])[0]
-        return list(names or ())
-
     def read_topics(self, topics: Iterable[str]) -> list[PartitionKey]:
-        """Read these topics with a watch each; return the partitions that were not known."""
+        """Read these topics; return the partitions that were not known."""
         topics = sorted(topics)
-        found = gather(
-            [self._client.get_async(topic_path(topic), watch=self._watch) for topic in topics]
-        )
+        found = fetch(self._client, map(topic_path, topics))
         new: list[PartitionKey] = []
         for topic, content in zip(topics, found, strict=True):
             new += self._take_topic(topic, content)
-            if content is not None:
-                self.watched.add(topic)
-        self._read_directories({topic for topic, _ in new})
         self.refresh_states(new)
+        self._read_directories(
+            {key[0] for key in new if self._context.partitions[key].state is None}
+        )
         return new
 
     def _take_topic(self, topic: str, content: Any) -> list[PartitionKey]:
@@ -204,27 +268,28 @@ class Reader:
 
     def forget_topic(self, topic: str) -> None:
         """Forget a topic that is gone; its reassignments have become rubbish."""
-        self.watched.discard(topic)
         self._context.unreadable.discard(topic)
         self._context.topic_versions.pop(topic, None)
         self._context.topic_contents.pop(topic, None)
+        self._take_directories(topic, None)
         for key in self._context.keys_of([topic]):
             self._forget_partition(key, "there is no such topic")
-        self._take_directories(topic, None)
 
     def _forget_partition(self, key: PartitionKey, reason: str) -> None:
         if self._context.drop(key).child_version >= 0:
             self.rubbish.append((reassignment_path(*key), reason))
 
-    def refresh_states(self, keys: Iterable[PartitionKey], *, arm: bool = False) -> None:
-        """Read the states of these partitions; `arm` also arms a watch on each."""
+    def refresh_states(self, keys: Iterable[PartitionKey]) -> None:
+        """Read the states of these partitions."""
         keys = [key for key in keys if key in self._context.partitions]
-        watch = self._watch if arm else None
-        found = gather([self._client.get_async(state_path(*key), watch=watch) for key in keys])
+        self._stale_states.difference_update(keys)
+        found = fetch(self._client, [state_path(*key) for key in keys])
         for key, content in zip(keys, found, strict=True):
-            if arm and content is not None:
-                self.armed.add(state_path(*key))
             self._take_state(key, content)
+
+    def refresh_stale_states(self, keys: Iterable[PartitionKey]) -> None:
+        """Read those of these partitions' states that have changed since they were read."""
+        self.refresh_states(sorted(self._stale_states.intersection(keys)))
 
     def _take_state(self, key: PartitionKey, content: Any) -> None:
         before = self._context.partitions[key]
@@ -248,7 +313,7 @@ class Reader:
         topics = gather([self._client.get_children_async(REASSIGNMENTS)])[0] or ()
         self._context.parents = set(topics)
         self._context.crowded.clear()
-        listed = gather([self._client.get_children_async(f"{REASSIGNMENTS}/{t}") for t in topics])
+        listed = list_children(self._client, [f"{REASSIGNMENTS}/{topic}" for topic in topics])
         found: set[PartitionKey] = set()
         for topic, names in zip(topics, listed, strict=True):
             if topic not in self._context.numbers:
@@ -284,7 +349,7 @@ class Reader:
     def refresh_children(self, keys: Iterable[PartitionKey]) -> None:
         """Read the reassignments in flight of these partitions."""
         keys = [key for key in keys if key in self._context.partitions]
-        found = gather([self._client.get_async(reassignment_path(*key)) for key in keys])
+        found = fetch(self._client, [reassignment_path(*key) for key in keys])
         for key, content in zip(keys, found, strict=True):
             self._take_child(key, content)
             unread = content is not None and self._context.partitions[key].child is None
@@ -330,64 +395,55 @@ class Reader:
     def _read_directories(self, topics: Iterable[str]) -> None:
         topics = sorted(topics)
         roots = [f"{topic_path(topic)}/partitions" for topic in topics]
-        found = gather([self._client.get_children_async(root) for root in roots])
+        found = list_children(self._client, roots)
         for topic, numbers in zip(topics, found, strict=True):
             self._take_directories(topic, numbers)
 
     def _take_directories(self, topic: str, numbers: Iterable[str] | None) -> None:
-        root = f"{topic_path(topic)}/partitions"
-        kept = {path for path in self._context.directories if not f"{path}/".startswith(f"{root}/")}
+        root, directories = f"{topic_path(topic)}/partitions", self._context.directories
+        known = self._context.numbers.get(topic, ())
+        directories.difference_update((root, *(f"{root}/{number}" for number in known)))
         if numbers is not None:
-            kept |= {root, *(f"{root}/{number}" for number in numbers)}
-        self._context.directories = kept
+            directories.update((root, *(f"{root}/{number}" for number in numbers)))
 
-    def refresh(self, keys: Iterable[PartitionKey], *, states: bool = True) -> None:
-        """Read everything about these partitions again, the settings of their topics included.
+    def refresh(self, keys: Iterable[PartitionKey]) -> None:
+        """Read everything about these partitions again."""
+        keys = sorted(keys)
+        new = self.read_topics({topic for topic, _ in keys})
+        known = [key for key in keys if key in self._context.partitions]
+        self.refresh_states(known)
+        self.refresh_children({*known, *new})
+
+    def catch_up(self, keys: Iterable[PartitionKey], *, states: bool = True) -> None:
+        """Read what has changed about these partitions, the settings of their topics included.
 
         `states=False` leaves a state that is remembered as it is.
         """
-        keys = sorted(keys)
-        topics = sorted({topic for topic, _ in keys})
-        known = [key for key in keys if key in self._context.partitions]
-        found = iter(
-            gather(
-                [self._client.get_async(DEFAULT_BROKER_CONFIG)]
-                + [self._client.get_async(topic_path(topic)) for topic in topics]
-                + [self._client.get_async(topic_config_path(topic)) for topic in topics]
-                + [self._client.get_async(state_path(*key)) for key in known]
-                + [self._client.get_async(reassignment_path(*key)) for key in known]
-            )
-        )
-        default = _min_insync(DEFAULT_BROKER_CONFIG, next(found), 1)
+        keys = list(keys)
+        known = self._context.partitions
+        if not states:
+            self.refresh_stale_states(k for k in keys if k in known and known[k].state is None)
+        else:
+            self.refresh_stale_states(keys)
+        self._read_minimums({topic for topic, _ in keys} - self._context.min_insync.keys())
+
+    def _read_minimums(self, topics: set[str]) -> None:
+        if not topics:
+            return
+        paths = [topic_config_path(topic) for topic in topics]
+        general, *own = fetch(self._client, [DEFAULT_BROKER_CONFIG, *paths])
+        default = _min_insync(DEFAULT_BROKER_CONFIG, general, 1)
         if "default-minimum-ignored" in self._faults:
             default = 1
-        new: list[PartitionKey] = []
-        for topic, content in zip(topics, islice(found, len(topics)), strict=True):
-            if content is not None or topic in self._context.topic_versions:
-                new += self._take_topic(topic, content)
-        for topic, content in zip(topics, islice(found, len(topics)), strict=True):
-            own = None if "own-minimum-ignored" in self._faults else content
-            least = _min_insync(topic_config_path(topic), own, default)
-            if "minimum-read-once" in self._faults:
-                least = self._context.min_insync.get(topic, least)
+        for topic, path, content in zip(topics, paths, own, strict=True):
+            ignored = "own-minimum-ignored" in self._faults
+            least = _min_insync(path, None if ignored else content, default)
             self._context.min_insync[topic] = least
-        contents = list(found)
-        for key, state, child in zip(known, contents, contents[len(known) :], strict=False):
-            if key in self._context.partitions:
-                self._take_child(key, child)
-                if states or self._context.partitions[key].state is None:
-                    self._take_state(key, state)
-        self._read_directories({topic for topic, _ in new})
-        self.refresh_states(new)
-        self.refresh_children(new)
 
-    def read_requests(self, *, arm: bool = True) -> None:
-        """Read the names of the pending requests; `arm` puts a watch on their number."""
-        if not self._rules.keeps_records:
-            return
-        watch = self._watch if arm else None
-        reads = [self._client.get_children_async(REASSIGNMENT_REQUESTS, watch=watch)]
-        self.set_requests(gather(reads)[0] or ())
+    def read_requests(self) -> None:
+        """Read the names of the pending requests."""
+        if self._rules.keeps_records:
+            self.set_requests(list_children(self._client, [REASSIGNMENT_REQUESTS])[0] or ())
 
     def read_deletions(self, *, arm: bool = True) -> list[str]:
         """Read which topics clients ask to be deleted; return those that none asks for any more."""
@@ -485,7 +541,7 @@ class Reader:
     def _read_below(self, path: str, *, watch: Watch | None) -> dict[str, bytes]:
         """Return the content of everything below a path, by name."""
         names = gather([self._client.get_children_async(path, watch=watch)])[0] or ()
-        found = gather([self._client.get_async(f"{path}/{name}") for name in names])
+        found = fetch(self._client, [f"{path}/{name}" for name in names])
         return {
             name: content[0]
             for name, content in zip(names, found, strict=True)

@@ -11,7 +11,6 @@ from reassure_spec.znodes import (
     REASSIGN_PARTITIONS,
     LegacyEntry,
     encode_reassign_partitions,
-    state_path,
 )
 
 PARTITIONS = 12
@@ -52,23 +51,19 @@ def test_watches_are_counted_at_the_server(make_cluster: Any) -> None:
 
 
 @pytest.mark.clause("legacy.watch.one-more")
-def test_reassignments_need_no_watches_of_their_own(make_cluster: Any) -> None:
-    """The queue is watched once, and the records not at all, however many there are.
-
-    Controllers have always watched the states of the partitions in flight, to see who joins.
-    """
+def test_watches_do_not_grow_with_what_is_watched(make_cluster: Any) -> None:
+    """However many topics, partitions and reassignments in flight: the watches are the same."""
     cluster = make_cluster()
     controller = cluster.controller()
-    cluster.create_topic("t", dict.fromkeys(range(PARTITIONS), (1, 2)))
     controller.drain()
     idle, watched = count_watches(cluster.hosts), list_watched(cluster.hosts)
-    for first, end in ((0, 1), (1, PARTITIONS)):
-        cluster.request({("t", number): (2, 3) for number in range(first, end)})
+    for topic in ("t", "u"):
+        cluster.create_topic(topic, dict.fromkeys(range(PARTITIONS), (1, 2)))
+        cluster.request({(topic, number): (2, 3) for number in range(PARTITIONS)})
         controller.drain()
-        assert all(cluster.child("t", number) for number in range(end))
-        states = {state_path("t", number) for number in range(end)}
-        assert list_watched(cluster.hosts) - watched == states
-        assert count_watches(cluster.hosts) == idle + len(states)
+        assert all(cluster.child(topic, number) for number in range(PARTITIONS))
+        assert count_watches(cluster.hosts) == idle
+        assert list_watched(cluster.hosts) == watched
 
 
 @pytest.mark.clause("legacy.watch.one-more")
@@ -87,4 +82,4 @@ def test_old_znode_needs_one_watch(make_cluster: Any) -> None:
     cluster.admin.create(REASSIGN_PARTITIONS, encode_reassign_partitions(entries))
     controller.drain()
     assert all(cluster.child("t", number) for number in range(PARTITIONS))
-    assert count_watches(cluster.hosts) == without + 1 + PARTITIONS
+    assert count_watches(cluster.hosts) == without + 1
