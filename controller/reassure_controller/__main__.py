@@ -34,8 +34,9 @@ from reassure_controller.node.options import add_node_options, read_node_setting
 from reassure_controller.node.orders import WireTransport
 from reassure_controller.session import Indefinite, connect, stop
 from reassure_controller.transport import TcpTransport, TransportServer
-from reassure_spec.errors import BadUsage, ReassureError, Unavailable
+from reassure_spec.errors import BadData, BadUsage, ReassureError, Unavailable
 from reassure_spec.rooms import choose_readings, controller_of
+from reassure_spec.znodes import BadZnode
 
 if TYPE_CHECKING:  # only who asks for metrics needs what they are made of
     from prometheus_client.metrics_core import Metric
@@ -240,6 +241,14 @@ def _run(arguments: argparse.Namespace, until: threading.Event) -> int:
         log.critical("%s", error, exc_info=ours)
         stop(client)
         return error.exit_code
+    except BadZnode as bad:
+        log.critical("%s; nothing can be done without it: mend the znode, then start again", bad)
+        stop(client)
+        return BadData.exit_code
+    except Exception:
+        log.critical("a mistake of ours", exc_info=True)
+        stop(client)
+        return ReassureError.exit_code
     return 0
 
 

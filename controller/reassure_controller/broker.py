@@ -119,20 +119,24 @@ class Broker:
         ZooKeeper cannot be asked.
         """
         deadline = time.monotonic() + patience_s
-        while not self._take_id():
+        while (session := self._take_id()) is None:
             if time.monotonic() >= deadline:
                 raise IdTaken(
                     f"{broker_path(self.broker_id)}: another session is registered with this id; "
                     "end that broker, or wait until its session has timed out"
                 )
             time.sleep(_LOOK_S)
-        self._session = session_id(self._client)
+        self._session = session
         self._begin_to_replicate()
         if self._transport is not None:
             self._transport.register(self.broker_id, self.handle)
 
-    def _take_id(self) -> bool:
-        """Register unless another session is; return whether this one is registered then."""
+    def _take_id(self) -> int | None:
+        """Register unless another session is; return the session that is registered then.
+
+        The client's session may change meanwhile: then it is not this one, and another try tells.
+        """
+        session = session_id(self._client)
         config = (broker_config_path(self.broker_id), encode_config({}))
         path = broker_path(self.broker_id)
         ephemeral = "registration-stays" not in self._faults
@@ -144,11 +148,11 @@ class Broker:
         if isinstance(refused, NodeExistsError):  # the broker was here before
             refused = self._create(registration)
         if refused is None:
-            return True
+            return session
         found = gather([self._client.exists_async(path)])[0]
         if found is None:  # whoever had it has gone meanwhile
             return self._take_id()
-        return bool(found.ephemeralOwner == session_id(self._client))
+        return session if found.ephemeralOwner == session else None
 
     def _begin_to_replicate(self) -> None:
         """Take up the replicas on disk, or tell them that their broker has registered again."""
@@ -336,8 +340,17 @@ class Broker:
 
         Raises Indefinite.
         """
+        self._require_connection()
         found = gather([self._client.exists_async(broker_path(broker))])[0]
         return None if found is None else int(found.czxid)
+
+    def _require_connection(self) -> None:
+        """Raise Indefinite at once where nobody is there to answer.
+
+        Whoever asks holds up all partitions of the broker while it waits.
+        """
+        if not self._client.connected:
+            raise Indefinite("the connection to ZooKeeper is lost")
 
     def write_isr(self, key: PartitionKey, isr: ReplicaList) -> IsrOutcome:
         """Write the in-sync set once, on top of the version that the broker knows.
@@ -350,6 +363,7 @@ class Broker:
         before, state = set(hosted.state.isr), replace(hosted.state, isr=isr)
         version = -1 if "isr-unconditional" in self._faults else hosted.state_version
         try:
+            self._require_connection()
             written = commit(self._client, [("set_data", (path, encode_state(state), version))])
         except Refused as refused:
             log.info("%s: %s", path, refused)
@@ -367,6 +381,7 @@ class Broker:
         """Read the state as stored; `refused` unless this leader, in this epoch, still has it."""
         path, hosted = state_path(*key), self._hosted[key]
         try:
+            self._require_connection()
             content = gather([self._client.get_async(path)])[0]
             state = None if content is None else decode_state(path, content[0])
         except Indefinite as indefinite:

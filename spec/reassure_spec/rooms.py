@@ -214,12 +214,12 @@ def explorer_of(profile: str) -> str:
 
 
 def controller_of(profile: str) -> str:
-    """Return the room that carries out a profile.
+    """Return the room that carries out a profile. Raises UnknownReading where there is none.
 
     >>> controller_of("kafka-42"), controller_of("kip-46")
     ('controller of kafka-42', 'controller')
     """
-    assert profile in PROFILES
+    get_profile(profile)
     own = f"controller of {profile}"
     return own if own in ROOMS else "controller"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kazoo.client import KazooClient
 from kio.schema.errors import ErrorCode
 
 from reassure_controller.broker import Broker
@@ -19,9 +20,11 @@ from reassure_controller.replication.clock import VirtualClock
 from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.observing import Observer
 from reassure_controller.replication.rules import ReplicationRules
-from reassure_controller.session import ensure_roots
+from reassure_controller.replication.serving import Leading
+from reassure_controller.session import Indefinite, ensure_roots
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Record, decode, encode
+from reassure_controller.wire.listener import Unanswerable
 from reassure_controller.wire.messages import (
     CONSUMER,
     EARLIEST,
@@ -178,7 +181,7 @@ def test_producer_is_told_why_not(serve: Callable[..., Served]) -> None:
     assert served.produce(1, b"rubbish").error_code == ErrorCode.corrupt_message
     assert served.produce(1, topic="u").error_code == ErrorCode.not_leader_or_follower
     few = serve(minimum=3)
-    assert few.produce(-1) == ProducedPartition(0, ErrorCode.not_enough_replicas, -1, 0)
+    assert few.produce(-1) == ProducedPartition(0, ErrorCode.not_enough_replicas, -1)
 
 
 def test_consumer_waits_for_the_mark(serve: Callable[..., Served]) -> None:
@@ -283,6 +286,91 @@ def test_metadata_is_what_zookeeper_says(serve: Callable[..., Served]) -> None:
     assert topic.partitions[0].offline_replicas == (1,)
     served.broker.register()
     assert served.cluster.find_address(3) is None
+
+
+def test_producer_that_gave_up_is_forgotten(serve: Callable[..., Served]) -> None:
+    """Of a producer whose time ran out nothing is kept, however many they are."""
+    served = serve()
+    for _ in range(20):
+        assert served.produce(-1, timeout_ms=1).error_code == ErrorCode.request_timed_out
+    replica = served.broker.replicas and served.broker.replicas.find(("t", 0))
+    assert replica is not None
+    assert isinstance(replica.role, Leading)
+    assert replica.role.count_waiting() == 0
+
+
+def test_producer_may_not_ask_for_some_replicas(serve: Callable[..., Served]) -> None:
+    """A number of copies that is neither none, one nor all is refused, and nothing is appended."""
+    served = serve()
+    assert served.produce(2).error_code == ErrorCode.invalid_required_acks
+    assert served.end == 0
+
+
+UNREADABLE = [b'{"version":99}', b"?", b""]
+
+
+@pytest.mark.parametrize("content", UNREADABLE)
+def test_znodes_of_another_make_hide_only_themselves(
+    content: bytes, serve: Callable[..., Served], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Clients are told of all that can be read; each znode that cannot is named in the log."""
+    served = serve()
+    paths = [
+        "/brokers/topics/odd",
+        "/brokers/ids/7",
+        "/controller",
+        "/brokers/topics/t/partitions/0/state",
+    ]
+    for path in paths:
+        served.admin.ensure_path(path)
+        served.admin.set(path, content)
+    told = served.handle(MetadataRequest(None))
+    assert [broker.node_id for broker in told.brokers] == [1, 2]
+    assert told.controller_id == -1
+    found = {topic.name: (topic.error_code, topic.partitions) for topic in told.topics}
+    assert found["odd"] == (ErrorCode.unknown_server_error, ())
+    [partition] = found["t"][1]
+    assert (partition.error_code, partition.leader_id) == (ErrorCode.leader_not_available, -1)
+    assert all(f"{path}: " in caplog.text for path in paths)
+
+
+def test_broker_without_zookeeper_lets_nobody_wait(
+    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the connection is lost nothing is sent that would be waited for under the lock."""
+    served = serve()
+    asked: list[str] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(KazooClient, "connected", property(lambda _: False))
+        for name in ("get_async", "exists_async", "transaction"):
+            patched.setattr(KazooClient, name, lambda *_, name=name: asked.append(name))
+        assert served.produce(1).error_code == ErrorCode.none
+        fetched = served.fetch(2, replica=2, by=name_follower(2, 5))
+        assert fetched.error_code == ErrorCode.none
+        states = served.broker
+        assert (states.write_isr(("t", 0), (1,)), states.refresh(("t", 0))) == ("unknown",) * 2
+        with pytest.raises(Indefinite, match="the connection to ZooKeeper is lost"):
+            states.find_broker_epoch(2)
+    assert asked == []
+
+
+def test_broker_that_cannot_answer_says_why(
+    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks for what only ZooKeeper knows, or before the registration, is told to ask again."""
+    served = serve()
+
+    def fail(*_: Any) -> Any:
+        raise Indefinite("ConnectionLoss")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Cluster, "tell", fail)
+        with pytest.raises(Unanswerable, match="ZooKeeper was not asked: ConnectionLoss"):
+            served.handle(MetadataRequest(None))
+    with monkeypatch.context() as patched:
+        patched.setattr(served.broker, "replicas", None)
+        with pytest.raises(Unanswerable, match="broker 1 is not registered yet"):
+            served.produce()
 
 
 def test_names_of_topics_are_kafkas() -> None:

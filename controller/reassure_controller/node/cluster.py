@@ -4,7 +4,9 @@ It is read whenever somebody asks. Kafka's brokers remember what the controller 
 (UpdateMetadata); here every answer is of now.
 """
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from kazoo.client import KazooClient
 from kio.schema.errors import ErrorCode
@@ -22,7 +24,9 @@ from reassure_spec.znodes import (
     CONTROLLER,
     NO_LEADER,
     TOPICS,
+    BadZnode,
     ReplicaList,
+    StateZnode,
     broker_path,
     decode_broker,
     decode_controller,
@@ -33,9 +37,13 @@ from reassure_spec.znodes import (
     topic_path,
 )
 
+Read = TypeVar("Read")
+
+log = logging.getLogger(__name__)
+
 
 class Cluster:
-    """Reads the cluster of a client's chroot. Everything raises Indefinite, BadZnode."""
+    """Reads the cluster of a client's chroot. Everything raises Indefinite."""
 
     def __init__(self, client: KazooClient) -> None:
         self._client = client
@@ -46,13 +54,19 @@ class Cluster:
         return str(self._client.chroot) or "/"
 
     def find_address(self, broker: int) -> tuple[str, int] | None:
-        """Return where a broker listens, None of one that is not registered."""
+        """Return where a broker listens, None of one that is not registered.
+
+        Raises BadZnode.
+        """
         path = broker_path(broker)
         found = gather([self._client.get_async(path)])[0]
         return None if found is None else decode_broker(path, found[0])
 
     def tell(self, request: MetadataRequest) -> MetadataResponse:
-        """Answer which brokers, topics and leaders there are."""
+        """Answer which brokers, topics and leaders there are.
+
+        A znode that cannot be read is named in the log, and is nothing to the others.
+        """
         client = self._client
         ids, names, controller = gather(
             [
@@ -68,7 +82,7 @@ class Cluster:
         return MetadataResponse(
             brokers,
             self.id,
-            -1 if controller is None else decode_controller(CONTROLLER, controller[0]),
+            _read(decode_controller, CONTROLLER, controller, -1),
             tuple(self._tell_topic(name, live) for name in sorted(set(names or ()))),
         )
 
@@ -76,25 +90,40 @@ class Cluster:
         numbers = sorted(number for name in ids if (number := parse_number(name)) is not None)
         found = gather([self._client.get_async(broker_path(number)) for number in numbers])
         for number, content in zip(numbers, found, strict=True):
-            if content is not None:
-                yield MetadataBroker(number, *decode_broker(broker_path(number), content[0]))
+            address = _read(decode_broker, broker_path(number), content, None)
+            if address is not None:
+                yield MetadataBroker(number, *address)
 
     def _tell_topic(self, name: str, live: set[int]) -> MetadataTopic:
         path = topic_path(name)
         content = gather([self._client.get_async(path)])[0] if is_topic(name) else None
         if content is None:
             return MetadataTopic(ErrorCode.unknown_topic_or_partition, name, ())
-        assigned = sorted(decode_topic(path, content[0]).items())
+        found = _read(decode_topic, path, content, None)
+        if found is None:
+            return MetadataTopic(ErrorCode.unknown_server_error, name, ())
+        assigned = sorted(found.items())
         paths = [state_path(name, number) for number, _ in assigned]
         states = gather([self._client.get_async(path) for path in paths])
         return MetadataTopic(
             ErrorCode.none,
             name,
             tuple(
-                _tell_partition(number, replicas, path, state and state[0], live)
+                _tell_partition(number, replicas, _read(decode_state, path, state, None), live)
                 for (number, replicas), path, state in zip(assigned, paths, states, strict=True)
             ),
         )
+
+
+def _read(decode: Callable[[str, bytes], Read], path: str, content: Any, otherwise: Read) -> Read:
+    """Return what a znode says, as read; something else where it is not there or says nothing."""
+    if content is None:
+        return otherwise
+    try:
+        return decode(path, content[0])
+    except BadZnode as bad:
+        log.warning("%s; clients are told of the rest", bad)
+        return otherwise
 
 
 def is_topic(name: str) -> bool:
@@ -104,13 +133,12 @@ def is_topic(name: str) -> bool:
 
 
 def _tell_partition(
-    number: int, replicas: ReplicaList, path: str, content: bytes | None, live: set[int]
+    number: int, replicas: ReplicaList, state: StateZnode | None, live: set[int]
 ) -> MetadataPartition:
     dead = tuple(replica for replica in replicas if replica not in live)
-    if content is None:
+    if state is None:
         error = ErrorCode.leader_not_available
         return MetadataPartition(error, number, NO_LEADER, replicas, (), offline_replicas=dead)
-    state = decode_state(path, content)
     leads = state.leader in live
     return MetadataPartition(
         ErrorCode.none if leads else ErrorCode.leader_not_available,

@@ -23,8 +23,10 @@ from reassure_controller.replication import messages as inner
 from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.replica import Replica
 from reassure_controller.replication.serving import Leading
+from reassure_controller.session import Indefinite
 from reassure_controller.storage.errors import CorruptBatch
 from reassure_controller.storage.records import scan
+from reassure_controller.wire.listener import Unanswerable
 from reassure_controller.wire.messages import (
     CONSUMER,
     EARLIEST,
@@ -93,10 +95,13 @@ class Door:
             self._lock.notify_all()
 
     def handle(self, request: Request, client_id: str | None) -> Response | None:
-        """Answer a request; None where the producer does not listen."""
+        """Answer a request; None where the producer does not listen. Raises Unanswerable."""
         match request:
             case MetadataRequest():
-                return self._cluster.tell(request)
+                try:
+                    return self._cluster.tell(request)
+                except Indefinite as indefinite:
+                    raise Unanswerable(f"ZooKeeper was not asked: {indefinite}") from indefinite
             case ProduceRequest():
                 return self._produce(request)
             case FetchRequest(replica_id=replica) if replica == CONSUMER:
@@ -134,7 +139,6 @@ class Door:
 
     def _produce(self, request: ProduceRequest) -> ProduceResponse | None:
         """Append, and wait until those who are to have the records have them."""
-        acks = 0 if request.acks == 0 else 1 if request.acks == 1 else -1
         answers: dict[int, inner.Response] = {}
         asked: list[tuple[str, int, int, int]] = []
         with self._lock:
@@ -143,15 +147,17 @@ class Door:
                     number = next(self._numbers)
                     asked.append((topic.name, data.index, number, _count(data.records or b"")))
                     key, raw = (topic.name, data.index), data.records or b""
-                    self._serve(inner.Produce(key, (0, number), acks, raw), answers)
+                    self._serve(inner.Produce(key, (0, number), request.acks, raw), answers)
             self._lock.notify_all()
-            if acks == 0:
+            if request.acks == 0:
                 return None
             self._wait(lambda: len(answers) == len(asked), request.timeout_ms)
+            for name, index, number, _ in asked:
+                if number not in answers:
+                    self._replicas.give_up((name, index), (0, number))
         topics: dict[str, list[ProducedPartition]] = {}
         for name, index, number, count in asked:
-            answer = answers.get(number)
-            topics.setdefault(name, []).append(_tell_produced(index, count, answer))
+            topics.setdefault(name, []).append(_tell_produced(index, count, answers[number]))
         return ProduceResponse(
             tuple(ProducedTopic(name, tuple(found)) for name, found in topics.items())
         )
@@ -310,8 +316,10 @@ class Door:
 
     @property
     def _replicas(self) -> Replicas:
-        assert self._broker.replicas is not None, "a broker that is registered has its replicas"
-        return self._broker.replicas
+        replicas = self._broker.replicas
+        if replicas is None:
+            raise Unanswerable(f"broker {self._broker.broker_id} is not registered yet")
+        return replicas
 
     def _find(self, topic: str, partition: int) -> Replica | None:
         return self._replicas.find((topic, partition))
@@ -353,12 +361,11 @@ def _count(raw: bytes) -> int:
         return 0
 
 
-def _tell_produced(index: int, count: int, answer: inner.Response | None) -> ProducedPartition:
-    if answer is None:
-        return ProducedPartition(index, ErrorCode.request_timed_out, -1)
+def _tell_produced(index: int, count: int, answer: inner.Response) -> ProducedPartition:
     assert isinstance(answer, inner.Produced)
-    failed = answer.error != errors.NONE
-    return ProducedPartition(index, _code(answer.error), -1 if failed else answer.end - count, 0)
+    if answer.error != errors.NONE:
+        return ProducedPartition(index, _code(answer.error), -1)
+    return ProducedPartition(index, ErrorCode.none, answer.end - count, 0)
 
 
 def _tell_fetched(answer: inner.Fetched) -> FetchedPartition:

@@ -92,8 +92,14 @@ class Fetchers:
                     connection = None if address is None else Connection(*address, name)
                 busy = connection is not None and self._exchange(connection, requests)
                 self._ended.wait(0 if busy else PAUSE_S if connection else BACKOFF_S)
-            except (NoAnswer, Indefinite, BadZnode) as error:
+            except (NoAnswer, Indefinite) as error:
                 log.info("nothing was fetched from broker %d: %s", leader, error)
+                self._ended.wait(BACKOFF_S)
+            except BadZnode as bad:
+                log.warning("%s; nothing is fetched from broker %d until it is mended", bad, leader)
+                self._ended.wait(BACKOFF_S)
+            except Exception:  # a fetcher that ended would leave its replicas behind for good
+                log.exception("nothing was fetched from broker %d", leader)
                 self._ended.wait(BACKOFF_S)
         if connection is not None:
             connection.close()

@@ -89,10 +89,10 @@ class Node:
         """Do what is due until the event is set. Raises what the disk raises."""
         while not until.wait(TICK_S):
             self._fetchers.start_missing()
+            self._throttling.refresh()
             with self._lock:
                 if self._client.connected and not self._broker.is_registered:
                     self._register_again()
-                self._throttling.refresh()
                 if self._broker.replicas is not None:
                     self._broker.replicas.tick()
                 self._lock.notify_all()

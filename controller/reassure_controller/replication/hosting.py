@@ -147,6 +147,12 @@ class Replicas:
             case _:
                 assert_never(request)
 
+    def give_up(self, key: PartitionKey, correlation: Correlation) -> None:
+        """Answer a producer that waits for all in-sync replicas that its time is over."""
+        replica = self._replicas.get(key)
+        if replica is not None and isinstance(replica.role, Leading):
+            replica.role.give_up(correlation)
+
     def take(self, answer: Fetched | EpochEndTold) -> None:
         """Take an answer to a request of a replica."""
         replica = self._replicas.get(answer.key)

@@ -356,6 +356,18 @@ class Leading:
             self._answer(waiting, errors.NOT_LEADER_OR_FOLLOWER)
         self._waiting = []
 
+    def count_waiting(self) -> int:
+        """Return how many producers wait for all in-sync replicas."""
+        return len(self._waiting)
+
+    def give_up(self, correlation: Correlation) -> None:
+        """Tell a producer that waits that its time is over, and keep nothing of it."""
+        for waiting in self._waiting:
+            if waiting.correlation == correlation:
+                self._waiting.remove(waiting)
+                self._answer(waiting, errors.REQUEST_TIMED_OUT)
+                return
+
     def consume(self, request: Consume, reply: ReplyTo) -> None:
         """Hand out records below the mark."""
         replica, key = self._replica, request.key

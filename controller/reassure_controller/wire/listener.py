@@ -8,7 +8,7 @@ connection that asked waits.
 import logging
 import socket
 import threading
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
 
 from kio.schema.errors import ErrorCode
 
@@ -34,11 +34,22 @@ from reassure_controller.wire.sockets import listen, receive_frame
 log = logging.getLogger(__name__)
 
 
+IDLE_S: Final = 600.0
+"""Kafka's own connections.max.idle.ms."""
+
+
+class Unanswerable(Exception):
+    """A request that cannot be answered now, through no fault of the one who asks."""
+
+
 class Handler(Protocol):
     """What a broker does with requests; called from many threads at once."""
 
     def handle(self, request: Request, client_id: str | None) -> Response | None:
-        """Return the response; None where nobody waits for one (a producer's acks=0)."""
+        """Return the response; None where nobody waits for one (a producer's acks=0).
+
+        Raises Unanswerable: the connection is closed then, and the peer asks again.
+        """
 
 
 class WireServer:
@@ -52,11 +63,12 @@ class WireServer:
         max_bytes: int = MAX_BYTES,
         max_connections: int = 1000,
         frame_timeout_s: float = 30.0,
+        idle_timeout_s: float = IDLE_S,
     ) -> None:
         """Listen; port 0 is one that the system chooses. Raises PortTaken.
 
-        A peer may be silent between requests for as long as it likes, within one for
-        `frame_timeout_s`.
+        A peer may be silent between requests for `idle_timeout_s`, within one for
+        `frame_timeout_s`: one that is cut off by a network says no more, and is not kept for ever.
         """
         self._handler = handler
         self._max_bytes = max_bytes
@@ -64,6 +76,7 @@ class WireServer:
         self._frame_timeout_s = frame_timeout_s
         self.answers = Tally()
         """How often it answered what, by request and error."""
+        self._idle_timeout_s = idle_timeout_s
         self._lock = threading.Lock()
         self._connections: dict[socket.socket, threading.Thread] = {}
         self._closing = threading.Event()
@@ -120,7 +133,13 @@ class WireServer:
                 log.warning("%s: closed: %d connections are open, which is the most", name, count)
                 connection.close()
                 continue
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError as error:
+                log.warning("%s: closed: no thread for it: %s", name, error)
+                with self._lock:
+                    del self._connections[connection]
+                connection.close()
 
     def _serve(self, connection: socket.socket, peer: str) -> None:
         try:
@@ -131,6 +150,8 @@ class WireServer:
             log.warning("%s: closed: %s", peer, bad)
         except OSError as error:
             log.info("%s: closed: %s", peer, error)
+        except Unanswerable as error:
+            log.warning("%s: closed: %s", peer, error)
         except Exception:
             log.exception("%s: closed: a request of it could not be carried out", peer)
         finally:
@@ -140,7 +161,7 @@ class WireServer:
 
     def _receive(self, connection: socket.socket) -> bytes | None:
         """Return the next frame without its size, or None at the connection's end."""
-        connection.settimeout(None)
+        connection.settimeout(self._idle_timeout_s)
         start = connection.recv(1)
         if not start:
             return None
