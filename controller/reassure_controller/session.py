@@ -57,8 +57,10 @@ class Refused(Exception):
         self.error = error
 
 
-def connect(hosts: str, *, timeout_s: float = 10.0) -> Client:
-    """Return a started client for `hosts`, which may end in a chroot that is created if absent.
+def connect(hosts: str, *, timeout_s: float = 10.0, make_chroot: bool = True) -> Client:
+    """Return a started client for `hosts`, which may end in a chroot.
+
+    A chroot that is not there is created, unless told not to.
 
     It comes back from a lost connection in tens of milliseconds and never gives up. Raises kazoo's
     timeout error when no server answers.
@@ -71,7 +73,7 @@ def connect(hosts: str, *, timeout_s: float = 10.0) -> Client:
         client.close()
         raise KazooTimeoutError(f"no ZooKeeper answered at {hosts} within {timeout_s} s")
     chroot = client.chroot
-    if chroot:
+    if chroot and make_chroot:
         # A client cannot create the chroot it lives in, so it steps out of it for a moment.
         client.chroot = ""
         client.ensure_path(chroot)

@@ -23,6 +23,7 @@ from reassure_conformance.cli import (
     failing,
     faults,
     prove,
+    reassign,
     replay,
     run,
     scenarios,
@@ -59,6 +60,7 @@ for _verb in (
     spec.spec,
     vectors.vectors,
     scenarios.scenarios,
+    reassign.reassign,
 ):
     cli.add_command(_verb)
 
