@@ -2,6 +2,7 @@
 
 import re
 import socket
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -83,3 +84,35 @@ def test_old_znode_needs_one_watch(make_cluster: Any) -> None:
     controller.drain()
     assert all(cluster.child("t", number) for number in range(PARTITIONS))
     assert count_watches(cluster.hosts) == without + 1
+
+
+def count_operations(cluster: Any, partitions: int) -> Counter[str]:
+    """Return what a controller asks ZooKeeper for to move partitions in one request, by kind."""
+    controller, counts = cluster.controller(), Counter[str]()
+    topic = f"t{partitions}"
+    cluster.create_topic(topic, dict.fromkeys(range(partitions), (1, 2)))
+    controller.drain()
+    client = controller._client
+    call = client._call
+
+    def note(request: Any, result: Any) -> Any:
+        counts[type(request).__name__] += 1
+        return call(request, result)
+
+    client._call = note
+    cluster.request({(topic, number): (1, 3) for number in range(partitions)})
+    controller.drain()
+    for number in range(partitions):
+        cluster.join(topic, number, 3)
+    controller.drain()
+    assert not cluster.reassigning()
+    controller.kill()
+    return counts
+
+
+def test_a_reassignment_costs_its_writes_and_no_reads(make_cluster: Any) -> None:
+    """Each further partition of a request costs seven writes; reads are those of the request."""
+    cluster = make_cluster()
+    few, many = count_operations(cluster, 3), count_operations(cluster, PARTITIONS)
+    writes = ("child", "assigned", "epoch", "epoch again", "in-sync set", "target", "child gone")
+    assert many - few == {"Transaction": len(writes) * (PARTITIONS - 3)}
