@@ -2,7 +2,8 @@
 
 Whoever changes a configuration leaves a note under `/config/changes`. One watch is on these notes;
 what they name is read again. At the start, and when the watch was lost with the connection, all is
-read. Notes are removed when they are a quarter of an hour old, as Kafka's brokers do.
+read. What was set before a move counts before the first byte of it is fetched. Notes are removed
+when they are a quarter of an hour old, as Kafka's brokers do.
 """
 
 import logging
@@ -13,7 +14,7 @@ from kazoo.client import KazooClient
 from kazoo.protocol.states import EventType
 
 from reassure_controller.replication.quota import Quotas
-from reassure_controller.session import Indefinite, ensure_roots, gather
+from reassure_controller.session import Indefinite, barrier, ensure_roots, gather
 from reassure_spec.throttles import (
     CONFIG_CHANGES,
     FOLLOWER_RATE,
@@ -38,6 +39,8 @@ log = logging.getLogger(__name__)
 
 KEPT_MS: Final = 15 * 60 * 1000
 """How much older than the newest one a note may be."""
+PATIENCE_S: Final = 2.0
+"""How long an order may have to wait for what was set before it."""
 
 
 class Throttling:
@@ -45,6 +48,7 @@ class Throttling:
 
     def __init__(self, client: KazooClient, broker_id: int, quotas: Quotas) -> None:
         self.quotas = quotas
+        quotas.catch_up = self.catch_up
         self._client = client
         self._broker = broker_id
         self._own = broker_config_path(broker_id)
@@ -65,6 +69,15 @@ class Throttling:
         except Indefinite as indefinite:
             self._is_stale, self._was_cut_off = True, everything or self._was_cut_off
             log.info("broker %d: throttles are not read yet: %s", self._broker, indefinite)
+
+    def catch_up(self) -> None:
+        """Take over what was committed before the call, unless ZooKeeper lets wait for it."""
+        if self._client.connected:
+            try:
+                barrier(self._client, PATIENCE_S)
+            except Indefinite as indefinite:
+                log.info("broker %d: its throttles may be old: %s", self._broker, indefinite)
+            self.refresh()
 
     def _on_watch(self, event: Any) -> None:
         if event.type == EventType.NONE:  # the connection was lost, and the watch with it

@@ -104,6 +104,7 @@ class Replicas:
         try:
             replica = self._replicas.get(key)
             if replica is None:
+                self.quotas.catch_up()
                 replica = self._replicas[key] = Replica(self, key, self._disk.log(*key), 0)
             replica.become()
         except (DiskFailed, CorruptLog) as failed:

@@ -6,6 +6,7 @@ replicas that are out of sync are held up: to delay one that is in sync would pu
 a move for ever; here only what can be held up counts.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from reassure_spec.throttles import Partitions
@@ -78,3 +79,5 @@ class Quotas:
 
     as_leader: Quota = field(default_factory=Quota)
     as_follower: Quota = field(default_factory=Quota)
+    catch_up: Callable[[], None] = field(default=lambda: None, compare=False)
+    """Takes over what was set before now; called before a new replica fetches anything."""
