@@ -180,6 +180,15 @@ class AdapterDied(Unavailable):
         """The traceback of what it raised, from the implementation's own lines on."""
 
 
+class ProgramFault(Unavailable):
+    """A program cannot go on, has ended, or answers what it may not."""
+
+    def __init__(self, message: str, said: str) -> None:
+        super().__init__(message)
+        self.said = said
+        """The last that it wrote to standard error."""
+
+
 @contextmanager
 def calling(call: str) -> Iterator[None]:
     """Tell whatever is raised in here from everybody else's errors, as AdapterDied.
@@ -200,6 +209,10 @@ def _bury(call: str, error: BaseException) -> AdapterDied:
     while len(frames) > 1 and _is_ours(Path(frames[0].filename)):
         del frames[0]
     said = "".join(traceback.format_exception_only(error)).strip()
+    if isinstance(error, ProgramFault):
+        said = error.said or "(nothing)\n"
+        trace = f"The last that the program wrote to standard error:\n{said}"
+        return AdapterDied(f"the adapter died in {call}: {error}", call, trace)
     where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     if isinstance(error, SystemExit):
         said = f"it called sys.exit({error.code!r})"
@@ -226,17 +239,22 @@ _BUNDLED: Final = Path(__file__).with_name("bundled.py")
 def open_adapter(
     connectable: str, *, profile: str, readings: Mapping[str, str], faults: tuple[str, ...] = ()
 ) -> Adapter:
-    """Return the adapter that a connectable `direct:package.module:Class?key=value` names.
+    """Return the adapter that a connectable names.
 
-    The class is called with keyword arguments `profile` and `readings`, those of the query, and
-    `faults` where any are asked for. Raises BadConnectable, AdapterDied.
+    `exec:command line` starts a program (`reassure_conformance.adapter.program`). The class of
+    `direct:package.module:Class?key=value` is called with keyword arguments `profile` and
+    `readings`, those of the query, and `faults` where any are asked for. Raises BadConnectable,
+    AdapterDied.
     """
     scheme, _, rest = connectable.partition(":")
+    if scheme == "exec":
+        return _open_program(connectable, rest, profile=profile, readings=readings, faults=faults)
     place, _, query = rest.partition("?")
     module_name, colon, class_name = place.partition(":")
     if scheme != "direct" or not colon or not class_name:
         raise BadConnectable(
-            f"{connectable!r} is not an implementation; write direct:package.module:Class"
+            f"{connectable!r} is not an implementation; write direct:package.module:Class, or "
+            "exec: and a command line"
         )
     why: Exception | None = None
     with calling(f"the import of {module_name}"):
@@ -261,6 +279,21 @@ def open_adapter(
     if missing:
         raise BadConnectable(f"{connectable!r} is no adapter: it lacks {', '.join(missing)}")
     return cast("Adapter", adapter)
+
+
+def _open_program(
+    connectable: str,
+    command: str,
+    *,
+    profile: str,
+    readings: Mapping[str, str],
+    faults: tuple[str, ...],
+) -> Adapter:
+    from reassure_conformance.adapter.program import open_program
+
+    if faults:
+        raise BadConnectable(f"{connectable!r}: faults are planted by the program's own flags")
+    return open_program(command, profile=profile, readings=readings)
 
 
 _METHODS: Final = tuple(name for name in vars(Adapter) if not name.startswith("_"))

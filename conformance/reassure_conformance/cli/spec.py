@@ -112,3 +112,16 @@ def spec_diff(first: str, second: str, form: str) -> int:
 
     document = diff_document(first, second)
     return emit(document, form, lambda: render_diff(document, form))
+
+
+@spec.command("schema")
+@click.argument("direction", type=click.Choice(["questions", "answers"]))
+def spec_schema(direction: str) -> int:
+    """Print the JSON Schema of what a program is asked by the gate, or of what it answers."""
+    import json
+
+    from reassure_conformance.adapter.wire import answer_schema, request_schema
+
+    schema = request_schema() if direction == "questions" else answer_schema()
+    click.echo(json.dumps(schema, indent=2))
+    return 0
