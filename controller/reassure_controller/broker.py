@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
+from reassure_controller.client import Client
 from reassure_controller.messages import (
     UNKNOWN_BROKER_EPOCH,
     ChangeIsr,
@@ -31,9 +31,11 @@ from reassure_controller.replication.errors import STALE_BROKER_EPOCH, STALE_CON
 from reassure_controller.replication.host import HostedPartition, IsrOutcome
 from reassure_controller.session import (
     Indefinite,
+    Operation,
     Refused,
     commit,
     ensure_roots,
+    fetch,
     gather,
     session_id,
     start,
@@ -81,7 +83,7 @@ class Broker:
 
     def __init__(
         self,
-        client: KazooClient,
+        client: Client,
         broker_id: int,
         transport: LocalTransport | None = None,
         *,
@@ -317,20 +319,14 @@ class Broker:
         stranger = add is not None and add not in hosted.replicas
         if remove == self.broker_id or (stranger and "stranger-taken-in" not in self._faults):
             return "refused"
-        try:
-            dead = add is not None and self.find_broker_epoch(add) is None
-        except Indefinite as indefinite:
-            log.info("broker %d: %s-%d: %s", self.broker_id, topic, partition, indefinite)
-            return "unknown"
-        if dead and "dead-taken-in" not in self._faults:
-            return "refused"
+        lives = None if "dead-taken-in" in self._faults else add
         while True:
             isr = tuple(one for one in self._hosted[key].state.isr if one != remove)
             if add is not None and add not in isr:
                 isr = (*isr, add)
-            outcome = self.write_isr(key, isr)
+            outcome = self.write_isr(key, isr, lives=lives)
             if outcome == "refused":
-                outcome = self.refresh(key)
+                outcome = self.refresh(key, lives=lives)
                 if outcome == "ok":
                     continue
             return outcome
@@ -352,10 +348,13 @@ class Broker:
         if not self._client.connected:
             raise Indefinite("the connection to ZooKeeper is lost")
 
-    def write_isr(self, key: PartitionKey, isr: ReplicaList) -> IsrOutcome:
+    def write_isr(
+        self, key: PartitionKey, isr: ReplicaList, *, lives: int | None = None
+    ) -> IsrOutcome:
         """Write the in-sync set once, on top of the version that the broker knows.
 
-        A set that is stored as wanted already is `ok` without a write.
+        `lives` names a broker that has to be registered then. A set that is stored as wanted
+        already is `ok` without a write.
         """
         path, hosted = state_path(*key), self._hosted[key]
         if isr == hosted.state.isr:
@@ -364,25 +363,31 @@ class Broker:
         version = -1 if "isr-unconditional" in self._faults else hosted.state_version
         try:
             self._require_connection()
-            written = commit(self._client, [("set_data", (path, encode_state(state), version))])
+            there: list[Operation] = [] if lives is None else [("check", (broker_path(lives), -1))]
+            write: Operation = ("set_data", (path, encode_state(state), version))
+            *_, written = commit(self._client, [*there, write])
         except Refused as refused:
             log.info("%s: %s", path, refused)
             return "refused"
         except Indefinite as indefinite:
             log.info("%s: %s", path, indefinite)
             return "unknown"
-        self._hosted[key] = replace(hosted, state=state, state_version=written[0].version)
+        self._hosted[key] = replace(hosted, state=state, state_version=written.version)
         for kind, changed in (("shrinks", before - set(isr)), ("expands", set(isr) - before)):
             if changed:
                 self.isr_changes.add(kind)
         return "ok"
 
-    def refresh(self, key: PartitionKey) -> IsrOutcome:
-        """Read the state as stored; `refused` unless this leader, in this epoch, still has it."""
+    def refresh(self, key: PartitionKey, *, lives: int | None = None) -> IsrOutcome:
+        """Read the state as stored; `refused` unless this leader, in this epoch, still has it.
+
+        `refused` as well where `lives` names a broker that is not registered.
+        """
         path, hosted = state_path(*key), self._hosted[key]
         try:
             self._require_connection()
-            content = gather([self._client.get_async(path)])[0]
+            there = [] if lives is None else [broker_path(lives)]
+            content, *registered = fetch(self._client, [path, *there])
             state = None if content is None else decode_state(path, content[0])
         except Indefinite as indefinite:
             log.info("%s: %s", path, indefinite)
@@ -391,7 +396,7 @@ class Broker:
             log.warning("%s: %s", bad.path, bad.reason)
             return "refused"
         mine = hosted.state
-        if content is None or state is None:
+        if content is None or state is None or None in registered:
             return "refused"
         if (state.leader, state.leader_epoch) != (mine.leader, mine.leader_epoch):
             return "refused"

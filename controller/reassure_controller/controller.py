@@ -87,6 +87,7 @@ from reassure_controller.session import (
     barrier,
     commit,
     ensure_roots,
+    flush,
     gather,
     session_id,
     start,
@@ -310,26 +311,33 @@ class Controller:
                 ]
             )
             if epoch is None:
-                self._create_epoch()
-                continue
+                if not self._create_epoch():
+                    continue
+                epoch_data, epoch_version = encode_controller_epoch(0), 0
+            else:
+                epoch_data, epoch_version = epoch[0], epoch[1].version
             if held is not None and self._is_ours(held[1]):
                 # From an election whose outcome never arrived, or from a term that has ended.
                 self._delete_own_controller(held[1].version)
                 held = None
-            elected = held is None and self._elect(epoch[0], epoch[1].version)
-            found = gather([self._client.exists_async(CONTROLLER, watch=self._on_watch)])[0]
-            if elected or found is not None:
+            elected = held is None and self._elect(epoch_data, epoch_version)
+            if held is None:
+                looked = self._client.exists_async(CONTROLLER, watch=self._on_watch)
+            if elected or held is not None or gather([looked])[0] is not None:
                 self._unsettled = False
                 return elected
 
     def _is_ours(self, stat: Any) -> bool:
         return bool(stat.ephemeralOwner == session_id(self._client))
 
-    def _create_epoch(self) -> None:
+    def _create_epoch(self) -> bool:
+        """Create the epoch znode; return whether it was not there."""
         try:
             commit(self._client, [("create", (CONTROLLER_EPOCH, encode_controller_epoch(0)))])
         except Refused:
             log.info("%s was created by somebody else", CONTROLLER_EPOCH)
+            return False
+        return True
 
     def _delete_own_controller(self, version: int) -> None:
         try:
@@ -444,6 +452,7 @@ class Controller:
         """
         deadline = time.monotonic() + timeout
         done = 0
+        look = barrier
         while True:
             left = deadline - time.monotonic()
             if left <= 0 and not self._dead:
@@ -453,17 +462,19 @@ class Controller:
                 )
             try:
                 if not self._dead:
-                    barrier(self._client, left)
+                    look(self._client, left)
             except Indefinite:
                 time.sleep(0.002)  # the client is reconnecting
+                look = barrier
                 continue
             result = self._pump(None if max_effects is None else max_effects - done, deadline)
             done += result.effects_done
             if result.held:
                 return replace(result, effects_done=done)
             if result.idle and result.effects_done == 0 and not self._unsettled:
-                # Only our own writes can have set off watches since the barrier.
                 return PumpResult(done, held=False, idle=True)
+            # Since the barrier only our own writes matter, and their events are here already.
+            look = flush if result.idle and result.effects_done else barrier
             if not result.idle:
                 time.sleep(0.002)
 

@@ -35,6 +35,7 @@ from reassure_controller.session import fetch, gather, list_children
 from reassure_spec.znodes import (
     BROKER_CONFIGS,
     BROKER_IDS,
+    CONFIGS,
     DEFAULT_BROKER_CONFIG,
     DELETED_TOPICS,
     FAILED_BROKERS,
@@ -103,15 +104,15 @@ class Reader:
     # What has changed
 
     def watch_all(self) -> list[Any]:
-        """Ask for the watches on all at and below four paths; return the answers to wait for."""
+        """Ask for the watches on all at and below three paths; return the answers to wait for."""
         self._context.echoes.clear()
-        roots = [TOPICS, TOPIC_CONFIGS, DEFAULT_BROKER_CONFIG]
+        roots = [TOPICS, CONFIGS]
         if self._rules.keeps_records:
             roots.append(REASSIGNMENT_REQUESTS)
         return [self._client.watch_below_async(root, self._watch) for root in roots]
 
     def note(self, kind: str, path: str) -> bool:
-        """Note a change at or below one of the four paths; return whether it was one."""
+        """Note a change at or below one of the three paths; return whether it was one."""
         if self._context.take_echo(path):
             return True
         match path.split("/"):

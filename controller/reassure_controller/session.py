@@ -193,29 +193,39 @@ def list_subtree(client: KazooClient, path: str) -> list[str]:
 
 def ensure_roots(client: KazooClient, more: Sequence[str] = ()) -> None:
     """Create the persistent paths that every cluster has, and more, unless they are there."""
-    roots = (*PERSISTENT_ROOTS, *more)
-    if None not in gather([client.exists_async(root) for root in roots]):
-        return
-    ancestors: dict[str, None] = {}
-    for root in roots:
+    paths: dict[str, None] = {}
+    for root in (*PERSISTENT_ROOTS, *more):
         parts = root.split("/")
         for length in range(2, len(parts) + 1):
-            ancestors["/".join(parts[:length])] = None
-    for created in [client.create_async(path, b"") for path in ancestors]:
+            paths["/".join(parts[:length])] = None
+    while True:
+        found = fetch(client, paths)
+        missing = [path for path, content in zip(paths, found, strict=True) if content is None]
+        if not missing:
+            return
         try:
-            _get(created)
-        except NodeExistsError:
-            continue
+            commit(client, [("create", (path, b"")) for path in missing])
+        except Refused as refused:
+            if not isinstance(refused.error, NodeExistsError):
+                raise  # else somebody else creates them as well
 
 
 def barrier(client: KazooClient, timeout_s: float = TIMEOUT_S) -> None:
     """Return once every watch event for what was committed before the call has been delivered.
 
     The server sends events and answers in order, so whatever precedes the answer to a sync is in
-    kazoo's callback queue when the answer arrives; one more callback waits its turn behind it.
+    kazoo's callback queue when the answer arrives.
     """
     gather([client.sync_async("/")], timeout_s)
-    passed = threading.Event()
+    flush(client, timeout_s)
+
+
+def flush(client: Client, timeout_s: float = TIMEOUT_S) -> None:
+    """Return once every watch event that the client has received has been delivered.
+
+    The events of the client's own writes are among them as soon as the writes are answered.
+    """
+    passed = threading.Event()  # set by a callback that waits its turn behind the events
     client.handler.dispatch_callback(Callback("watch", passed.set, ()))
     if not passed.wait(timeout_s):
         raise Indefinite("the client's callback queue does not move")
