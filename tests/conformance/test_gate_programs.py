@@ -15,6 +15,7 @@ from reassure_conformance.adapter.program import Program
 from reassure_conformance.adapter.wire import answer_schema, list_calls, request_schema
 from reassure_conformance.cli import run_command
 from reassure_conformance.gate.running import Settings, run
+from reassure_spec.schemas import load_schema
 
 SERVED = (
     f"{sys.executable} -m reassure_conformance.adapter.answering "
@@ -155,9 +156,12 @@ def test_program_has_the_verdicts_of_the_adapter_that_it_serves(tmp_path: Path) 
     assert found["program"] == found["direct"] != []
 
 
-@pytest.mark.parametrize("direction", ["questions", "answers"])
-def test_schema_is_printed(direction: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The verb prints the schema of one direction, and nothing else."""
-    assert run_command(["spec", "schema", direction]) == 0
-    shown = {"questions": request_schema, "answers": answer_schema}[direction]()
-    assert json.loads(capsys.readouterr().out) == shown
+@pytest.mark.parametrize("name", ["questions", "answers", "reassignment"])
+def test_schema_is_printed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The verb prints one schema and nothing else; a name there is not gets those there are."""
+    assert run_command(["spec", "schema", name]) == 0
+    own = {"questions": request_schema, "answers": answer_schema}
+    schema = own[name]() if name in own else load_schema(name)
+    assert json.loads(capsys.readouterr().out) == schema
+    assert run_command(["spec", "schema", name + "s"]) == 64
+    assert "questions" in capsys.readouterr().err

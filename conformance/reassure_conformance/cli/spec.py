@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from reassure_conformance.cli.options import check_rules, emit, emit_table, format_option
+from reassure_spec.errors import BadUsage
 
 
 @click.group()
@@ -115,13 +116,20 @@ def spec_diff(first: str, second: str, form: str) -> int:
 
 
 @spec.command("schema")
-@click.argument("direction", type=click.Choice(["questions", "answers"]))
-def spec_schema(direction: str) -> int:
-    """Print the JSON Schema of what a program is asked by the gate, or of what it answers."""
+@click.argument("name")
+def spec_schema(name: str) -> int:
+    """Print a JSON Schema: of a znode or an observation, or of a program's messages.
+
+    NAME is that of a znode's content (docs/protocol.md), `observation`, or `questions` or `answers`
+    for what the gate asks of a program and what it answers.
+    """
     import json
 
     from reassure_conformance.adapter.wire import answer_schema, request_schema
+    from reassure_spec.schemas import SCHEMAS, load_schema
 
-    schema = request_schema() if direction == "questions" else answer_schema()
-    click.echo(json.dumps(schema, indent=2))
+    own = {"questions": request_schema, "answers": answer_schema}
+    if name not in (*own, *SCHEMAS):
+        raise BadUsage(f"there is no schema {name!r}; there are: {', '.join((*own, *SCHEMAS))}")
+    click.echo(json.dumps(own[name]() if name in own else load_schema(name), indent=2))
     return 0
