@@ -19,7 +19,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
 from kazoo.handlers.threading import KazooTimeoutError
 
@@ -29,6 +29,7 @@ from reassure_controller.controller import Controller
 from reassure_controller.crashing import crash_at
 from reassure_controller.faults import FAULTS
 from reassure_controller.healing import HealingSettings
+from reassure_controller.logs import Form, Speaker, set_up
 from reassure_controller.node.node import Node
 from reassure_controller.node.options import add_node_options, read_node_settings
 from reassure_controller.node.orders import WireTransport
@@ -49,10 +50,8 @@ PATIENCE: Final = 3
 """For how many session timeouts a broker waits until a former life of its own is forgotten."""
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m reassure_controller", description="Run a controller or a broker."
-    )
+def _parser(program: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=program, description="Run a controller or a broker.")
     roles = parser.add_subparsers(dest="role", required=True)
     controller = roles.add_parser("controller", help="stand for election and reassign")
     controller.add_argument("--profile", default="kip-236", help="the rules (default: kip-236)")
@@ -96,17 +95,27 @@ def _parser() -> argparse.ArgumentParser:
     broker = roles.add_parser("broker", help="register and obey")
     add_node_options(broker)
     for role in (controller, broker):
-        role.add_argument("--zookeeper", required=True, metavar="HOSTS/CHROOT")
-        role.add_argument("--id", required=True, type=int, help="broker id")
-        role.add_argument("--session-timeout", type=float, default=6.0, metavar="SECONDS")
-        role.add_argument(
-            "--metrics-port",
-            type=int,
-            metavar="PORT",
-            help="answer Prometheus there, on 127.0.0.1; 0: on one that is free",
-        )
-        role.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING"))
+        _add_process_options(role)
     return parser
+
+
+def _add_process_options(role: argparse.ArgumentParser) -> None:
+    role.add_argument("--zookeeper", required=True, metavar="HOSTS/CHROOT")
+    role.add_argument("--id", required=True, type=int, help="broker id")
+    role.add_argument("--session-timeout", type=float, default=6.0, metavar="SECONDS")
+    role.add_argument(
+        "--metrics-port",
+        type=int,
+        metavar="PORT",
+        help="answer Prometheus there, on 127.0.0.1; 0: on one that is free",
+    )
+    role.add_argument(
+        "--log-format",
+        default="text",
+        choices=get_args(Form),
+        help="lines for people, or one JSON object each (default: text)",
+    )
+    role.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING"))
 
 
 def _say_ready(what: str) -> None:
@@ -133,7 +142,9 @@ def _serve_metrics(
         yield f" metrics {host}:{port}"
 
 
-def run_controller(client: Client, arguments: argparse.Namespace, until: threading.Event) -> None:
+def run_controller(
+    client: Client, arguments: argparse.Namespace, speaker: Speaker, until: threading.Event
+) -> None:
     """Run a controller until the event is set. Raises what `Controller` raises."""
     changes = dict(pair.split("=", 1) if "=" in pair else (pair, "") for pair in arguments.reading)
     readings = choose_readings(controller_of(arguments.profile), arguments.profile, changes)
@@ -149,6 +160,7 @@ def run_controller(client: Client, arguments: argparse.Namespace, until: threadi
         healing=settings,
         on_point=crash_at(arguments.crash_at) if arguments.crash_at else lambda _: None,
     )
+    speaker.find_epoch = lambda: controller.epoch
     try:
         with _serve_metrics(client, arguments, partial(_measure, controller)) as where:
             _say_ready(f"controller {arguments.id}{where}")
@@ -164,7 +176,9 @@ def _measure(controller: Controller) -> "Iterator[Metric]":
     return measure_controller(controller)
 
 
-def run_node(client: Client, arguments: argparse.Namespace, until: threading.Event) -> None:
+def run_node(
+    client: Client, arguments: argparse.Namespace, speaker: Speaker, until: threading.Event
+) -> None:
     """Run a broker with logs until the event is set.
 
     Raises what `read_node_settings` and `Node` raise.
@@ -175,6 +189,7 @@ def run_node(client: Client, arguments: argparse.Namespace, until: threading.Eve
         read_node_settings(arguments),
         patience_s=PATIENCE * arguments.session_timeout,
     )
+    speaker.find_epoch = lambda: node.controller_epoch
     try:
         with _serve_metrics(client, arguments, node.measure) as where:
             _say_ready(f"broker {arguments.id} {node.address[0]}:{node.address[1]}{where}")
@@ -203,27 +218,27 @@ def run_broker(client: Client, broker_id: int, until: threading.Event) -> None:
         broker.stop()
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(
+    argv: Sequence[str] | None = None, *, program: str = "python -m reassure_controller"
+) -> int:
     """Run the command line and return the exit code."""
     try:
-        arguments = _parser().parse_args(argv)
+        arguments = _parser(program).parse_args(argv)
     except SystemExit as ended:
         return 0 if ended.code in (0, None) else BadUsage.exit_code
-    logging.basicConfig(
-        level=arguments.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-    logging.getLogger("kazoo").setLevel(logging.ERROR)
+    speaker = Speaker(arguments.role, arguments.id)
+    set_up(arguments.log_format, arguments.log_level, speaker)
     until = threading.Event()
     numbers = (signal.SIGTERM, signal.SIGINT)
     before = [signal.signal(number, lambda *_: until.set()) for number in numbers]
     try:
-        return _run(arguments, until)
+        return _run(arguments, speaker, until)
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
 
 
-def _run(arguments: argparse.Namespace, until: threading.Event) -> int:
+def _run(arguments: argparse.Namespace, speaker: Speaker, until: threading.Event) -> int:
     try:
         client = connect(arguments.zookeeper, timeout_s=arguments.session_timeout)
     except KazooTimeoutError:
@@ -231,9 +246,9 @@ def _run(arguments: argparse.Namespace, until: threading.Event) -> int:
         return Unavailable.exit_code
     try:
         if arguments.role == "controller":
-            run_controller(client, arguments, until)
+            run_controller(client, arguments, speaker, until)
         elif arguments.data is not None:
-            run_node(client, arguments, until)
+            run_node(client, arguments, speaker, until)
         else:
             run_broker(client, arguments.id, until)
     except ReassureError as error:

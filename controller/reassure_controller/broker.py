@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from reassure_controller.client import Client
+from reassure_controller.logs import about
 from reassure_controller.messages import (
     UNKNOWN_BROKER_EPOCH,
     ChangeIsr,
@@ -107,7 +108,8 @@ class Broker:
         self.isr_changes = Tally()
         """How often it wrote smaller in-sync sets (`shrinks`), and larger ones (`expands`)."""
         self._session: int | None = None
-        self._controller_epoch = 0
+        self.controller_epoch = 0
+        """The epoch of the last controller that it obeyed, 0 before the first."""
         self._hosted: dict[PartitionKey, HostedPartition] = {}
         start(client)
 
@@ -206,7 +208,7 @@ class Broker:
         if self._transport is not None:
             self._transport.unregister(self.broker_id)
         self._hosted.clear()
-        self._controller_epoch = 0
+        self.controller_epoch = 0
         self._session = None
         if self._owns_client:
             stop(self._client)
@@ -221,10 +223,9 @@ class Broker:
     def handle(self, message: Message) -> Reply:
         """Obey a controller's message, or carry out a change of the in-sync set."""
         match message:
-            case LeaderAndIsr():
-                return Reply(self._become(message))
-            case StopReplica():
-                return Reply(self._stop_replica(message))
+            case LeaderAndIsr() | StopReplica():
+                with about(topic=message.topic, partition=message.partition):
+                    return Reply(self._obey(message))
             case ChangeIsr():
                 outcome = self.change_isr(
                     message.topic, message.partition, add=message.add, remove=message.remove
@@ -232,6 +233,11 @@ class Broker:
                 return Reply(outcome)
             case _:
                 return Reply("not-a-request")
+
+    def _obey(self, order: LeaderAndIsr | StopReplica) -> str:
+        if isinstance(order, LeaderAndIsr):
+            return self._become(order)
+        return self._stop_replica(order)
 
     def _refuse(self, controller_epoch: int, broker_epoch: int) -> str:
         """Return why an order is refused: it is of an earlier controller, or for an earlier life.
@@ -243,9 +249,9 @@ class Broker:
         is_for_other = own is not None and broker_epoch not in (UNKNOWN_BROKER_EPOCH, own)
         if is_for_other and "dead-order-obeyed" not in self._faults:
             return STALE_BROKER_EPOCH
-        if controller_epoch < self._controller_epoch and "stale-order-obeyed" not in self._faults:
+        if controller_epoch < self.controller_epoch and "stale-order-obeyed" not in self._faults:
             return STALE_CONTROLLER_EPOCH
-        self._controller_epoch = controller_epoch
+        self.controller_epoch = controller_epoch
         return ""
 
     def _become(self, message: LeaderAndIsr) -> str:

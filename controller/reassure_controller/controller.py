@@ -60,9 +60,10 @@ from reassure_controller.elections import (
     plan_preferred,
     plan_shutdown,
 )
-from reassure_controller.engine import Conflict, ControllerMoved, Engine, Uncertain
+from reassure_controller.engine import Conflict, ControllerMoved, Engine, Uncertain, list_keys
 from reassure_controller.faults import check_faults
 from reassure_controller.healing import HealingSettings
+from reassure_controller.logs import about
 from reassure_controller.metrics.tally import Terms
 from reassure_controller.old_znode import plan_forgetting
 from reassure_controller.plan import (
@@ -514,7 +515,8 @@ class Controller:
         try:
             self._engine.run(budget)
         except (Conflict, Uncertain) as broken:
-            log.info("planning again: %s", broken)
+            with about(**list_keys(broken.effect)):
+                log.info("planning again: %s", broken)
             self._stale = broken.effect
             self._unplanned = True
             if isinstance(broken, Uncertain):

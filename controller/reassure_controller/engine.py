@@ -58,6 +58,7 @@ from reassure_controller.effects import (
     WriteOldZnode,
     WriteState,
 )
+from reassure_controller.logs import about
 from reassure_controller.messages import LeaderAndIsr, StopReplica
 from reassure_controller.session import (
     Indefinite,
@@ -186,11 +187,12 @@ class Engine:
             spent = last is not None and self.effects_run >= last
             if spent and not isinstance(step, EnterPhase | RememberMove | Warn | KeepRequest):
                 break  # a recheck belongs to the effect behind it, so it waits as well
-            if isinstance(step, Mark):
-                self._mark(step)
-            else:
-                self._carry_out(step)
-                self.effects_run += 1
+            with about(**list_keys(step)):
+                if isinstance(step, Mark):
+                    self._mark(step)
+                else:
+                    self._carry_out(step)
+                    self.effects_run += 1
             self._plan.popleft()
 
     def _mark(self, step: Mark) -> None:
@@ -474,3 +476,13 @@ def _without_condition(effect: Write) -> Write:
 def _standing(request: RequestRead | None) -> list[Operation]:
     """Return the check that a request was neither withdrawn nor changed since it was read."""
     return [] if request is None else [("check", tuple(request))]
+
+
+def list_keys(step: Step) -> dict[str, object]:
+    """Return what a line about a step is found by: its partition and its point, if it has them.
+
+    >>> list_keys(EnterPhase(topic="t", partition=0, phase=Phase.WAIT))
+    {'topic': 't', 'partition': 0}
+    """
+    names = ("topic", "partition", "point")
+    return {name: getattr(step, name) for name in names if hasattr(step, name)}

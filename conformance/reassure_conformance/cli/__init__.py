@@ -18,10 +18,12 @@ import click
 from reassure_conformance.cli import (
     audit,
     check,
+    cluster,
     explain,
     explore,
     failing,
     faults,
+    processes,
     prove,
     reassign,
     replay,
@@ -35,6 +37,8 @@ from reassure_spec.errors import BadUsage
 
 _TELLS_ONLY: Final = frozenset({"-h", "--help", "--version"})
 """Options that only tell something; nothing is run."""
+_RUNS_ITSELF: Final = frozenset({"broker", "controller", "cluster"})
+"""Verbs that put nobody to the test: what they say is said at once, and signals are theirs."""
 
 EPILOG: Final = (
     "Exit codes: 0 holds, 1 violated, 2 unknown, 3 vacuous or stale, 64 usage, 65 bad data, "
@@ -61,6 +65,9 @@ for _verb in (
     vectors.vectors,
     scenarios.scenarios,
     reassign.reassign,
+    cluster.cluster,
+    processes.broker,
+    processes.controller,
 ):
     cli.add_command(_verb)
 
@@ -93,7 +100,7 @@ def run_command(
 def main() -> NoReturn:
     """Run the command line of this process."""
     arguments = sys.argv[1:]
-    if not arguments or _TELLS_ONLY & set(arguments):
+    if not arguments or _TELLS_ONLY & set(arguments) or arguments[0] in _RUNS_ITSELF:
         sys.exit(run_command(arguments))
     from reassure_conformance.report.supervise import supervise
 

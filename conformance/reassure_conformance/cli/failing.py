@@ -183,4 +183,4 @@ def find_verb(arguments: Sequence[str]) -> str:
     ('spec list', 'run')
     """
     words = [word for word in arguments if not word.startswith("-")]
-    return " ".join(words[:2] if words[:1] == ["spec"] else words[:1])
+    return " ".join(words[:2] if words[:1] in (["spec"], ["cluster"]) else words[:1])

@@ -374,7 +374,7 @@ class Cluster:
         """Collect children that have ended."""
         for pid, child in tuple(self._children.items()):
             if child.poll() is not None:
-                del self._children[pid]
+                self._children.pop(pid, None)  # whoever else looks may have been first
 
 
 def _look(member: MemberState) -> Member:

@@ -76,6 +76,11 @@ class Node:
         """Where it listens."""
         return self._server.address
 
+    @property
+    def controller_epoch(self) -> int:
+        """The epoch of the last controller that it obeyed, 0 before the first."""
+        return self._broker.controller_epoch
+
     def measure(self) -> "Iterator[Metric]":
         """Yield what is to be known of it."""
         from reassure_controller.metrics import measures

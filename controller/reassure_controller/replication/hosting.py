@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Final, assert_never
 
+from reassure_controller.logs import about
 from reassure_controller.replication import errors
 from reassure_controller.replication.clock import Clock, SteadyClock
 from reassure_controller.replication.following import Following
@@ -136,17 +137,18 @@ class Replicas:
             error = errors.NOT_LEADER_OR_FOLLOWER
             reply(REFUSALS[type(request)](request.key, request.correlation, error))
             return
-        match request:
-            case Fetch():
-                role.serve_fetch(request, reply)
-            case AskEpochEnd():
-                role.tell_epoch_end(request, reply)
-            case Produce():
-                role.produce(request, reply)
-            case Consume():
-                role.consume(request, reply)
-            case _:
-                assert_never(request)
+        with about(topic=request.key[0], partition=request.key[1]):
+            match request:
+                case Fetch():
+                    role.serve_fetch(request, reply)
+                case AskEpochEnd():
+                    role.tell_epoch_end(request, reply)
+                case Produce():
+                    role.produce(request, reply)
+                case Consume():
+                    role.consume(request, reply)
+                case _:
+                    assert_never(request)
 
     def give_up(self, key: PartitionKey, correlation: Correlation) -> None:
         """Answer a producer that waits for all in-sync replicas that its time is over."""
@@ -158,7 +160,8 @@ class Replicas:
         """Take an answer to a request of a replica."""
         replica = self._replicas.get(answer.key)
         if replica is not None and isinstance(replica.role, Following):
-            replica.role.take(answer, self.clock.now_ms())
+            with about(topic=answer.key[0], partition=answer.key[1]):
+                replica.role.take(answer, self.clock.now_ms())
 
     def list_leaders(self) -> set[int]:
         """Return the brokers that replicas of this one follow."""

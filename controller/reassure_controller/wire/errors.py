@@ -1,5 +1,7 @@
 """What can be wrong with a connection, or with the bytes on it."""
 
+import os
+
 from reassure_spec.errors import BadConfiguration, BadData, Unavailable
 
 
@@ -15,7 +17,7 @@ class PortTaken(BadConfiguration):
     """Another program listens on a port."""
 
     def __init__(self, host: str, port: int, problem: OSError) -> None:
+        what = os.strerror(problem.errno or 0)
         super().__init__(
-            f"{host}:{port}: {problem.strerror}; end the program that listens there, or name "
-            "another port"
+            f"{host}:{port}: {what}; end the program that listens there, or name another port"
         )
