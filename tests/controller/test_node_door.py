@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +218,28 @@ def test_follower_is_answered_when_there_is_more(serve: Callable[..., Served]) -
     served.handle(to_request(replace(LEAD, leader=2, leader_epoch=1)))
     thread.join()
     assert answers[0].error_code == ErrorCode.not_leader_or_follower
+
+
+def test_follower_that_is_held_up_waits(serve: Callable[..., Served]) -> None:
+    """A fetch that a quota lets have nothing is held, and answered when it may have something."""
+    served = serve()
+    served.produce(1)
+    served.fetch(2, replica=2)  # the mark goes up, so that who is behind it is out of sync
+    served.handle(to_request(replace(LEAD, leader_epoch=1, isr=(1,))))
+    assert served.broker.replicas is not None
+    quota = served.broker.replicas.quotas.as_leader
+    quota.throttled["t"] = None
+    quota.limit(1)
+    quota.note(("t", 0), 100, 10**6)
+    ask = partial(served.fetch, 0, replica=2, epoch=1, wait_ms=20_000)
+    thread, answers = in_background(ask)
+    thread.join(0.05)
+    assert answers == []
+    with served.lock:
+        quota.limit(None)
+        served.lock.notify_all()
+    thread.join()
+    assert (answers[0].error_code, answers[0].records[-4:]) == (ErrorCode.none, RAW[-4:])
 
 
 def test_closed_door_lets_nobody_wait(serve: Callable[..., Served]) -> None:

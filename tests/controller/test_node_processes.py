@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
+from reassure_controller.admin.move_files import Move, Source
+from reassure_controller.admin.verbs import execute, list_active, verify
+
 PARTITION = TopicPartition("orders", 0)
 
 
@@ -161,6 +164,27 @@ def test_acknowledged_records_outlive_a_killed_leader(nodes: Nodes) -> None:
     assert (judged["verdict"], judged["violations"]) == ("holds", [])
     counts = {clause["id"]: clause["exercised"] for clause in judged["clauses"]}
     assert min(counts[one] for one in ("hw.acks-all.answered", "hw.follower.from-leader")) >= 1
+
+
+@pytest.mark.slow
+def test_throttle_holds_one_move_and_no_other(nodes: Nodes) -> None:
+    """A move at a byte a second stays behind one that begins after it, until it may go faster."""
+    cluster = nodes.cluster
+    cluster.create_topic("bills", {0: (1, 2, 3)})
+    nodes.start("broker", 4)
+    nodes.produce([bytes(10_000)] * 20)
+    slow, fast = (
+        (Move((topic, 0), (1, 2, 4), Source("moves.json", 1)),) for topic in ("orders", "bills")
+    )
+    execute(cluster.admin, slow, "kip-236", bytes_per_s=1)
+    execute(cluster.admin, fast, "kip-236", additional=True)
+    wait_for(lambda: [one.key for one in list_active(cluster.admin)] == [("orders", 0)])
+    nodes.produce([bytes(10_000)] * 20)
+    assert [one.key for one in list_active(cluster.admin)] == [("orders", 0)]
+    execute(cluster.admin, slow, "kip-236", bytes_per_s=10**9, additional=True)
+    wait_for(lambda: not verify(cluster.admin, slow).is_any_active)
+    assert cluster.assigned("orders", 0) == (1, 2, 4)
+    assert cluster.admin.get("/config/brokers/4")[0] == b'{"version":1,"config":{}}'
 
 
 @pytest.mark.slow
