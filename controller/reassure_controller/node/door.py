@@ -369,8 +369,8 @@ def _tell_produced(index: int, count: int, answer: inner.Response) -> ProducedPa
 
 
 def _tell_fetched(answer: inner.Fetched) -> FetchedPartition:
-    mark, records = answer.high_watermark, answer.records
-    return FetchedPartition(answer.key[1], _code(answer.error), mark, records)
+    mark, records, error = answer.high_watermark, answer.records, _code(answer.error)
+    return FetchedPartition(answer.key[1], error, mark, records, log_start_offset=answer.start)
 
 
 def _fetched(

@@ -138,6 +138,7 @@ def _fetch(connection: Connection, asked: dict[PartitionKey, Fetch]) -> list[Fet
             _name(found.error_code),
             found.high_watermark,
             found.records or b"",
+            max(0, found.log_start_offset),
         )
         for topic in response.responses
         for found in topic.partitions

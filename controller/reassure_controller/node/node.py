@@ -62,6 +62,7 @@ class Node:
                 broker_id,
                 self._cluster.id,
                 segment_bytes=settings.segment_bytes,
+                flush_records=settings.flush_records,
             )
             on_error.callback(self._disk.abandon)
             self._server = on_error.enter_context(WireServer(self._door, port=settings.port))
@@ -128,4 +129,5 @@ class Node:
             observer,
             settings.rules,
             self._throttling.quotas,
+            settings.upkeep,
         )

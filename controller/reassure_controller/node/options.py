@@ -1,18 +1,42 @@
 """How a broker with logs is set up on the command line."""
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from reassure_controller.faults import REPLICATION_FAULTS, check_faults
 from reassure_controller.replication.quota import Quota, Quotas
 from reassure_controller.replication.rules import LAG_MS_MAX, ReplicationRules
+from reassure_controller.replication.upkeep import (
+    CHECKPOINT_MS,
+    RECOVERY_CHECKPOINT_MS,
+    RETENTION_CHECK_MS,
+    UpkeepSettings,
+)
 from reassure_controller.storage.log import SEGMENT_BYTES
 from reassure_spec.errors import BadConfiguration
 from reassure_spec.rooms import choose_readings
 
 DEFAULT_PROFILE: Final = "kafka-4485"
+_NUMBERS: Final = (
+    ("--lag-ms", "replica.lag.time.max.ms", LAG_MS_MAX),
+    ("--min-insync", "min.insync.replicas, where no znode says otherwise", 1),
+    ("--quota", "bytes a second that replicas out of sync may fetch, and be sent", None),
+    ("--segment-bytes", "log.segment.bytes", SEGMENT_BYTES),
+    ("--flush-messages", "log.flush.interval.messages (default: never)", None),
+    ("--flush-ms", "log.flush.interval.ms (default: never)", None),
+    ("--checkpoint-ms", "replica.high.watermark.checkpoint.interval.ms", CHECKPOINT_MS),
+    (
+        "--recovery-checkpoint-ms",
+        "log.flush.offset.checkpoint.interval.ms",
+        RECOVERY_CHECKPOINT_MS,
+    ),
+    ("--retention-ms", "log.retention.ms (default: for ever)", None),
+    ("--retention-bytes", "log.retention.bytes (default: everything)", None),
+    ("--retention-check-ms", "log.retention.check.interval.ms", RETENTION_CHECK_MS),
+)
+"""Options that take a number, what Kafka calls it, and what it is without."""
 
 
 class NotOnTheWire(BadConfiguration):
@@ -25,6 +49,9 @@ class NodeSettings:
 
     data: Path
     rules: ReplicationRules
+    upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
+    flush_records: int | None = None
+    """How many records may not be safe: log.flush.interval.messages."""
     segment_bytes: int = SEGMENT_BYTES
     port: int = 0
     """Where it listens; 0: on one that is free."""
@@ -71,13 +98,8 @@ def add_node_options(parser: argparse.ArgumentParser) -> None:
         default="lag",
         help="who is in sync: by lag (KAFKA-4485), or by the rule before it (default: lag)",
     )
-    add("--lag-ms", type=_AtLeast(1), default=LAG_MS_MAX, metavar="MS",
-        help="replica.lag.time.max.ms")  # fmt: skip
-    add("--min-insync", type=_AtLeast(1), default=1, metavar="COUNT", help="min.insync.replicas")
-    add("--segment-bytes", type=_AtLeast(1), default=SEGMENT_BYTES, metavar="BYTES",
-        help="log.segment.bytes")  # fmt: skip
-    add("--quota", type=_AtLeast(1), metavar="BYTES",
-        help="bytes a second that replicas out of sync may fetch, and be sent")  # fmt: skip
+    for name, what, usual in _NUMBERS:
+        add(name, type=_AtLeast(1), default=usual, metavar="N", help=what)
 
 
 def read_node_settings(arguments: argparse.Namespace) -> NodeSettings:
@@ -100,13 +122,23 @@ def read_node_settings(arguments: argparse.Namespace) -> NodeSettings:
         min_insync_replicas=arguments.min_insync,
         faults=check_faults(arguments.fault),
     )
+    upkeep = UpkeepSettings(
+        checkpoint_ms=arguments.checkpoint_ms,
+        recovery_checkpoint_ms=arguments.recovery_checkpoint_ms,
+        flush_ms=arguments.flush_ms,
+        retention_ms=arguments.retention_ms,
+        retention_bytes=arguments.retention_bytes,
+        retention_check_ms=arguments.retention_check_ms,
+    )
     return NodeSettings(
         arguments.data,
         rules,
-        arguments.segment_bytes,
-        arguments.port,
-        arguments.advertise,
-        arguments.quota,
+        upkeep,
+        flush_records=arguments.flush_messages,
+        segment_bytes=arguments.segment_bytes,
+        port=arguments.port,
+        advertised=arguments.advertise,
+        quota=arguments.quota,
     )
 
 

@@ -21,7 +21,7 @@ from reassure_controller.replication.truncation import Ask, Cut, begin_truncatio
 from reassure_controller.storage.epochs import LeaderEpochs
 from reassure_controller.storage.errors import CorruptBatch, CorruptLog, DiskFailed, OutOfOrder
 from reassure_spec.clauses import clause
-from reassure_spec.observations import Follow
+from reassure_spec.observations import Follow, Restored
 from reassure_spec.observations import Replica as ReplicaLine
 
 if TYPE_CHECKING:
@@ -60,11 +60,25 @@ class Following:
             return
         self._question = None
         replica = self._replica
-        replica.log.truncate_to(step.end)
+        if step.end < replica.log.start_offset:
+            replica.log.start_over(step.end)
+        else:
+            replica.log.truncate_to(step.end)
         end = replica.log.end_offset
         replica.high_watermark = min(replica.high_watermark, end)
         if "follow-untold" not in self._host.rules.faults:
             self._replica.say(Follow(end, replica.high_watermark))
+
+    def _start_over(self, start: int) -> None:
+        """Go on from where the leader's log begins: what is missing before it is deleted there.
+
+        A leader deletes only what is below its mark, so all of that was in sync.
+        """
+        replica = self._replica
+        replica.log.start_over(start)
+        replica.high_watermark = start
+        replica.say(Restored(start, start, ()))
+        replica.say(Follow(start, start))
 
     # Asking
 
@@ -109,7 +123,11 @@ class Following:
     def _take(self, answer: Fetched | EpochEndTold, now_ms: int) -> None:
         if answer.error != NONE:
             log.info("%s-%d: leader %d: %s", *answer.key, self.leader, answer.error)
-            if self._cuts_by_epoch() or answer.error == OFFSET_OUT_OF_RANGE:
+            end = self._replica.log.end_offset
+            is_outside = answer.error == OFFSET_OUT_OF_RANGE
+            if is_outside and isinstance(answer, Fetched) and answer.start > end:
+                self._start_over(answer.start)
+            elif self._cuts_by_epoch() or is_outside:
                 self._truncate()
         elif isinstance(answer, Fetched):
             self._take_records(answer, now_ms)

@@ -28,6 +28,7 @@ from reassure_controller.replication.quota import Quotas
 from reassure_controller.replication.replica import Replica
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.replication.serving import Leading, ReplyTo
+from reassure_controller.replication.upkeep import Upkeep, UpkeepSettings
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.errors import CorruptLog, DiskFailed
 from reassure_spec.observations import What
@@ -57,6 +58,7 @@ class Replicas:
         observer: Observer,
         rules: ReplicationRules,
         quotas: Quotas | None = None,
+        upkeep: UpkeepSettings | None = None,
     ) -> None:
         """Take up every replica that there is a log of."""
         self.broker_id = broker_id
@@ -70,7 +72,7 @@ class Replicas:
         self._requests = 0
         self._unready: set[PartitionKey] = set()
         """Partitions of which a replica could not become what the broker was told."""
-        self._checkpointed_ms = self.clock.now_ms()
+        self._upkeep = Upkeep(self, disk, upkeep or UpkeepSettings(), self.clock.now_ms())
         marks = disk.high_watermarks
         self._replicas = {
             key: Replica(self, key, log, marks.get(key, 0)) for key, log in disk.logs.items()
@@ -95,6 +97,11 @@ class Replicas:
     def find(self, key: PartitionKey) -> Replica | None:
         """Return the replica of a partition, if there is one."""
         return self._replicas.get(key)
+
+    def find_mark(self, key: PartitionKey) -> int:
+        """Return a replica's high watermark, 0 where there is no replica."""
+        replica = self._replicas.get(key)
+        return 0 if replica is None else replica.high_watermark
 
     def become(self, key: PartitionKey) -> None:
         """Have a replica lead or follow, as the broker was told; one that is not there is made.
@@ -183,24 +190,19 @@ class Replicas:
     # Time
 
     def tick(self) -> None:
-        """Do what is due: leaders look who lags, and high watermarks are checkpointed.
-
-        What the disk does not take is tried again when it is due once more.
-        """
+        """Do what is due: leaders look who lags, and the disk is looked after."""
         for replica in self._replicas.values():
             if isinstance(replica.role, Leading):
                 replica.role.tick()
-        if self.clock.now_ms() - self._checkpointed_ms >= self.rules.checkpoint_ms:
-            for key in sorted(self._unready):
-                self.become(key)
-            try:
-                self.checkpoint()
-            except DiskFailed as failed:
-                log.warning("high watermarks are as they were saved before: %s", failed)
+        self._upkeep.tick(self.clock.now_ms())
+
+    def retry(self) -> None:
+        """Have the replicas lead or follow that could not before."""
+        for key in sorted(self._unready):
+            self.become(key)
 
     def checkpoint(self) -> None:
-        """Write the high watermarks to disk."""
-        self._checkpointed_ms = self.clock.now_ms()
+        """Write the high watermarks to disk. Raises WriteRefused."""
         self._disk.save_high_watermarks(
             {key: replica.high_watermark for key, replica in self._replicas.items()}
         )

@@ -36,6 +36,8 @@ class Fetched:
     error: str = NONE
     high_watermark: int = 0
     records: bytes = b""
+    start: int = 0
+    """Where the leader's log begins."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,15 @@
 """One broker's replica of one partition: its log, its high watermark, and what it is told to be."""
 
+import logging
+
 from reassure_controller.replication.following import Following
 from reassure_controller.replication.host import Host, HostedPartition
 from reassure_controller.replication.serving import Leading
 from reassure_controller.storage.log import Log
 from reassure_spec.observations import Restored, Spans, What
 from reassure_spec.znodes import NO_LEADER, PartitionKey
+
+logger = logging.getLogger(__name__)
 
 
 class Replica:
@@ -20,12 +24,15 @@ class Replica:
         self.key = key
         self.log = log
         if "checkpoint-uncapped" not in host.rules.faults:
+            if high_watermark > log.end_offset:
+                what = "%s-%d: %s: the log ends at %d, before its high watermark %d"
+                logger.warning(what, *key, log.directory, log.end_offset, high_watermark)
             high_watermark = min(high_watermark, log.end_offset)
-        self.high_watermark = high_watermark
+        self.high_watermark = max(high_watermark, log.start_offset)
         self.role: Leading | Following | None = None
         self._order = (0, max(0, log.epochs.latest))
         """Controller epoch and leader epoch of the order that it acts upon."""
-        self.say(Restored(log.end_offset, high_watermark, self.list_epochs()))
+        self.say(Restored(log.end_offset, self.high_watermark, self.list_epochs()))
 
     @property
     def hosted(self) -> HostedPartition:

@@ -10,8 +10,6 @@ Rule = Literal["lag", "before"]
 
 LAG_MS_MAX: Final = 10_000
 """Kafka's own default of replica.lag.time.max.ms when the document was written."""
-CHECKPOINT_MS: Final = 5_000
-"""Kafka's own replica.high.watermark.checkpoint.interval.ms."""
 FETCH_BYTES: Final = 1 << 20
 """Kafka's own replica.fetch.max.bytes."""
 
@@ -32,7 +30,6 @@ class ReplicationRules:
     min_insync_replicas: int = 1
     fetch_bytes: int = FETCH_BYTES
     """How much a follower asks for at a time."""
-    checkpoint_ms: int = CHECKPOINT_MS
     faults: frozenset[str] = frozenset()
     """Planted mistakes, by name."""
 

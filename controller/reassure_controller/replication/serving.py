@@ -102,7 +102,8 @@ class Leading:
         """Note a follower's request and answer it."""
         error = self._refuse_fetch(request)
         if error != errors.NONE:
-            reply(Fetched(request.key, request.correlation, error))
+            start = self._replica.log.start_offset
+            reply(Fetched(request.key, request.correlation, error, start=start))
             return
         follower = request.replica
         now_ms, end = self._read_clock_and_end()

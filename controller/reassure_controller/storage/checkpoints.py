@@ -1,7 +1,8 @@
 """Kafka's checkpoint files: a version, a number of lines, and that many lines of numbers.
 
-`replication-offset-checkpoint` and `recovery-point-offset-checkpoint` hold `topic partition offset`
-lines for a whole directory, `leader-epoch-checkpoint` holds `epoch offset` lines for one log.
+`replication-offset-checkpoint`, `recovery-point-offset-checkpoint` and
+`log-start-offset-checkpoint` hold `topic partition offset` lines for a whole directory,
+`leader-epoch-checkpoint` holds `epoch offset` lines for one log.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,12 +16,14 @@ from reassure_spec.znodes import PartitionKey
 
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+LOG_STARTS: Final = "log-start-offset-checkpoint"
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 
 _VERSION: Final = "0"
 _REMEDY: Final = {
     HIGH_WATERMARKS: "delete the file, and high watermarks start from 0",
     RECOVERY_POINTS: "delete the file, and every log is recovered from its start",
+    LOG_STARTS: "restore the file, or delete it where no log begins above 0",
     LEADER_EPOCHS: "delete the file, and it is made again from the log's batches",
 }
 

@@ -2,7 +2,8 @@
 
 The names and the contents of the files are Kafka's: `meta.properties`, `.lock`, a directory
 `TOPIC-PARTITION` for each log, `replication-offset-checkpoint` for high watermarks and
-`recovery-point-offset-checkpoint` for what is safe.
+`recovery-point-offset-checkpoint` for what is safe, `log-start-offset-checkpoint` for where logs
+begin whose oldest segments were deleted.
 """
 
 import fcntl
@@ -13,10 +14,11 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Final, Self
+from typing import Final, Self
 
 from reassure_controller.storage.checkpoints import (
     HIGH_WATERMARKS,
+    LOG_STARTS,
     RECOVERY_POINTS,
     read_offsets,
     write_offsets,
@@ -52,6 +54,7 @@ class LogDirectory:
         cluster_id: str,
         *,
         segment_bytes: int = SEGMENT_BYTES,
+        flush_records: int | None = None,
         sync: Sync = os.fsync,
     ) -> None:
         """Take the directory, make it where there is none, and open every log in it.
@@ -61,6 +64,7 @@ class LogDirectory:
         """
         self.path = path
         self._segment_bytes = segment_bytes
+        self._flush_records = flush_records
         self._sync = sync
         self._logs: dict[PartitionKey, Log] = {}
         self._deleted: dict[PartitionKey, Path] = {}
@@ -68,12 +72,13 @@ class LogDirectory:
         with ExitStack() as on_error:
             with writing(path):
                 make_directory(path, sync)
-                self._lock = _lock(path / LOCK)
+                self._lock: int | None = _lock(path / LOCK)
             on_error.callback(self.abandon)
             self._claim({"cluster.id": cluster_id, "broker.id": str(broker_id)})
             with reading(path):
                 self._high_watermarks = read_offsets(path / HIGH_WATERMARKS)
                 self._recovery_points = read_offsets(path / RECOVERY_POINTS)
+                self._starts = read_offsets(path / LOG_STARTS)
             self._open_logs()
             on_error.pop_all()
 
@@ -104,11 +109,14 @@ class LogDirectory:
             self._logs[key] = Log(
                 self.path / f"{topic}-{partition}",
                 recovery_point=self._recovery_points.get(key, 0),
+                start_offset=self._starts.get(key, 0),
                 segment_bytes=self._segment_bytes,
+                flush_records=self._flush_records,
                 sync=self._sync,
-                on_lowered=self._save_recovery_points,
+                on_lowered=self.save_recovery_points,
             )
             self._recovery_points.pop(key, None)
+            self._starts.pop(key, None)
         return self._logs[key]
 
     def delete(self, topic: str, partition: int) -> None:
@@ -137,7 +145,8 @@ class LogDirectory:
             for file in gone.iterdir():
                 file.unlink()
         self._recovery_points.pop(key, None)
-        self._save_recovery_points()
+        self._starts.pop(key, None)
+        self.save_recovery_points()
         marks = {other: mark for other, mark in self._high_watermarks.items() if other != key}
         if marks != self._high_watermarks:
             self.save_high_watermarks(marks)
@@ -156,8 +165,14 @@ class LogDirectory:
 
         Raises LogOffline, WriteRefused.
         """
-        with ExitStack() as flushing:  # those that can be are flushed where others fail
-            flushing.callback(self._save_recovery_points)
+        try:
+            self.flush_logs()
+        finally:
+            self.save_recovery_points()
+
+    def flush_logs(self) -> None:
+        """Make every record safe on disk, in every log that can be flushed. Raises LogOffline."""
+        with ExitStack() as flushing:
             for each in self._logs.values():
                 flushing.callback(each.flush)
 
@@ -172,11 +187,18 @@ class LogDirectory:
         """Close the files as they are, as the end of a process does."""
         for each in self._logs.values():
             each.abandon()
-        self._lock.close()
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            os.close(lock)
 
-    def _save_recovery_points(self) -> None:
+    def save_recovery_points(self) -> None:
+        """Save up to where logs are safe, and where they begin. Raises WriteRefused."""
         opened = {key: each.recovery_point for key, each in self._logs.items()}
+        starts = self._starts | {key: each.start_offset for key, each in self._logs.items()}
+        starts = {key: start for key, start in starts.items() if start}
         self._save(RECOVERY_POINTS, self._recovery_points | opened)
+        if starts or (self.path / LOG_STARTS).exists():
+            self._save(LOG_STARTS, starts)
 
     def _save(self, name: str, offsets: Mapping[PartitionKey, int]) -> None:
         file = self.path / name
@@ -217,13 +239,13 @@ class LogDirectory:
                 )
 
 
-def _lock(path: Path) -> IO[bytes]:
-    file = path.open("ab")
+def _lock(path: Path) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as busy:
-        file.close()
+        os.close(descriptor)
         raise WrongDirectory(
             f"{path}: another broker has this directory; end it, or give each broker its own"
         ) from busy
-    return file
+    return descriptor

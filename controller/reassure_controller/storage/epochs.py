@@ -61,6 +61,18 @@ class LeaderEpochs:
         self.spans = kept
         return changed
 
+    def begin_at(self, start_offset: int) -> bool:
+        """Forget the epochs that end at or before this offset; return whether anything changed.
+
+        The first one that is left begins there, as Kafka has it: nothing is known of before.
+        """
+        past = [span for span in self.spans if span.first_offset <= start_offset]
+        left = self.spans[len(past) :]
+        begun = tuple(EpochSpan(span.epoch, start_offset) for span in past[-1:])
+        changed = (*begun, *left) != self.spans
+        self.spans = (*begun, *left)
+        return changed
+
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd:
         """Return where the records of the epoch, or of the largest one below it, end.
 

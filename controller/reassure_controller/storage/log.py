@@ -12,6 +12,7 @@ import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -97,13 +98,24 @@ class EpochsOfLog:
         self._log.write_epochs(changed.spans)
         self._known = changed
 
+    def begin_at(self, start_offset: int) -> None:
+        """Forget what was before the log's start. Raises as `assign` does."""
+        changed = LeaderEpochs(self.spans)
+        if changed.begin_at(start_offset):
+            self.replace(changed)
+
+    def epoch_at(self, offset: int) -> int:
+        """Return the epoch that a record with this offset has, or -1 before the first."""
+        return self._known.epoch_at(offset)
+
 
 class Log:
     """A log that is open.
 
     Offsets are consecutive from `start_offset` to before `end_offset`. A batch is the least that is
-    kept, read or cut. `recovery_point` is what was known to be safe on disk when the log was used
-    last; `on_lowered` is called before records below it are cut.
+    kept, read or cut. `recovery_point` is up to where it is known to be safe on disk; it moves when
+    a segment is full, and with `flush`. `on_lowered` is called before it, or `start_offset`, is
+    other than what is on disk would be refused for.
     """
 
     def __init__(
@@ -111,18 +123,26 @@ class Log:
         directory: Path,
         *,
         recovery_point: int = 0,
+        start_offset: int = 0,
         segment_bytes: int = SEGMENT_BYTES,
+        flush_records: int | None = None,
         sync: Sync = os.fsync,
         on_lowered: Callable[[], None] = lambda: None,
     ) -> None:
         """Open the log, or make an empty one, and cut what a crash left unfinished.
 
-        Raises CorruptLog when records below the recovery point are damaged or missing, ReadFailed,
-        WriteRefused.
+        Segments that end below the recovery point are not read before they are used. Records are
+        flushed when `flush_records` of them are not. Raises CorruptLog when records below the
+        recovery point are damaged or missing, ReadFailed, WriteRefused.
         """
         self.directory = directory
-        self.recovery_point = recovery_point
+        self.recovery_point = max(recovery_point, start_offset)
+        self.start_offset = start_offset
+        """The offset of the first record."""
+        self.bytes_checked = 0
+        """How much was read to find out whether it is sound."""
         self._segment_bytes = segment_bytes
+        self._flush_records = flush_records
         self._sync = sync
         self._on_lowered = on_lowered
         self._offline = ""
@@ -132,11 +152,6 @@ class Log:
             self._recover()
         with writing(directory):
             make_directory(directory, sync)
-
-    @property
-    def start_offset(self) -> int:
-        """The offset of the first record."""
-        return self._segments[0].base_offset
 
     @property
     def end_offset(self) -> int:
@@ -181,6 +196,9 @@ class Log:
         for batch in batches:
             self.epochs.assign(batch.leader_epoch, batch.base_offset)
         self._write(raw, batches)
+        unsafe = self.end_offset - self.recovery_point
+        if self._flush_records is not None and unsafe >= self._flush_records:
+            self.flush()
         return range(first, self.end_offset)
 
     def _check_order(self, batches: Sequence[Batch]) -> None:
@@ -209,8 +227,7 @@ class Log:
             raise WriteRefused(segment.path, error) from error
 
     def _roll(self) -> None:
-        with self._going_offline("flushing a segment"):
-            self._segments[-1].flush()
+        self.flush()
         self._segments.append(Segment(self.directory, self.end_offset, self._sync))
 
     def flush(self) -> None:
@@ -218,7 +235,9 @@ class Log:
         self._refuse_offline()
         if self.recovery_point < self.end_offset:
             with self._going_offline("flushing"):
-                self._segments[-1].flush()
+                for segment in self._segments:
+                    if segment.end_offset > self.recovery_point:
+                        segment.flush()
             self.recovery_point = self.end_offset
 
     def write_epochs(self, spans: Sequence[EpochSpan]) -> None:
@@ -235,7 +254,8 @@ class Log:
 
         At least one where there is one, else as many as `max_bytes` allow; none with a record at
         or behind `below`; none at all at the log's end. They may end before all three, so read on
-        from where they end. Raises OutOfRange, LogOffline, ReadFailed.
+        from where they end. Raises OutOfRange, LogOffline, ReadFailed, and CorruptLog where a
+        segment is damaged that nobody had read since the log was opened.
         """
         self._refuse_offline()
         self._check_range(offset)
@@ -247,8 +267,25 @@ class Log:
             return segment.read(offset, max_bytes, end)
 
     def _segment_of(self, offset: int) -> Segment:
+        """Return the segment that holds an offset, and look first whether it is sound."""
         index = bisect_right(self._segments, offset, key=lambda segment: segment.base_offset)
-        return self._segments[index - 1]
+        segment = self._segments[index - 1]
+        if not segment.is_indexed:
+            self._segments[index - 1] = segment = self._check(segment)
+        return segment
+
+    def _check(self, trusted: Segment) -> Segment:
+        """Return a segment that was taken on trust with its index. Raises CorruptLog."""
+        segment = Segment(self.directory, trusted.base_offset, self._sync)
+        with reading(segment.path):
+            bad = self._index(segment, LeaderEpochs(), self.epochs)
+        if bad is None and segment.end_offset != trusted.end_offset:
+            reason = describe(f"records before offset {trusted.end_offset}", segment.end_offset)
+            bad = CorruptBatch(segment.size, reason)
+        if bad is not None:
+            raise CorruptLog(segment.path, bad.position, bad.reason)
+        trusted.close()
+        return segment
 
     def _check_range(self, offset: int) -> None:
         if not self.start_offset <= offset <= self.end_offset:
@@ -291,6 +328,65 @@ class Log:
         segment.close()
         segment.path.unlink(missing_ok=True)
         sync_directory(self.directory, self._sync)
+
+    def start_over(self, offset: int) -> None:
+        """Let go of all records, and go on from this offset: where a leader's log begins.
+
+        Raises WriteRefused, LogOffline.
+        """
+        self._refuse_offline()
+        before, self.recovery_point = self.recovery_point, min(offset, self.recovery_point)
+        self._move_start(offset, before)
+        with self._going_offline("letting go of all records"):
+            while self._segments:
+                self._remove(self._segments.pop())
+        self._segments.append(Segment(self.directory, offset, self._sync))
+        self.recovery_point = offset
+        self.epochs.truncate_to(0)
+
+    def delete_before(self, offset: int) -> int:
+        """Delete the segments that end at or before this offset; return how many.
+
+        The newest one stays. Raises WriteRefused, LogOffline.
+        """
+        self._refuse_offline()
+        old = [segment for segment in self._segments[:-1] if segment.end_offset <= offset]
+        if old:
+            self._move_start(old[-1].end_offset, self.recovery_point)
+            self._segments = self._segments[len(old) :]
+            with self._going_offline("deleting old segments"):
+                for segment in old:
+                    self._remove(segment)
+            self.recovery_point = max(self.recovery_point, self.start_offset)
+            self.epochs.begin_at(self.start_offset)
+        return len(old)
+
+    def _move_start(self, offset: int, recovery_point: int) -> None:
+        """Say first where the log is to begin, so that what is gone is not taken for lost."""
+        before, self.start_offset = self.start_offset, offset
+        try:
+            self._on_lowered()
+        except WriteRefused:
+            self.start_offset, self.recovery_point = before, recovery_point
+            raise
+
+    def find_expired(self, below: int, before_ms: int | None, most_bytes: int | None) -> int:
+        """Return up to where segments are too old, or too much, of those that end at `below`.
+
+        A segment is as old as its newest record; one that nobody has read since the log was opened
+        is as old as its file.
+        """
+        spare = None if most_bytes is None else sum(s.size for s in self._segments) - most_bytes
+        found = self.start_offset
+        for segment in self._segments[:-1]:
+            with reading(segment.path):
+                is_old = before_ms is not None and _newest_ms(segment) < before_ms
+            is_spare = spare is not None and spare >= segment.size
+            if segment.end_offset > below or not (is_old or is_spare):
+                break
+            found = segment.end_offset
+            spare = None if spare is None else spare - segment.size
+        return found
 
     # Ending
 
@@ -335,31 +431,56 @@ class Log:
     # Opening
 
     def _recover(self) -> None:
-        """Index the segments, and cut the log where what follows is not whole and in order."""
+        """Index the segments, and cut the log where what follows is not whole and in order.
+
+        Those that end below the recovery point are taken on trust, as long as the file of epochs
+        can tell what they hold.
+        """
         file_epochs = self._read_epochs()
-        found = LeaderEpochs()
-        bases = sorted(
-            int(match[1])
-            for path in self.directory.glob("*.log")
-            if (match := _SEGMENT.fullmatch(path.name))
-        )
-        for base in bases or [0]:
+        bases = self._list_bases()
+        sealed = {base: end for base, end in pairwise(bases) if end <= self.recovery_point}
+        if file_epochs is None:
+            sealed = {}
+        unsealed = [base for base in bases if base not in sealed]
+        known = () if file_epochs is None else file_epochs.spans
+        found = LeaderEpochs(known)
+        found.truncate_to(unsealed[0] if unsealed else self.start_offset)
+        end = self.start_offset
+        for base in bases or [self.start_offset]:
             segment = Segment(self.directory, base, self._sync)
-            if self._segments and base != self.end_offset:
-                reason = describe(f"a segment that begins at {self.end_offset}", base)
-                self._damaged(segment.path, 0, reason, self.end_offset)
+            if base != end:
+                reason = describe(f"a segment that begins at {end}", base)
+                self._damaged(segment.path, 0, reason, end)
                 self._remove(segment)
                 continue
             self._segments.append(segment)
-            self._index(segment, found, file_epochs)
+            if base in sealed:
+                segment.trust(sealed[base])
+            elif (bad := self._index(segment, found, file_epochs)) is not None:
+                self._damaged(segment.path, bad.position, bad.reason, segment.end_offset)
+                segment.cut()
+                segment.flush()
+            end = segment.end_offset
+        if not self._segments:
+            self._segments.append(Segment(self.directory, self.start_offset, self._sync))
         if self.end_offset < self.recovery_point:
             segment = self._segments[-1]
             reason = describe(f"records before offset {self.recovery_point}", self.end_offset)
             self._damaged(segment.path, segment.size, reason, self.end_offset)
-        if found.spans != (file_epochs or LeaderEpochs()).spans:
+        found.begin_at(self.start_offset)
+        if found.spans != known:
             self.epochs.replace(found)
         else:
             self.epochs = EpochsOfLog(self, found)
+
+    def _list_bases(self) -> list[int]:
+        """Return where segments begin; those before the log's start are what a crash left."""
+        names = (_SEGMENT.fullmatch(path.name) for path in self.directory.glob("*.log"))
+        bases = sorted(int(match[1]) for match in names if match)
+        past = [base for base, end in pairwise(bases) if end <= self.start_offset]
+        for base in past:
+            self._remove(Segment(self.directory, base, self._sync))
+        return bases[len(past) :]
 
     def _read_epochs(self) -> LeaderEpochs | None:
         """Return the epochs in the file, or None where the batches alone must tell."""
@@ -371,18 +492,25 @@ class Log:
             return None
 
     def _index(
-        self, segment: Segment, found: LeaderEpochs, file_epochs: LeaderEpochs | None
-    ) -> None:
-        raw = segment.path.read_bytes() if segment.path.exists() else b""
+        self,
+        segment: Segment,
+        found: LeaderEpochs,
+        file_epochs: LeaderEpochs | EpochsOfLog | None,
+    ) -> CorruptBatch | None:
+        """Take the batches of a segment into its index, up to the first that is not as it should.
+
+        Return what is wrong with that one.
+        """
+        raw = segment.read_file()
+        self.bytes_checked += len(raw)
         try:
             for batch in scan(raw):
                 _check_recovered(batch, segment.end_offset, found.latest, file_epochs)
                 found.assign(batch.leader_epoch, batch.base_offset)
                 segment.add([batch])
         except CorruptBatch as bad:
-            self._damaged(segment.path, bad.position, bad.reason, segment.end_offset)
-            segment.cut()
-            segment.flush()
+            return bad
+        return None
 
     def _damaged(self, file: Path, position: int, reason: str, offset: int) -> None:
         """Refuse to go on when records before the recovery point are damaged; else say so."""
@@ -398,7 +526,15 @@ class Log:
         )
 
 
-def _check_recovered(batch: Batch, offset: int, latest: int, epochs: LeaderEpochs | None) -> None:
+def _newest_ms(segment: Segment) -> int:
+    if segment.max_timestamp_ms is None:
+        return segment.path.stat().st_mtime_ns // 1_000_000
+    return segment.max_timestamp_ms
+
+
+def _check_recovered(
+    batch: Batch, offset: int, latest: int, epochs: LeaderEpochs | EpochsOfLog | None
+) -> None:
     """Raise CorruptBatch where what no checksum covers does not continue the log.
 
     The epoch is compared with what the file of epochs says; it must not go back in any case.

@@ -31,8 +31,21 @@ class Segment:
         self.end_offset = base_offset
         self.size = 0
         """The bytes of whole batches; the file may be longer while the log is being opened."""
+        self.max_timestamp_ms: int | None = None
+        """The largest time of a record, None while nobody has looked."""
+        self.is_indexed = True
+        """Whether it is known where its batches begin; what is taken on trust is not read."""
         self._offsets = array("q")
         self._positions = array("q")
+
+    def trust(self, end_offset: int) -> None:
+        """Take the whole file for sound, up to this offset; it is read when it is first used."""
+        self.end_offset, self.size = end_offset, self.path.stat().st_size
+        self.is_indexed = False
+
+    def read_file(self) -> bytes:
+        """Return the file's content as it is."""
+        return self.path.read_bytes() if self.path.exists() else b""
 
     def _open(self) -> int:
         if self._descriptor is None:
@@ -48,6 +61,7 @@ class Segment:
         for batch in batches:
             self._offsets.append(batch.base_offset)
             self._positions.append(position + batch.position)
+            self.max_timestamp_ms = max(self.max_timestamp_ms or 0, batch.max_timestamp_ms)
             self.end_offset = batch.last_offset + 1
             self.size = position + batch.end
 
@@ -106,9 +120,9 @@ class Segment:
             os.ftruncate(self._open(), self.size)
 
     def flush(self) -> None:
-        """Make the file safe on disk."""
-        if self._descriptor is not None:
-            self._sync(self._descriptor)
+        """Make the file safe on disk, whoever wrote it."""
+        if self.size:
+            self._sync(self._open())
 
     def close(self) -> None:
         """Close the file."""
