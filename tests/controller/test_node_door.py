@@ -168,7 +168,8 @@ def test_producer_waits_for_those_in_sync(serve: Callable[..., Served]) -> None:
     while served.fetch(0, replica=2).records == b"":
         time.sleep(0.01)
     assert answers == []
-    assert served.fetch(2, replica=2) == FetchedPartition(0, ErrorCode.none, 2, b"")
+    asked = served.fetch(2, replica=2)
+    assert asked == FetchedPartition(0, ErrorCode.none, 2, b"", log_start_offset=0)
     thread.join()
     assert answers == [ProducedPartition(0, ErrorCode.none, 0, 0)]
     assert served.produce(1) == ProducedPartition(0, ErrorCode.none, 2, 0)

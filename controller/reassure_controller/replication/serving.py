@@ -129,8 +129,8 @@ class Leading:
         except (DiskFailed, CorruptLog) as failed:
             log.warning("%s-%d: nothing is sent to %d: %s", *request.key, request.replica, failed)
             return Fetched(request.key, request.correlation, errors.KAFKA_STORAGE_ERROR)
-        mark = self._replica.high_watermark
-        return Fetched(request.key, request.correlation, errors.NONE, mark, records)
+        mark, start = self._replica.high_watermark, self._replica.log.start_offset
+        return Fetched(request.key, request.correlation, errors.NONE, mark, records, start)
 
     @clause("lag.clock-before-end")
     def _read_clock_and_end(self) -> tuple[int, int]:
