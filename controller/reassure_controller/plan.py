@@ -870,6 +870,7 @@ def _elect_offline(plan: Plan, key: PartitionKey) -> None:
     """Elect the first assigned replica that lives and is in sync, or note that there is none.
 
     Where there is none the in-sync set stays as it is stored: it names the replicas that may lead.
+    Kafka's own controllers take the leader that is lost out of it, unless it is the last one there.
     """
     content = plan.partition(key)
     state = content.state
@@ -895,6 +896,8 @@ def _elect_offline(plan: Plan, key: PartitionKey) -> None:
         _make_anew(plan, key)
     elif state.leader != NO_LEADER:
         isr = () if "isr-emptied" in plan.faults else state.isr
+        if not plan.rules.keeps_records:
+            isr = tuple(one for one in isr if one != state.leader) or isr
         if "leaderless-isr-cut" in plan.faults:
             isr = isr[:1]
         plan.write_state(key, "partition.leader-lost", leader=NO_LEADER, isr=isr)

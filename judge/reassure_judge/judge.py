@@ -181,10 +181,9 @@ class Judge:
         """Return the cluster as the history leaves it."""
         history = self.router.get_cluster(chroot)
         partitions = {
-            (topic, number): tracker.partition
+            (topic, number): shown
             for (root, topic, number), tracker in self.tracking.partitions.items()
-            if root == chroot
-            and (tracker.partition.assigned is not None or tracker.partition.requests)
+            if root == chroot and (shown := self.rules.show(tracker.partition)) is not None
         }
         return ClusterView(
             partitions,

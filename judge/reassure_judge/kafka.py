@@ -39,7 +39,7 @@ from reassure_model.kip_236.invariants import (
     find_empty_isr,
     find_leader_out_of_sync,
 )
-from reassure_model.kip_236.state import Environment
+from reassure_model.kip_236.state import Environment, Partition, Reassignment
 from reassure_model.kip_236.writes import ChangeIsr, CreateState, WriteState
 from reassure_model.machine import Due
 from reassure_model.outcome import Accepted, Rejected
@@ -536,6 +536,16 @@ class KafkaRules(Rules[Possible, Written]):
         if not isinstance(event, ListsWritten):
             return None
         return event.assignment is not None and event.assignment.is_reassigning
+
+    def show(self, partition: Hosted) -> Partition | None:
+        """Return the partition, in flight where the old znode names it."""
+        if partition.assigned is None and partition.entry is None:
+            return None
+        flight = None
+        if partition.entry is not None:
+            flight = Reassignment(partition.entry, len(partition.assigned or ()), legacy=True)
+        shown = Partition(partition.assigned, partition.state, flight)
+        return replace(shown, completing=partition.completing)
 
     def describe(self, write: Written) -> str:
         """Return the content that a write leaves."""

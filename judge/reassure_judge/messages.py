@@ -85,6 +85,14 @@ class Heard:
         self._epochs.pop(broker, None)
         self._known.pop(broker, None)
 
+    def list_admitted(
+        self, partitions: Mapping[PartitionKey, Partition]
+    ) -> Mapping[PartitionKey, ReplicaList]:
+        """Return whom the leader of each partition takes for a replica."""
+        leaders = {key: p.state.leader for key, p in partitions.items() if p.state is not None}
+        found = {key: self._known.get(one, {}).get(key) for key, one in leaders.items()}
+        return {key: told.replicas for key, told in found.items() if told is not None}
+
     def find_broken(
         self, partitions: Mapping[PartitionKey, Partition], live: frozenset[int]
     ) -> Iterator[tuple[PartitionKey, Rejected]]:

@@ -17,7 +17,7 @@ from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import ElectionSeen, Observation, Router
 from reassure_judge.verdicts import Tally
 from reassure_model.controllers import Controllership, accept_election
-from reassure_model.kip_236.state import Environment, LeaderAndIsr, to_znode
+from reassure_model.kip_236.state import Environment, LeaderAndIsr, Partition, to_znode
 from reassure_model.machine import Due, Judgement
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.readings import Readings
@@ -303,3 +303,11 @@ class Rules(AnyRules, Generic[Kept, Written]):
     def exists(self, partition: Any) -> bool:
         """Whether there is anything of a partition."""
         return partition.assigned is not None
+
+    def show(self, partition: Any) -> Partition | None:
+        """Return a partition as whoever drives the cluster looks at it; None: there is nothing.
+
+        What a client waits for counts as a reassignment in flight, however it is kept.
+        """
+        there = partition.assigned is not None or partition.requests
+        return partition if there else None

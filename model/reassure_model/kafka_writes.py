@@ -485,7 +485,9 @@ def accept_replicas(hosted: Hosted, write: WriteLists, *, cut: bool) -> Outcome:
     With `cut` the old replicas have left the in-sync set before the target is written.
     """
     old, new = hosted.assigned or (), write.assignment.replicas
-    grown = any(set(new) == {*old, *target} for target in hosted.asked)
+    # A growth is complete with the same replicas, once its target is in sync.
+    complete = hosted.completing and new in hosted.asked
+    grown = not complete and any(set(new) == {*old, *target} for target in hosted.asked)
     judged = judge(check_asked(hosted, new, grown=grown))
     if isinstance(judged, Rejected):
         return judged

@@ -95,7 +95,7 @@ _ALL: Final = (
     Room("judge of kafka-zk", _WRITTEN, "no rule on what is in ZooKeeper's log depends on it"),
     Room(
         "judge of kafka-42",
-        (*_WRITTEN, "move.cut-isr"),
+        (*_WRITTEN, "move.cut-isr", "move.expand-first"),
         "no rule on what is in ZooKeeper's log depends on it",
     ),
     Room(

@@ -32,7 +32,7 @@ from reassure_model.kip_236.state import Environment, LeaderAndIsr
 from reassure_model.kip_236.writes import ChangeIsr, WriteState
 from reassure_model.outcome import Rejected
 from reassure_pipeline.audit import audit_local, audit_spark
-from reassure_spec.readings import READINGS, get_profile, override_readings
+from reassure_spec.readings import READINGS, Readings, get_profile, override_readings
 from reassure_spec.rooms import find_judged_only
 from reassure_zookeeper.transactions import SetData, Transaction
 from reassure_zookeeper.txnlog import read_logs
@@ -206,9 +206,14 @@ def read(name: str, scratch: Path) -> list[Transaction]:
     return list(read_logs([log]))
 
 
+def get_readings(profile: str) -> Readings:
+    """Return the readings for logs of Kafka, which adds a target before it starts it."""
+    return override_readings(get_profile(profile), {"move.expand-first": "yes"})
+
+
 def judge_log(name: str, scratch: Path) -> Judge:
     """Hold a log against its protocol."""
-    judge = Judge(PROFILE[name], get_profile(PROFILE[name]))
+    judge = Judge(PROFILE[name], get_readings(PROFILE[name]))
     for transaction in read(name, scratch):
         judge.feed(transaction)
     return judge
@@ -353,7 +358,7 @@ def copy(tracker: PartitionTracker) -> PartitionTracker:
 
 def follow(name: str, scratch: Path, look: Callable[[PartitionTracker, Observation], None]) -> None:
     """Judge a log, and have a look at every observation of a partition before it is judged."""
-    judge = Judge(PROFILE[name], get_profile(PROFILE[name]))
+    judge = Judge(PROFILE[name], get_readings(PROFILE[name]))
     tracking: Tracking = judge.tracking
     for transaction in read(name, scratch):
         for seen in judge.router.feed(transaction):
@@ -432,7 +437,7 @@ def test_controller_takes_out_what_is_done_and_adds_nothing(name: str, tmp_path:
     wrong = list(list_entry_changes(log, dropped=PROFILE[name] == "kafka-42"))
     blamed, missed = 0, []
     for number, altered, clauses in wrong:
-        judge = Judge(PROFILE[name], get_profile(PROFILE[name]))
+        judge = Judge(PROFILE[name], get_readings(PROFILE[name]))
         for each in [*log[:number], altered, *log[number + 1 :]]:
             judge.feed(each)
         named = [v for v in judge.violations if v.clause in clauses]
@@ -464,7 +469,7 @@ def test_fault_that_passes_is_named_once_the_controller_was_at_another_event(
 
     The answers are to the death of a broker, the birth of a partition, and what a leader asks for.
     """
-    judge = Judge(PROFILE[name], get_profile(PROFILE[name]))
+    judge = Judge(PROFILE[name], get_readings(PROFILE[name]))
     log = read(name, tmp_path)
     for each in log:
         judge.feed(each)
@@ -502,7 +507,7 @@ def test_entry_dropped_for_no_call_is_named(name: str, named: set[int], tmp_path
     """
     log, found = read(name, tmp_path), set()
     for number, altered, clauses in list_entry_changes(log, dropped=True):
-        judge = Judge(PROFILE[name], get_profile(PROFILE[name]))
+        judge = Judge(PROFILE[name], get_readings(PROFILE[name]))
         for each in [*log[:number], altered, *log[number + 1 :]] if clauses == DROPPED else []:
             judge.feed(each)
         found |= {v.zxid for v in judge.violations if v.clause == "shipped.complete.entry-last"}
@@ -580,7 +585,7 @@ def test_death_of_a_leader_may_take_two_epochs() -> None:
 def test_spark_says_the_same(name: str, tmp_path: Path) -> None:
     """Both engines answer the same report of a log of Kafka, byte for byte."""
     read(name, tmp_path)
-    profile, readings = PROFILE[name], get_profile(PROFILE[name])
+    profile, readings = PROFILE[name], get_readings(PROFILE[name])
     local = audit_local([tmp_path], profile, readings)
     assert audit_spark([tmp_path], profile, readings).as_json_dict() == local.as_json_dict()
 
@@ -651,7 +656,7 @@ def test_value_decides_about_a_log(name: str, tmp_path: Path) -> None:
     for value in VALUES[name]:
         seen = []
         for log in DECIDES[name].split():
-            profile = get_profile(PROFILE[log])
+            profile = get_readings(PROFILE[log])
             judge = Judge(PROFILE[log], override_readings(profile, {name: value}))
             for transaction in read(log, tmp_path):
                 judge.feed(transaction)

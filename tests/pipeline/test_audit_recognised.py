@@ -196,6 +196,7 @@ def test_fences_and_registrations_settle_readings() -> None:
     assert isinstance(found, Recognised)
     assert dict(found.readings) == {
         "move.cut-isr": "yes",
+        "move.expand-first": "yes",
         "controller.fenced": "yes",
         "election.order": "assignment",
     }

@@ -168,19 +168,22 @@ def _client_choices(now: Moment) -> Iterator[Choice]:
         yield Choice("create", 100 if not topics else 2, lambda d: _make_topic(now, d))
     if keys:
         flying = now.in_flight()
-        yield Choice("request", 6 if flying else 20, lambda d: _make_request(now, d, keys))
-        if flying:
+        if now.requests:
+            yield Choice("request", 6 if flying else 20, lambda d: _make_request(now, d, keys))
+        if flying and now.requests:
             changeable = tuple(key for key in flying if not why_not(s.Cancel(key), now))
             if changeable:
                 yield Choice("change", 16, lambda d: _make_change(now, d, changeable))
                 yield Choice("cancel", 6, _make_of(tuple(map(s.Cancel, changeable))))
-        yield Choice("burst", 2, lambda d: _make_burst(now, d))
-        yield Choice("many", 1, lambda d: _make_many(now, d))
+        if now.requests:
+            yield Choice("burst", 2, lambda d: _make_burst(now, d))
+            yield Choice("many", 1, lambda d: _make_many(now, d))
         if len(keys) < MOST_PARTITIONS:
             yield Choice("grow", 2, lambda d: _make_growth(now, d))
         if not why_not(s.SetMinIsr("", 1), now):
             yield Choice("minimum", 2, lambda d: _make_minimum(now, d))
-        yield Choice("bad-target", 3, lambda d: _make_bad_target(now, d, keys))
+        if now.requests:
+            yield Choice("bad-target", 3, lambda d: _make_bad_target(now, d, keys))
         if now.old_znode:
             yield Choice("old-znode", 12, lambda d: _make_old_znode(now, d, keys))
             yield Choice("old-znode-gone", 2, _make_of((s.DeleteOld(),)))
@@ -190,7 +193,8 @@ def _client_choices(now: Moment) -> Iterator[Choice]:
         yield Choice("withdraw", 3, _make_of((s.Withdraw(),)))
         if keys:
             yield Choice("rewrite", 3, lambda d: s.Rewrite(_make_request(now, d, keys).targets))
-    yield Choice("raw", 1, _make_raw)
+    if now.requests:
+        yield Choice("raw", 1, _make_raw)
     foreign = _possible(now, (s.Foreign(kind) for kind in s.FOREIGN_KINDS))
     if foreign:
         yield Choice("foreign", 1, _make_of(foreign))

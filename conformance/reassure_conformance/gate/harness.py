@@ -47,6 +47,7 @@ from reassure_judge.messages import Heard, Stored, Told
 from reassure_judge.protocols import check_driven
 from reassure_judge.verdicts import Violation
 from reassure_model.outcome import Rejected
+from reassure_spec.clauses import clauses_of_profile
 from reassure_spec.rooms import choose_readings, judge_of
 from reassure_spec.znodes import (
     DEFAULT_BROKER_CONFIG,
@@ -146,6 +147,7 @@ class Harness:
         profile = self.description.profile
         self.readings = choose_readings(judge_of(profile), profile, self.description.readings)
         self.judge = Judge(profile, self.readings)
+        self._clauses = frozenset(each.id for each in clauses_of_profile(profile))
         self.died: AdapterDied | None = None
         """What became of the adapter when it was closed, None where it went well."""
         self.current: Example | None = None
@@ -285,7 +287,9 @@ class Harness:
             self._find(example, key, messages.find_unable(partition, broker, joins=joins))
 
     def _find(self, example: Example, key: PartitionKey, broken: Rejected) -> None:
-        """Add a violation that no transaction shows."""
+        """Add a violation that no transaction shows, where the profile has the clause."""
+        if broken.clause not in self._clauses:
+            return
         zxid = example.transactions[-1].zxid if example.transactions else 0
         self._add(example, messages.describe(example.chroot, key, zxid, broken))
 
@@ -458,6 +462,7 @@ class Harness:
                 if example.transactions:
                     example.quiet.append(example.transactions[-1].zxid)
             now.view = self.judge.view(example.chroot)
+            now.admitted = example.heard.list_admitted(now.view.partitions)
         self._collect(example)
         if not example.violations:
             self._judge_order(example, received)

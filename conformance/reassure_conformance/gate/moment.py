@@ -53,6 +53,8 @@ class Moment:
     readings: Readings = field(default_factory=Readings)
     planted: set[str] = field(default_factory=set)
     """Kinds of foreign znodes that were planted."""
+    admitted: Mapping[PartitionKey, ReplicaList] = field(default_factory=dict)
+    """By partition: whom its leader was told to take for a replica, where that is known."""
     profile: str = "kip-236"
     failure_interval_ms: int = 0
     """How long a broker has to be away before it is replaced."""
@@ -60,7 +62,12 @@ class Moment:
     @property
     def old_znode(self) -> bool:
         """Whether the profile has the old znode, so that clients may write it."""
-        return has_protocol(self.profile, "kip-236-legacy")
+        return has_protocol(self.profile, "kip-236-legacy", "kafka-42")
+
+    @property
+    def requests(self) -> bool:
+        """Whether the profile has requests, and records of what is in flight."""
+        return has_protocol(self.profile, "kip-236")
 
     @property
     def healing(self) -> bool:
@@ -84,11 +91,21 @@ class Moment:
         found = []
         for key in self.existing():
             partition = self.view.partitions[key]
-            state, assigned = partition.state, partition.assigned or ()
+            state, started = partition.state, self.list_started(key)
             if state is None or state.leader not in self.up:
                 continue
-            found += [(b, key) for b in assigned if b in self.up and b not in state.isr]
+            found += [(b, key) for b in started if b in self.up and b not in state.isr]
         return tuple(found)
+
+    def list_started(self, key: PartitionKey) -> ReplicaList:
+        """Return who has a replica: the assigned ones, and a target that is not added first.
+
+        Whose move a controller has taken up is in its memory; whom the leader lets in tells it.
+        """
+        assigned = self.view.partitions[key].assigned or ()
+        if self.readings.move_expand_first == "yes":
+            return assigned
+        return tuple(dict.fromkeys((*assigned, *self.admitted.get(key, ()))))
 
     def is_to_stay(self, broker: int, key: PartitionKey) -> bool:
         """Whether a replica is in the target, or assigned where no reassignment is in flight."""
@@ -107,12 +124,12 @@ class Moment:
         found = []
         for key in self.existing():
             partition = self.view.partitions[key]
-            state, assigned = partition.state, partition.assigned or ()
+            state, started = partition.state, self.list_started(key)
             if state is None or state.leader not in self.up:
                 continue
             for broker in self.brokers:
-                assigned_now = broker in assigned and broker in self.up
-                if not assigned_now and broker not in state.isr:
+                started_now = broker in started and broker in self.up
+                if not started_now and broker not in state.isr:
                     found.append((broker, key))
         return tuple(found)
 
@@ -165,6 +182,9 @@ def _why_not_client(step: s.Step, now: Moment) -> str:
         case s.SubmitTask():
             if not now.healing:
                 return "the profile knows nothing of tasks"
+        case s.RawRequest() | s.Burst() | s.Request(_, legacy=False) | s.Foreign():
+            if not now.requests:
+                return "the profile knows nothing of requests"
         case s.Request(_, legacy=True):
             if now.old_znode:
                 return "a request that says it came by the old znode is the controller's to make"

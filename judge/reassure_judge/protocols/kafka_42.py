@@ -35,6 +35,10 @@ def accept(hosted: Hosted, write: Written, around: Environment, readings: Readin
         return accept_replicas(hosted, write, cut=readings.move_cut_isr == "yes")
     if isinstance(write, RemoveEntry):
         return accept_path_gone(hosted, around, readings)
+    if readings.move_expand_first == "no":
+        # As written nobody assigns the new replicas before their leader is told to let them in.
+        started = (replica for target in hosted.asked for replica in target)
+        hosted = replace(hosted, told=tuple(dict.fromkeys((*hosted.told, *started))))
     return accept_common(hosted, write, around, readings, ENTRIES)
 
 
@@ -45,7 +49,7 @@ _LATE_REGISTRATION: Final = 4
 class EntriesRules(KafkaRules):
     """Kafka without lists."""
 
-    profiles = ("kafka-42",)
+    profiles = driven = ("kafka-42",)
 
     @classmethod
     def find_sign(cls, signs: Signs) -> Sign | None:
@@ -53,8 +57,9 @@ class EntriesRules(KafkaRules):
         tree = next((tree for tree in KAFKAS_OWN if tree in signs.trees), None)
         if tree is None or signs.without_lists == 0:
             return None
-        # Kafka itself takes replicas out of the in-sync set before it writes the assignment.
-        readings = {"move.cut-isr": "yes"}
+        # Kafka itself takes replicas out of the in-sync set before it writes the assignment, and
+        # from 0.8.1 adds the target to it before it starts a replica.
+        readings = {"move.cut-isr": "yes", "move.expand-first": "yes"}
         if signs.fenced:
             readings["controller.fenced"] = "yes"
         if signs.brokers and min(signs.brokers) >= _LATE_REGISTRATION:
