@@ -93,6 +93,11 @@ class Heard:
         found = {key: self._known.get(one, {}).get(key) for key, one in leaders.items()}
         return {key: told.replicas for key, told in found.items() if told is not None}
 
+    def find(self, broker: int, key: PartitionKey) -> StateZnode | None:
+        """Return what a broker takes for a partition's state, None where it runs no replica."""
+        told = self._known.get(broker, {}).get(key)
+        return None if told is None else told.state
+
     def find_broken(
         self, partitions: Mapping[PartitionKey, Partition], live: frozenset[int]
     ) -> Iterator[tuple[PartitionKey, Rejected]]:

@@ -95,8 +95,21 @@ _ALL: Final = (
     Room("judge of kafka-zk", _WRITTEN, "no rule on what is in ZooKeeper's log depends on it"),
     Room(
         "judge of kafka-42",
-        (*_WRITTEN, "move.cut-isr", "move.expand-first"),
+        (*_WRITTEN, "move.cut-isr", "move.expand-first", "move.same-replicas"),
         "no rule on what is in ZooKeeper's log depends on it",
+    ),
+    Room(
+        "gate of kafka-42",
+        (
+            *_WRITTEN,
+            "move.cut-isr",
+            "move.expand-first",
+            "move.recheck-before-stop",
+            "move.same-replicas",
+            "move.dead-at-failover",
+            "target.dead-replica",
+        ),
+        "nothing that the gate asks of a controller depends on it",
     ),
     Room(
         "controller",
@@ -222,6 +235,16 @@ def controller_of(profile: str) -> str:
     get_profile(profile)
     own = f"controller of {profile}"
     return own if own in ROOMS else "controller"
+
+
+def gate_of(profile: str) -> str:
+    """Return the room that judges whoever is driven under a profile.
+
+    >>> gate_of("kafka-42"), gate_of("kip-46")
+    ('gate of kafka-42', 'judge of kip-46')
+    """
+    own = f"gate of {profile}"
+    return own if own in ROOMS else judge_of(profile)
 
 
 def judge_of(profile: str) -> str:

@@ -71,7 +71,7 @@ def test_logs_of_another_protocol_need_a_profile(
         (["audit", "{archive}", "--reading", "x=y"], 64, "UsageError", "there is no reading"),
         (["audit", "{tmp}"], 65, "LogsMissing", "name a ZooKeeper data directory"),
         (["audit", "/dev/null"], 65, "LogsMissing", "is neither a file nor a directory"),
-        (["run", "--profile", "kafka-42"], 78, "NoRules", "judged by the verb audit"),
+        (["run", "--profile", "kafka-zk"], 78, "NoRules", "judged by the verb audit"),
         (["run", "-i", "nothing", "--out", "{tmp}/run"], 78, "BadConnectable", "write direct:"),
         (["run", "--out", "{archive}/log.1/run"], 78, "NotADirectoryError", "log.1/run"),
         (["replay", "{tmp}"], 65, "BadRun", "run.json is missing"),

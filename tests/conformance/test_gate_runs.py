@@ -28,7 +28,7 @@ HEAD = [
     "counts",
 ]
 """What every document begins with."""
-NOT_DRIVEN = ("kafka-42", "kafka-4485", "kafka-zk")
+NOT_DRIVEN = ("kafka-4485", "kafka-zk")
 """The profiles that only logs are judged by; of one of them `run` drives the bundled brokers."""
 LINES = "kafka-4485"
 """The profile that is judged by observations: without any there is nothing to judge."""

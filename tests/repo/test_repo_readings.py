@@ -44,6 +44,7 @@ PROFILE_OF = {
     "judge of kafka-4485": "kafka-4485",
     "judge of kafka-42": "kafka-42",
     "controller of kafka-42": "kafka-42",
+    "gate of kafka-42": "kafka-42",
     "judge of kafka-zk": "kafka-zk",
     "judge of kip-236-legacy": "kip-236-legacy",
     "judge of kip-46": "kip-46",
@@ -124,6 +125,11 @@ MODULES: dict[str, tuple[str, ...]] = {
 _KAFKA = ("model/reassure_model/kafka_writes.py", "judge/reassure_judge/kafka.py")
 FILES: dict[str, tuple[str, ...]] = {
     "judge of kafka-42": (*_KAFKA, "judge/reassure_judge/protocols/kafka_42.py"),
+    "gate of kafka-42": (
+        *_KAFKA,
+        "judge/reassure_judge/protocols/kafka_42.py",
+        "conformance/reassure_conformance/gate/kafka_42.py",
+    ),
     "judge of kafka-zk": (*_KAFKA, "judge/reassure_judge/protocols/kafka_zk.py"),
     "judge of kafka-4485": (
         "judge/reassure_judge/observed",

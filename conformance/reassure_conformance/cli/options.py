@@ -130,7 +130,7 @@ def make_settings(
     """
     from reassure_conformance.gate.running import BUNDLED, REPLICATION, Settings
     from reassure_judge.protocols import check_driven
-    from reassure_spec.rooms import controller_of, judge_of
+    from reassure_spec.rooms import controller_of, gate_of, judge_of
 
     readings, profile = parse_readings(options["readings"]), options["profile"]
     check_rules(profile, readings)
@@ -140,7 +140,7 @@ def make_settings(
     else:
         check_driven(profile)
         acting = [controller_of(profile)] if is_bundled else []
-        check_rules(profile, readings, judge_of(profile), *acting)
+        check_rules(profile, readings, gate_of(profile), *acting)
     return Settings(
         seed=choose_seed(options["seed"]),
         profile=profile,

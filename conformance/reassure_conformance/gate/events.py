@@ -13,8 +13,8 @@ from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import Approach
 from reassure_judge.judge import ClusterView
 from reassure_judge.messages import Told
-from reassure_spec.znodes import CONTROLLER
-from reassure_zookeeper.transactions import Create, Transaction
+from reassure_spec.znodes import CONTROLLER, CONTROLLER_EPOCH
+from reassure_zookeeper.transactions import Check, Create, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,14 @@ def is_election(wrote: Wrote) -> bool:
     return any(
         isinstance(op, Create) and op.ephemeral and op.path.endswith(CONTROLLER)
         for op in wrote.transaction.ops
+    )
+
+
+def is_fenced(wrote: Wrote) -> bool:
+    """Whether this took effect under a check of the controller epoch."""
+    ops = wrote.transaction.ops
+    return wrote.transaction.error is None and any(
+        isinstance(op, Check) and op.path.endswith(CONTROLLER_EPOCH) for op in ops
     )
 
 

@@ -37,6 +37,7 @@ from reassure_conformance.adapter import (
 from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S, Driver
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.events import Event, Received, Rested, Took, Wrote
+from reassure_conformance.gate.kafka_42 import MoveWatch
 from reassure_conformance.gate.kip_46 import HealingWatch
 from reassure_conformance.gate.moment import Moment, why_not
 from reassure_conformance.gate.situations import count_situations
@@ -48,7 +49,7 @@ from reassure_judge.protocols import check_driven
 from reassure_judge.verdicts import Violation
 from reassure_model.outcome import Rejected
 from reassure_spec.clauses import clauses_of_profile
-from reassure_spec.rooms import choose_readings, judge_of
+from reassure_spec.rooms import choose_readings, gate_of
 from reassure_spec.znodes import (
     DEFAULT_BROKER_CONFIG,
     MAX_ZNODE_BYTES,
@@ -111,6 +112,8 @@ class Example:
     """What messages must come after."""
     messages: list[Told] = field(default_factory=list)
     """What brokers received, in order."""
+    moves: MoveWatch | None = None
+    """What is judged of moves by what brokers are told, where nothing records them."""
     healing: HealingWatch | None = None
     """What is judged of healing by the clock, where that is the gate's."""
     unsettled: int = 0
@@ -145,7 +148,7 @@ class Harness:
         check_description(adapter, self.description)
         check_driven(self.description.profile)
         profile = self.description.profile
-        self.readings = choose_readings(judge_of(profile), profile, self.description.readings)
+        self.readings = choose_readings(gate_of(profile), profile, self.description.readings)
         self.judge = Judge(profile, self.readings)
         self._clauses = frozenset(each.id for each in clauses_of_profile(profile))
         self.died: AdapterDied | None = None
@@ -205,6 +208,8 @@ class Harness:
             example.healing = HealingWatch(
                 chroot, self.description.failure_interval_ms, self.description.partitions_per_task
             )
+        if not now.requests and MESSAGES in now.capabilities:
+            example.moves = MoveWatch(self.readings, example.heard)
         self._settle_and_judge(example)
         return example
 
@@ -457,7 +462,7 @@ class Harness:
             self._hear(example, received)
         with self.driver.section("judge"):
             if quiescent:
-                example.history.append(Rested())
+                self._note(example, Rested())
                 self.judge.quiesce(example.chroot)
                 if example.transactions:
                     example.quiet.append(example.transactions[-1].zxid)
@@ -471,8 +476,8 @@ class Harness:
 
     def _hear(self, example: Example, received: tuple[Told, ...]) -> None:
         example.messages += received
-        example.history += map(Received, received)
         for told in received:
+            self._note(example, Received(told))
             example.heard.take(told)
 
     def _judge_order(self, example: Example, received: tuple[Told, ...]) -> None:
@@ -502,11 +507,20 @@ class Harness:
             for transaction in fresh:
                 self.judge.feed(transaction)
                 after = self.judge.view(example.chroot)
-                example.history.append(Wrote(transaction, before, after))
+                self._note(example, Wrote(transaction, before, after))
                 epoch = after.controller_epoch
                 example.stored.note(transaction.zxid, after.partitions, epoch)
                 self._judge_healing(example, transaction, before)
                 before = after
+
+    def _note(self, example: Example, event: Event) -> None:
+        """Add an event, and judge what it says of moves that nothing records."""
+        example.history.append(event)
+        for key, verdict in example.moves.take(event) if example.moves is not None else ():
+            if isinstance(verdict, Rejected):
+                self._find(example, key, verdict)
+            else:
+                self.judge.exercised[verdict] += 1
 
     def _judge_healing(
         self, example: Example, transaction: Transaction, before: ClusterView

@@ -111,7 +111,8 @@ class Moment:
         """Whether a replica is in the target, or assigned where no reassignment is in flight."""
         partition = self.view.partitions[key]
         flight = partition.reassignment
-        return broker in ((partition.assigned or ()) if flight is None else flight.target)
+        stays = (partition.assigned or ()) if flight is None else flight.target
+        return broker in stays and broker in self.list_started(key)
 
     def intrudable(self) -> tuple[tuple[int, PartitionKey], ...]:
         """Return who could ask a leader in vain, not being assigned or not being alive.
@@ -182,13 +183,15 @@ def _why_not_client(step: s.Step, now: Moment) -> str:
         case s.SubmitTask():
             if not now.healing:
                 return "the profile knows nothing of tasks"
-        case s.RawRequest() | s.Burst() | s.Request(_, legacy=False) | s.Foreign():
+        case s.RawRequest() | s.Burst() | s.Request(_, legacy=False):
             if not now.requests:
                 return "the profile knows nothing of requests"
         case s.Request(_, legacy=True):
             if now.old_znode:
                 return "a request that says it came by the old znode is the controller's to make"
         case s.Foreign(kind):
+            if not now.requests:
+                return "the profile knows nothing of requests"
             if kind in now.planted:
                 return "it was planted already"
             if kind.startswith("child-") and now.acting:

@@ -34,6 +34,7 @@ from reassure_conformance.adapter import (
     open_adapter,
 )
 from reassure_conformance.adapter.driver import ServerGone
+from reassure_conformance.gate import kafka_42
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.events import Situation
 from reassure_conformance.gate.harness import Example, Harness
@@ -97,11 +98,15 @@ NEEDED_FOR: Final[Mapping[str, tuple[str, ...]]] = {
     "message.replica-told": (MESSAGES,),
     "message.stored-first": (MESSAGES,),
     "message.stranger-stopped": (MESSAGES,),
+    **kafka_42.NEEDED_FOR,
 }
 """Clauses that the gate cannot put to the test by itself, and the capabilities that let it.
 
 Any one of them is enough. Of an implementation that declares none of them the clause is not asked,
 unless every one is asked for."""
+
+UNCLAIMED: Final[Mapping[str, Mapping[str, str]]] = {"kafka-42": kafka_42.UNCLAIMED}
+"""By profile, the clauses that are for nobody who is driven by the gate, each with the reason."""
 
 Progress = Callable[[str, int, int], None]
 """Told what is going on, how much of it is done, and how much there is."""
@@ -262,7 +267,7 @@ class Result(Outcome):
 
     def required(self) -> tuple[ClauseVerdict, ...]:
         """Return the verdicts on the clauses that a run has to put to the test."""
-        left_out = UNSEEN | self.not_asked().keys()
+        left_out = UNSEEN | self.not_asked().keys() | self.not_claimed().keys()
         return tuple(c for c in self.clauses if c.level == "MUST" and c.id not in left_out)
 
     def not_asked(self) -> dict[str, tuple[str, ...]]:
@@ -275,6 +280,10 @@ class Result(Outcome):
             for clause, needs in NEEDED_FOR.items()
             if clause in asked and self.capabilities.isdisjoint(needs)
         }
+
+    def not_claimed(self) -> Mapping[str, str]:
+        """Return the clauses that are for nobody who is driven here, each with the reason."""
+        return UNCLAIMED.get(self.profile, {})
 
     def counts(self) -> dict[str, int]:
         """Return the numbers that every report of a run begins with."""
@@ -322,6 +331,7 @@ class Result(Outcome):
             "clause": failure.violation.clause if failure else None,
             "not_exercised": list(self.missing()),
             "not_asked": {clause: list(needs) for clause, needs in self.not_asked().items()},
+            "not_claimed": dict(self.not_claimed()),
             "unsettled": self.unsettled,
             "died": self.died,
             "died_after": list(self.died_after),

@@ -14,7 +14,7 @@ from typing import Final
 
 from reassure_conformance.adapter import BROKERS, EXPIRE, HOLD, ISR, KILL, LOSE, MESSAGES
 from reassure_conformance.gate import approaches as by
-from reassure_conformance.gate import kip_46, kip_236_legacy
+from reassure_conformance.gate import kafka_42, kip_46, kip_236_legacy
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.events import (
     Event,
@@ -25,27 +25,20 @@ from reassure_conformance.gate.events import (
     Took,
     Wrote,
     is_election,
+    is_fenced,
     iterate_failovers,
     iterate_writes,
 )
 from reassure_judge.judge import ClusterView
 from reassure_model.kip_236.state import Partition
 from reassure_spec.profiles import has_protocol
-from reassure_spec.znodes import CONTROLLER_EPOCH, NO_LEADER, PartitionKey
-from reassure_zookeeper.transactions import Check, Error
+from reassure_spec.znodes import NO_LEADER, PartitionKey
+from reassure_zookeeper.transactions import Error
 
 BAD_VERSION: Final = -103
 
 
 # -- what a transaction is
-
-
-def _is_fenced(wrote: Wrote) -> bool:
-    """Whether this took effect under a check of the controller epoch."""
-    ops = wrote.transaction.ops
-    return wrote.transaction.error is None and any(
-        isinstance(op, Check) and op.path.endswith(CONTROLLER_EPOCH) for op in ops
-    )
 
 
 def _refused_at(wrote: Wrote) -> int | None:
@@ -61,7 +54,7 @@ def _changes(
 ) -> Iterator[tuple[int, PartitionKey, Partition, Partition, frozenset[int]]]:
     """Yield the controllers' changes of leader and in-sync set: place, partition, and who lives."""
     for place, wrote in iterate_writes(history):
-        if not _is_fenced(wrote):
+        if not is_fenced(wrote):
             continue
         for key, after in wrote.after.partitions.items():
             before = wrote.before.partitions.get(key)
@@ -148,7 +141,7 @@ def _find_conflicts(history: History) -> Iterator[tuple[Partition, Partition]]:
             continue
         session = wrote.transaction.session_id
         for _, later in iterate_writes(history[place + 1 :]):
-            if later.transaction.session_id != session or not _is_fenced(later):
+            if later.transaction.session_id != session or not is_fenced(later):
                 continue
             for key, after in later.after.partitions.items():
                 before = later.before.partitions.get(key)
@@ -232,7 +225,7 @@ def _count_lost(history: History, *, done: bool) -> int:
         if isinstance(event, Took) and isinstance(event.step, s.Lose) and event.result == "ok":
             after = history[place + 1 :]
             end = next((i for i, e in enumerate(after) if _ends_loss(e)), len(after))
-            made = sum(isinstance(e, Wrote) and _is_fenced(e) for e in after[:end])
+            made = sum(isinstance(e, Wrote) and is_fenced(e) for e in after[:end])
             found += event.step.done is done and made > event.step.writes
     return found
 
@@ -497,6 +490,7 @@ SITUATIONS: Final = (
     ),
     *kip_236_legacy.SITUATIONS,
     *kip_46.SITUATIONS,
+    *kafka_42.SITUATIONS,
 )
 """Every situation, each with a counter in the report of a run."""
 

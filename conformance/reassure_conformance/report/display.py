@@ -202,6 +202,8 @@ def _describe_gaps(report: Mapping[str, Any]) -> Iterator[str]:
     if report["not_asked"]:
         asked = (f"{clause} (needs: {' or '.join(n)})" for clause, n in report["not_asked"].items())
         yield "Not asked, as the implementation does not declare it: " + ", ".join(asked)
+    for clause, reason in report.get("not_claimed", {}).items():
+        yield f"Not claimed: {clause}: {reason}"
     if report["stale"]:
         yield "Saved failures that did not fail: " + ", ".join(report["stale"])
 

@@ -34,6 +34,9 @@ def accept(hosted: Hosted, write: Written, around: Environment, readings: Readin
     if isinstance(write, WriteLists):
         return accept_replicas(hosted, write, cut=readings.move_cut_isr == "yes")
     if isinstance(write, RemoveEntry):
+        as_set = readings.move_same_replicas == "as-set"
+        if as_set and set(hosted.assigned or ()) == set(hosted.entry or ()):
+            hosted = replace(hosted, entry=hosted.assigned)
         return accept_path_gone(hosted, around, readings)
     if readings.move_expand_first == "no":
         # As written nobody assigns the new replicas before their leader is told to let them in.
