@@ -102,6 +102,16 @@ def test_refused_multi_keeps_what_it_asked_for(recording) -> None:
     assert refused.attempted == (SetData("/plain", b"never", 23), Error(-103), Error(-2))
 
 
+def test_an_op_that_was_marked_an_error_is_read_and_written() -> None:
+    """A refused multi that a follower was sent later has ops whose kind is overwritten."""
+    body = bytes.fromhex("00000011") + b"/controller_epoch" + bytes.fromhex("00000005")
+    record = encode(multi(Error(0, body), Error(-103), zxid=1))
+    found = decode(record)
+    assert found.error == -103
+    assert found.ops == (Error(0), Error(-103))
+    assert encode(found) == record
+
+
 def test_surrogate_pairs_are_written_as_java_writes_them(tmp_path: Path) -> None:
     """A character beyond the basic plane becomes two encoded surrogates, as in Java's logs."""
     assert "/😀".encode("utf-16-be").hex() == "002fd83dde00"

@@ -127,7 +127,7 @@ def _reader(kind: int) -> Reader:
 
 def _multi(record: bytes, at: int) -> tuple[tuple[Op, ...], int]:
     count, at = read_length(record, at)
-    ops = []
+    ops: list[Op] = []
     for _ in range(count):
         kind, size = _unpack_op(record, at)
         if size < 0:
@@ -135,6 +135,9 @@ def _multi(record: bytes, at: int) -> tuple[tuple[Op, ...], int]:
         else:
             at += _OP_SIZE + size
             body = record[at - size : at]
+        if kind == ERROR and len(body) != INT.size:
+            ops.append(Error(0, body))
+            continue
         op, stop = _reader(kind)(body, 0)
         if stop != len(body):
             raise Malformed(f"{len(body) - stop} bytes left over in an op of a multi")
@@ -267,7 +270,7 @@ def _write_op(op: Op) -> bytes:
         case CloseSession():
             return b"" if op.paths is None else write_strings(op.paths)
         case Error():
-            return INT.pack(op.code)
+            return op.overwritten or INT.pack(op.code)
 
 
 def _write_create(op: Create) -> bytes:

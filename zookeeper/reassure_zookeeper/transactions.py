@@ -182,9 +182,15 @@ class CloseSession:
 
 @record
 class Error:
-    """A request, or one op of a multi, was refused with an error code of ZooKeeper's."""
+    """A request, or one op of a multi, was refused with an error code of ZooKeeper's.
+
+    A server that has applied a refused multi marks the ops before the one that failed as errors and
+    leaves what they asked for, without saying what kind of op that was. A follower that was away is
+    sent the multi so, and logs it so: then `overwritten` is what was asked for, and `code` is 0.
+    """
 
     code: int
+    overwritten: bytes = b""
     kind: ClassVar[int] = ERROR
 
     @property
@@ -249,7 +255,7 @@ def multi_of(
     for op in recorded:
         if isinstance(op, Error):
             error = error or op.code
-            outcome.append(op)
+            outcome.append(Error(op.code))
         else:
             outcome.append(Error(0 if error is None else RUNTIME_INCONSISTENCY))
     return Transaction(
