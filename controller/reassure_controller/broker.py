@@ -294,6 +294,12 @@ class Broker:
         self._hosted.pop(key, None)
         return "ok"
 
+    def give_up(self, key: PartitionKey) -> None:
+        """Delete a replica that is not this broker's any more, and what is kept of it."""
+        if self.replicas is not None:
+            self.replicas.stop(key, delete=True)
+        self._hosted.pop(key, None)
+
     def hosted(self, topic: str, partition: int) -> HostedPartition | None:
         """Return what the broker keeps of a partition, or None when it has no replica of it."""
         return self._hosted.get((topic, partition))
@@ -360,9 +366,13 @@ class Broker:
         """Write the in-sync set once, on top of the version that the broker knows.
 
         `lives` names a broker that has to be registered then. A set that is stored as wanted
-        already is `ok` without a write.
+        already is `ok` without a write. A broker whose session has ended is nobody until it has
+        registered again, and writes nothing.
         """
         path, hosted = state_path(*key), self._hosted[key]
+        if not self.is_registered:
+            log.info("%s: broker %d is not registered", path, self.broker_id)
+            return "refused"
         if isr == hosted.state.isr:
             return "ok"
         before, state = set(hosted.state.isr), replace(hosted.state, isr=isr)

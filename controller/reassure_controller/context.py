@@ -160,6 +160,8 @@ class Context:
     """Paths above partition states that exist."""
     requests: list[str] = field(default_factory=list)
     """Names of the znodes under /admin/reassignment_requests, in the order to carry them out."""
+    unreached: set[int] = field(default_factory=set)
+    """Live brokers that an order did not reach: they have to be told once more."""
     untold: set[PartitionKey] = field(default_factory=set)
     """Partitions whose state was written without an answer: nobody was told, if it was written."""
     queue_unread: bool = False
@@ -236,6 +238,14 @@ class Context:
             answered=deletion.answered | done,
             told=deletion.told | {(broker, self.brokers[broker].epoch)},
         )
+
+    def take_unreached(self) -> set[int]:
+        """Return the live brokers that an order did not reach, for all of it to be told again."""
+        brokers, self.unreached = self.unreached & self.brokers.keys(), set()
+        for topic, deletion in self.deletions.items():
+            told = frozenset(one for one in deletion.told if one[0] not in brokers)
+            self.deletions[topic] = replace(deletion, told=told)
+        return brokers
 
     def put(self, key: PartitionKey, content: PartitionContext) -> None:
         """Remember this of a partition."""

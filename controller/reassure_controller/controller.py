@@ -121,6 +121,8 @@ log = logging.getLogger("reassure_controller")
 
 HEALING_ROOTS = (FAILED_BROKERS, REASSIGNMENT_TASKS)
 """Paths that exist where somebody heals."""
+TELL_AGAIN_S = 0.5
+"""How often, at most, brokers that an order did not reach are told once more."""
 MAX_ATTEMPTS = 100
 """How often one piece of work is planned again before that is taken for a defect."""
 
@@ -483,14 +485,35 @@ class Controller:
         """Stand for election and work, as a process does, until the event is set."""
         self._candidate = True
         self._unsettled = True
+        told_s = time.monotonic()
         while not until.is_set():
             if not self.pump().idle:
                 until.wait(0.05)
+                continue
+            if self.context.unreached and time.monotonic() - told_s > TELL_AGAIN_S:
+                self.tell_again()
+                told_s = time.monotonic()
                 continue
             try:
                 self._note_event(*self._events.get(timeout=0.2))
             except queue.Empty:
                 continue
+
+    def tell_again(self) -> None:
+        """Have live brokers that an order did not reach told what they have, as if they came back.
+
+        Nobody else would: a broker that only the controller cannot reach keeps its registration.
+        """
+        brokers = self.context.take_unreached()
+        if brokers:
+            self._jobs.append(
+                _Job(
+                    "brokers not reached",
+                    lambda: plan_broker_start(
+                        self.context, brokers, self._touched(brokers), self.rules
+                    ),
+                )
+            )
 
     def _describe(self) -> str:
         job = self._job.name if self._job is not None else "no work in hand"

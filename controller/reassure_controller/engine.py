@@ -19,7 +19,7 @@ from typing import Any, assert_never
 from kazoo.exceptions import NotEmptyError
 
 from reassure_controller.client import Client
-from reassure_controller.context import Context, apply_step
+from reassure_controller.context import Context, LiveBroker, apply_step
 from reassure_controller.crashing import OnPoint
 from reassure_controller.effects import (
     CreatePartitionState,
@@ -59,7 +59,7 @@ from reassure_controller.effects import (
     WriteState,
 )
 from reassure_controller.logs import about
-from reassure_controller.messages import LeaderAndIsr, StopReplica
+from reassure_controller.messages import LeaderAndIsr, Message, Reply, StopReplica
 from reassure_controller.session import (
     Indefinite,
     Operation,
@@ -235,7 +235,7 @@ class Engine:
                     effect.delete,
                     broker.epoch,
                 )
-                reply = self._transport.send(broker, message)
+                reply = self._send(broker, message)
                 deleted = reply is not None and reply.result == "ok"
                 self._context.note_stopped(effect, broker.id, is_deleted=deleted)
         else:
@@ -252,7 +252,7 @@ class Engine:
             self._send_leader_and_isr(message)
             self._context.put(effect.key, before)
 
-    def _live(self, to: ReplicaList) -> list[Any]:
+    def _live(self, to: ReplicaList) -> list[LiveBroker]:
         return [self._context.brokers[one] for one in to if one in self._context.brokers]
 
     def _send_leader_and_isr(self, effect: SendLeaderAndIsr) -> None:
@@ -275,7 +275,13 @@ class Engine:
                 is_new=broker.id in effect.new,
                 broker_epoch=broker.epoch,
             )
-            self._transport.send(broker, message)
+            self._send(broker, message)
+
+    def _send(self, broker: LiveBroker, message: Message) -> Reply | None:
+        reply = self._transport.send(broker, message)
+        if reply is None:
+            self._context.unreached.add(broker.id)
+        return reply
 
     def _is_sent_stale(self, effect: SendLeaderAndIsr) -> bool:
         return "start-sent-stale" in self._faults and effect.point == "request.replicas-started"

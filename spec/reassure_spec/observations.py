@@ -124,7 +124,7 @@ class IsrWrite(NamedTuple):
     expected_version: int
     """The version that it wrote on top of."""
     isr_version: int | None
-    """The version that came of it; None where the write was refused."""
+    """The version that came of it; None where the write was refused, or not answered."""
 
 
 class IsrRead(NamedTuple):

@@ -21,7 +21,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Self
@@ -108,10 +108,12 @@ class Cluster:
         session_timeout_s: float = SESSION_S,
         broker_options: Sequence[str] = (),
         controller_options: Sequence[str] = (),
+        arrange: Callable[[Sequence[MemberState]], Iterable[MemberState]] = lambda members: members,
     ) -> Self:
         """Start a cluster in a directory that is not there or empty; return once all are ready.
 
-        The options are handed to brokers and controllers, behind those that are set here. Where a
+        The options are handed to brokers and controllers, behind those that are set here; `arrange`
+        may change how members are started, now that it is known where each of them is. Where a
         member does not start, nothing is left of the others either. Raises BadUsage,
         DirectoryTaken, MemberFailed.
         """
@@ -137,7 +139,7 @@ class Cluster:
                 hosts = _join_addresses(members, "zookeeper")
                 session = ("--session-timeout", f"{session_timeout_s:g}")
                 common = ("--zookeeper", hosts, *session)
-                cluster._write_members(
+                members = [
                     replace(
                         one,
                         command=(
@@ -147,7 +149,8 @@ class Cluster:
                         ),
                     )
                     for one in members
-                )
+                ]
+                cluster._write_members(arrange(members))
                 cluster._start_all(("zookeeper",))
                 cluster._start_all(("broker", "controller"))
             except BaseException:
@@ -215,15 +218,16 @@ class Cluster:
         """Let a member go on (SIGCONT)."""
         self._running(name).send(signal.SIGCONT)
 
-    def restart(self, name: str, *, wait_s: float = READY_S) -> None:
+    def restart(self, name: str, *, wait_s: float = READY_S, options: Sequence[str] = ()) -> None:
         """Start a member again, ending it in order first where it runs; wait until it is ready.
 
-        With `wait_s` 0 nobody waits: a server of an ensemble is not ready before a majority is.
+        With `wait_s` 0 nobody waits: a server of an ensemble is not ready before a majority is. The
+        options are for this life only.
         Raises NoMember, MemberFailed.
         """
         self._end([self._find(name)[1]], signal.SIGTERM)
         with hold_lock(self.directory):
-            self._launch(name)
+            self._launch(name, options)
         if wait_s > 0:
             self._wait_ready([name], wait_s)
 
@@ -303,13 +307,13 @@ class Cluster:
                 self._launch(name)
         self._wait_ready(names, READY_S)
 
-    def _launch(self, name: str) -> None:
+    def _launch(self, name: str, options: Sequence[str] = ()) -> None:
         """Start a member and write down which process it is; the lock is held."""
         state, member = self._find(name)
         ready = self._ready_file(name)
         with self.get_log(name).open("ab") as log, ready.open("wb") as said:
             child = subprocess.Popen(
-                ["/bin/sh", "-c", _GATE, name, *member.command],
+                ["/bin/sh", "-c", _GATE, name, *member.command, *options],
                 stdin=subprocess.PIPE,
                 stdout=said,
                 stderr=log,

@@ -49,9 +49,14 @@ class Cluster:
         self._client = client
 
     @property
+    def chroot(self) -> str:
+        """The path below which all of its znodes are; empty where that is ZooKeeper's root."""
+        return str(self._client.chroot)
+
+    @property
     def id(self) -> str:
         """What tells this cluster from others: where it stands in ZooKeeper."""
-        return str(self._client.chroot) or "/"
+        return self.chroot or "/"
 
     def find_address(self, broker: int) -> tuple[str, int] | None:
         """Return where a broker listens, None of one that is not registered.

@@ -174,7 +174,8 @@ class Door:
                 nonlocal left
                 key, number = (topic, asked.partition), next(self._numbers)
                 most = max(0, min(left, asked.partition_max_bytes))
-                answer = self._ask(inner.Consume(key, (0, number), asked.fetch_offset, most))
+                epoch = asked.current_leader_epoch
+                answer = self._ask(inner.Consume(key, (0, number), asked.fetch_offset, most, epoch))
                 assert isinstance(answer, inner.Consumed)
                 records = answer.records if left > 0 else b""
                 left -= len(records)
@@ -304,7 +305,8 @@ class Door:
         if asked.timestamp not in (EARLIEST, LATEST):
             return ListedPartition(number, ErrorCode.unsupported_for_message_format)
         end = replica.log.end_offset
-        answer = self._ask(inner.Consume(replica.key, (0, next(self._numbers)), end, 0))
+        correlation, epoch = (0, next(self._numbers)), asked.current_leader_epoch
+        answer = self._ask(inner.Consume(replica.key, correlation, end, 0, epoch))
         assert isinstance(answer, inner.Consumed)
         offset = answer.high_watermark if asked.timestamp == LATEST else replica.log.start_offset
         error = _code(answer.error)

@@ -2,17 +2,20 @@
 
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from kazoo.client import KazooClient
 
-from reassure_controller.broker import Broker
+from reassure_controller.broker import Broker, IdTaken
 from reassure_controller.node.cluster import Cluster
 from reassure_controller.node.door import Door
 from reassure_controller.node.fetching import Fetchers
 from reassure_controller.node.options import NodeSettings
+from reassure_controller.node.strays import Strays
 from reassure_controller.replication.clock import MachineClock
 from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.observing import Observer
@@ -28,6 +31,8 @@ log = logging.getLogger(__name__)
 
 TICK_S: Final = 0.05
 """How often the broker looks what is due."""
+REGISTER_S: Final = 0.3
+"""How long it waits before it tries again to register."""
 
 
 class Node:
@@ -56,6 +61,12 @@ class Node:
         )
         self._door = Door(self._broker, self._cluster, self._lock)
         self._fetchers = Fetchers(self._broker, self._cluster, self._lock)
+        self._strays = Strays(client, self._broker, self._lock)
+        self._patience_s = patience_s
+        self._register_from_s = 0.0
+        """When it is tried again to register."""
+        self._taken_since_s = inf
+        """Since when it could not."""
         with ExitStack() as on_error:
             self._disk = LogDirectory(
                 settings.data / "logs",
@@ -96,6 +107,7 @@ class Node:
         while not until.wait(TICK_S):
             self._fetchers.start_missing()
             self._throttling.refresh()
+            self._strays.tick()
             with self._lock:
                 if self._client.connected and not self._broker.is_registered:
                     self._register_again()
@@ -112,14 +124,29 @@ class Node:
             self._broker.stop()
 
     def _register_again(self) -> None:
+        """Register in a new session; the one before may not have ended yet for everybody.
+
+        Raises IdTaken when it has not ended within the patience of the start.
+        """
+        if time.monotonic() < self._register_from_s:
+            return
         try:
             self._broker.register()
-        except Indefinite as indefinite:
-            log.info("broker %d is not registered yet: %s", self._broker.broker_id, indefinite)
+        except (Indefinite, IdTaken) as unregistered:
+            now_s = time.monotonic()
+            self._taken_since_s = min(self._taken_since_s, now_s)
+            if isinstance(unregistered, IdTaken) and now_s > self._taken_since_s + self._patience_s:
+                raise
+            log.info("broker %d is not registered yet: %s", self._broker.broker_id, unregistered)
+            self._register_from_s = now_s + REGISTER_S
+        else:
+            self._taken_since_s = inf
 
     def _replicate(self, broker: Broker, epoch: int) -> Replicas:
         settings, number = self._settings, broker.broker_id
-        observer = Observer(settings.data / "observations", number, epoch, chroot=self._cluster.id)
+        observer = Observer(
+            settings.data / "observations", number, epoch, chroot=self._cluster.chroot
+        )
         return Replicas(
             number,
             epoch,

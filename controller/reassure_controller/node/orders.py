@@ -4,8 +4,9 @@ A request of Kafka's can be for many partitions. Ours are for one each, which is
 """
 
 import logging
+import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
@@ -30,6 +31,9 @@ log = logging.getLogger(__name__)
 Order = LeaderAndIsr | StopReplica
 OrderRequest = LeaderAndIsrRequest | StopReplicaRequest
 OrderResponse = LeaderAndIsrResponse | StopReplicaResponse
+
+SILENT_S: Final = 0.2
+"""How long a broker is left alone that was not reached."""
 
 _WHOLE = {
     STALE_CONTROLLER_EPOCH: ErrorCode.stale_controller_epoch,
@@ -119,15 +123,20 @@ class WireTransport:
         self._timeout_s = timeout_s
         self._connections: dict[int, tuple[tuple[str, int], Connection]] = {}
         """By broker: where it was reached, and the connection."""
+        self._silent_until_s: dict[int, float] = {}
+        """By broker that was not reached: until when it is not tried again."""
 
     def send(self, broker: LiveBroker, message: Message) -> Reply | None:
         """Deliver an order and return the answer, or None when the broker is not reached.
 
         A kept connection that turns out to be dead is opened once more: an order that comes twice
-        is ignored the second time.
+        is ignored the second time. One broker that does not answer shall not hold up what others
+        are told: it is not tried again for a moment.
         """
         if not isinstance(message, Order):
             raise TypeError(f"a controller does not send {message}")
+        if time.monotonic() < self._silent_until_s.get(broker.id, 0.0):
+            return None
         connection = self._connect(broker)
         request: Asks[Any] = to_request(message)
         for _ in range(2 if connection.is_open else 1):
@@ -135,6 +144,7 @@ class WireTransport:
                 return to_reply(connection.ask(request))
             except NoAnswer as silent:
                 log.info("broker %d is not reached: %s", broker.id, silent)
+        self._silent_until_s[broker.id] = time.monotonic() + SILENT_S
         return None
 
     def close(self) -> None:

@@ -41,6 +41,8 @@ class Following:
         self._question: Ask | None = None
         """What is still to be asked before the log can be cut."""
         self._waits_for: Correlation | None = None
+        self.is_refused = False
+        """Whether the last answer was an error."""
         self._truncate()
 
     def _truncate(self) -> None:
@@ -115,6 +117,7 @@ class Following:
         if answer.correlation != self._waits_for:
             return
         self._waits_for = None
+        self.is_refused = answer.error != NONE
         try:
             self._take(answer, now_ms)
         except (CorruptBatch, OutOfOrder, DiskFailed, CorruptLog) as refused:

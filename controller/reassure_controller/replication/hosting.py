@@ -170,6 +170,15 @@ class Replicas:
             with about(topic=answer.key[0], partition=answer.key[1]):
                 replica.role.take(answer, self.clock.now_ms())
 
+    def list_unsettled(self) -> dict[PartitionKey, Leading | Following | None]:
+        """Return the replicas, with their roles, that have none or whose leader refuses them."""
+        return {
+            key: replica.role
+            for key, replica in self._replicas.items()
+            if replica.role is None
+            or (isinstance(replica.role, Following) and replica.role.is_refused)
+        }
+
     def list_leaders(self) -> set[int]:
         """Return the brokers that replicas of this one follow."""
         roles = (replica.role for replica in self._replicas.values())

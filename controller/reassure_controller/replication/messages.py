@@ -5,12 +5,16 @@ given up, or sent in an earlier life, is no response to the one that waits.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from reassure_controller.replication.errors import NONE
 from reassure_spec.znodes import PartitionKey
 
 Correlation = tuple[int, int]
 """The life of who asks (its broker epoch, or a client's number), and the request's number in it."""
+
+ANY_EPOCH: Final = -1
+"""The leader epoch of a consumer that does not know which it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,8 @@ class Consume:
     correlation: Correlation
     offset: int
     max_bytes: int
+    leader_epoch: int = ANY_EPOCH
+    """The latest leader epoch that the consumer has heard of (KIP-320)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from reassure_controller.replication.leading import (
     propose_isr,
 )
 from reassure_controller.replication.messages import (
+    ANY_EPOCH,
     AskEpochEnd,
     Consume,
     Consumed,
@@ -260,11 +261,11 @@ class Leading:
         key, states = self._replica.key, self._host.states
         expected = self._replica.hosted.state_version
         outcome = states.write_isr(key, wanted)
+        version = self._replica.hosted.state_version if outcome == "ok" else None
+        self._replica.say(IsrWrite(wanted, expected, version))
         if outcome == "unknown":
             self.view = replace(self.view, attempted=wanted)
             return False
-        version = self._replica.hosted.state_version if outcome == "ok" else None
-        self._replica.say(IsrWrite(wanted, expected, version))
         if outcome == "ok":
             self.view = replace(self.view, isr=wanted)
             return True
@@ -372,6 +373,11 @@ class Leading:
     def consume(self, request: Consume, reply: ReplyTo) -> None:
         """Hand out records below the mark."""
         replica, key = self._replica, request.key
+        if request.leader_epoch != ANY_EPOCH:
+            error = self.check_epoch(request.leader_epoch)
+            if error != errors.NONE:
+                reply(Consumed(key, request.correlation, error))
+                return
         shown = find_shown(self.view, replica.log.end_offset, self._rules)
         if shown is None:
             reply(Consumed(key, request.correlation, errors.OFFSET_NOT_AVAILABLE))
