@@ -29,6 +29,7 @@ from reassure_conformance.cli import (
     replay,
     run,
     scenarios,
+    soak,
     spec,
     vectors,
 )
@@ -60,6 +61,7 @@ for _verb in (
     prove.prove,
     explore.explore,
     audit.audit,
+    soak.soak,
     explain.explain,
     spec.spec,
     vectors.vectors,

@@ -63,7 +63,7 @@ class _Door:
     """One listening proxy."""
 
     target: str
-    find: Callable[[], Address | None]
+    where: Address
     source: str | None
     """Who connects here; None where its requests say so."""
     address: Address = ("", 0)
@@ -91,14 +91,12 @@ class Network:
         self._thread.join()
         self._loop.close()
 
-    def open(
-        self, target: str, find: Callable[[], Address | None], source: str | None = None
-    ) -> Address:
-        """Return the address of a proxy to a member, which listens where `find` says.
+    def open(self, target: str, where: Address, source: str | None = None) -> Address:
+        """Return the address of a proxy to a member that listens there.
 
         Everybody who connects is `source`, or says itself who it is. Raises NoProxy.
         """
-        door = _Door(target, find, source)
+        door = _Door(target, where, source)
         self._run(self._listen(door))
         self._doors.append(door)
         return door.address
@@ -160,11 +158,10 @@ class Network:
         if source is None:
             first = await asyncio.wait_for(_read_head(reader), _PROBE_S)
             source = name_of(first)
-        address = door.find()
-        if address is None or self._troubles.get((source, door.target)) == "cut":
+        if self._troubles.get((source, door.target)) == "cut":
             _reset(writer)
             return
-        there_reader, there = await asyncio.open_connection(*address)
+        there_reader, there = await asyncio.open_connection(*door.where)
         link = _Link(source, door.target, (writer, there))
         self._links.add(link)
         try:
