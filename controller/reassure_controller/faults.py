@@ -49,9 +49,20 @@ REPLICATION_FAULTS: Final[Mapping[str, str]] = MappingProxyType(
         # Orders
         "stale-order-obeyed": "An order of an earlier controller or leader epoch is obeyed.",
         "dead-order-obeyed": "An order for an earlier life of the broker is obeyed.",
+        "late-stop-obeyed": "An order to stop is obeyed after one of a later leader epoch.",
+        "stop-forgotten": "A broker that has stopped a replica forgets what it was told of it.",
+        "stopped-leads-on": "A replica that is stopped and not deleted leads on.",
+        "answered-when-deleted": "A replica that is deleted answers on, from what it has.",
+        "deleted-kept": "A replica that is deleted keeps its log.",
+        "expiry-unnoticed": "A broker that registers again goes by the broker epoch before.",
+        # One partition and another
+        "epochs-shared": "A new log takes the leader epochs of another one for its own.",
+        "mark-of-another": "A follower takes the mark of another partition of the same leader.",
     }
 )
 """Those of brokers with logs."""
+STOPPED_IN_VAIN: Final = frozenset({"stopped-leads-on", "answered-when-deleted"})
+"""Those under which a replica goes on that was stopped."""
 FAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "drop-slice-exclusive": "The drop rule keeps one replica fewer than top.",

@@ -40,6 +40,14 @@ _REPLICATION: Final[Mapping[str, tuple[str, ...]]] = {
     "checkpoint-uncapped": ("hw.follower.from-leader",),
     "stale-order-obeyed": ("epoch.replica.never-back",),
     "dead-order-obeyed": ("log.committed-kept", "epoch.replica.never-back"),
+    "late-stop-obeyed": ("epoch.replica.never-back",),
+    "stop-forgotten": ("epoch.replica.never-back",),
+    "stopped-leads-on": ("replica.stopped.silent",),
+    "answered-when-deleted": ("replica.stopped.silent",),
+    "deleted-kept": ("replica.deleted.empty",),
+    "expiry-unnoticed": ("replica.order-obeyed",),
+    "epochs-shared": ("follower.truncation.common-prefix", "log.committed-kept"),
+    "mark-of-another": ("hw.follower.from-leader",),
 }
 """Those of brokers with logs."""
 EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
