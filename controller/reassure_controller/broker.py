@@ -319,7 +319,7 @@ class Broker:
     def give_up(self, key: PartitionKey) -> None:
         """Delete a replica that is not this broker's any more, and what is kept of it."""
         if self.replicas is not None:
-            self.replicas.stop(key, delete=True)
+            self.replicas.stop(key, self.controller_epoch, NO_EPOCH, delete=True)
         self._hosted.pop(key, None)
 
     def hosted(self, topic: str, partition: int) -> HostedPartition | None:
