@@ -26,7 +26,7 @@ from typing import Any, Final
 from reassure_controller.broker import Broker
 from reassure_controller.client import Client
 from reassure_controller.controller import Controller
-from reassure_controller.session import stop
+from reassure_controller.session import commit, ensure_roots, stop
 from reassure_controller.transport import LocalTransport
 from reassure_spec.znodes import (
     REASSIGNMENT_REQUESTS,
@@ -34,8 +34,12 @@ from reassure_spec.znodes import (
     PartitionKey,
     ReplicaList,
     RequestZnode,
+    StateZnode,
     encode_request,
+    encode_state,
     encode_topic,
+    partition_path,
+    state_path,
     topic_path,
 )
 from reassure_zookeeper.server import Server
@@ -137,14 +141,22 @@ def list_moves(partitions: int, moved: int) -> dict[PartitionKey, tuple[ReplicaL
     return moves
 
 
-def make_topics(cluster: Cluster, moves: dict[PartitionKey, Any], controller: Controller) -> None:
-    """Create all topics and have the controller bring them online."""
+def make_topics(cluster: Cluster, moves: dict[PartitionKey, Any]) -> None:
+    """Create all topics as an earlier controller would have brought them online."""
     topics: dict[str, dict[int, ReplicaList]] = {}
     for (topic, number), (assigned, _) in moves.items():
         topics.setdefault(topic, {})[number] = assigned
+    ensure_roots(cluster.admin)
     for topic, assignment in topics.items():
-        cluster.admin.create(topic_path(topic), encode_topic(assignment))
-        controller.drain(SETTLE_S)
+        creates = [
+            (topic_path(topic), encode_topic(assignment)),
+            (f"{topic_path(topic)}/partitions", b""),
+        ]
+        for number, assigned in assignment.items():
+            state = StateZnode(assigned[0], leader_epoch=0, controller_epoch=0, isr=assigned)
+            creates.append((partition_path(topic, number), b""))
+            creates.append((state_path(topic, number), encode_state(state)))
+        commit(cluster.admin, [("create", create) for create in creates])
 
 
 def ask(cluster: Cluster, moves: dict[PartitionKey, Any], controller: Controller) -> None:
@@ -175,8 +187,25 @@ def print_counts(title: str, counts: Counter[str], partitions: int) -> float:
     for name, count in counts.most_common():
         print(f"{count / partitions:>10.4f}  {name}")
     total = counts.total() / partitions
-    print(f"{total:>10.2f}  in all")
+    print(f"{total:>10.2f}  in all", flush=True)
     return total
+
+
+def fail_over(cluster: Cluster, old: Controller, new: Controller, partitions: int) -> float:
+    """End a controller and have the next one go on; return the seconds until it has planned."""
+    with cluster.counting() as planned:
+        old.kill()
+        since, used = time.perf_counter(), time.process_time()
+        while not new.pump(0).held:
+            time.sleep(0.001)
+        seconds, processor_s = time.perf_counter() - since, time.process_time() - used
+    print_counts("The failover, until all is planned", planned, partitions)
+    print(f"{seconds:>10.2f}  seconds from the end of the old controller,")
+    print(f"{processor_s:>10.2f}  of processor time in this process", flush=True)
+    with cluster.counting() as carried_out:
+        new.drain(SETTLE_S)
+    print_counts("The failover, what was planned", carried_out, partitions)
+    return seconds
 
 
 def main() -> int:
@@ -187,25 +216,16 @@ def main() -> int:
     print(f"{partitions:,} partitions, {moved} of 3 replicas moved, {platform.platform()}")
     with Server.start() as server:
         cluster = Cluster(server.hosts)
+        make_topics(cluster, moves)
         old = cluster.start_controller()
-        make_topics(cluster, moves, old)
+        old.drain(SETTLE_S)
         new = cluster.start_controller()
         idle = cluster.count_watches()
         with cluster.counting() as begun:
             ask(cluster, moves, old)
-        flying = sum(
-            len(cluster.admin.get_children(f"{REASSIGNMENTS}/{t}")) for t, n in moves if not n
-        )
-        busy = cluster.count_watches()
-        old.kill()
-        with cluster.counting() as taken_over:
-            since = time.perf_counter()
-            while not new.pump(0).held:
-                time.sleep(0.001)
-            failover_s = time.perf_counter() - since
-        with cluster.counting() as told:
-            new.drain(SETTLE_S)
-        after = cluster.count_watches()
+        flying, busy = len(old.context.in_flight()), cluster.count_watches()
+        print(f"\n{flying:,} in flight; watches: {idle} before, {busy} then", flush=True)
+        failover_s = fail_over(cluster, old, new, partitions)
         with cluster.counting() as completed:
             join_all(cluster, moves, new)
         left = cluster.admin.get_children(REASSIGNMENTS)
@@ -213,12 +233,9 @@ def main() -> int:
         cluster.close()
     assert (flying, left) == (partitions, []), (flying, left)
     total = print_counts("From request to completion", begun + completed, partitions)
-    print_counts("The failover, until all is planned", taken_over, partitions)
-    print_counts("The failover, what was planned", told, partitions)
-    print(f"\nwatches: {idle} idle, {busy} with all in flight, {after} after the failover")
-    print(f"failover, from the end of the old controller to the new one's plan: {failover_s:.2f} s")
     met = total <= OPERATIONS_MAX and idle == busy and failover_s < FAILOVER_S_MAX
-    print(f"aims {OPERATIONS_MAX} operations, {FAILOVER_S_MAX:.0f} s: {'met' if met else 'MISSED'}")
+    aims = f"{OPERATIONS_MAX} operations, watches as before, {FAILOVER_S_MAX:.0f} s"
+    print(f"\naims: {aims}: {'met' if met else 'MISSED'}")
     return 0 if met else 1
 
 

@@ -188,11 +188,14 @@ class Context:
     """Paths of requests that a planted fault leaves behind."""
 
     def fork(self) -> "Context":
-        """Return a copy that can be changed without changing this one, in constant time."""
+        """Return a copy to plan on: changing it leaves this one alone.
+
+        It has no contents of topics, from which nothing is planned.
+        """
         return replace(
             self,
             topic_versions=ChainMap({}, self.topic_versions),
-            topic_contents=ChainMap({}, self.topic_contents),
+            topic_contents={},
             partitions=ChainMap({}, self.partitions),
             flying=set(self.flying),
             parents=set(self.parents),
@@ -383,7 +386,8 @@ def _apply_to_partition(context: Context, step: _PartitionStep, version: int | N
         case WriteAssigned(assigned=assigned):
             known = context.topic_versions[step.topic] + 1
             context.topic_versions[step.topic] = known if version is None else version
-            context.topic_contents[step.topic] = context.topic_content(key, assigned)
+            if step.topic in context.topic_contents:
+                context.topic_contents[step.topic] = context.topic_content(key, assigned)
             after = replace(before, assigned=assigned)
         case WriteState(state=state):
             new = before.state_version + 1 if version is None else version

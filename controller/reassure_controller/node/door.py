@@ -202,10 +202,12 @@ class Door:
         life = _FOLLOWER.fullmatch(client_id)
         epoch = int(life[1]) if life else -1
         noted: list[tuple[inner.Fetch, inner.Fetched]] = []
-        left = request.max_bytes
+        left, has_moved = request.max_bytes, False
 
         def note(topic: str, asked: FetchPartition) -> FetchedPartition:
-            nonlocal left
+            nonlocal left, has_moved
+            replica = self._find(topic, asked.partition)
+            mark = None if replica is None else replica.high_watermark
             fetch = inner.Fetch(
                 (topic, asked.partition),
                 (epoch, next(self._numbers)),
@@ -218,12 +220,14 @@ class Door:
             answer = self._ask(fetch)
             assert isinstance(answer, inner.Fetched)
             left -= len(answer.records)
+            has_moved |= replica is not None and replica.high_watermark != mark
             noted.append((fetch, answer))
             return _tell_fetched(answer)
 
         with self._lock:
             response = _fetched(request, note)
-            self._lock.notify_all()  # the mark may have moved
+            if has_moved:
+                self._lock.notify_all()  # other followers wait for the mark
             if any(answer.error or answer.records for _, answer in noted):
                 return response
             self._wait(lambda: any(self._has_moved(*one) for one in noted), request.max_wait_ms)
@@ -335,9 +339,9 @@ class Door:
 
     def _ask(self, request: inner.Request) -> inner.Response:
         """Return an answer that does not let wait."""
-        answers: dict[int, inner.Response] = {}
-        self._serve(request, answers)
-        return answers[request.correlation[1]]
+        answers: list[inner.Response] = []
+        self._replicas.serve(request, answers.append)
+        return answers[0]
 
     def _wait(
         self, condition: Callable[[], bool], for_ms: int, look_s: float | None = None

@@ -117,7 +117,6 @@ class Fetchers:
             for answer in answers:
                 if self._broker.replicas is not None:
                     self._broker.replicas.take(answer)
-            self._lock.notify_all()
         return bool(answers) and not any(one.error for one in answers)
 
 

@@ -194,14 +194,13 @@ def _read_records(raw: bytes, batch: Batch) -> list[tuple[int, Record]]:
 
 def _read_record(raw: memoryview, position: int, batch: Batch) -> tuple[int, Record, int]:
     """Return the offset and content of the record at this position, and the position behind it."""
-    length, size = read_signed_varint(raw, position)
-    end, position = position + size + length, position + size + 1  # its attributes say nothing
+    length, position = _read_number(raw, position)
+    end, position = position + length, position + 1  # its attributes say nothing
     since_first_ms, size = read_signed_varlong(raw, position)
-    delta, more = read_signed_varint(raw, position + size)
-    key, position = _read_bytes(raw, position + size + more)
+    delta, position = _read_number(raw, position + size)
+    key, position = _read_bytes(raw, position)
     value, position = _read_bytes(raw, position)
-    headers, size = read_signed_varint(raw, position)
-    position += size
+    headers, position = _read_number(raw, position)
     for _ in range(2 * headers):
         _, position = _read_bytes(raw, position)
     if position != end or headers < 0 or not 0 <= delta <= batch.last_offset - batch.base_offset:
@@ -213,10 +212,17 @@ def _read_record(raw: memoryview, position: int, batch: Batch) -> tuple[int, Rec
     return batch.base_offset + delta, Record(key, value, time_ms), end
 
 
+def _read_number(raw: memoryview, position: int) -> tuple[int, int]:
+    """Return the number at this position, and the position behind it."""
+    if position < len(raw) and raw[position] < 0x80:  # most have one byte: kio needs not be asked
+        return raw[position] >> 1 ^ -(raw[position] & 1), position + 1
+    number, size = read_signed_varint(raw, position)
+    return number, position + size
+
+
 def _read_bytes(raw: memoryview, position: int) -> tuple[bytes | None, int]:
     """Return the bytes whose length stands at this position, and the position behind them."""
-    length, size = read_signed_varint(raw, position)
-    start = position + size
+    length, start = _read_number(raw, position)
     if length == -1:
         return None, start
     if not 0 <= length <= len(raw) - start:

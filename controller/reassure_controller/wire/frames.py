@@ -4,6 +4,7 @@ Schemas are those of kio 0.5, the last release that has what a controller over Z
 """
 
 import struct
+from functools import cache
 from io import BytesIO
 from typing import Any, Final, NamedTuple
 
@@ -22,6 +23,9 @@ from reassure_controller.wire.messages import (
     Request,
     Response,
 )
+
+load_request = cache(load_request_schema)
+load_response = cache(load_response_schema)
 
 SIZE: Final = struct.Struct(">i")
 """The size of what follows."""
@@ -57,7 +61,7 @@ def encode_request(
     """Return the request with its size before it; without a version, in the newest one."""
     api = BY_REQUEST[type(request)]
     version = api.newest if version is None else version
-    kind: Any = load_request_schema(api.key, version)
+    kind: Any = load_request(api.key, version)
     header = kind.__header_schema__(
         request_api_key=api.key,
         request_api_version=version,
@@ -81,7 +85,7 @@ def decode_request(frame: bytes) -> Asked:
     if api is None or version not in api.versions:
         known = ", ".join(f"{a.key} v{a.versions[0]}-{a.newest}" for a in APIS)
         raise BadFrame(f"expected one of the apis {known}; found api {key} v{version}")
-    kind: Any = load_request_schema(key, version)
+    kind: Any = load_request(key, version)
     header, entity = _read(frame, kind, f"{api.request.__name__} v{version}")
     return Asked(api, version, correlation_id, header.client_id, from_entity(api.request, entity))
 
@@ -89,14 +93,14 @@ def decode_request(frame: bytes) -> Asked:
 def encode_response(response: Response, version: int, correlation_id: int) -> bytes:
     """Return the response with its size before it."""
     api = next(api for api in APIS if api.response is type(response))
-    kind: Any = load_response_schema(api.key, version)
+    kind: Any = load_response(api.key, version)
     return _frame(kind.__header_schema__(correlation_id=correlation_id), to_entity(kind, response))
 
 
 def decode_response(frame: bytes, request: Asks[Answer], correlation_id: int) -> Answer:
     """Return the answer to a request that was sent in its newest version. Raises BadFrame."""
     api = BY_REQUEST[type(request)]
-    kind: Any = load_response_schema(api.key, api.newest)
+    kind: Any = load_response(api.key, api.newest)
     value_type: Any = api.response
     header, entity = _read(frame, kind, f"{value_type.__name__} v{api.newest}")
     if header.correlation_id != correlation_id:
