@@ -136,7 +136,7 @@ class Log:
         recovery point are damaged or missing, ReadFailed, WriteRefused.
         """
         self.directory = directory
-        self.recovery_point = max(recovery_point, start_offset)
+        self.recovery_point = recovery_point
         self.start_offset = start_offset
         """The offset of the first record."""
         self.bytes_checked = 0
@@ -338,8 +338,8 @@ class Log:
         before, self.recovery_point = self.recovery_point, min(offset, self.recovery_point)
         self._move_start(offset, before)
         with self._going_offline("letting go of all records"):
-            while self._segments:
-                self._remove(self._segments.pop())
+            while self._segments:  # the oldest first: what is left ends where it did
+                self._remove(self._segments.pop(0))
         self._segments.append(Segment(self.directory, offset, self._sync))
         self.recovery_point = offset
         self.epochs.truncate_to(0)
@@ -437,7 +437,11 @@ class Log:
         can tell what they hold.
         """
         file_epochs = self._read_epochs()
-        bases = self._list_bases()
+        names = (_SEGMENT.fullmatch(path.name) for path in self.directory.glob("*.log"))
+        bases = sorted(int(match[1]) for match in names if match)
+        # What is there is kept: a crash may have left more than there was to be.
+        self.start_offset = min([self.start_offset, *bases])
+        self.recovery_point = max(self.recovery_point, self.start_offset)
         sealed = {base: end for base, end in pairwise(bases) if end <= self.recovery_point}
         if file_epochs is None:
             sealed = {}
@@ -472,15 +476,6 @@ class Log:
             self.epochs.replace(found)
         else:
             self.epochs = EpochsOfLog(self, found)
-
-    def _list_bases(self) -> list[int]:
-        """Return where segments begin; those before the log's start are what a crash left."""
-        names = (_SEGMENT.fullmatch(path.name) for path in self.directory.glob("*.log"))
-        bases = sorted(int(match[1]) for match in names if match)
-        past = [base for base, end in pairwise(bases) if end <= self.start_offset]
-        for base in past:
-            self._remove(Segment(self.directory, base, self._sync))
-        return bases[len(past) :]
 
     def _read_epochs(self) -> LeaderEpochs | None:
         """Return the epochs in the file, or None where the batches alone must tell."""
