@@ -16,6 +16,7 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from reassure_controller.broker import Broker
+from reassure_controller.messages import LeaderAndIsr
 from reassure_controller.node.cluster import Cluster
 from reassure_controller.node.orders import OrderRequest, find_error, list_orders
 from reassure_controller.replication import errors
@@ -81,8 +82,16 @@ def name_follower(broker: int, broker_epoch: int) -> str:
 class Door:
     """Serves requests on the broker that `lock` guards; many threads may stand in it."""
 
-    def __init__(self, broker: Broker, cluster: Cluster, lock: threading.Condition) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        cluster: Cluster,
+        lock: threading.Condition,
+        learn: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Serve; `learn` is told of each topic that the broker gets an order about, beforehand."""
         self._broker = broker
+        self._learn = learn
         self._cluster = cluster
         self._lock = lock
         self._numbers = itertools.count(1)
@@ -127,6 +136,8 @@ class Door:
         )
         found = []
         for order in list_orders(request):
+            if isinstance(order, LeaderAndIsr):
+                self._learn(order.topic)
             with self._lock:
                 whole, error = find_error(self._broker.handle(order))
                 self._lock.notify_all()

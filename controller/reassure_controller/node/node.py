@@ -14,6 +14,7 @@ from reassure_controller.broker import Broker, IdTaken
 from reassure_controller.node.cluster import Cluster
 from reassure_controller.node.door import Door
 from reassure_controller.node.fetching import Fetchers
+from reassure_controller.node.minimum import Minimums
 from reassure_controller.node.options import NodeSettings
 from reassure_controller.node.strays import Strays
 from reassure_controller.replication.clock import MachineClock
@@ -59,7 +60,8 @@ class Node:
         self._broker = Broker(
             client, broker_id, faults=settings.rules.faults, replication=self._replicate
         )
-        self._door = Door(self._broker, self._cluster, self._lock)
+        self._minimums = Minimums(client, broker_id, settings.rules.min_insync_replicas)
+        self._door = Door(self._broker, self._cluster, self._lock, self._minimums.learn)
         self._fetchers = Fetchers(self._broker, self._cluster, self._lock)
         self._strays = Strays(client, self._broker, self._lock)
         self._patience_s = patience_s
@@ -107,6 +109,7 @@ class Node:
         while not until.wait(TICK_S):
             self._fetchers.start_missing()
             self._throttling.refresh()
+            self._minimums.learn()
             self._strays.tick()
             with self._lock:
                 if self._client.connected and not self._broker.is_registered:
@@ -157,4 +160,5 @@ class Node:
             settings.rules,
             self._throttling.quotas,
             settings.upkeep,
+            self._minimums.find,
         )

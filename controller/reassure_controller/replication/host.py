@@ -59,5 +59,8 @@ class Host(Protocol):
     def say(self, key: PartitionKey, controller_epoch: int, leader_epoch: int, what: What) -> None:
         """Write a line of history about the broker's replica of a partition."""
 
+    def find_minimum(self, topic: str) -> int:
+        """Return how many replicas have to be in sync for a producer that waits for all."""
+
     def next_correlation(self) -> Correlation:
         """Return what the next request is known by."""

@@ -59,6 +59,7 @@ class Replicas:
         rules: ReplicationRules,
         quotas: Quotas | None = None,
         upkeep: UpkeepSettings | None = None,
+        find_minimum: Callable[[str], int] | None = None,
     ) -> None:
         """Take up every replica that there is a log of."""
         self.broker_id = broker_id
@@ -72,6 +73,7 @@ class Replicas:
         self._requests = 0
         self._unready: set[PartitionKey] = set()
         """Partitions of which a replica could not become what the broker was told."""
+        self._find_minimum = find_minimum or (lambda _: rules.min_insync_replicas)
         self._upkeep = Upkeep(self, disk, upkeep or UpkeepSettings(), self.clock.now_ms())
         marks = disk.high_watermarks
         self._replicas = {
@@ -79,6 +81,10 @@ class Replicas:
         }
 
     # What replicas ask of their host
+
+    def find_minimum(self, topic: str) -> int:
+        """Return how many replicas have to be in sync for a producer that waits for all."""
+        return self._find_minimum(topic)
 
     def say(self, key: PartitionKey, controller_epoch: int, leader_epoch: int, what: What) -> None:
         """Write a line of history about a replica."""

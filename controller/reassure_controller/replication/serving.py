@@ -315,7 +315,7 @@ class Leading:
 
     def _are_few(self) -> bool:
         """Whether fewer replicas are in sync than min.insync.replicas asks for."""
-        return len(self.view.isr) < self._rules.min_insync_replicas
+        return len(self.view.isr) < self._host.find_minimum(self._replica.key[0])
 
     def _append(self, records: bytes) -> str:
         replica = self._replica
