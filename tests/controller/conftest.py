@@ -35,54 +35,16 @@ from reassure_spec.znodes import (
 _numbers = itertools.count()
 
 
-class Cluster:
-    """Brokers, the controllers started so far, and an administrator's hands."""
+class Hands:
+    """What an administrator does to a cluster, and sees of it, in ZooKeeper."""
 
-    def __init__(self, server: Any, brokers: Iterable[int] = (1, 2, 3, 4)) -> None:
-        self.server = server
-        self.hosts = f"{server.hosts}/controller-test-{next(_numbers)}"
-        self.admin: KazooClient = connect(self.hosts)
-        self.transport = LocalTransport()
-        self.brokers = {one: self._broker(one) for one in brokers}
-        self.controllers: list[Controller] = []
-
-    def _broker(self, broker: int) -> Broker:
-        agent = Broker(self.admin, broker, self.transport, owns_client=False)
-        agent.register()
-        return agent
-
-    def controller(
-        self,
-        faults: Iterable[str] = (),
-        readings: Readings | None = None,
-        client: KazooClient | None = None,
-        *,
-        profile: str = "kip-236",
-        on_point: OnPoint = lambda _: None,
-    ) -> Controller:
-        """Return a controller that has stood for election."""
-        used = connect(self.hosts) if client is None else client
-        number = 100 + len(self.controllers)
-        controller = Controller(
-            used, number, self.transport, readings, faults, profile=profile, on_point=on_point
-        )
-        self.controllers.append(controller)
-        controller.contend()
-        return controller
+    def __init__(self, hosts: str) -> None:
+        self.hosts = hosts
+        self.admin: KazooClient = connect(hosts)
 
     def close(self) -> None:
-        """End everything."""
-        for controller in self.controllers:
-            controller.kill()
+        """End the session."""
         stop(self.admin)
-
-    def die(self, broker: int) -> None:
-        """End a broker."""
-        self.brokers.pop(broker).stop()
-
-    def come(self, broker: int) -> None:
-        """Start a broker."""
-        self.brokers[broker] = self._broker(broker)
 
     def create_topic(
         self, topic: str, partitions: dict[int, tuple[int, ...]], **config: str
@@ -102,17 +64,6 @@ class Cluster:
     def request_raw(self, data: bytes) -> str:
         """Make a request of these bytes and return its path."""
         return str(self.admin.create(f"{REASSIGNMENT_REQUESTS}/request_", data, sequence=True))
-
-    def join(self, topic: str, partition: int, *replicas: int) -> None:
-        """Let the leader take replicas into the in-sync set."""
-        leader = self.brokers[self.state(topic, partition).leader]
-        for replica in replicas:
-            assert leader.change_isr(topic, partition, add=replica) == "ok"
-
-    def leave(self, topic: str, partition: int, replica: int) -> None:
-        """Let the leader take a replica out of the in-sync set."""
-        leader = self.brokers[self.state(topic, partition).leader]
-        assert leader.change_isr(topic, partition, remove=replica) == "ok"
 
     def assigned(self, topic: str, partition: int) -> tuple[int, ...]:
         """Return the assigned replicas."""
@@ -146,7 +97,81 @@ class Cluster:
         return found
 
 
+class Cluster(Hands):
+    """Brokers, the controllers started so far, and an administrator's hands."""
+
+    def __init__(self, server: Any, brokers: Iterable[int] = (1, 2, 3, 4)) -> None:
+        self.server = server
+        super().__init__(f"{server.hosts}/controller-test-{next(_numbers)}")
+        self.transport = LocalTransport()
+        self.brokers = {one: self._broker(one) for one in brokers}
+        self.controllers: list[Controller] = []
+
+    def _broker(self, broker: int) -> Broker:
+        agent = Broker(self.admin, broker, self.transport, owns_client=False)
+        agent.register()
+        return agent
+
+    def controller(
+        self,
+        faults: Iterable[str] = (),
+        readings: Readings | None = None,
+        client: KazooClient | None = None,
+        *,
+        profile: str = "kip-236",
+        on_point: OnPoint = lambda _: None,
+    ) -> Controller:
+        """Return a controller that has stood for election."""
+        used = connect(self.hosts) if client is None else client
+        number = 100 + len(self.controllers)
+        controller = Controller(
+            used, number, self.transport, readings, faults, profile=profile, on_point=on_point
+        )
+        self.controllers.append(controller)
+        controller.contend()
+        return controller
+
+    def close(self) -> None:
+        """End everything."""
+        for controller in self.controllers:
+            controller.kill()
+        super().close()
+
+    def die(self, broker: int) -> None:
+        """End a broker."""
+        self.brokers.pop(broker).stop()
+
+    def come(self, broker: int) -> None:
+        """Start a broker."""
+        self.brokers[broker] = self._broker(broker)
+
+    def join(self, topic: str, partition: int, *replicas: int) -> None:
+        """Let the leader take replicas into the in-sync set."""
+        leader = self.brokers[self.state(topic, partition).leader]
+        for replica in replicas:
+            assert leader.change_isr(topic, partition, add=replica) == "ok"
+
+    def leave(self, topic: str, partition: int, replica: int) -> None:
+        """Let the leader take a replica out of the in-sync set."""
+        leader = self.brokers[self.state(topic, partition).leader]
+        assert leader.change_isr(topic, partition, remove=replica) == "ok"
+
+
 MakeCluster = Callable[..., Cluster]
+
+
+@pytest.fixture
+def make_hands() -> Iterator[Callable[[str], Hands]]:
+    """Reach into clusters by their ZooKeeper."""
+    made: list[Hands] = []
+
+    def make(hosts: str) -> Hands:
+        made.append(Hands(hosts))
+        return made[-1]
+
+    yield make
+    for hands in made:
+        hands.close()
 
 
 @pytest.fixture

@@ -1,81 +1,49 @@
-"""Brokers with logs as processes, a controller, and stock clients that produce and consume."""
+"""Clusters of processes, and stock clients that produce and consume."""
 
 import json
-import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from prometheus_client.parser import text_string_to_metric_families
 
 from reassure_controller.admin.move_files import Move, Source
 from reassure_controller.admin.verbs import execute, list_active, verify
+from reassure_controller.cluster.overview import Watcher
+from reassure_controller.cluster.supervisor import BROKER_PROFILE, Cluster, Member
+from reassure_spec.readings import PROFILES, READINGS, field_name
+from reassure_spec.rooms import ROOMS
 
 PARTITION = TopicPartition("orders", 0)
+LAG = ("--lag-ms", "2000")
+AMENDED = [
+    f"--reading={one.name}={getattr(PROFILES[BROKER_PROFILE], field_name(one.name))}"
+    for one in READINGS
+    if one.name in ROOMS["broker"].asks
+]
+"""What the brokers go by, reading by reading."""
 
 
 class Nodes:
-    """Processes that end with the test."""
+    """A cluster of processes, an administrator's hands in its ZooKeeper, and clients."""
 
-    def __init__(self, cluster: Any, data: Path) -> None:
+    def __init__(self, cluster: Cluster, hands: Any) -> None:
         self.cluster = cluster
-        self._data = data
-        self._running: dict[tuple[str, int], subprocess.Popen[str]] = {}
-        self.ports: dict[int, int] = {}
-
-    def start(self, role: str, *numbers: int) -> None:
-        """Start brokers or controllers and return once they are ready."""
-        for number in numbers:
-            self._running[role, number] = self._spawn(role, number)
-        for number in numbers:
-            stream = self._running[role, number].stdout
-            assert stream is not None
-            ready = re.match(rf"ready {role} {number}(?: [0-9.]+:(\d+))?", stream.readline())
-            assert ready is not None
-            if ready[1]:
-                self.ports[number] = int(ready[1])
-
-    def _spawn(self, role: str, number: int) -> subprocess.Popen[str]:
-        own = (
-            ["--data", str(self._data / f"b{number}"), "--lag-ms", "2000"]
-            if role == "broker"
-            else ["--wire"]
-        )
-        return subprocess.Popen(
-            [
-                *(sys.executable, "-m", "reassure_controller", role),
-                *("--zookeeper", self.cluster.hosts, "--id", str(number)),
-                *("--log-level", "WARNING", "--session-timeout", "4", *own),
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def end(self, role: str, number: int, with_signal: int) -> None:
-        """End a process and wait for it."""
-        process = self._running.pop((role, number))
-        process.send_signal(with_signal)
-        process.wait(20)
-        assert process.stdout is not None
-        process.stdout.close()
-
-    def end_all(self) -> None:
-        """Kill what is left."""
-        for role, number in tuple(self._running):
-            self.end(role, number, signal.SIGKILL)
+        self.hands = hands
 
     def judge(self) -> dict[str, Any]:
         """Return what an audit says of the brokers' histories."""
-        told = [str(path) for path in self._data.glob("*/observations")]
+        told = [str(path) for path in self.cluster.directory.glob("broker-*/observations")]
         command = [str(Path(sys.executable).with_name("reassure")), "audit", *told]
         done = subprocess.run(
-            [*command, "--profile", "kafka-4485", "--format", "json"],
+            [*command, "--profile", "kafka-4485", *AMENDED, "--format", "json"],
             capture_output=True,
             text=True,
             timeout=120,
@@ -85,8 +53,10 @@ class Nodes:
 
     @property
     def servers(self) -> list[str]:
-        """Where clients begin."""
-        return [f"127.0.0.1:{port}" for port in self.ports.values()]
+        """Where clients begin: brokers that are alive."""
+        members = self.cluster.members()
+        alive = (one.address for one in members if one.role == "broker" and one.alive)
+        return [f"{address[0]}:{address[1]}" for address in alive if address is not None]
 
     def produce(self, values: list[bytes]) -> list[int]:
         """Produce to every replica in sync; return the offsets that were acknowledged."""
@@ -111,34 +81,156 @@ class Nodes:
 
 
 @pytest.fixture
-def nodes(make_cluster: Any, tmp_path: Path) -> Iterator[Nodes]:
-    """A controller and three brokers with a topic on all of them."""
-    nodes = Nodes(make_cluster(()), tmp_path)
-    try:
-        nodes.start("broker", 1, 2, 3)
-        nodes.start("controller", 100)
-        nodes.cluster.create_topic("orders", {0: (1, 2, 3)})
+def nodes(make_hands: Any, tmp_path: Path) -> Iterator[Nodes]:
+    """A controller and four brokers, with a topic on three of them."""
+    with Cluster.start(tmp_path / "cluster", 4, 1, 1, broker_options=LAG) as cluster:
+        nodes = Nodes(cluster, make_hands(cluster.zookeeper))
+        nodes.hands.create_topic("orders", {0: (1, 2, 3)})
         wait_for(lambda: in_sync(nodes, 3))
         yield nodes
-    finally:
-        nodes.end_all()
 
 
 def in_sync(nodes: Nodes, count: int) -> bool:
     """Whether so many replicas are in sync, under a leader."""
     path = "/brokers/topics/orders/partitions/0/state"
-    if nodes.cluster.admin.exists(path) is None:
+    if nodes.hands.admin.exists(path) is None:
         return False
-    state = nodes.cluster.state("orders", 0)
+    state = nodes.hands.state("orders", 0)
     return state.leader > 0 and len(state.isr) == count
 
 
-def wait_for(condition: Callable[[], bool], timeout: float = 40.0) -> None:
+def wait_for(condition: Callable[[], bool], timeout: float = 60.0) -> None:
     """Wait until the condition holds."""
     deadline = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < deadline, "it did not come about in time"
         time.sleep(0.05)
+
+
+def scrape(member: Member) -> dict[str, float]:
+    """Return what a member answers Prometheus: values by name and labels."""
+    assert member.metrics is not None
+    with urlopen("http://{}:{}/metrics".format(*member.metrics), timeout=20) as answer:
+        families = list(text_string_to_metric_families(answer.read().decode()))
+    return {
+        " ".join((sample.name, *(value for _, value in sorted(sample.labels.items())))): (
+            sample.value
+        )
+        for family in families
+        for sample in family.samples
+    }
+
+
+def find_processes(directory: Path) -> list[str]:
+    """Return the command lines that name a directory, of every process of this machine."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = path.read_text("utf-8", "replace")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if str(directory) in command:
+            found.append(command)
+    return found
+
+
+@pytest.mark.slow
+def test_a_move_outlives_its_controller(make_hands: Any, tmp_path: Path) -> None:
+    """A move that one controller began is carried out by the next, and nothing is left behind.
+
+    Meanwhile metrics, overview and logs say of it what ZooKeeper has.
+    """
+    values = [b"v%d" % number for number in range(30)]
+    json_lines = ("--log-format", "json")
+    with Cluster.start(
+        tmp_path / "cluster", 3, 2, 1, broker_options=LAG, controller_options=json_lines
+    ) as cluster:
+        nodes = Nodes(cluster, make_hands(cluster.zookeeper))
+        nodes.hands.create_topic("orders", {0: (1, 2)})
+        wait_for(lambda: in_sync(nodes, 2))
+        assert nodes.produce(values[:20]) == list(range(20))
+        cluster.pause("broker-3")  # who is to join cannot
+        nodes.hands.request({("orders", 0): (2, 3)})
+        wait_for(lambda: nodes.hands.assigned("orders", 0) == (1, 2, 3))
+        wait_for(lambda: nodes.hands.requests() == [])  # broker 3 keeps the controller waiting
+        check_what_is_told(nodes)
+        elected = nodes.hands.admin.get("/controller")[0]
+        first = f"controller-{json.loads(elected)['brokerid']}"
+        cluster.kill(first)
+        cluster.resume("broker-3")
+        wait_for(lambda: nodes.hands.assigned("orders", 0) == (2, 3))
+        wait_for(lambda: nodes.hands.reassigning() == [])
+        [second] = [one for one in cluster.members() if one.role == "controller" and one.alive]
+        told = scrape(second)
+        assert told["reassure_controller_epoch"] == told["reassure_controller_elections_total"] + 1
+        assert told["reassure_controller_failover_seconds_count"] == 1
+        assert nodes.produce(values[20:]) == list(range(20, 30))
+        assert nodes.consume(30) == list(enumerate(values))
+        check_logs(cluster, first, second.name)
+    assert find_processes(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def check_what_is_told(nodes: Nodes) -> None:
+    """Hold metrics and overview against ZooKeeper while replica 3 is on its way."""
+    members = {one.name: one for one in nodes.cluster.members()}
+    state = nodes.hands.state("orders", 0)
+    controllers = [scrape(one) for one in members.values() if one.role == "controller"]
+    [told] = [one for one in controllers if one["reassure_controller_active"]]
+    assert told["reassure_controller_epoch"] == state.controller_epoch
+    expected = {
+        "reassigning_partitions": 1,
+        "leaving_replicas": 1,
+        "under_replicated_partitions": 1,
+    }
+    assert {name: told[f"reassure_controller_{name}"] for name in expected} == expected
+    leader = scrape(members[f"broker-{state.leader}"])
+    for name, value in (("log_end_offset", 20), ("high_watermark", 20), ("leader", 1)):
+        assert leader[f"reassure_broker_{name} 0 orders"] == value
+    assert leader["reassure_broker_in_sync_replicas 0 orders"] == len(state.isr)
+    assert leader["reassure_broker_lag 3 0 orders"] == 20
+    assert leader["reassure_broker_requests_total Produce NONE"] >= 1
+    assert leader["reassure_zookeeper_operations_total Transaction"] >= 1
+    with Watcher(nodes.cluster) as watcher:
+        overview = watcher.look()
+    [view] = overview.partitions
+    assert (view.leader, view.isr, view.target) == (state.leader, state.isr, (2, 3))
+    assert (view.arrived, view.leaving) == ((2,), (1,))
+    assert view.ends[state.leader] == (20, 20)
+    assert (overview.moving, overview.under_replicated, overview.requests) == (1, 1, 0)
+    statuses = {one.member.name: one.status for one in overview.members}
+    assert statuses["broker-3"] == "paused"
+    elected = [one.epoch for one in overview.members if one.member.role == "controller"]
+    assert sorted(elected, key=str) == [state.controller_epoch, None]
+
+
+def check_logs(cluster: Cluster, *names: str) -> None:
+    """Each controller's log is JSON, and says once that it was elected, as whom and when."""
+    for epoch, name in enumerate(names, 1):
+        lines = [json.loads(line) for line in cluster.get_log(name).read_text("utf-8").splitlines()]
+        elected = [line for line in lines if "was elected" in line["event"]]
+        assert [line["controller_epoch"] for line in elected] == [epoch]
+        assert elected[0]["broker"] == int(name.rpartition("-")[2])
+
+
+@pytest.mark.slow
+def test_an_ensemble_outlives_one_of_its_servers(make_hands: Any, tmp_path: Path) -> None:
+    """With three servers of ZooKeeper one may be killed, and comes back, while all else goes on."""
+    with Cluster.start(tmp_path / "cluster", 3, 2, 3, broker_options=LAG) as cluster:
+        assert len(cluster.zookeeper.split(",")) == 3
+        nodes = Nodes(cluster, make_hands(cluster.zookeeper))
+        nodes.hands.create_topic("orders", {0: (1, 2)})
+        wait_for(lambda: in_sync(nodes, 2))
+        cluster.kill("zookeeper-2")
+        assert nodes.produce([b"a"]) == [0]
+        nodes.hands.admin.retry(lambda: nodes.hands.request({("orders", 0): (2, 3)}))
+        wait_for(lambda: nodes.hands.admin.retry(nodes.hands.assigned, "orders", 0) == (2, 3))
+        cluster.restart("zookeeper-2")
+        cluster.kill("zookeeper-1")
+        assert nodes.produce([b"b"]) == [1]
+        assert nodes.consume(2) == [(0, b"a"), (1, b"b")]
+    assert find_processes(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
@@ -149,15 +241,14 @@ def test_acknowledged_records_outlive_a_killed_leader(nodes: Nodes) -> None:
     """
     values = [b"v%d" % number for number in range(50)]
     assert nodes.produce(values[:20]) == list(range(20))
-    leader = nodes.cluster.state("orders", 0).leader
-    nodes.end("broker", leader, signal.SIGKILL)
-    del nodes.ports[leader]
-    wait_for(lambda: nodes.cluster.state("orders", 0).leader not in (leader, -1))
+    leader = nodes.hands.state("orders", 0).leader
+    nodes.cluster.kill(f"broker-{leader}")
+    wait_for(lambda: nodes.hands.state("orders", 0).leader not in (leader, -1))
     assert nodes.produce(values[20:40]) == list(range(20, 40))
-    nodes.start("broker", leader)
+    nodes.cluster.restart(f"broker-{leader}")
     wait_for(lambda: in_sync(nodes, 3))
-    nodes.cluster.request({("orders", 0): (leader, 2, 3)})
-    wait_for(lambda: nodes.cluster.reassigning() == [])
+    nodes.hands.request({("orders", 0): (leader, 2, 3)})
+    wait_for(lambda: nodes.hands.reassigning() == [])
     assert nodes.produce(values[40:]) == list(range(40, 50))
     assert nodes.consume(50) == list(enumerate(values))
     judged = nodes.judge()
@@ -169,9 +260,8 @@ def test_acknowledged_records_outlive_a_killed_leader(nodes: Nodes) -> None:
 @pytest.mark.slow
 def test_throttle_holds_one_move_and_no_other(nodes: Nodes) -> None:
     """A move at a byte a second stays behind one that begins after it, until it may go faster."""
-    cluster = nodes.cluster
+    cluster = nodes.hands
     cluster.create_topic("bills", {0: (1, 2, 3)})
-    nodes.start("broker", 4)
     nodes.produce([bytes(10_000)] * 20)
     slow, fast = (
         (Move((topic, 0), (1, 2, 4), Source("moves.json", 1)),) for topic in ("orders", "bills")
@@ -200,7 +290,7 @@ def test_kcat_talks_to_a_cluster(nodes: Nodes) -> None:
         return done.stdout
 
     listed = kcat("-L")
-    assert "3 brokers:" in listed
+    assert "4 brokers:" in listed
     assert "partition 0, leader 1, replicas: 1,2,3, isrs: 1,2,3" in listed
     kcat("-P", "-t", "orders", "-p", "0", "-X", "acks=all", given="a\nb\nc\n")
     assert kcat("-C", "-t", "orders", "-p", "0", "-o", "beginning", "-e", "-q") == "a\nb\nc\n"

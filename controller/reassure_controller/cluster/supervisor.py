@@ -44,6 +44,9 @@ from reassure_spec.errors import BadUsage, Unavailable
 
 FIRST_CONTROLLER: Final = 101
 """The id of the first controller; brokers begin with 1."""
+BROKER_PROFILE: Final = "kip-236-amended"
+"""What brokers go by. As KAFKA-4485 is written any new leader epoch may cost an acknowledged record
+(docs/replication.md)."""
 READY_S: Final = 60.0
 """How long a member may take until it is ready."""
 GRACE_S: Final = 10.0
@@ -132,7 +135,7 @@ class Cluster:
                     *_plan_nodes(cluster.directory, "controller", controllers, held),
                 ]
                 more = {
-                    "broker": broker_options,
+                    "broker": ("--profile", BROKER_PROFILE, *broker_options),
                     "controller": ("--profile", profile, *controller_options),
                     "zookeeper": (),
                 }
