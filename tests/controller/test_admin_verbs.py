@@ -225,6 +225,7 @@ def test_what_is_on_its_way_is_not_asked_for_again(tool: Tool, controller: Contr
     before = tool.cluster.dump()
     assert tool.execute(MOVE, "--additional", "--format", "json") == 0
     assert tool.json()["counts"] == {"partitions": 1, "asked": 0}
+    assert tool.json()["current"]["partitions"][0]["replicas"] == [1, 2]
     assert tool.cluster.dump() == before
 
 

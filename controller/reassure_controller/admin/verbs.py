@@ -162,11 +162,18 @@ def execute(
         if bytes_per_s is not None:
             ways = find_ways(state.active.values(), targets, state.assigned)
             limit = plan_limit(client, ways, bytes_per_s)
-        current = {key: state.assigned[key] for key in targets}
+        current = {key: _find_before(state, key) for key in targets}
         started = Started(current, targets, len(new), bytes_per_s)
         return started, [*limit, *plan_targets(state, protocol, new)]
 
     return _carry_out(client, plan)
+
+
+def _find_before(state: State, key: PartitionKey) -> ReplicaList:
+    """Return what to go back to: the replicas before a reassignment, if they are known."""
+    active = state.active.get(key)
+    original = None if active is None else active.original
+    return state.assigned[key] if original is None else original
 
 
 def _has(state: State, key: PartitionKey, target: ReplicaList) -> bool:
