@@ -47,7 +47,8 @@ if TYPE_CHECKING:  # only who asks for metrics needs what they are made of
 log = logging.getLogger("reassure_controller")
 
 PATIENCE: Final = 3
-"""For how many session timeouts a broker waits until a former life of its own is forgotten."""
+"""For how many session timeouts a process waits for ZooKeeper when it starts, and a broker until a
+former life of its own is forgotten."""
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
@@ -240,7 +241,8 @@ def main(
 
 def _run(arguments: argparse.Namespace, speaker: Speaker, until: threading.Event) -> int:
     try:
-        client = connect(arguments.zookeeper, timeout_s=arguments.session_timeout)
+        session_s = arguments.session_timeout
+        client = connect(arguments.zookeeper, timeout_s=session_s, wait_s=PATIENCE * session_s)
     except KazooTimeoutError:
         log.critical("no ZooKeeper at %s; start one or correct --zookeeper", arguments.zookeeper)
         return Unavailable.exit_code

@@ -119,19 +119,26 @@ class Broker:
         """Make the configuration znode if it is absent, then the ephemeral registration.
 
         A former life of the broker stays registered until its session times out, and so long it
-        may wait. Raises IdTaken when another session has the id even then, Indefinite when
-        ZooKeeper cannot be asked.
+        may wait, and for ZooKeeper to answer. Raises IdTaken when another session has the id even
+        then, Indefinite when ZooKeeper cannot be asked.
         """
         deadline = time.monotonic() + patience_s
-        while (session := self._take_id()) is None:
-            if time.monotonic() >= deadline:
-                raise IdTaken(
+        while True:
+            try:
+                session = self._take_id()
+                if session is not None:
+                    self._session = session
+                    self._begin_to_replicate()
+                    break
+                problem: Exception = IdTaken(
                     f"{broker_path(self.broker_id)}: another session is registered with this id; "
                     "end that broker, or wait until its session has timed out"
                 )
+            except Indefinite as indefinite:
+                problem = indefinite
+            if time.monotonic() >= deadline:
+                raise problem
             time.sleep(_LOOK_S)
-        self._session = session
-        self._begin_to_replicate()
         if self._transport is not None:
             self._transport.register(self.broker_id, self.handle)
 

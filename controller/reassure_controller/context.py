@@ -135,6 +135,8 @@ class Context:
     """The controller epoch written at the election."""
     epoch_version: int = -1
     """Version of the epoch znode after the election: the fence of every write."""
+    session: int | None = None
+    """The session that was elected."""
     brokers: dict[int, LiveBroker] = field(default_factory=dict)
     """The live brokers by id."""
     known_brokers: set[int] = field(default_factory=set)

@@ -369,6 +369,7 @@ class Controller:
             return False
         self.context.epoch = epoch
         self.context.epoch_version = results[-1].version
+        self.context.session = self._session
         self._active = True
         self.terms.begin()
         if "memory-kept-over-terms" in faults and self._last is not None:
@@ -379,6 +380,7 @@ class Controller:
     def _remember(self, last: Context) -> None:
         """Go on with what an earlier term knew, and read nothing (a planted fault)."""
         last.epoch, last.epoch_version = self.context.epoch, self.context.epoch_version
+        last.session = self.context.session
         self.context = last
         self._reader = self._make_reader(last)
         self._engine = Engine(

@@ -70,6 +70,7 @@ from reassure_controller.session import (
     fetch,
     gather,
     list_subtree,
+    session_id,
     stop,
     wait_until_connected,
 )
@@ -340,6 +341,8 @@ class Engine:
             any_version = "fence-of-any-version" in self._faults
             version = -1 if any_version else self._context.epoch_version
             operations = [("check", (CONTROLLER_EPOCH, version)), *operations]
+            if not any_version and session_id(self._client) != self._context.session:
+                raise SessionLost("the session of this term has ended")
         try:
             results = commit(self._writer(), operations)
         except Refused as refused:

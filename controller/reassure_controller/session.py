@@ -57,21 +57,24 @@ class Refused(Exception):
         self.error = error
 
 
-def connect(hosts: str, *, timeout_s: float = 10.0, make_chroot: bool = True) -> Client:
+def connect(
+    hosts: str, *, timeout_s: float = 10.0, wait_s: float | None = None, make_chroot: bool = True
+) -> Client:
     """Return a started client for `hosts`, which may end in a chroot.
 
     A chroot that is not there is created, unless told not to.
 
     It comes back from a lost connection in tens of milliseconds and never gives up. Raises kazoo's
-    timeout error when no server answers.
+    timeout error when no server answers within `wait_s`, or the session timeout.
     """
+    wait_s = timeout_s if wait_s is None else wait_s
     retry = KazooRetry(max_tries=-1, delay=0.01, backoff=2, max_delay=0.25, max_jitter=0.2)
     client = Client(hosts=hosts, timeout=timeout_s, connection_retry=retry)
-    client.start_async().wait(timeout_s)
+    client.start_async().wait(wait_s)
     if not client.connected:
         client.stop()
         client.close()
-        raise KazooTimeoutError(f"no ZooKeeper answered at {hosts} within {timeout_s} s")
+        raise KazooTimeoutError(f"no ZooKeeper answered at {hosts} within {wait_s} s")
     chroot = client.chroot
     if chroot and make_chroot:
         # A client cannot create the chroot it lives in, so it steps out of it for a moment.

@@ -16,7 +16,7 @@ from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.gate.replication.alphabet import parse_step
 from reassure_conformance.gate.replication.campaign import SHIPPED
 from reassure_conformance.gate.replication.trial import BROKERS, KEY, Setting, Trial
-from reassure_controller.broker import IdTaken
+from reassure_controller.broker import Broker, IdTaken
 from reassure_controller.node.cluster import Cluster
 from reassure_controller.node.node import Node
 from reassure_controller.node.options import NodeSettings
@@ -24,7 +24,7 @@ from reassure_controller.node.strays import Strays
 from reassure_controller.replication import errors
 from reassure_controller.replication.messages import Consume, Consumed
 from reassure_controller.replication.rules import ReplicationRules
-from reassure_controller.session import connect, stop
+from reassure_controller.session import Indefinite, connect, stop
 from reassure_spec.readings import get_profile, override_readings
 from reassure_spec.znodes import broker_path, encode_broker, encode_topic, topic_path
 
@@ -82,6 +82,21 @@ def test_broker_that_an_order_did_not_reach_is_told_again(make_cluster: Any) -> 
     finally:
         ending.set()
         thread.join()
+
+
+def test_controller_does_not_write_in_a_session_that_was_not_elected(make_cluster: Any) -> None:
+    """A plan that is in hand when the session ends is given up, though nobody else was elected."""
+    cluster = make_cluster((1, 2))
+    controller = cluster.controller()
+    cluster.create_topic("t", {0: (1,)})
+    controller.drain()
+    cluster.request({("t", 0): (2,)})
+    assert controller.drain(max_effects=1).held
+    before = cluster.dump("/admin"), cluster.dump("/brokers/topics")
+    elected, controller.context.session = controller.context.session, 0
+    controller.pump()
+    assert (cluster.dump("/admin"), cluster.dump("/brokers/topics")) == before
+    assert elected and not controller.is_active
 
 
 def move_away(trial: Trial, *left: int) -> Any:
@@ -189,6 +204,23 @@ def test_broker_waits_until_its_former_session_has_ended(make_cluster: Any, tmp_
     finally:
         node.close()
         stop(client)
+
+
+def test_start_waits_for_zookeeper(make_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that starts while ZooKeeper does not answer tries again for a while."""
+    cluster = make_cluster(())
+    broker = Broker(connect(cluster.hosts), 1)
+    take, failures = broker._take_id, iter([Indefinite("not connected")])
+
+    def fail_first() -> int | None:
+        for failure in failures:
+            raise failure
+        return take()
+
+    monkeypatch.setattr(broker, "_take_id", fail_first)
+    broker.register(patience_s=20)
+    assert broker.is_registered
+    broker.stop()
 
 
 def test_cluster_at_the_root_has_no_chroot() -> None:
