@@ -1,5 +1,6 @@
 """The histories of a soak, judged: what controllers wrote, and what brokers observed."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +11,9 @@ from reassure_pipeline.audit import audit_paths
 from reassure_pipeline.report import AuditReport
 from reassure_spec.rooms import choose_readings, judge_of
 from reassure_spec.znodes import TOPICS, decode_state
-from reassure_zookeeper.transactions import Create, SetData
+from reassure_zookeeper.transactions import Create, Error, SetData, Transaction
 from reassure_zookeeper.txnlog import read_logs
+from reassure_zookeeper.txnlog_writer import write_log
 
 OBSERVED: Final = "kafka-4485"
 """The profile of what brokers observe."""
@@ -31,28 +33,46 @@ class Judged:
 
 def judge_histories(
     servers: Sequence[Path],
+    merged: Path,
     observed: Sequence[Path],
     profile: str,
     readings: Mapping[str, str],
     min_insync: int,
 ) -> Judged:
-    """Judge what one server of the ensemble has logged, and with it what brokers observed.
+    """Judge what the ensemble has logged, and with it what brokers observed.
 
-    Each server has the whole history unless it was away so long that it was sent a snapshot. The
-    first one that has is taken.
+    The logs of all servers are written into one, in `merged`.
     """
     judged = Judged()
-    for server in servers:
-        written = _audit([server], profile, {}, min_insync)
-        if not written.needs:
-            break
+    merge_logs(servers, merged)
+    written = _audit([merged], profile, {}, min_insync)
     _take(judged, "log-judged", written)
     judged.counts["judged_transactions"] = sum(one.transactions for one in written.archives)
-    judged.counts["leader_elections"] = count_elections(server)
-    told = _audit([server, *observed], OBSERVED, readings, min_insync)
+    judged.counts["leader_elections"] = count_elections(merged)
+    told = _audit([merged, *observed], OBSERVED, readings, min_insync)
     _take(judged, "observations-judged", told)
     judged.counts["judged_observations"] = 0 if told.observed is None else told.observed.lines
     return judged
+
+
+def merge_logs(servers: Sequence[Path], merged: Path) -> None:
+    """Write what an ensemble has committed into one log, in a new directory.
+
+    A server that was away for long is sent a snapshot, and its log lacks what came before; one that
+    led while nobody followed has logged what never came about. What was committed has been logged
+    by a majority.
+    """
+    found: dict[int, Transaction] = {}
+    count: Counter[int] = Counter()
+    for server in servers:
+        for transaction in read_logs(server):
+            count[transaction.zxid] += 1
+            known = found.setdefault(transaction.zxid, transaction)
+            if any(isinstance(op, Error) and op.overwritten for op in known.attempted):
+                found[transaction.zxid] = transaction  # it may tell more of what was refused
+    merged.mkdir()
+    majority = len(servers) // 2 + 1
+    write_log(merged, [found[zxid] for zxid in sorted(found) if count[zxid] >= majority])
 
 
 def _audit(

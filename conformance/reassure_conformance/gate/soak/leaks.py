@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from reassure_conformance.gate.soak.checking import Breach
 from reassure_spec.znodes import PartitionKey, ReplicaList, state_path
@@ -25,11 +26,19 @@ GROWTH_MIB_PER_MINUTE: Final = 1.5
 
 def list_tree(client: KazooClient, path: str = "/") -> Iterator[str]:
     """Yield the paths of all znodes but ZooKeeper's own."""
-    for child in client.get_children(path):
+    for child in list_children(client, path):
         below = f"{path.rstrip('/')}/{child}"
         if below != "/zookeeper":
             yield below
             yield from list_tree(client, below)
+
+
+def list_children(client: KazooClient, path: str) -> list[str]:
+    """Return the names below a znode; none of one that is not there."""
+    try:
+        return list(client.get_children(path))
+    except NoNodeError:
+        return []
 
 
 def expect_znodes(keys: Iterable[PartitionKey]) -> set[str]:

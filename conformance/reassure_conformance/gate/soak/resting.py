@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from reassure_conformance.gate.soak import leaks
 from reassure_conformance.gate.soak.checking import Breach
@@ -49,7 +50,7 @@ class Rest:
         if self._get(CONTROLLER) is None:
             yield Breach("reassignments-end", f"there is no {CONTROLLER}")
         for root in (REASSIGNMENT_REQUESTS, REASSIGNMENTS):
-            for child in self.client.get_children(root) if self._get(root) else ():
+            for child in leaks.list_children(self.client, root):
                 yield Breach("reassignments-end", f"{root}/{child} has not ended")
 
     def find_out_of_sync(self) -> Iterator[Breach]:
@@ -86,7 +87,10 @@ class Rest:
         yield from leaks.check_files(self.brokers, self._read_assigned())
 
     def _get(self, path: str) -> Any:
-        return self.client.get(path) if self.client.exists(path) else None
+        try:
+            return self.client.get(path)
+        except NoNodeError:
+            return None
 
     def _read_assigned(self) -> dict[PartitionKey, ReplicaList]:
         topics: Collection[str] = dict.fromkeys(topic for topic, _ in self.keys)

@@ -69,6 +69,8 @@ class Settings:
     seed: int
     seconds: float
     kills: int
+    changes: bool = True
+    """Whether the target of a reassignment is changed while it is on its way."""
     shape: Shape = field(default_factory=Shape)
 
 
@@ -140,6 +142,7 @@ class Soak:
         self._progress("judging the histories", 0, 0)
         judged = judge_histories(
             [self._place / name for name in self._settings.shape.list_members("zookeeper")],
+            self.directory / "zookeeper",
             [self._place / f"broker-{one}" / "observations" for one in self._brokers],
             self._settings.shape.profile,
             SHIPPED,
@@ -171,7 +174,15 @@ class Soak:
         """Let the load run and the faults happen, then heal everything."""
         ending, begun = threading.Event(), time.monotonic()
         draws = random.Random(self._settings.seed)
-        mover = Mover(rest.client, self._keys, self._brokers, draws, history, ending)
+        mover = Mover(
+            rest.client,
+            self._keys,
+            self._brokers,
+            draws,
+            history,
+            ending,
+            self._settings.changes,
+        )
         works = [
             Work("mover", ending, mover.take_turn),
             *self._list_clients(faults, history, ending),
