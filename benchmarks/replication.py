@@ -22,13 +22,14 @@ from typing import Final
 
 from reassure_conformance.adapter.driver import Driver
 from reassure_conformance.adapter.replicating import ReplicatingCluster
-from reassure_conformance.gate.replication.trial import BROKERS, KEY, Setting, Trial
+from reassure_conformance.gate.replication.trial import Setting, Trial
 from reassure_controller.replication.rules import ReplicationRules, Rule
 from reassure_controller.replication.serving import Leading
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.server import Server
 
 PICTURE: Final = Path(__file__).parents[1] / "docs" / "figures" / "replication-rules.svg"
+BROKERS, (KEY,) = Setting().brokers, Setting().keys
 LAG_MS_MAX: Final = 200
 WAY_MS: Final = 2
 LEADER: Final = 1

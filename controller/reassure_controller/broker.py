@@ -18,8 +18,11 @@ from typing import TYPE_CHECKING, Any, Final
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from reassure_controller.client import Client
+from reassure_controller.faults import STOPPED_IN_VAIN
 from reassure_controller.logs import about
 from reassure_controller.messages import (
+    EPOCH_DURING_DELETE,
+    NO_EPOCH,
     UNKNOWN_BROKER_EPOCH,
     ChangeIsr,
     LeaderAndIsr,
@@ -111,6 +114,9 @@ class Broker:
         self.controller_epoch = 0
         """The epoch of the last controller that it obeyed, 0 before the first."""
         self._hosted: dict[PartitionKey, HostedPartition] = {}
+        self._obeyed: dict[PartitionKey, int] = {}
+        """By partition: the latest leader epoch of an order that was obeyed in this life, also
+        where the replica is gone: an order from before would look new to a broker that forgot."""
         start(client)
 
     # Registration
@@ -166,7 +172,11 @@ class Broker:
         return session if found.ephemeralOwner == session else None
 
     def _begin_to_replicate(self) -> None:
-        """Take up the replicas on disk, or tell them that their broker has registered again."""
+        """Take up the replicas on disk; one that has registered again waits to be told anew.
+
+        What was told to it before may be long out of date: while it was not registered a replica of
+        its was perhaps taken from it, and nobody could tell.
+        """
         if self._replication is None:
             return
         epoch = self.find_broker_epoch(self.broker_id)
@@ -174,8 +184,10 @@ class Broker:
             raise Indefinite(f"{broker_path(self.broker_id)} has vanished; register again")
         if self.replicas is None:
             self.replicas = self._replication(self, epoch)
-        else:
-            self.replicas.broker_epoch = epoch
+        elif "expiry-unnoticed" not in self._faults:
+            self.replicas.begin_again(epoch)
+            self._hosted.clear()
+            self._obeyed.clear()
 
     def _create(self, *znodes: tuple[Any, ...]) -> Exception | None:
         """Create znodes in one transaction; return why they could not be, None where they were."""
@@ -216,6 +228,7 @@ class Broker:
             self._transport.unregister(self.broker_id)
         self._hosted.clear()
         self.controller_epoch = 0
+        self._obeyed.clear()
         self._session = None
         if self._owns_client:
             stop(self._client)
@@ -269,8 +282,7 @@ class Broker:
         key = (message.topic, message.partition)
         if self.broker_id not in message.replicas:
             return "not-a-replica"
-        hosted = self._hosted.get(key)
-        known = -1 if hosted is None else hosted.state.leader_epoch
+        known = self._obeyed.get(key, NO_EPOCH)
         if message.leader_epoch == known or (
             message.leader_epoch < known and "stale-order-obeyed" not in self._faults
         ):
@@ -284,27 +296,37 @@ class Broker:
         self._hosted[key] = HostedPartition(
             message.replicas, state, message.state_version, message.controller_epoch
         )
+        self._obeyed[key] = message.leader_epoch
         if self.replicas is not None:
             self.replicas.become(key)
         return "ok"
 
     def _stop_replica(self, message: StopReplica) -> str:
+        """Stop a replica, unless it has been told of a later leader epoch since (KIP-570)."""
         refused = self._refuse(message.controller_epoch, message.broker_epoch)
         if refused:
             return refused
         if "deaf-to-stop" in self._faults:
             return "ok"
-        key = message.topic, message.partition
+        key, epoch = (message.topic, message.partition), message.leader_epoch
+        known = self._obeyed.get(key, NO_EPOCH)
+        if NO_EPOCH < epoch < known and "late-stop-obeyed" not in self._faults:
+            return "ignored"
+        if epoch == EPOCH_DURING_DELETE or "stop-forgotten" in self._faults:
+            self._obeyed.pop(key, None)
+        else:
+            self._obeyed[key] = max(epoch, known)
         if self.replicas is not None:
-            self.replicas.stop(key, delete=message.delete)
+            self.replicas.stop(key, message.controller_epoch, epoch, delete=message.delete)
         # Without a log, a stopped replica and a deleted one are the same: nothing is kept of it.
-        self._hosted.pop(key, None)
+        if not STOPPED_IN_VAIN & self._faults:
+            self._hosted.pop(key, None)
         return "ok"
 
     def give_up(self, key: PartitionKey) -> None:
         """Delete a replica that is not this broker's any more, and what is kept of it."""
         if self.replicas is not None:
-            self.replicas.stop(key, delete=True)
+            self.replicas.stop(key, self.controller_epoch, NO_EPOCH, delete=True)
         self._hosted.pop(key, None)
 
     def hosted(self, topic: str, partition: int) -> HostedPartition | None:

@@ -54,6 +54,7 @@ from reassure_controller.effects import (
     WriteState,
 )
 from reassure_controller.elections import (
+    NOT_CONTROLLER,
     Shutdown,
     find_refused_shutdown,
     list_remaining,
@@ -230,7 +231,7 @@ class Controller:
         self._client.unwatch_below()
         self._engine.close()
         while self._asked:
-            self._asked.popleft().answer("NOT_CONTROLLER")
+            self._asked.popleft().answer(NOT_CONTROLLER)
         if self._loaded:
             self._last = self.context
         self.context = Context()

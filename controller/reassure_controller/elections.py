@@ -16,12 +16,16 @@ Source: Kafka's preferred replica election and controlled shutdown.
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from reassure_controller.context import Context
 from reassure_controller.effects import EndPreferred, Step, Warn
 from reassure_controller.plan import Plan, shrink
 from reassure_controller.rules import Rules
 from reassure_spec.znodes import PREFERRED_ELECTION, PartitionKey, ReplicaList
+
+NOT_CONTROLLER: Final = "NOT_CONTROLLER"
+"""The answer of one that is not in office: another one is to be asked."""
 
 
 def plan_preferred(context: Context, rules: Rules) -> tuple[Step, ...]:

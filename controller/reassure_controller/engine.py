@@ -59,7 +59,13 @@ from reassure_controller.effects import (
     WriteState,
 )
 from reassure_controller.logs import about
-from reassure_controller.messages import LeaderAndIsr, Message, Reply, StopReplica
+from reassure_controller.messages import (
+    EPOCH_DURING_DELETE,
+    LeaderAndIsr,
+    Message,
+    Reply,
+    StopReplica,
+)
 from reassure_controller.session import (
     Indefinite,
     Operation,
@@ -227,6 +233,7 @@ class Engine:
         if isinstance(effect, SendLeaderAndIsr):
             self._send_leader_and_isr(effect)
         elif isinstance(effect, SendStopReplica):
+            epoch = self._find_stop_epoch(effect)
             for broker in self._live(effect.to):
                 message = StopReplica(
                     self._broker_id,
@@ -235,6 +242,7 @@ class Engine:
                     effect.partition,
                     effect.delete,
                     broker.epoch,
+                    epoch,
                 )
                 reply = self._send(broker, message)
                 deleted = reply is not None and reply.result == "ok"
@@ -243,6 +251,13 @@ class Engine:
             if isinstance(effect, WriteState) and "told-before-written" in self._faults:
                 self._tell_early(effect)
             apply_step(self._context, effect, self._write(effect))
+
+    def _find_stop_epoch(self, effect: SendStopReplica) -> int:
+        """Return the leader epoch that an order to stop is for."""
+        known = self._context.partitions.get(effect.key)
+        if known is None or known.state is None or self._context.is_ending(effect.topic):
+            return EPOCH_DURING_DELETE
+        return known.state.leader_epoch
 
     def _tell_early(self, effect: WriteState) -> None:
         """Carry out the message that announces a write before the write (a fault)."""

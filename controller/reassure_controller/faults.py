@@ -49,9 +49,20 @@ REPLICATION_FAULTS: Final[Mapping[str, str]] = MappingProxyType(
         # Orders
         "stale-order-obeyed": "An order of an earlier controller or leader epoch is obeyed.",
         "dead-order-obeyed": "An order for an earlier life of the broker is obeyed.",
+        "late-stop-obeyed": "An order to stop is obeyed after one of a later leader epoch.",
+        "stop-forgotten": "A broker that has stopped a replica forgets what it was told of it.",
+        "stopped-leads-on": "A replica that is stopped and not deleted leads on.",
+        "answered-when-deleted": "A replica that is deleted answers on, from what it has.",
+        "deleted-kept": "A replica that is deleted keeps its log.",
+        "expiry-unnoticed": "A broker that registers again goes by the broker epoch before.",
+        # One partition and another
+        "epochs-shared": "A new log takes the leader epochs of another one for its own.",
+        "mark-of-another": "A follower takes the mark of another partition of the same leader.",
     }
 )
 """Those of brokers with logs."""
+STOPPED_IN_VAIN: Final = frozenset({"stopped-leads-on", "answered-when-deleted"})
+"""Those under which a replica goes on that was stopped."""
 FAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "drop-slice-exclusive": "The drop rule keeps one replica fewer than top.",
@@ -175,6 +186,23 @@ FAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "topic-id-lost": "A write of the assignment keeps nothing else of the topic's znode.",
         "topic-id-changed": "A write of the assignment gives the topic another id.",
         "settings-removed": "A completed reassignment takes the settings of its topic away.",
+        "deletion-ignored": "What clients ask to be deleted is never deleted.",
+        "deletion-not-sent": "A topic is removed and no replica told to delete its log.",
+        "deletion-without-a-broker": "A topic is removed though a broker with a replica is down.",
+        "deletion-resumed": "A new controller takes replicas that are stopped for deleted.",
+        "deletion-ended-first": "What asks for a deletion is removed before the topic.",
+        "deletion-leaves-settings": "The settings of a deleted topic stay.",
+        "deletion-under-a-move": "A topic is deleted while one of its partitions is being moved.",
+        "unknown-deletion-kept": "What asks for the deletion of no topic is never removed.",
+        "deleted-topic-moved": "A topic that is to be deleted is reassigned all the same.",
+        "deleted-topic-led": "Leaders are elected in a topic that is to be deleted.",
+        # Preferred leaders, and brokers that stop
+        "preferred-ignored": "Whoever asks for preferred leaders is answered, and none is elected.",
+        "preferred-kept": "What asks for preferred leaders is never removed.",
+        "preferred-out-of-sync": "A preferred leader is elected though it is not in sync.",
+        "shutdown-keeps-leading": "A broker that stops hands nothing over.",
+        "shutdown-stays-in-sync": "A broker that stops stays in the in-sync sets.",
+        "shutdown-by-isr-order": "A handover goes by the order of the in-sync set.",
         # Office
         "elected-in-two-steps": "The epoch is raised in a transaction of its own.",
         "elected-without-znode": "The epoch is raised and no /controller made.",

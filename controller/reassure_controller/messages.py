@@ -12,6 +12,11 @@ from reassure_spec.znodes import ReplicaList
 
 UNKNOWN_BROKER_EPOCH: Final = -1
 """Kafka's own number for a broker epoch that the sender does not know."""
+NO_EPOCH: Final = -1
+"""Kafka's own number for a leader epoch that the sender does not tell (KIP-570)."""
+EPOCH_DURING_DELETE: Final = -2
+"""Kafka's own leader epoch in a StopReplica that comes of the deletion of a topic (KIP-570): later
+than all, and if the topic is made anew its epochs begin again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,8 @@ class StopReplica:
     delete: bool
     broker_epoch: int = UNKNOWN_BROKER_EPOCH
     """Which life of the broker is told."""
+    leader_epoch: int = NO_EPOCH
+    """In which leader epoch the replica is no longer wanted: the order is not for a later one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -772,6 +772,7 @@ class Router(Generic[History]):
     def _on_deletion(
         self, cluster: History, path: str, data: bytes | None, first: str, second: str
     ) -> None:
+        self._note_setting(cluster, (first,))
         if data is not None:
             cluster.deleting.add(first)
             return

@@ -61,7 +61,7 @@ def select_reassigned(
     return None if leader is None else Elected(leader, isr)
 
 
-@clause("election.preferred")
+@clause("election.preferred", "act.preferred-election-held")
 def select_preferred(
     assigned: ReplicaList, isr: ReplicaList, live: frozenset[int]
 ) -> Elected | None:
@@ -85,7 +85,7 @@ def select_new(assigned: ReplicaList, live: frozenset[int]) -> Elected | None:
     return Elected(isr[0], isr) if isr else None
 
 
-@clause("election.controlled-shutdown")
+@clause("election.controlled-shutdown", "act.shutdown-handed-over")
 def select_controlled_shutdown(
     assigned: ReplicaList,
     isr: ReplicaList,

@@ -57,6 +57,13 @@ class Restored(NamedTuple):
     epochs: Spans | None = None
 
 
+class Stopped(NamedTuple):
+    """A replica was stopped by an order: it neither leads nor follows any more."""
+
+    deleted: bool
+    """Whether its log was deleted."""
+
+
 class Replica(NamedTuple):
     """A replica now: when its log end or its mark has moved, or just looked at."""
 
@@ -170,6 +177,7 @@ class Stored(NamedTuple):
 What = (
     Writer
     | Restored
+    | Stopped
     | Replica
     | Follow
     | Lead
@@ -263,6 +271,12 @@ def _text(value: Any) -> str:
     raise _Wrong("a text that is not empty")
 
 
+def _flag(value: Any) -> bool:
+    if type(value) is bool:
+        return value
+    raise _Wrong("true or false")
+
+
 def _chroot(value: Any) -> str:
     if type(value) is str:
         return value
@@ -292,6 +306,7 @@ _CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "follower_epoch": _number,
     "leader": _leader,
     "error": _text,
+    "deleted": _flag,
     "tells": _kinds,
 }
 """By name of a field: what checks its value."""
@@ -331,6 +346,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
     {
         "writer": _make_kind(Writer, _OF_WRITER),
         "restored": _make_kind(Restored),
+        "stopped": _make_kind(Stopped),
         "replica": _make_kind(Replica),
         "follow": _make_kind(Follow),
         "lead": _make_kind(Lead),

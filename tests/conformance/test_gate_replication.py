@@ -44,6 +44,13 @@ CAUGHT_IN: dict[str, tuple[str, ...]] = {
     "order-of-an-earlier-epoch": ("stale-order-obeyed",),
     "request-of-an-earlier-epoch": ("stale-fetch-noted",),
     "request-of-an-earlier-life": ("dead-life-noted",),
+    "deleted-while-it-leads": ("answered-when-deleted",),
+    "made-anew": ("deleted-kept",),
+    "marks-of-two-partitions": ("mark-of-another",),
+    "orders-from-before-a-deletion": ("late-stop-obeyed", "stop-forgotten"),
+    "session-ends": ("expiry-unnoticed",),
+    "stopped-while-it-leads": ("stopped-leads-on",),
+    "two-partitions-part": ("epochs-shared",),
     "two-leaders-die-with-one-record-each": ("truncates-to-end",),
 }
 """By shipped tale, the faults that it catches. `reassure faults` draws trials against each."""

@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kazoo.exceptions import BadVersionError
 
 from reassure_conformance.cli import run_command
+from reassure_controller import session
+from reassure_controller.admin import survey, verbs
 from reassure_controller.controller import Controller
 from reassure_spec.throttles import (
     CONFIG_CHANGES,
@@ -520,3 +523,123 @@ def test_no_cluster_is_said_to_be_none(tool: Tool, monkeypatch: pytest.MonkeyPat
     found = tool.cluster.admin.exists(chroot)
     tool.cluster.admin.chroot = before
     assert found is None
+
+
+def before_commit(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
+    """Have something happen once between what the tool reads and what it writes."""
+    acts = [act]
+
+    def commit(*arguments: Any) -> Any:
+        if acts:
+            acts.pop()()
+        return session.commit(*arguments)
+
+    monkeypatch.setattr(verbs, "commit", commit)
+
+
+def test_rival_is_not_overwritten(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two who start at the same time by the old znode one is refused, and sets no throttle."""
+    tool.protocol = "legacy"
+    entry = '{"version":1,"partitions":[{"topic":"u","partition":0,"replicas":[2]}]}'
+    before_commit(
+        monkeypatch, lambda: tool.cluster.admin.create(REASSIGN_PARTITIONS, entry.encode())
+    )
+    assert tool.execute(MOVE, "--throttle", "1000") == 64
+    assert tool.cluster.admin.get(REASSIGN_PARTITIONS)[0] == entry.encode()
+    assert settings(tool, broker_config_path(1)) == {}
+
+
+def test_settings_of_others_are_kept(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setting that is made while a throttle is being set stays beside it."""
+    own = broker_config_path(1)
+    before_commit(
+        monkeypatch,
+        lambda: tool.cluster.admin.set(own, encode_config({"log.cleaner.threads": "2"})),
+    )
+    assert tool.execute(MOVE, "--throttle", "1000") == 0
+    assert settings(tool, own) == {
+        "log.cleaner.threads": "2",
+        LEADER_RATE: "1000",
+        FOLLOWER_RATE: "1000",
+    }
+
+
+def test_cancel_is_of_what_was_seen(
+    tool: Tool, controller: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What completes while it is being cancelled stays complete."""
+    tool.execute(MOVE)
+    controller.drain()
+
+    def complete() -> None:
+        tool.cluster.join("t", 0, 3)
+        controller.drain()
+
+    before_commit(monkeypatch, complete)
+    assert tool.cancel(MOVE) == 0
+    assert tool.said.startswith("None of the specified partition reassignments are active.")
+    controller.drain()
+    assert tool.cluster.assigned("t", 0) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "words"),
+    [
+        (session.Indefinite("ConnectionLoss"), 69, "it is not known whether this was done"),
+        (session.Refused(0, BadVersionError()), 64, "10 times ZooKeeper refused"),
+    ],
+)
+def test_outcome_is_not_guessed(
+    failure: Exception, code: int, words: str, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write without an answer is said to be one, and refusals without an end are not success."""
+
+    def fail(*_: object) -> None:
+        raise failure
+
+    monkeypatch.setattr(verbs, "commit", fail)
+    assert tool.execute(MOVE, "--format", "json") == code
+    assert words in tool.json()["error"]["message"]
+
+
+def test_silent_zookeeper_is_unavailable(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where ZooKeeper stops answering on the way the exit code says so."""
+
+    def fail(*_: object) -> None:
+        raise session.Indefinite("ConnectionLoss")
+
+    monkeypatch.setattr(survey, "gather", fail)
+    assert tool("--list", "--format", "json") == 69
+    assert "ZooKeeper does not answer" in tool.json()["error"]["message"]
+
+
+def test_too_much_at_once_is_refused(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ZooKeeper would cut the connection for is refused before it is sent."""
+    monkeypatch.setattr(verbs, "LARGEST_BYTES", 100)
+    assert tool.execute(MOVE, "--format", "json") == 64
+    assert "ZooKeeper takes 100 at once" in tool.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("path", ["/brokers/topics/t", REASSIGN_PARTITIONS])
+def test_damaged_znode_is_named(path: str, tool: Tool) -> None:
+    """A znode that is not of the format has the exit code of bad data, and its path."""
+    tool.cluster.admin.ensure_path(path)
+    tool.cluster.admin.set(path, b"?")
+    assert tool.execute(MOVE, "--format", "json") == 65
+    assert tool.json()["error"]["path"] == path
+
+
+def test_damaged_request_stops_nobody(tool: Tool) -> None:
+    """A request that makes no sense is for the controller to delete, and hides no other."""
+    tool.cluster.request_raw(b"?")
+    tool.cluster.request({("t", 0): (1, 3), ("x", 9): (1,)})
+    tool("--list")
+    assert tool.said.splitlines()[1:] == ["t-0: replicas: 1,2. adding: 3. removing: 2."]
+
+
+def test_bad_file_is_told_by_line(tool: Tool) -> None:
+    """A file that is not of Kafka's format has the exit code of bad data, its name and the line."""
+    file = tool.file(text='{"version": 1, "partitions": [\n{"topic": "t"}]}')
+    assert tool("--verify", "--reassignment-json-file", file, "--format", "json") == 65
+    error = tool.json()["error"]
+    assert (error["class"], error["file"], error["line"]) == ("BadFile", file, 2)

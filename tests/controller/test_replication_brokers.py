@@ -11,13 +11,14 @@ from reassure_conformance.adapter.driver import Driver
 from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.gate.replication.alphabet import parse_step
 from reassure_conformance.gate.replication.campaign import SHIPPED
-from reassure_conformance.gate.replication.trial import BROKERS, KEY, Setting, Trial
+from reassure_conformance.gate.replication.trial import Setting, Trial
 from reassure_controller.messages import LeaderAndIsr
 from reassure_controller.replication import errors
 from reassure_controller.replication.messages import Consumed, Fetch, Fetched, Produced
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_spec.readings import get_profile, override_readings
 
+BROKERS, (KEY,) = Setting().brokers, Setting().keys
 READINGS = override_readings(get_profile("kafka-4485"), SHIPPED)
 Begin = Callable[..., Trial]
 
@@ -83,9 +84,9 @@ COMMIT = (
 def test_producer_is_answered_when_the_mark_passes(begin: Begin) -> None:
     """A producer that waits for all hears nothing until every member has its records."""
     trial = begin(*COMMIT[:-1])
-    assert trial.client.promised == {}
+    assert trial.clients[KEY].promised == {}
     do(trial, COMMIT[-1])
-    assert trial.client.promised == {0: b"0.0"}
+    assert trial.clients[KEY].promised == {0: b"0.0"}
     assert ends(trial, 1) == (1, 1)
 
 
@@ -104,11 +105,11 @@ def test_acks_of_one_and_none(begin: Begin) -> None:
 def test_minimum_is_asked_before_and_after(begin: Begin) -> None:
     """Fewer in sync than the minimum: refused by name, or told so when the mark has passed."""
     trial = begin("produce 1 with acks -1 to 1", "deliver all", "wait 1500 ms", minimum=2)
-    assert trial.state().isr == (1,)
+    assert trial.read()[KEY].state.isr == (1,)
     do(trial, "deliver all")
-    assert trial.client.errors == {errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND: 1}
+    assert trial.clients[KEY].errors == {errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND: 1}
     do(trial, "produce 1 with acks -1 to 1", "deliver all")
-    assert trial.client.errors[errors.NOT_ENOUGH_REPLICAS] == 1
+    assert trial.clients[KEY].errors[errors.NOT_ENOUGH_REPLICAS] == 1
     assert ends(trial, 1) == (1, 1)
 
 
@@ -159,10 +160,10 @@ def test_mark_outlives_an_orderly_end(begin: Begin) -> None:
 def test_leader_that_is_not_told_yet_writes_nothing(begin: Begin) -> None:
     """A leader whose state the controller has changed is refused, and goes on with what it has."""
     trial = begin("3 crashes", "the controller works", "wait 1500 ms")
-    assert trial.state().leader_epoch == 1
-    assert set(trial.state().isr) == {1, 2}
+    assert trial.read()[KEY].state.leader_epoch == 1
+    assert set(trial.read()[KEY].state.isr) == {1, 2}
     do(trial, "deliver all", "wait 1500 ms")
-    assert trial.state().isr == (1,)
+    assert trial.read()[KEY].state.isr == (1,)
 
 
 def test_quota_holds_up_who_is_out_of_sync(begin: Begin) -> None:

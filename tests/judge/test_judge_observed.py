@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import example, given, settings
@@ -18,6 +18,7 @@ from reassure_pipeline.observed_sample import Telling, Walk, tell_term, tell_wal
 from reassure_spec.clauses import clauses_of_profile
 from reassure_spec.observations import (
     KINDS,
+    NOBODY,
     Answer,
     Evaluate,
     Fetch,
@@ -26,7 +27,9 @@ from reassure_spec.observations import (
     Lead,
     Observation,
     Replica,
+    Restored,
     Serve,
+    Stopped,
     Stored,
     Writer,
     name_kind,
@@ -207,6 +210,7 @@ def test_sound_histories_put_every_judged_clause_to_the_test() -> None:
         exercised |= set(judge(walk(seed).telling.shuffle(Random(seed)), AMENDED).exercised)
         told = tell_term(Random(seed), TIMED, 3, 120)
         exercised |= set(judge(told.shuffle(Random(seed)), TIMED).exercised)
+    exercised |= set(judge(stopped(*RETURNS), AMENDED).exercised)
     assert exercised == set(NEEDS)
 
 
@@ -717,6 +721,70 @@ def test_fault_is_named_at_its_line(name: str) -> None:
     check_fault(FAULTS[name], lambda seed: walk(seed).telling, AMENDED)
 
 
+# Replicas that are stopped ----------------------------------------------------------------------
+
+EMPTY = Restored(0, 0)
+RETURNS = ((1, 4, EMPTY), (2, 5, Follow(0, 0)))
+"""A replica that is made anew follows by a later order than the one that it was deleted by."""
+
+
+def stopped(*then: tuple[int, int, Any], deleted: bool = True, run: int = 7) -> Lines:
+    """Return what a follower says that is stopped in leader epoch 4, and then said this."""
+    before = [(1, 0, EMPTY), (1, 3, Follow(0, 0)), (1, 3, Replica(2, 1))]
+    lines = [(7, *each) for each in (*before, (1, 4, Stopped(deleted)))]
+    lines += [(run, *each) for each in then]
+    first = [line[0] for line in lines].index(run) if run != 7 else 0
+    head = Writer(tuple(kind for kind in KINDS if kind not in ("writer", "stored")))
+    said = []
+    for place, (life, controller, epoch, what) in enumerate(lines):
+        if place in (0, first):
+            said.append(Observation("b", life, 0, "", "", -1, NOBODY, 0, 0, head))
+        number = len([line for line in said if line.run == life])
+        said.append(Observation("b", life, number, "", "t", 0, 2, controller, epoch, what))
+    return said
+
+
+@pytest.mark.clause("replica.stopped.silent")
+@pytest.mark.clause("replica.deleted.empty")
+@pytest.mark.parametrize("deleted", [True, False])
+def test_replica_that_is_stopped_and_told_anew_is_sound(deleted: bool) -> None:
+    """It may begin again, empty where it was deleted, and by a later order."""
+    again = RETURNS if deleted else ((2, 5, Follow(1, 1)),)
+    tally = judge(stopped(*again, deleted=deleted), AMENDED)
+    assert find_broken(tally) == []
+    assert tally.exercised["replica.stopped.silent"] == 1
+    assert tally.exercised["replica.deleted.empty"] == deleted
+
+
+@pytest.mark.clause("replica.stopped.silent")
+@pytest.mark.parametrize(
+    "what", [Replica(3, 1), Fetch(1, 0), Evaluate((2,), 1), Serve(1), IsrWrite((2,), 1, 2)]
+)
+def test_replica_that_goes_on_when_stopped_is_named(what: Any) -> None:
+    """Whatever a stopped replica does breaks the clause, at that line."""
+    lines = stopped((1, 4, what), deleted=False)
+    assert ("replica.stopped.silent", len(lines)) in find_broken(judge(lines, AMENDED))
+
+
+@pytest.mark.clause("replica.deleted.empty")
+@pytest.mark.parametrize(("what", "run"), [(Restored(2, 1), 8), (Follow(2, 1), 7)])
+def test_replica_that_has_records_when_deleted_is_named(what: Any, run: int) -> None:
+    """Records of a deleted log break the clause in the same life, and after a start."""
+    lines = stopped((2, 5, what), run=run)
+    assert ("replica.deleted.empty", len(lines)) in find_broken(judge(lines, AMENDED))
+
+
+@pytest.mark.clause("epoch.replica.never-back")
+def test_replica_that_is_made_anew_knows_what_it_has_obeyed() -> None:
+    """An order from before the deletion is one from before, though nothing is left of the log."""
+    lines = stopped((1, 0, EMPTY), (1, 3, Follow(0, 0)))
+    assert ("epoch.replica.never-back", len(lines)) in find_broken(judge(lines, AMENDED))
+    late = [*stopped(*RETURNS), *stopped(*RETURNS)[-1:]]
+    late = [*late[:-1], late[-1]._replace(sequence=late[-2].sequence + 1, what=Stopped(True))]
+    late[-1] = late[-1]._replace(leader_epoch=4)
+    assert ("epoch.replica.never-back", len(late)) in find_broken(judge(late, AMENDED))
+
+
 # A leader by the clock --------------------------------------------------------------------------
 
 
@@ -875,8 +943,8 @@ def test_defined_set_is_held_against_its_definition() -> None:
 
 
 def test_every_clause_that_binds_has_a_planted_fault() -> None:
-    """No clause that is judged is judged without a fault that it names."""
-    named = set()
+    """No clause that is judged is judged without a fault that it names; two have tests above."""
+    named = {"replica.stopped.silent", "replica.deleted.empty"}
     for plants, tell in ((FAULTS, lambda seed: walk(seed).telling), (CLOCK, tell_clock)):
         for plant in plants.values():
             seeds = (plant(copy_lines(tell(seed)), Random(seed)) for seed in range(100))

@@ -39,7 +39,13 @@ CUT = "cut"
 LOSE = "lose"
 MESSAGES = "messages"
 CLOCK = "clock"
-CAPABILITIES: Final = (ISR, BROKERS, HOLD, KILL, EXPIRE, CUT, LOSE, MESSAGES, CLOCK)
+DELETION = "deletion"
+PREFERRED = "preferred"
+SHUTDOWN = "shutdown"
+CAPABILITIES: Final = (
+    *(ISR, BROKERS, HOLD, KILL, EXPIRE, CUT, LOSE, MESSAGES, CLOCK),
+    *(DELETION, PREFERRED, SHUTDOWN),
+)
 """What an adapter may be able to do, beyond running controllers and brokers."""
 
 
@@ -160,6 +166,17 @@ class KeepsTime(Protocol):
 
     def advance(self, milliseconds: int) -> Reply:
         """Let so much time pass on the controllers' clock, which stands still otherwise."""
+
+
+@runtime_checkable
+class StopsBrokers(Protocol):
+    """What an adapter with capability `shutdown` has besides."""
+
+    def shut_down_broker(self, broker: int) -> Reply:
+        """Have a broker tell the controller that it wants to stop, and end once it was answered.
+
+        Where no controller answers it waits, registered, and asks the next one.
+        """
 
 
 class BadConnectable(BadConfiguration):
@@ -300,7 +317,7 @@ _METHODS: Final = tuple(name for name in vars(Adapter) if not name.startswith("_
 
 
 OPTIONAL: Final[Mapping[str, type]] = MappingProxyType(
-    {LOSE: LosesWrites, MESSAGES: KeepsMessages, CLOCK: KeepsTime}
+    {LOSE: LosesWrites, MESSAGES: KeepsMessages, CLOCK: KeepsTime, SHUTDOWN: StopsBrokers}
 )
 """What an adapter that declares such a capability has to have."""
 

@@ -19,13 +19,21 @@ from typing import Any, Final
 from kazoo.client import TransactionRequest
 from kazoo.exceptions import ConnectionLoss
 
-from reassure_conformance.adapter import CAPABILITIES, Description, Reply
+from reassure_conformance.adapter import (
+    CAPABILITIES,
+    DELETION,
+    PREFERRED,
+    SHUTDOWN,
+    Description,
+    Reply,
+)
 from reassure_conformance.report.document import get_version
 from reassure_controller.broker import Broker
 from reassure_controller.client import Client
 from reassure_controller.context import LiveBroker
 from reassure_controller.controller import Controller, NotQuiet
 from reassure_controller.effects import SendLeaderAndIsr, SendStopReplica
+from reassure_controller.elections import NOT_CONTROLLER, Shutdown
 from reassure_controller.faults import FAULTS, check_faults
 from reassure_controller.healing import HealingSettings
 from reassure_controller.messages import LeaderAndIsr, Message, StopReplica
@@ -34,6 +42,7 @@ from reassure_controller.rules import Rules
 from reassure_controller.session import connect
 from reassure_controller.transport import LocalTransport
 from reassure_judge.messages import Told
+from reassure_spec.profiles import has_protocol
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import RefusedReading, choose_readings, controller_of, refuse_readings
 from reassure_spec.znodes import ReplicaList, StateZnode
@@ -52,6 +61,12 @@ HEALING: Final = HealingSettings(failure_interval_ms=1000, partitions_per_task=1
 def list_faults() -> Mapping[str, str]:
     """Return the faults that can be planted, each with its sentence."""
     return FAULTS
+
+
+def list_capabilities(profile: str) -> frozenset[str]:
+    """Return what the bundled controller is driven to under a profile."""
+    topics = frozenset() if has_protocol(profile, "topics") else {DELETION, PREFERRED, SHUTDOWN}
+    return frozenset(CAPABILITIES) - topics
 
 
 def find_unsupported(readings: Readings) -> str:
@@ -164,6 +179,8 @@ class Bundled:
         self._broker_clients: dict[int, Client] = {}
         self._spare: list[Client] = []
         self._brokers: dict[int, Broker] = {}
+        self._stopping: dict[int, Shutdown | None] = {}
+        """By broker that wants to stop, what will have the answer; None where nobody was asked."""
         self._processes: list[_Process] = []
         self._next_id = FIRST_CONTROLLER
         self._next_budget: int | None = None
@@ -180,7 +197,7 @@ class Bundled:
             language="Python",
             profile=self._profile,
             readings=self._changes,
-            capabilities=frozenset(CAPABILITIES),
+            capabilities=list_capabilities(self._profile),
             failure_interval_ms=HEALING.failure_interval_ms,
             partitions_per_task=HEALING.partitions_per_task,
         )
@@ -192,6 +209,7 @@ class Bundled:
         self._hosts, self._chroot = hosts, chroot
         self._transport = _Wire(self._find_zxid)
         self._brokers = {}
+        self._stopping = {}
         self._processes = []
         self._next_id = FIRST_CONTROLLER
         self._next_budget = None
@@ -233,6 +251,7 @@ class Bundled:
         worked = True
         while worked and awake:
             worked = False
+            self._ask_to_stop()
             for process in awake:
                 try:
                     left = max(0.05, deadline - time.monotonic())
@@ -245,6 +264,7 @@ class Bundled:
                     process.asleep = result.held
                 # One that works alone has drained all there is; two can make work for each other.
                 worked = worked or (result.effects_done > 0 and len(awake) > 1)
+            worked = self._stop_answered() or worked
             awake = [process for process in awake if not process.asleep]
         return self._acting() is not None and all(not p.asleep for p in self._processes)
 
@@ -269,10 +289,37 @@ class Bundled:
     def stop_broker(self, broker: int) -> Reply:
         """Delete a broker's registration; its memory is gone."""
         agent = self._brokers.pop(broker, None)
+        self._stopping.pop(broker, None)
         if agent is None:
             return Reply.REFUSED
         agent.stop()
         return Reply.OK
+
+    def shut_down_broker(self, broker: int) -> Reply:
+        """Have a broker ask to stop; it ends in `settle`, when it has an answer."""
+        if broker not in self._brokers:
+            return Reply.REFUSED
+        self._stopping.setdefault(broker, None)
+        return Reply.OK
+
+    def _ask_to_stop(self) -> None:
+        """Tell the acting controller of those who were not heard yet."""
+        process = self._acting()
+        for broker in [b for b, asked in self._stopping.items() if asked is None]:
+            epoch = self._brokers[broker].find_broker_epoch(broker)
+            if process is not None and epoch is not None:
+                self._stopping[broker] = process.controller.shut_down(broker, epoch)
+
+    def _stop_answered(self) -> bool:
+        """End the brokers that have an answer; return whether there is anything to do by that."""
+        answers = [(b, a) for b, a in self._stopping.items() if a is not None]
+        answered = [(b, a) for b, a in answers if a.answered.is_set()]
+        for broker, asked in answered:
+            if asked.error == NOT_CONTROLLER:
+                self._stopping[broker] = None
+            else:
+                self.stop_broker(broker)
+        return bool(answered)
 
     def change_isr(self, broker: int, topic: str, partition: int, *, joins: bool) -> Reply:
         """Have whoever takes itself for the leader change the in-sync set."""

@@ -30,6 +30,7 @@ from reassure_conformance.adapter import Reply, calling
 from reassure_controller.client import Client
 from reassure_spec.errors import Unavailable
 from reassure_spec.znodes import (
+    DELETED_TOPICS,
     PERSISTENT_ROOTS,
     REASSIGNMENT_REQUESTS,
     REASSIGNMENT_TASKS,
@@ -185,7 +186,7 @@ class Driver:
 def _list_cluster_paths(chroot: str) -> tuple[str, ...]:
     """Return the paths that a cluster in this chroot begins with, parents first."""
     paths = dict.fromkeys((chroot,))
-    for root in PERSISTENT_ROOTS:
+    for root in (*PERSISTENT_ROOTS, DELETED_TOPICS):
         parts = root.split("/")[1:]
         paths |= {"/".join((chroot, *parts[:n])): None for n in range(1, len(parts) + 1)}
     return tuple(paths)

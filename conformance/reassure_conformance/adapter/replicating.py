@@ -1,4 +1,4 @@
-"""Brokers with logs under test: a stepped cluster of them, and a controller, on one ZooKeeper.
+"""Brokers with logs under test: a stepped cluster of them, and controllers, on one ZooKeeper.
 
 Clients of ZooKeeper are kept over the examples, since starting them would cost more than the
 examples do. An example has a chroot and a directory of its own, with a subdirectory for each
@@ -16,13 +16,14 @@ from reassure_controller.controller import Controller
 from reassure_controller.replication.clock import VirtualClock
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.replication.stepping import FIRST_MS, Machine, StepCluster
-from reassure_controller.session import connect, stop
+from reassure_controller.session import commit, connect, stop
 from reassure_controller.storage.directory import LogDirectory
 from reassure_spec.readings import Readings
+from reassure_spec.znodes import CONTROLLER
 
 log = logging.getLogger(__name__)
 
-CONTROLLER_ID: Final = 1001
+CONTROLLERS: Final = (1001, 1002)
 SETTLE_S: Final = 10.0
 OBSERVED: Final = "observations"
 """Below the directory of a broker: where its observations are."""
@@ -36,10 +37,11 @@ class ReplicatingCluster:
     """Makes one stepped cluster after another, on clients that stay. A context manager."""
 
     def __init__(self, hosts: str, brokers: tuple[int, ...]) -> None:
-        self._clients = {broker: connect(hosts) for broker in (*brokers, CONTROLLER_ID)}
-        self._controller: Controller | None = None
+        self._clients = {one: connect(hosts) for one in (*brokers, *CONTROLLERS)}
+        self._controllers: list[Controller] = []
+        """The acting one last; before it the one that was superseded and does not know."""
         self._stepped: StepCluster | None = None
-        self.brokers = brokers
+        self._faults: frozenset[str] = frozenset()
 
     def __enter__(self) -> "ReplicatingCluster":
         return self
@@ -49,19 +51,26 @@ class ReplicatingCluster:
         for client in self._clients.values():
             stop(client)
 
-    def begin(self, chroot: str, directory: Path, rules: ReplicationRules) -> StepCluster:
-        """Start the brokers in a chroot that is there, and elect a controller."""
+    def begin(
+        self, chroot: str, directory: Path, rules: ReplicationRules, brokers: tuple[int, ...]
+    ) -> StepCluster:
+        """Start these brokers in a chroot that is there, and elect a controller."""
         for client in self._clients.values():
             client.chroot = chroot
-        machines = (self._make_machine(one, chroot, directory) for one in self.brokers)
+        machines = (self._make_machine(one, chroot, directory) for one in brokers)
         self._stepped = stepped = StepCluster(machines, rules, chroot)
-        for broker in self.brokers:
+        for broker in brokers:
             stepped.start(broker)
-        client = self._clients[CONTROLLER_ID]
-        faults = rules.faults
-        self._controller = Controller(client, CONTROLLER_ID, stepped.transport, Readings(), faults)
-        self._controller.contend()
+        self._faults = rules.faults
+        self._elect(CONTROLLERS[0])
         return stepped
+
+    def _elect(self, number: int) -> None:
+        assert self._stepped is not None
+        client, transport = self._clients[number], self._stepped.transport
+        controller = Controller(client, number, transport, Readings(), self._faults)
+        self._controllers.append(controller)
+        controller.contend()
 
     def _make_machine(self, broker: int, chroot: str, directory: Path) -> Machine:
         own = directory / name_directory(broker)
@@ -71,21 +80,43 @@ class ReplicatingCluster:
         client: Client = self._clients[broker]
         return Machine(broker, client, open_disk, own / OBSERVED, VirtualClock(FIRST_MS))
 
-    def work(self) -> None:
-        """Let the controller deal with all that has been written. Raises NotQuiet."""
-        assert self._controller is not None
-        self._controller.drain(SETTLE_S)
+    def work(self, max_effects: int | None = None) -> int:
+        """Let the controller deal with all that has been written, or do so many effects of it.
+
+        Return how many it did. Raises NotQuiet.
+        """
+        return self._controllers[-1].drain(SETTLE_S, max_effects).effects_done
+
+    def supersede(self) -> None:
+        """Elect another controller; the one before is not told, its plan stays in its memory."""
+        for old in self._controllers[:-1]:
+            self._retire(old)
+        (acting,) = self._controllers
+        commit(self._clients[acting.broker_id], [("delete", (CONTROLLER, -1))])
+        self._elect(next(one for one in CONTROLLERS if one != acting.broker_id))
+
+    def wake(self) -> bool:
+        """Let the controller before go on until it knows; answer whether there is one."""
+        sleeping = self._controllers[:-1]
+        for old in sleeping:
+            old.drain(SETTLE_S)
+            self._retire(old)
+        return bool(sleeping)
+
+    def _retire(self, controller: Controller) -> None:
+        controller.resign()
+        self._clients[controller.broker_id].state_listeners.clear()
+        self._controllers.remove(controller)
 
     def end(self) -> None:
-        """End the brokers and the controller of this example."""
+        """End the brokers and the controllers of this example."""
         if self._stepped is not None:
             self._stepped.close()
             self._stepped = None
-        if self._controller is not None:
+        for controller in tuple(self._controllers):
             with contextlib.suppress(Exception):
-                self._controller.resign()
-            self._clients[CONTROLLER_ID].state_listeners.clear()
-            self._controller = None
+                self._retire(controller)
+        self._controllers.clear()
 
 
 def name_directory(broker: int) -> str:

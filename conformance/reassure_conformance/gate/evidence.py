@@ -17,7 +17,7 @@ from reassure_judge.judge import Judge
 from reassure_judge.verdicts import Violation
 from reassure_spec.errors import BadData
 from reassure_spec.readings import get_profile, override_readings
-from reassure_spec.znodes import PERSISTENT_ROOTS
+from reassure_spec.znodes import DELETED_TOPICS, PERSISTENT_ROOTS
 from reassure_zookeeper.transactions import (
     Check,
     CloseSession,
@@ -211,7 +211,7 @@ def _gist(data: bytes) -> str:
 def _is_set_up(op: Op, chroot: str) -> bool:
     """Whether an op only makes a path that every cluster has, before anything happens."""
     path = getattr(op, "path", "").removeprefix(chroot)
-    roots = (*PERSISTENT_ROOTS, *_SET_UP, "")
+    roots = (*PERSISTENT_ROOTS, DELETED_TOPICS, *_SET_UP, "")
     return isinstance(op, Create) and (path in roots or path.startswith("/config/brokers/"))
 
 

@@ -24,6 +24,7 @@ from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
 
 TOPICS: Final = ("orders", "events", "audit")
 NO_BROKER: Final = 99
+NO_TOPIC: Final = "nowhere"
 MOST_PARTITIONS: Final = 4
 BOOST: Final = 6
 """How much more often a kind is drawn that touches a clause which is still wanted."""
@@ -189,6 +190,7 @@ def _client_choices(now: Moment) -> Iterator[Choice]:
             yield Choice("old-znode-gone", 2, _make_of((s.DeleteOld(),)))
         if now.healing:
             yield Choice("task", 3, lambda d: s.SubmitTask(_make_request(now, d, keys).targets))
+    yield from _served_choices(now)
     if not why_not(s.Withdraw(), now):
         yield Choice("withdraw", 3, _make_of((s.Withdraw(),)))
         if keys:
@@ -198,6 +200,18 @@ def _client_choices(now: Moment) -> Iterator[Choice]:
     foreign = _possible(now, (s.Foreign(kind) for kind in s.FOREIGN_KINDS))
     if foreign:
         yield Choice("foreign", 1, _make_of(foreign))
+
+
+def _served_choices(now: Moment) -> Iterator[Choice]:
+    """Yield what clients ask that not every implementation serves."""
+    topics = sorted({topic for topic, _ in now.existing()})
+    deletions = _possible(now, (s.DeleteTopic(topic) for topic in topics))
+    if deletions:
+        yield Choice("delete", 2, _make_of(deletions))
+    if not why_not(s.DeleteTopic(NO_TOPIC), now):
+        yield Choice("delete-unknown", 1, _make_of((s.DeleteTopic(NO_TOPIC),)))
+    if topics and not why_not(s.Prefer(), now):
+        yield Choice("prefer", 2, _make_of((s.Prefer(),)))
 
 
 def _broker_choices(now: Moment) -> Iterator[Choice]:
@@ -219,6 +233,9 @@ def _broker_choices(now: Moment) -> Iterator[Choice]:
         yield Choice("leave", 4, _make_of(leaves))
     if deaths and now.existing():
         yield Choice("die", 4, _make_of(deaths))
+    shutdowns = _possible(now, (s.ShutDown(broker) for broker in now.brokers))
+    if shutdowns and now.existing():
+        yield Choice("shut-down", 2, _make_of(shutdowns))
     if returns:
         yield Choice("return", 5, _make_of(returns))
 
@@ -267,6 +284,10 @@ TOUCHES: Final[dict[str, tuple[str, ...]]] = {
     "kill": ("controller.", "top.once"),
     "expire": ("controller.",),
     "hold": ("controller.", "child."),
+    "delete": ("topic.delete.", "act.deletion", "shipped.delete."),
+    "delete-unknown": ("topic.delete.unknown",),
+    "prefer": ("act.preferred",),
+    "shut-down": ("act.shutdown", "act.controlled"),
 }
 """The beginnings of the clause ids that a kind of step is likely to put to the test."""
 

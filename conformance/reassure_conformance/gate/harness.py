@@ -14,7 +14,7 @@ Where the time goes is counted in `clock`, by section.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -30,6 +30,7 @@ from reassure_conformance.adapter import (
     KeepsTime,
     LosesWrites,
     Reply,
+    StopsBrokers,
     calling,
     check_description,
     expect,
@@ -42,6 +43,7 @@ from reassure_conformance.gate.kip_46 import HealingWatch
 from reassure_conformance.gate.moment import Moment, why_not
 from reassure_conformance.gate.situations import count_situations
 from reassure_conformance.gate.story import Story
+from reassure_conformance.gate.topics import TopicsWatch, Verdict
 from reassure_judge import messages
 from reassure_judge.judge import ClusterView, Judge
 from reassure_judge.messages import Heard, Stored, Told
@@ -54,13 +56,16 @@ from reassure_spec.znodes import (
     DEFAULT_BROKER_CONFIG,
     MAX_ZNODE_BYTES,
     MIN_ISR,
+    PREFERRED_ELECTION,
     REASSIGN_PARTITIONS,
     PartitionKey,
     ReplicaList,
     RequestZnode,
     TaskZnode,
     decode_topic,
+    deleted_topic_path,
     encode_config,
+    encode_preferred_election,
     encode_reassign_partitions,
     encode_request,
     encode_task,
@@ -116,6 +121,8 @@ class Example:
     """What is judged of moves by what brokers are told, where nothing records them."""
     healing: HealingWatch | None = None
     """What is judged of healing by the clock, where that is the gate's."""
+    topics: TopicsWatch | None = None
+    """What is judged of deletions, preferred elections and shutdowns."""
     unsettled: int = 0
     """How often the cluster did not become quiescent though nothing was held."""
 
@@ -210,6 +217,8 @@ class Harness:
             )
         if not now.requests and MESSAGES in now.capabilities:
             example.moves = MoveWatch(self.readings, example.heard)
+        if now.topics:
+            example.topics = TopicsWatch(chroot)
         self._settle_and_judge(example)
         return example
 
@@ -323,15 +332,20 @@ class Harness:
     # -- the parts of a step
 
     def _carry_out(self, example: Example, step: s.Step) -> Reply:
-        if type(step) not in s.NEEDS:
+        if type(step) not in s.NEEDS or type(step) in s.SERVED:
             return self._client_step(example, step)
         with self.driver.calling(s.format_step(step)):
             reply = self._adapter_step(example.now, step)
             expect(Reply, reply)
         if reply is not Reply.REFUSED:
+            if isinstance(step, s.ShutDown) and example.topics is not None:
+                view = self.judge.view(example.chroot)
+                example.topics.note_shutdown(step.broker, view)
             _note_effect(example.now, step)
             if isinstance(step, s.Die):
                 example.heard.forget(step.broker)
+            if isinstance(step, s.Die) and example.topics is not None:
+                example.topics.note_death(step.broker)
             if isinstance(step, s.Tick) and example.healing is not None:
                 example.healing.now_ms += step.milliseconds
         return reply
@@ -347,6 +361,9 @@ class Harness:
                 return adapter.stop_broker(broker)
             case s.Return(broker):
                 return adapter.start_broker(broker)
+            case s.ShutDown(broker):
+                assert isinstance(adapter, StopsBrokers)
+                return adapter.shut_down_broker(broker)
             case s.Hold(effects):
                 return adapter.hold(effects)
             case s.Resume():
@@ -407,6 +424,14 @@ class Harness:
             case s.DeleteOld():
                 path = example.chroot + REASSIGN_PARTITIONS
                 return driver.write(lambda: driver.client.delete(path))
+            case s.DeleteTopic(topic):
+                asked = example.chroot + deleted_topic_path(topic)
+                return driver.write(lambda: driver.client.create(asked, b"", makepath=True))
+            case s.Prefer():
+                content = encode_preferred_election(example.now.existing())
+                return driver.write(
+                    lambda: driver.put(example.chroot, {PREFERRED_ELECTION: content})
+                )
             case s.SubmitTask(targets):
                 content = encode_task(TaskZnode(dict(targets), automatic=False))
                 return driver.submit_task(example.chroot, content)
@@ -460,6 +485,7 @@ class Harness:
             with self.driver.calling("take_messages"):
                 received = tuple(expect(Told, one) for one in self.adapter.take_messages())
             self._hear(example, received)
+        _note_stopped(example, self.judge.view(example.chroot))
         with self.driver.section("judge"):
             if quiescent:
                 self._note(example, Rested())
@@ -469,6 +495,8 @@ class Harness:
             now.view = self.judge.view(example.chroot)
             now.admitted = example.heard.list_admitted(now.view.partitions)
         self._collect(example)
+        if example.topics is not None and not example.violations:
+            self._judge_topics(example, received, quiescent=quiescent)
         if not example.violations:
             self._judge_order(example, received)
         if quiescent and MESSAGES in now.capabilities and not example.violations:
@@ -483,15 +511,39 @@ class Harness:
     def _judge_order(self, example: Example, received: tuple[Told, ...]) -> None:
         """Judge whether what brokers were told was true when it was said."""
         for told in received:
+            if example.topics is not None and _is_deletion(example.topics, told):
+                continue
             found = example.stored.judge(told)
             if isinstance(found, Rejected):
                 self._find(example, (told.topic, told.partition), found)
             elif found is not None:
                 self.judge.exercised[found] += 1
 
+    def _judge_topics(
+        self, example: Example, received: tuple[Told, ...], *, quiescent: bool
+    ) -> None:
+        """Judge what was asked of topics and leaders, as far as the implementation serves that."""
+        watch, able = example.topics, example.now.capabilities
+        assert watch is not None
+        verdicts = list(watch.judge_orders(received))
+        if MESSAGES in able:
+            self._take_verdicts(example, verdicts)
+        if quiescent:
+            self._take_verdicts(example, watch.rest(self.judge.view(example.chroot)))
+
+    def _take_verdicts(self, example: Example, verdicts: Iterable[Verdict]) -> None:
+        for key, outcome in verdicts:
+            if isinstance(outcome, Rejected):
+                self._find(example, key, outcome)
+            else:
+                self.judge.exercised[outcome] += 1
+
     def _judge_messages(self, example: Example) -> None:
         """Judge what the brokers believe at rest."""
-        partitions, up = example.now.view.partitions, frozenset(example.now.up)
+        now = example.now
+        # Nobody starts a replica of a topic that is to be deleted.
+        kept = {k: p for k, p in now.view.partitions.items() if k[0] not in now.deleting}
+        partitions, up = kept, frozenset(now.up)
         broken = list(example.heard.find_broken(partitions, up))
         for key, rejected in broken:
             self._find(example, key, rejected)
@@ -511,6 +563,9 @@ class Harness:
                 epoch = after.controller_epoch
                 example.stored.note(transaction.zxid, after.partitions, epoch)
                 self._judge_healing(example, transaction, before)
+                if example.topics is not None:
+                    verdicts = example.topics.judge(transaction, before, after)
+                    self._take_verdicts(example, verdicts)
                 before = after
 
     def _note(self, example: Example, event: Event) -> None:
@@ -547,13 +602,33 @@ class Harness:
         (example.violations if counts else self.not_followed).append(violation)
 
 
+def _note_stopped(example: Example, view: ClusterView) -> None:
+    """Note which brokers that were to stop have done so, and what is to be deleted."""
+    now = example.now
+    if example.topics is None:
+        return
+    now.deleting = example.topics.deleting
+    for broker in sorted(now.stopping - view.live):
+        now.stopping.discard(broker)
+        now.up.discard(broker)
+        example.heard.forget(broker)
+
+
+def _is_deletion(watch: TopicsWatch, told: Told) -> bool:
+    """Whether a replica was told to delete its log because its topic is to be deleted."""
+    return told.delete and told.zxid is not None and watch.is_deleting(told.topic, told.zxid)
+
+
 def _note_effect(now: Moment, step: s.Step) -> None:
     """Count what only the driver knows."""
     match step:
         case s.Die(broker):
             now.up.discard(broker)
+            now.stopping.discard(broker)
         case s.Return(broker):
             now.up.add(broker)
+        case s.ShutDown(broker):
+            now.stopping.add(broker)
         case s.Hold():
             now.held = True
         case s.Lose():

@@ -55,6 +55,10 @@ class Moment:
     """Kinds of foreign znodes that were planted."""
     admitted: Mapping[PartitionKey, ReplicaList] = field(default_factory=dict)
     """By partition: whom its leader was told to take for a replica, where that is known."""
+    stopping: set[int] = field(default_factory=set)
+    """Brokers that have asked to stop and are registered still."""
+    deleting: set[str] = field(default_factory=set)
+    """Topics that clients ask to be deleted."""
     profile: str = "kip-236"
     failure_interval_ms: int = 0
     """How long a broker has to be away before it is replaced."""
@@ -73,6 +77,11 @@ class Moment:
     def healing(self) -> bool:
         """Whether the profile has healing, so that operators may write tasks."""
         return has_protocol(self.profile, "kip-46")
+
+    @property
+    def topics(self) -> bool:
+        """Whether topics are deleted under the profile, and leaders moved as somebody asks."""
+        return has_protocol(self.profile, "topics")
 
     def in_flight(self) -> tuple[PartitionKey, ...]:
         """Return the partitions with a reassignment in flight, in order."""
@@ -94,7 +103,8 @@ class Moment:
             state, started = partition.state, self.list_started(key)
             if state is None or state.leader not in self.up:
                 continue
-            found += [(b, key) for b in started if b in self.up and b not in state.isr]
+            able = self.up - self.stopping
+            found += [(b, key) for b in started if b in able and b not in state.isr]
         return tuple(found)
 
     def list_started(self, key: PartitionKey) -> ReplicaList:
@@ -180,6 +190,11 @@ def _why_not_client(step: s.Step, now: Moment) -> str:
         case s.WriteOld() | s.RawOld() | s.DeleteOld():
             if not now.old_znode:
                 return "the profile knows nothing of the old znode"
+        case s.DeleteTopic() | s.Prefer():
+            if not now.topics:
+                return "the profile knows nothing of it"
+            if isinstance(step, s.DeleteTopic) and step.topic in now.deleting:
+                return "somebody asks for that already"
         case s.SubmitTask():
             if not now.healing:
                 return "the profile knows nothing of tasks"
@@ -215,8 +230,15 @@ def _why_not_broker(step: s.Step, now: Moment) -> str:
         case s.Die(broker):
             if broker not in now.up:
                 return "the broker is down or not of this cluster"
-            if len(now.up) == 1:
+            if not now.up - now.stopping - {broker}:
                 return "it is the last broker that is up"
+        case s.ShutDown(broker):
+            if not now.topics:
+                return "the profile knows nothing of it"
+            if broker not in now.up or broker in now.stopping:
+                return "the broker is down or stops already, or is not of this cluster"
+            if len(now.up - now.stopping) == 1:
+                return "it is the last broker that stays up"
         case s.Return(broker):
             if broker not in now.brokers or broker in now.up:
                 return "the broker is up or not of this cluster"

@@ -27,9 +27,12 @@ from typing import Any, Final
 from reassure_conformance.adapter import (
     BROKERS,
     CAPABILITIES,
+    DELETION,
     ISR,
     KILL,
     MESSAGES,
+    PREFERRED,
+    SHUTDOWN,
     AdapterDied,
     open_adapter,
 )
@@ -107,6 +110,20 @@ unless every one is asked for."""
 
 UNCLAIMED: Final[Mapping[str, Mapping[str, str]]] = {"kafka-42": kafka_42.UNCLAIMED}
 """By profile, the clauses that are for nobody who is driven by the gate, each with the reason."""
+
+EACH_NEEDED_FOR: Final[Mapping[str, tuple[str, ...]]] = {
+    "act.deletion-carried-out": (DELETION,),
+    "act.preferred-election-held": (PREFERRED,),
+    "act.shutdown-handed-over": (SHUTDOWN,),
+    "shipped.delete.blocks-reassignment": (DELETION,),
+    "topic.delete.all-successful-first": (DELETION, MESSAGES),
+    "topic.delete.asked-last": (DELETION,),
+    "topic.delete.failed-retried-later": (DELETION, MESSAGES, BROKERS),
+    "topic.delete.failover-begins-again": (DELETION, MESSAGES, KILL),
+    "topic.delete.unknown-removed": (DELETION,),
+    "topic.delete.waits-for-brokers": (DELETION, BROKERS),
+}
+"""The same of clauses for which one capability is not enough: each of them is needed."""
 
 Progress = Callable[[str, int, int], None]
 """Told what is going on, how much of it is done, and how much there is."""
@@ -275,11 +292,11 @@ class Result(Outcome):
         if self.settings.require_all:
             return {}
         asked = {clause.id for clause in self.clauses if not clause.exercised}
-        return {
-            clause: needs
-            for clause, needs in NEEDED_FOR.items()
-            if clause in asked and self.capabilities.isdisjoint(needs)
-        }
+        able = self.capabilities
+        lacking = {c: needs for c, needs in NEEDED_FOR.items() if able.isdisjoint(needs)}
+        for clause, needs in EACH_NEEDED_FOR.items():
+            lacking[clause] = tuple(need for need in needs if need not in able)
+        return {c: needs for c, needs in lacking.items() if c in asked and needs}
 
     def not_claimed(self) -> Mapping[str, str]:
         """Return the clauses that are for nobody who is driven here, each with the reason."""

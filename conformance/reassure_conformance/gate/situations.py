@@ -14,7 +14,7 @@ from typing import Final
 
 from reassure_conformance.adapter import BROKERS, EXPIRE, HOLD, ISR, KILL, LOSE, MESSAGES
 from reassure_conformance.gate import approaches as by
-from reassure_conformance.gate import kafka_42, kip_46, kip_236_legacy
+from reassure_conformance.gate import asking, kafka_42, kip_46, kip_236_legacy
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.events import (
     Event,
@@ -491,6 +491,7 @@ SITUATIONS: Final = (
     *kip_236_legacy.SITUATIONS,
     *kip_46.SITUATIONS,
     *kafka_42.SITUATIONS,
+    *asking.SITUATIONS,
 )
 """Every situation, each with a counter in the report of a run."""
 

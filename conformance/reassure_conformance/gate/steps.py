@@ -11,7 +11,8 @@ A step has a one-line text form, so that a story is a text file that reads like 
 is possible at that moment is the harness's business (`reassure_conformance.gate.harness`).
 
 Steps of a client (topics, requests, malformed and foreign znodes) are written to ZooKeeper by the
-harness itself. The others need the implementation and its adapter; `NEEDS` says which capability.
+harness itself. The others need the implementation and its adapter; `NEEDS` says which capability,
+and so for what a client asks that not every implementation serves (`SERVED`).
 """
 
 import re
@@ -20,7 +21,19 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any, Final
 
-from reassure_conformance.adapter import BROKERS, CLOCK, CUT, EXPIRE, HOLD, ISR, KILL, LOSE
+from reassure_conformance.adapter import (
+    BROKERS,
+    CLOCK,
+    CUT,
+    DELETION,
+    EXPIRE,
+    HOLD,
+    ISR,
+    KILL,
+    LOSE,
+    PREFERRED,
+    SHUTDOWN,
+)
 from reassure_spec.errors import BadData
 from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
 
@@ -199,6 +212,25 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteTopic:
+    """A client asks for a topic to be deleted, whether there is one or not."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prefer:
+    """A client asks for the preferred leader of every partition that there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShutDown:
+    """A broker stops in good order: it tells the controller, and ends once it has an answer."""
+
+    broker: int
+
+
+@dataclass(frozen=True, slots=True)
 class Foreign:
     """Somebody makes a znode in the admin paths that is not ours, a kind of `FOREIGN_KINDS`."""
 
@@ -302,6 +334,9 @@ Step = (
     | RawOld
     | DeleteOld
     | SubmitTask
+    | DeleteTopic
+    | Prefer
+    | ShutDown
     | Foreign
     | Join
     | Intrude
@@ -325,6 +360,9 @@ NEEDS: Final[Mapping[type, str]] = MappingProxyType(
         Leave: ISR,
         Die: BROKERS,
         Return: BROKERS,
+        ShutDown: SHUTDOWN,
+        DeleteTopic: DELETION,
+        Prefer: PREFERRED,
         Hold: HOLD,
         Resume: HOLD,
         Kill: KILL,
@@ -335,7 +373,10 @@ NEEDS: Final[Mapping[type, str]] = MappingProxyType(
         Tick: CLOCK,
     }
 )
-"""The capability that each step of the implementation needs; steps of a client need none."""
+"""The capability that each step of the implementation needs; steps of a client need none, but for
+`SERVED`."""
+SERVED: Final = frozenset({DeleteTopic, Prefer})
+"""Steps of a client that ask for what not every implementation serves."""
 
 
 class BadStep(BadData):
@@ -463,6 +504,9 @@ _FORMS: Final[tuple[tuple[str, type[Any], Mapping[str, Any]], ...]] = (
     ("write {kind} old znode", RawOld, {}),
     ("delete old znode", DeleteOld, {}),
     ("task {targets}", SubmitTask, {}),
+    ("delete topic {topic}", DeleteTopic, {}),
+    ("ask for preferred leaders", Prefer, {}),
+    ("broker {broker} shuts down", ShutDown, {}),
     ("plant foreign {kind}", Foreign, {}),
     ("{broker} joins {partition}", Join, {}),
     ("{broker} tries to join {partition}", Intrude, {}),

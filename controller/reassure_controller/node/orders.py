@@ -21,6 +21,7 @@ from reassure_controller.wire.messages import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     LeaderAndIsrTopic,
+    StopReplicaPartition,
     StopReplicaRequest,
     StopReplicaResponse,
     StopReplicaTopic,
@@ -51,9 +52,10 @@ _PARTITION = {
 def to_request(order: Order) -> OrderRequest:
     """Return the request that carries an order."""
     if isinstance(order, StopReplica):
-        topic = StopReplicaTopic(order.topic, (order.partition,))
+        stopped = StopReplicaPartition(order.partition, order.leader_epoch, order.delete)
+        topic = StopReplicaTopic(order.topic, (stopped,))
         return StopReplicaRequest(
-            order.controller, order.controller_epoch, order.broker_epoch, order.delete, (topic,)
+            order.controller, order.controller_epoch, order.broker_epoch, (topic,)
         )
     state = LeaderAndIsrPartition(
         order.partition,
@@ -79,10 +81,17 @@ def list_orders(request: OrderRequest) -> Iterator[Order]:
         request.broker_epoch,
     )
     if isinstance(request, StopReplicaRequest):
-        for stopped in request.topics:
-            for number in stopped.partition_indexes:
-                delete = request.delete_partitions
-                yield StopReplica(controller, epoch, stopped.name, number, delete, broker_epoch)
+        for stopped in request.topic_states:
+            for one in stopped.partition_states:
+                yield StopReplica(
+                    controller,
+                    epoch,
+                    stopped.topic_name,
+                    one.partition_index,
+                    one.delete_partition,
+                    broker_epoch,
+                    one.leader_epoch,
+                )
         return
     for topic in request.topic_states:
         for state in topic.partition_states:

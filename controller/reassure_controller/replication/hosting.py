@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Final, assert_never
 
 from reassure_controller.logs import about
@@ -31,6 +32,7 @@ from reassure_controller.replication.serving import Leading, ReplyTo
 from reassure_controller.replication.upkeep import Upkeep, UpkeepSettings
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.errors import CorruptLog, DiskFailed
+from reassure_controller.storage.log import Log
 from reassure_spec.observations import What
 from reassure_spec.znodes import PartitionKey
 
@@ -75,6 +77,8 @@ class Replicas:
         """Partitions of which a replica could not become what the broker was told."""
         self._find_minimum = find_minimum or (lambda _: rules.min_insync_replicas)
         self._upkeep = Upkeep(self, disk, upkeep or UpkeepSettings(), self.clock.now_ms())
+        self._last_mark = 0
+        """The largest mark in an answer (fault `mark-of-another`)."""
         marks = disk.high_watermarks
         self._replicas = {
             key: Replica(self, key, log, marks.get(key, 0)) for key, log in disk.logs.items()
@@ -119,21 +123,37 @@ class Replicas:
             replica = self._replicas.get(key)
             if replica is None:
                 self.quotas.catch_up()
-                replica = self._replicas[key] = Replica(self, key, self._disk.log(*key), 0)
+                replica = self._replicas[key] = Replica(self, key, self._make_log(key), 0)
             replica.become()
         except (DiskFailed, CorruptLog) as failed:
             log.warning("%s-%d neither leads nor follows: %s", *key, failed)
         else:
             self._unready.discard(key)
 
-    def stop(self, key: PartitionKey, *, delete: bool) -> None:
+    def _make_log(self, key: PartitionKey) -> Log:
+        others = [replica.log for replica in self._replicas.values()]
+        made = self._disk.log(*key)
+        if others and "epochs-shared" in self.rules.faults:
+            made.epochs = others[0].epochs
+        return made
+
+    def begin_again(self, broker_epoch: int) -> None:
+        """Go by another broker epoch; replicas neither lead nor follow before they are told to."""
+        self.broker_epoch = broker_epoch
+        self._unready.clear()
+        for replica in self._replicas.values():
+            replica.rest()
+
+    def stop(
+        self, key: PartitionKey, controller_epoch: int, leader_epoch: int, *, delete: bool
+    ) -> None:
         """Have a replica neither lead nor follow, and delete it when asked to."""
         self._unready.discard(key)
         replica = self._replicas.get(key)
         if replica is None:
             return
-        replica.rest()
-        if delete:
+        replica.stop(controller_epoch, leader_epoch, is_deleted=delete)
+        if delete and not {"deleted-kept", "answered-when-deleted"} & self.rules.faults:
             del self._replicas[key]
             try:
                 self._disk.delete(*key)
@@ -172,6 +192,9 @@ class Replicas:
     def take(self, answer: Fetched | EpochEndTold) -> None:
         """Take an answer to a request of a replica."""
         replica = self._replicas.get(answer.key)
+        if "mark-of-another" in self.rules.faults and isinstance(answer, Fetched):
+            mark = self._last_mark = max(answer.high_watermark, self._last_mark)
+            answer = replace(answer, high_watermark=mark)
         if replica is not None and isinstance(replica.role, Following):
             with about(topic=answer.key[0], partition=answer.key[1]):
                 replica.role.take(answer, self.clock.now_ms())

@@ -30,6 +30,7 @@ FILE_BYTES: Final = 64 << 20
 FILES_KEPT: Final = 16
 TELLS: Final = (
     "restored",
+    "stopped",
     "replica",
     "follow",
     "lead",

@@ -6,7 +6,7 @@ from reassure_controller.replication.following import Following
 from reassure_controller.replication.host import Host, HostedPartition
 from reassure_controller.replication.serving import Leading
 from reassure_controller.storage.log import Log
-from reassure_spec.observations import Restored, Spans, What
+from reassure_spec.observations import Restored, Spans, Stopped, What
 from reassure_spec.znodes import NO_LEADER, PartitionKey
 
 logger = logging.getLogger(__name__)
@@ -59,6 +59,14 @@ class Replica:
             self.role = Leading(self, state.leader_epoch)
         elif state.leader != NO_LEADER:
             self.role = Following(self, state.leader, state.leader_epoch)
+
+    def stop(self, controller_epoch: int, leader_epoch: int, *, is_deleted: bool) -> None:
+        """Neither lead nor follow any more, by an order of these epochs."""
+        in_vain = "answered-when-deleted" if is_deleted else "stopped-leads-on"
+        if in_vain not in self.host.rules.faults:
+            self.rest()
+        self._order = controller_epoch, leader_epoch if leader_epoch >= 0 else self._order[1]
+        self.say(Stopped(is_deleted))
 
     def rest(self) -> None:
         """Neither lead nor follow any more."""

@@ -36,10 +36,11 @@ from reassure_controller.replication.network import Network
 from reassure_controller.replication.observing import Observer
 from reassure_controller.replication.quota import Quotas
 from reassure_controller.replication.rules import ReplicationRules
+from reassure_controller.session import Refused, commit
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Record, encode
 from reassure_controller.throttling import Throttling
-from reassure_spec.znodes import PartitionKey
+from reassure_spec.znodes import PartitionKey, broker_path
 
 Anything = Message | Request | Response
 
@@ -149,6 +150,24 @@ class StepCluster:
         assert running is not None, f"broker {broker} is down"
         self.network.detach(name_broker(broker))
         return running
+
+    def expire(self, broker: int) -> bool:
+        """End the registration of a broker that is up, as the end of its session does.
+
+        Answer whether it was registered. The broker does not know; it registers again by
+        `register`, with another broker epoch.
+        """
+        try:
+            commit(self.machines[broker].client, [("delete", (broker_path(broker), -1))])
+        except Refused:
+            return False
+        return True
+
+    def register(self, broker: int) -> None:
+        """Let a broker that is up, and whose session has ended, register again."""
+        running = self.machines[broker].running
+        assert running is not None, f"broker {broker} is down"
+        running.register()
 
     def close(self) -> None:
         """End every broker that is up."""

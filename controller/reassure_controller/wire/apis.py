@@ -2,7 +2,8 @@
 
 The versions are those of Kafka 2.3, the last before reassignments went over the wire: producers and
 consumers of any later release still speak them. What controllers send has one version, the one of
-2.3, because all brokers of a cluster are of one make.
+2.3, because all brokers of a cluster are of one make; only StopReplica is the one of 2.6, which
+says in which leader epoch a replica is to stop (KIP-570).
 """
 
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ APIS: Final = (
     Api(2, range(1, 6), ListOffsetsRequest, ListOffsetsResponse),
     Api(3, range(1, 8), MetadataRequest, MetadataResponse),
     Api(4, range(2, 3), LeaderAndIsrRequest, LeaderAndIsrResponse),
-    Api(5, range(1, 2), StopReplicaRequest, StopReplicaResponse),
+    Api(5, range(3, 4), StopReplicaRequest, StopReplicaResponse),
     Api(6, range(5, 6), UpdateMetadataRequest, UpdateMetadataResponse),
     Api(7, range(2, 3), ControlledShutdownRequest, ControlledShutdownResponse),
     API_VERSIONS,

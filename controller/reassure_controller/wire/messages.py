@@ -388,22 +388,30 @@ class LeaderAndIsrResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class StopReplicaPartition:
+    """A replica that is stopped, in which leader epoch, and whether it is deleted."""
+
+    partition_index: int
+    leader_epoch: int
+    delete_partition: bool
+
+
+@dataclass(frozen=True, slots=True)
 class StopReplicaTopic:
     """The partitions of one topic that are stopped."""
 
-    name: str
-    partition_indexes: tuple[int, ...]
+    topic_name: str
+    partition_states: tuple[StopReplicaPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StopReplicaRequest(Asks["StopReplicaResponse"]):
-    """Stop replicas, and delete them all when asked to."""
+    """Stop replicas, and delete those of which that is asked."""
 
     controller_id: int
     controller_epoch: int
     broker_epoch: int
-    delete_partitions: bool
-    topics: tuple[StopReplicaTopic, ...]
+    topic_states: tuple[StopReplicaTopic, ...]
 
 
 @dataclass(frozen=True, slots=True)

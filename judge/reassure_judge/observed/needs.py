@@ -41,6 +41,8 @@ NEEDS: Final[Mapping[str, str]] = MappingProxyType(
         "follower.truncation.common-prefix": "restored, follow and replica of followers, lead",
         "log.committed-kept": "serve, and a lead of a later term",
         "epoch.replica.never-back": "any that a replica writes",
+        "replica.stopped.silent": "stopped, and any that a replica writes",
+        "replica.deleted.empty": "stopped and restored",
         "epoch.one-leader": "lead",
     }
 )
@@ -51,6 +53,8 @@ LOGGED: Final = frozenset({"election.clean", "isr.change.leader-kept"})
 
 UNJUDGED: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "replica.order-obeyed": "no line says what was told and is not acted upon: `reassure run` "
+        "looks at brokers that are at rest",
         "lag.definition": "it says what a word means: isr.pseudo.by-lag, isr.pseudo.close-follower "
         "and hw.stall-bounded are judged by it",
     }

@@ -18,7 +18,9 @@ from reassure_spec.observations import (
     Replica,
     Restored,
     Serve,
+    Stopped,
     Stored,
+    name_kind,
 )
 from reassure_spec.readings import Readings
 
@@ -42,6 +44,8 @@ class ReplicaHistory:
         self._leading: Leading | None = None
         self._run = -1
         self._is_torn = False
+        self._stopped: Stopped | None = None
+        """What it said when it was stopped, until it leads or follows again, or begins anew."""
 
     def tear(self) -> None:
         """Note that lines of the writer are missing here."""
@@ -64,10 +68,13 @@ class ReplicaHistory:
             self._is_torn = False
         if not is_restored and not self._take_order(line):
             return
-        is_first, self._run = self._run < 0, said.run
+        self._check_silent(line)
+        before, self._run = self._run, said.run
         match said.what:
             case Restored():
-                self._restore(line, said.what, is_first=is_first)
+                self._restore(line, said.what, before)
+            case Stopped():
+                self._stop(said.what)
             case Follow():
                 self._follow(line, said.what, tells)
             case Lead():
@@ -102,15 +109,54 @@ class ReplicaHistory:
         self._order = controller_epoch, epoch
         return True
 
-    def _restore(self, line: Line, said: Restored, *, is_first: bool) -> None:
+    @clause("replica.stopped.silent")
+    def _check_silent(self, line: Line) -> None:
+        """Judge whether a replica that was stopped goes on."""
+        what = line.said.what
+        if isinstance(what, Stopped):
+            self._ledger.keep("replica.stopped.silent")
+        elif self._stopped is None:
+            return
+        elif isinstance(what, Restored | Follow | Lead):
+            self._check_empty(line, what.log_end_offset, self._stopped)
+            self._stopped = None
+        else:
+            self._ledger.check(
+                line,
+                "replica.stopped.silent",
+                f"a line of kind {name_kind(what)}",
+                before="deleted" if self._stopped.deleted else "stopped",
+                expected="nothing before a line of kind follow or lead",
+            )
+
+    def _stop(self, said: Stopped) -> None:
+        self._stopped, self._followed, self._leading = said, False, None
+
+    @clause("replica.deleted.empty")
+    def _check_empty(self, line: Line, end: int, said: Stopped) -> None:
+        """Judge whether a replica that was deleted begins again."""
+        if said.deleted:
+            self._ledger.check(
+                line,
+                "replica.deleted.empty",
+                f"it has records up to {end}" if end else None,
+                before="deleted",
+                after=f"log end {end}",
+                expected="log end 0",
+            )
+
+    def _restore(self, line: Line, said: Restored, run: int) -> None:
+        """Take in what a replica begins with; `run` is the one of its line before."""
         end, log = said.log_end_offset, self._log.cut(said.log_end_offset)
         if said.epochs is not None:
             log = tell(end, said.epochs)
         elif end == 0:
             log = Contents(0)
-        elif is_first or end > self._log.end:
+        elif run < 0 or end > self._log.end:
             log = Contents(end, None)
-        self._order = line.said.controller_epoch, line.said.leader_epoch
+        if line.said.run != run:
+            # A replica that was deleted and is made anew has not forgotten what it has obeyed.
+            self._order = line.said.controller_epoch, line.said.leader_epoch
         self._log, self._mark = log, said.high_watermark
         self._whole, self._followed, self._leading = True, False, None
         self._check_mark(line, said.high_watermark, said.log_end_offset)

@@ -48,6 +48,8 @@ def find_refusal(
     target, least = request.target, around.min_insync_replicas
     if partition.assigned is None:
         return Refusal("request.refuse.unknown-partition", "the partition does not exist")
+    if around.deleting:
+        return Refusal("shipped.delete.blocks-reassignment", "the topic is to be deleted")
     if len(target) == 0:
         return Refusal("request.refuse.empty-target", "the target is empty")
     twice = [r for i, r in enumerate(target) if r in target[:i]]

@@ -150,6 +150,7 @@ def find_hindrance(topic: Topic) -> str | None:
 
 @clause("topic.delete.unknown-removed", "topic.delete.disabled", "topic.delete.asked-last")
 @clause("topic.delete.all-successful-first", "topic.delete.failed-retried-later")
+@clause("act.deletion-carried-out")
 def next_effect(topic: Topic) -> Effect | None:
     """Return the effect that the controller owes the topic, None while it waits."""
     if not topic.is_asked:

@@ -58,6 +58,8 @@ BATCH: Final = 40
 """Trials that are drawn in a row."""
 SHORTEN_S: Final = 20.0
 """How long a failing tale may be made shorter."""
+LOOKED_AT: Final = frozenset({"replica.order-obeyed"})
+"""Clauses that no line shows kept or broken, and a trial does that comes to rest."""
 NOT_PROMISED: Final = frozenset({"isr.pseudo.close-follower"})
 """Advice that the document's own implementation does not follow (findings watermark-1 to 5): it
 binds nobody, not even where all advice binds."""
@@ -121,7 +123,9 @@ class Result(Outcome):
 
     def required(self) -> tuple[ClauseVerdict, ...]:
         """Return the verdicts on the clauses that a run has to put to the test."""
-        return tuple(c for c in self.clauses if c.level == "MUST" and c.id not in UNJUDGED)
+        return tuple(
+            c for c in self.clauses if c.level == "MUST" and c.id not in UNJUDGED.keys() - LOOKED_AT
+        )
 
     def counts(self) -> dict[str, int]:
         """Return the numbers that the report begins with."""
@@ -171,7 +175,7 @@ class Result(Outcome):
             "clause": failure.violation.clause if failure else None,
             "not_exercised": list(self.missing()),
             "not_asked": {},
-            "unjudged": dict(UNJUDGED),
+            "unjudged": {k: why for k, why in UNJUDGED.items() if k not in LOOKED_AT},
             "unsettled": self.unsettled,
             "died": self.died,
             "died_after": [],

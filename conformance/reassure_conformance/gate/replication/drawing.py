@@ -21,10 +21,12 @@ from reassure_conformance.gate.replication.trial import (
     AMENDED,
     AS_WRITTEN,
     EARLY_CREDIT,
+    Assignment,
     Setting,
     Told,
     Trial,
 )
+from reassure_spec.znodes import ReplicaList
 
 Value = TypeVar("Value")
 Begin = Callable[[Setting], Trial]
@@ -34,6 +36,15 @@ STEPS: Final = 50
 """Steps of a trial, at most."""
 FETCH_SIZES: Final = (1 << 20, 1)
 """All there is, or one batch at a time: a fetch carries one batch in any case."""
+
+
+LAYOUTS: Final[tuple[tuple[ReplicaList, tuple[Assignment, ...]], ...]] = (
+    ((1, 2, 3), ((("t", 0), (1, 2, 3)),)),
+    ((1, 2, 3), ((("t", 0), (1, 2, 3)), (("t", 1), (3, 1)))),
+    ((1, 2, 3, 4), ((("t", 0), (1, 2, 3)), (("u", 0), (4, 1)))),
+    ((1, 2, 3, 4), ((("t", 0), (1, 2)), (("t", 1), (2, 3, 4)), (("u", 0), (3, 1)))),
+)
+"""Brokers, and partitions with their replicas: one, several, of one topic, of two."""
 
 
 class Broken(AssertionError):
@@ -71,12 +82,20 @@ class TrialMachine(RuleBasedStateMachine):
         rules=st.sampled_from((AMENDED, AMENDED, AMENDED, EARLY_CREDIT, AS_WRITTEN)),
         minimum=st.integers(1, 2),
         size=st.sampled_from(FETCH_SIZES),
+        layout=st.sampled_from(LAYOUTS),
     )
-    def start(self, rules: str, minimum: int, size: int) -> None:
+    def start(
+        self,
+        rules: str,
+        minimum: int,
+        size: int,
+        layout: tuple[ReplicaList, tuple[Assignment, ...]],
+    ) -> None:
         """Start brokers: one time in five under the document as written, in one term."""
         if time.monotonic() > self.batch.deadline or self.batch.died or self.batch.failed:
             raise OutOfTime
-        self.trial = self._guard(lambda: self.batch.begin(Setting(rules, minimum, size)), None)
+        setting = Setting(rules, minimum, size, *layout)
+        self.trial = self._guard(lambda: self.batch.begin(setting), None)
 
     @rule(data=st.data())
     def take_step(self, data: st.DataObject) -> None:

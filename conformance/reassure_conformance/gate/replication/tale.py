@@ -2,7 +2,7 @@
 
     # Why this tale is told, in comment lines.
     # violates: log.committed-kept
-    world brokers minimum=1 fetch-bytes=1048576 rules=amended
+    world brokers minimum=1 fetch-bytes=1048576 rules=amended on=1,2,3 t-0=1,2,3
 
     produce 1 with acks -1 to 1
     deliver all
@@ -18,8 +18,10 @@ from typing import Final
 
 from reassure_conformance.gate.replication.alphabet import BadStep, Step, format_step, parse_step
 from reassure_conformance.gate.replication.trial import RULES, Setting
+from reassure_conformance.gate.steps import format_partition, parse_partition
 from reassure_conformance.script import SUFFIX, Block, Script, parse_script
-from reassure_spec.words import ScenarioError
+from reassure_spec.errors import BadData
+from reassure_spec.words import ScenarioError, parse_number, parse_replicas, spell_replicas
 
 WORLD: Final = "brokers"
 
@@ -43,8 +45,14 @@ def format_tale(tale: Tale) -> str:
     if tale.violates:
         lines.append(f"# violates: {tale.violates}")
     setting = tale.setting
-    numbers = f"minimum={setting.min_insync_replicas} fetch-bytes={setting.fetch_bytes}"
-    lines.append(f"world {WORLD} {numbers} rules={setting.rules}")
+    told = {
+        "minimum": setting.min_insync_replicas,
+        "fetch-bytes": setting.fetch_bytes,
+        "rules": setting.rules,
+        "on": spell_replicas(setting.brokers),
+        **{format_partition(key): spell_replicas(ids) for key, ids in setting.partitions},
+    }
+    lines.append(" ".join((f"world {WORLD}", *(f"{name}={value}" for name, value in told.items()))))
     return "\n".join([*lines, "", *map(format_step, tale.steps), ""])
 
 
@@ -64,17 +72,25 @@ def parse_tale(text: str, origin: str) -> Tale:
 
 
 def _read_setting(script: Script, first: Block) -> Setting:
-    given = {"minimum": "1", "fetch-bytes": str(1 << 20), "rules": RULES[0], **first.arguments}
-    given.pop(WORLD, None)
-    strange = given.keys() - {"minimum", "fetch-bytes", "rules"}
-    numbers = given["minimum"], given["fetch-bytes"]
-    is_number = all(text.isdecimal() for text in numbers)
-    if strange or not is_number or given["rules"] not in RULES:
-        raise ScenarioError(
-            f"{script.origin}:{first.line}: expected `minimum=N fetch-bytes=N rules="
-            f"{'|'.join(RULES)}`, found {first.text!r}"
+    given = {name: value for name, value in first.arguments.items() if name != WORLD}
+    usual, place = Setting(), f"{script.origin}:{first.line}"
+    rules = given.pop("rules", usual.rules)
+    try:
+        minimum = parse_number("minimum", given.pop("minimum", "1"))
+        size = parse_number("fetch-bytes", given.pop("fetch-bytes", str(usual.fetch_bytes)))
+        brokers = parse_replicas("on", given.pop("on", "1,2,3"))
+        partitions = tuple(
+            (parse_partition(name), parse_replicas(name, ids)) for name, ids in given.items()
         )
-    return Setting(given["rules"], *map(int, numbers))
+    except (ScenarioError, BadData) as bad:
+        raise ScenarioError(f"{place}: {bad}") from None
+    strangers = {one for _, ids in partitions for one in ids} - set(brokers)
+    if rules not in RULES or strangers:
+        raise ScenarioError(
+            f"{place}: expected `minimum=N fetch-bytes=N rules={'|'.join(RULES)} on=IDS "
+            f"TOPIC-N=IDS...` with replicas on these brokers, found {first.text!r}"
+        )
+    return Setting(rules, minimum, size, brokers, partitions or usual.partitions)
 
 
 def _read_step(script: Script, block: Block) -> Step:

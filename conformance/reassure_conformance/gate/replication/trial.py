@@ -1,16 +1,20 @@
-"""One trial: a partition on three brokers, what is done to it, and what is said of that.
+"""One trial: a few partitions on a few brokers, what is done to them, and what is said of that.
 
-Besides the brokers' own observations, which the judge of KAFKA-4485 holds against the model, there
-is a client that writes down what it was answered. At the end the cluster is healed, the client
-reads the whole log, and what was promised to it must be there.
+Besides the brokers' own observations, which the judge of KAFKA-4485 holds against the model, each
+partition has a client that writes down what it was answered. At the end the cluster is healed, the
+clients read the whole logs, and what was promised to them must be there. Every broker must then act
+upon what is stored.
+
+Partitions are moved by requests, which the bundled controller carries out while brokers replicate;
+it can be stopped between any two effects, and superseded there.
 
 What a disk may lose is bounded, as no protocol survives that all copies are lost: a broker loses
-power only while another live broker is in sync, and the controller notices before anything else
-happens. A process that is killed loses no record: the operating system has it.
+power only while another live broker is in sync, and registered, and the controller notices before
+anything else happens. A process that is killed loses no record: the operating system has it.
 """
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +26,8 @@ from reassure_conformance.adapter.replicating import (
     ReplicatingCluster,
     name_directory,
 )
-from reassure_conformance.gate.replication.alphabet import Step
+from reassure_conformance.gate.replication.alphabet import OF_ONE_PARTITION, Step
+from reassure_conformance.gate.steps import format_partition, parse_partition
 from reassure_controller.messages import LeaderAndIsr, StopReplica
 from reassure_controller.replication import errors
 from reassure_controller.replication.messages import Consumed, Produced
@@ -31,24 +36,33 @@ from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.replication.serving import Leading
 from reassure_controller.replication.stepping import CLIENT, StepCluster, name_broker
 from reassure_controller.storage.directory import LogDirectory
-from reassure_controller.storage.records import decode, scan
+from reassure_controller.storage.records import Record, decode, encode, scan
 from reassure_judge.observed.judge import ObservationJudge
 from reassure_judge.verdicts import Tally, Violation
 from reassure_pipeline.observed import States
+from reassure_spec.clauses import clause
 from reassure_spec.observations import decode_observation
 from reassure_spec.znodes import (
+    NO_LEADER,
     PartitionKey,
+    ReplicaList,
+    RequestZnode,
     StateZnode,
+    broker_path,
     decode_state,
+    decode_topic,
+    encode_request,
     encode_topic,
+    reassignment_path,
     state_path,
     topic_path,
 )
 
-KEY: Final[PartitionKey] = ("t", 0)
-BROKERS: Final = (1, 2, 3)
+BROKERS: Final = (1, 2, 3, 4)
+"""The brokers that trials have at most."""
 IDLE_ROUNDS: Final = 20
 """So many times everybody fetches with nothing coming of it, before that is all that will."""
+Assignment = tuple[PartitionKey, ReplicaList]
 
 
 AMENDED: Final = "amended"
@@ -68,11 +82,26 @@ class Setting:
     """Which readings brokers go by."""
     min_insync_replicas: int = 1
     fetch_bytes: int = 1 << 20
+    brokers: ReplicaList = (1, 2, 3)
+    partitions: tuple[Assignment, ...] = ((("t", 0), (1, 2, 3)),)
+    """The partitions that it begins with, and their replicas."""
+
+    @property
+    def keys(self) -> tuple[PartitionKey, ...]:
+        """The partitions."""
+        return tuple(key for key, _ in self.partitions)
+
+    def encode_topics(self) -> dict[str, bytes]:
+        """Return the znodes of the topics."""
+        topics: dict[str, dict[int, ReplicaList]] = {}
+        for (topic, number), replicas in self.partitions:
+            topics.setdefault(topic, {})[number] = replicas
+        return {topic_path(name): encode_topic(each) for name, each in topics.items()}
 
 
 @dataclass(slots=True)
 class Client:
-    """What one client was told."""
+    """What one client was told of a partition."""
 
     sent: dict[int, tuple[bytes, ...]] = field(default_factory=dict)
     """By request: the values."""
@@ -129,6 +158,16 @@ class Told:
     """Why the healed cluster did not come to rest, "" where it did."""
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What ZooKeeper holds of a partition."""
+
+    assigned: ReplicaList
+    state: StateZnode
+    moves: bool
+    """Whether it is being reassigned."""
+
+
 class Trial:
     """One cluster, from its start to its verdict."""
 
@@ -140,50 +179,79 @@ class Trial:
         setting: Setting,
         rules: ReplicationRules,
     ) -> None:
-        """Start the brokers, create the partition, and let everybody know."""
+        """Start the brokers, create the partitions, and let everybody know."""
         self.setting = setting
         self.rules = rules
-        self.client = Client()
+        self.clients = {key: Client() for key in setting.keys}
         self.done: list[Step] = []
-        self._wrong: list[tuple[str, str]] = []
+        self._wrong: list[tuple[PartitionKey, str, str]] = []
+        self._obeying = 0
+        """How often a broker at rest was found to act upon what is stored."""
         self._driver = driver
         self._cluster = cluster
         self._directory = directory
         self._chunk_ms = max(1, rules.evaluate_ms // 5)
-        self.chroot = driver.make_cluster([(topic_path(KEY[0]), encode_topic({0: BROKERS}))])
+        self.chroot = driver.make_cluster(setting.encode_topics().items())
         with driver.calling("start"):
-            self.stepped: StepCluster = cluster.begin(self.chroot, directory, rules)
+            self.stepped: StepCluster = cluster.begin(
+                self.chroot, directory, rules, setting.brokers
+            )
             cluster.work()
             self.stepped.network.deliver_all()
 
     # Looking
 
-    def leader(self) -> int | None:
+    def find_key(self, of: str) -> PartitionKey:
+        """Return the partition of this name, the first one for none."""
+        return parse_partition(of) if of else self.setting.keys[0]
+
+    def leader(self, of: str = "") -> int | None:
         """Return the live broker that leads in the latest epoch, as far as brokers know."""
-        found = [(role.leader_epoch, one) for one, role in self._roles()]
+        key = self.find_key(of)
+        found = [
+            (replica.role.leader_epoch, one)
+            for one in self.stepped.live
+            if (replica := self.stepped.replicas(one).find(key)) is not None
+            and isinstance(replica.role, Leading)
+        ]
         return max(found)[1] if found else None
 
-    def _roles(self) -> list[tuple[int, Leading]]:
-        roles = []
-        for broker in self.stepped.live:
-            replica = self.stepped.replicas(broker).find(KEY)
-            if replica is not None and isinstance(replica.role, Leading):
-                roles.append((broker, replica.role))
-        return roles
+    def hosts(self, of: str = "") -> list[int]:
+        """Return the live brokers that have a replica."""
+        key = self.find_key(of)
+        return [one for one in self.stepped.live if self.stepped.replicas(one).find(key)]
 
-    def state(self) -> StateZnode:
-        """Return the stored state."""
-        path = state_path(*KEY)
-        content = self._driver.read(self.chroot, path)
-        assert content is not None, f"{self.chroot}{path} is gone"
-        return decode_state(path, content)
+    def read(self) -> dict[PartitionKey, Stored]:
+        """Return what is stored of each partition."""
+        keys = self.setting.keys
+        paths = [
+            path
+            for key in keys
+            for path in (topic_path(key[0]), state_path(*key), reassignment_path(*key))
+        ]
+        found = self._driver.fetch(self.chroot, paths)
+        stored = {}
+        for place, key in enumerate(keys):
+            topic, state, child = found[3 * place : 3 * place + 3]
+            assert topic is not None and state is not None, f"{self.chroot}: {key} is gone"
+            stored[key] = Stored(
+                decode_topic(paths[3 * place], topic[0])[key[1]],
+                decode_state(paths[3 * place + 1], state[0]),
+                child is not None,
+            )
+        return stored
 
     # Doing
 
     def perform(self, step: Step) -> bool:
         """Carry out a step; return False where it is not possible now."""
+        about: tuple[PartitionKey, ...] = ()
+        if step.verb in OF_ONE_PARTITION:
+            about = (self.find_key(step.of),)
+        if not self.clients.keys() >= set(about):
+            return False
         with self._driver.calling(step.verb):
-            done = _ACTS[step.verb](self, *step.numbers)
+            done = _ACTS[step.verb](self, *about, *step.numbers)
         if done:
             self.done.append(step)
             self._hear()
@@ -191,27 +259,38 @@ class Trial:
 
     def _hear(self) -> None:
         while self.stepped.answers:
-            self._wrong += self.client.take(self.stepped.answers.popleft())
+            answer = self.stepped.answers.popleft()
+            self._take(answer.key, self.clients[answer.key].take(answer))
+
+    def _take(self, key: PartitionKey, wrong: Iterable[tuple[str, str]]) -> None:
+        self._wrong += [(key, clause, reason) for clause, reason in wrong]
 
     def _is_up(self, broker: int) -> bool:
         return broker in self.stepped.live
 
-    def produce(self, count: int, acks: int, broker: int) -> bool:
+    def produce(self, key: PartitionKey, count: int, acks: int, broker: int) -> bool:
         """Send records to a broker."""
         if not self._is_up(broker):
             return False
         number = len(self.done)
         values = tuple(f"{number}.{place}".encode() for place in range(count))
-        chosen = self.stepped.produce(broker, KEY, values, acks)
+        chosen = self.stepped.produce(broker, key, values, acks)
         if acks == -1:
-            self.client.sent[chosen] = values
+            self.clients[key].sent[chosen] = values
         return True
 
-    def consume(self, broker: int) -> bool:
+    def consume(self, key: PartitionKey, broker: int) -> bool:
         """Ask a broker for what comes after the records that were read."""
         if not self._is_up(broker):
             return False
-        self.stepped.consume(broker, KEY, max(self.client.read, default=-1) + 1)
+        self.stepped.consume(broker, key, max(self.clients[key].read, default=-1) + 1)
+        return True
+
+    def move(self, key: PartitionKey, *target: int) -> bool:
+        """Ask for a reassignment."""
+        if not target or not set(target) <= set(self.setting.brokers):
+            return False
+        self._driver.submit(self.chroot, [encode_request(RequestZnode({key: target}))])
         return True
 
     def fetch(self, broker: int) -> bool:
@@ -220,13 +299,15 @@ class Trial:
 
     def replicate(self, broker: int) -> bool:
         """Let a broker fetch, and everything arrive that comes of it."""
+        network, me = self.stepped.network, name_broker(broker)
+        before = {packet.number for packet in network.waiting}
         if not self.fetch(broker):
             return False
-        network, me = self.stepped.network, name_broker(broker)
-        number = network.waiting[-1].number
-        network.deliver(number)
         for packet in network.waiting:
-            if packet.number > number and packet.target in (me, CLIENT):
+            if packet.number not in before:
+                network.deliver(packet.number)
+        for packet in network.waiting:
+            if packet.number not in before and packet.target in (me, CLIENT):
                 network.deliver(packet.number)
         return True
 
@@ -269,19 +350,38 @@ class Trial:
         self.stepped.crash(broker)
         return True
 
+    def tear(self, broker: int) -> bool:
+        """Kill a broker in the middle of a write, whose first half is on disk."""
+        if not self._is_up(broker):
+            return False
+
+        def write_half(disk: LogDirectory) -> None:
+            for log in disk.logs.values():
+                batch = encode([Record(None, b"torn")], log.end_offset, 0, 0)
+                first = log.directory / f"{log.end_offset:020d}.log"
+                files = sorted(log.directory.glob("*.log")) or [first]
+                with files[-1].open("ab") as file:
+                    file.write(batch[: len(batch) // 2])
+
+        self.stepped.crash(broker, lost=write_half)
+        return True
+
     def lose_power(self, broker: int, batches: int) -> bool:
-        """Kill a broker whose disk loses so many batches of its log."""
-        others = set(self.stepped.live) - {broker}
-        if not self._is_up(broker) or not others & set(self.state().isr):
+        """Kill a broker whose disk loses so many batches of its logs."""
+        paths = [broker_path(one) for one in self.stepped.live]
+        found = self._driver.fetch(self.chroot, paths)
+        others = {one for one, it in zip(self.stepped.live, found, strict=True) if it} - {broker}
+        if not self._is_up(broker) or not all(
+            others & set(stored.state.isr) for stored in self.read().values()
+        ):
             return False
 
         def lose(disk: LogDirectory) -> None:
-            log = disk.logs.get(KEY)
-            if log is not None:
+            for log in disk.logs.values():
                 raw = log.read(log.start_offset, 1 << 30)
                 starts = [batch.base_offset for batch in scan(raw)]
-                kept = starts[: max(0, len(starts) - batches)]
-                log.truncate_to(starts[len(kept)] if len(kept) < len(starts) else log.end_offset)
+                kept = max(0, len(starts) - batches)
+                log.truncate_to(starts[kept] if kept < len(starts) else log.end_offset)
 
         self.stepped.crash(broker, lost=lose)
         self._cluster.work()
@@ -301,6 +401,17 @@ class Trial:
         self.stepped.start(broker)
         return True
 
+    def expire(self, broker: int) -> bool:
+        """End the session of a broker that goes on and does not know."""
+        return self._is_up(broker) and self.stepped.expire(broker)
+
+    def register(self, broker: int) -> bool:
+        """Let a broker whose session has ended register again."""
+        if not self._is_up(broker) or self._driver.read(self.chroot, broker_path(broker)):
+            return False
+        self.stepped.register(broker)
+        return True
+
     def wait(self, ms: int) -> bool:
         """Let time pass, so slowly that timers do what is due when it is due."""
         for _ in range(max(1, ms // self._chunk_ms)):
@@ -309,6 +420,8 @@ class Trial:
 
     def set_back(self, broker: int, ms: int) -> bool:
         """Set a clock back."""
+        if broker not in self.stepped.machines:
+            return False
         self.stepped.machines[broker].clock.advance(-ms)
         return True
 
@@ -317,14 +430,29 @@ class Trial:
         self._cluster.work()
         return True
 
+    def work_some(self, effects: int) -> bool:
+        """Let the controller do so many effects, and stop before the next one."""
+        return self._cluster.work(effects) > 0
+
+    def supersede(self) -> bool:
+        """Elect another controller, wherever the one before has stopped."""
+        self._cluster.supersede()
+        return True
+
+    def wake(self) -> bool:
+        """Let the controller go on that was superseded."""
+        return self._cluster.wake()
+
     # The end
 
     def finish(self) -> Told:
         """Heal the cluster, read everything, end it, and judge."""
         with self._driver.calling("heal"):
             unrest = self._heal()
+            self._check_obeyed()
             if not unrest:
-                self._read_everything()
+                for key in self.setting.keys:
+                    self._read_everything(key)
             self._cluster.end()
         return self._judge(unrest)
 
@@ -333,17 +461,19 @@ class Trial:
 
         Return what keeps them from that, "" for nothing.
         """
-        for broker in BROKERS:
-            if not self._is_up(broker):
-                self.stepped.start(broker)
+        self.wake()
+        for broker in self.setting.brokers:
+            if not self.start(broker):
+                self.register(broker)
         found, idle = "", 0
         while idle < IDLE_ROUNDS:
             self._cluster.work()
             self.stepped.network.deliver_all()
             self._hear()
-            if self._is_at_rest():
+            stored = self.read()
+            if all(self._is_at_rest(key, each) for key, each in stored.items()):
                 return ""
-            before, found = found, self._describe()
+            before, found = found, self._describe(stored)
             idle = idle + 1 if found == before else 0
             for broker in self.stepped.live:
                 self.stepped.fetch(broker)
@@ -351,12 +481,12 @@ class Trial:
             self.stepped.tick(self._chunk_ms)
         return f"{self.chroot}: nothing changes any more: {found}"
 
-    def _is_at_rest(self) -> bool:
-        """Whether everybody is in sync, has everything, and knows so."""
-        leader = self.leader()
-        if leader is None or set(self.state().isr) != set(BROKERS):
+    def _is_at_rest(self, key: PartitionKey, stored: Stored) -> bool:
+        """Whether everybody assigned is in sync, has everything, and knows so."""
+        is_led = stored.state.leader in self.stepped.live
+        if stored.moves or not is_led or set(stored.state.isr) != set(stored.assigned):
             return False
-        replicas = [self.stepped.replicas(one).find(KEY) for one in BROKERS]
+        replicas = [self.stepped.replicas(one).find(key) for one in stored.assigned]
         found = {
             (replica.log.end_offset, replica.high_watermark)
             for replica in replicas
@@ -364,44 +494,63 @@ class Trial:
         }
         return len(found) == 1 and all(end == mark for end, mark in found) and None not in replicas
 
-    def _describe(self) -> str:
-        words = [str(self.state())]
-        for broker in BROKERS:
-            replica = self.stepped.replicas(broker).find(KEY)
-            if replica is not None:
-                words.append(f"{broker}: {replica.log.end_offset} {replica.high_watermark}")
+    def _describe(self, stored: Mapping[PartitionKey, Stored]) -> str:
+        words = []
+        for key, each in stored.items():
+            words.append(f"{format_partition(key)}: {each}")
+            for broker in self.stepped.live:
+                replica = self.stepped.replicas(broker).find(key)
+                if replica is not None:
+                    words.append(f"{broker}: {replica.log.end_offset} {replica.high_watermark}")
         return "; ".join(words)
 
-    def _read_everything(self) -> None:
-        leader = self.leader()
+    @clause("replica.order-obeyed")
+    def _check_obeyed(self) -> None:
+        """Hold what brokers act upon against what is stored, now that they were told of it."""
+        for key, stored in self.read().items():
+            for broker in self.stepped.live:
+                replica = self.stepped.replicas(broker).find(key)
+                role = None if replica is None else replica.role
+                found = "nothing" if role is None else f"leader epoch {role.leader_epoch}"
+                wanted = "nothing"
+                if broker in stored.assigned and stored.state.leader != NO_LEADER:
+                    wanted = f"leader epoch {stored.state.leader_epoch}"
+                if found == wanted:
+                    self._obeying += 1
+                    continue
+                reason = f"{broker} acts upon {found}, and was told of {wanted}"
+                self._take(key, [("replica.order-obeyed", reason)])
+
+    def _read_everything(self, key: PartitionKey) -> None:
+        leader, client = self.leader(format_partition(key)), self.clients[key]
         assert leader is not None
-        self.stepped.consume(leader, KEY, 0, 1 << 30)
+        self.stepped.consume(leader, key, 0, 1 << 30)
         self.stepped.network.deliver_all()
         answer = self.stepped.answers.pop()
         assert isinstance(answer, Consumed) and answer.error == errors.NONE, answer
-        if answer.high_watermark < self.client.shown:
-            reason = f"{answer.high_watermark} shown to the client, and {self.client.shown} before"
-            self._wrong.append(("hw.consumer.monotone", reason))
+        if answer.high_watermark < client.shown:
+            reason = f"{answer.high_watermark} shown to the client, and {client.shown} before"
+            self._take(key, [("hw.consumer.monotone", reason)])
         log = {offset: record.value or b"" for offset, record in decode(answer.records)}
-        self._wrong += self.client.compare(log)
-        for offset, value in (*self.client.promised.items(), *self.client.read.items()):
+        self._take(key, client.compare(log))
+        for offset, value in (*client.promised.items(), *client.read.items()):
             if log.get(offset) != value:
                 reason = f"offset {offset}: {value!r} was promised, {log.get(offset)!r} is there"
-                self._wrong.append(("log.committed-kept", reason))
+                self._take(key, [("log.committed-kept", reason)])
 
     def _judge(self, unrest: str) -> Told:
         judge = ObservationJudge(self.rules.readings)
-        for broker in BROKERS:
+        for broker in self.setting.brokers:
             for path in list_files(self._directory / name_directory(broker) / OBSERVED):
                 for number, line in enumerate(path.read_bytes().splitlines(), start=1):
                     judge.feed(decode_observation(line, str(path), number), str(path), number)
-        states, key = States(judge.partitions), (self.chroot, *KEY)
+        states = States(judge.partitions)
         for transaction in self._driver.read_log():
             states.read(transaction, "zookeeper")
         with self._driver.section("judge"):
-            if key in judge.partitions:
-                states.hand_on(judge)
+            states.hand_on(judge)
             tally = judge.finish(is_over=True)
+        tally.passed[("replica.order-obeyed",)] += self._obeying
         said = tuple(self._make_violation(*wrong) for wrong in self._wrong)
         return Told(
             self.setting,
@@ -409,17 +558,17 @@ class Trial:
             tally,
             (*tally.violations, *said),
             judge.lines,
-            len(self.client.read),
-            len(self.client.promised),
+            sum(len(client.read) for client in self.clients.values()),
+            sum(len(client.promised) for client in self.clients.values()),
             self._directory,
             self.chroot,
             unrest,
         )
 
-    def _make_violation(self, clause: str, reason: str) -> Violation:
+    def _make_violation(self, key: PartitionKey, clause: str, reason: str) -> Violation:
         """Return what the client found wrong."""
         return Violation(
-            0, self.chroot, *KEY, clause, "", 0, "", "", reason, "what it was told", "the client"
+            0, self.chroot, *key, clause, "", 0, "", "", reason, "what it was told", "the client"
         )
 
     def discard(self) -> None:
@@ -431,6 +580,7 @@ _ACTS: Final[Mapping[str, Callable[..., bool]]] = MappingProxyType(
     {
         "produce": Trial.produce,
         "consume": Trial.consume,
+        "move": Trial.move,
         "fetch": Trial.fetch,
         "replicate": Trial.replicate,
         "deliver": Trial.deliver,
@@ -438,12 +588,18 @@ _ACTS: Final[Mapping[str, Callable[..., bool]]] = MappingProxyType(
         "lose": Trial.lose,
         "deliver-all": Trial.deliver_all,
         "crash": Trial.crash,
+        "tear": Trial.tear,
         "power": Trial.lose_power,
         "stop": Trial.stop,
         "start": Trial.start,
+        "expire": Trial.expire,
+        "register": Trial.register,
         "wait": Trial.wait,
         "set-back": Trial.set_back,
         "work": Trial.work,
+        "work-some": Trial.work_some,
+        "supersede": Trial.supersede,
+        "wake": Trial.wake,
     }
 )
 """By verb: what is done."""

@@ -1,0 +1,351 @@
+"""Topics and leaders in the gate: what is owed to whoever asks, and what has to come up.
+
+Nothing obliges a controller to delete topics, to hold preferred elections or to let brokers stop in
+good order. One that declares that it does is held to it, by what the log shows and by what brokers
+received.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from reassure_judge.judge import ClusterView
+from reassure_judge.messages import Told
+from reassure_model.kip_236.state import Partition
+from reassure_model.outcome import Rejected
+from reassure_model.selectors import select_controlled_shutdown, select_preferred
+from reassure_spec.clauses import clause
+from reassure_spec.znodes import (
+    BROKER_IDS,
+    DELETED_TOPICS,
+    PREFERRED_ELECTION,
+    TOPIC_CONFIGS,
+    TOPICS,
+    BadZnode,
+    PartitionKey,
+    decode_preferred_election,
+    parse_number,
+)
+from reassure_zookeeper.transactions import CloseSession, Create, Delete, SetData, Transaction
+
+NO_KEY: Final[PartitionKey] = ("", -1)
+WAITS_FOR_MOVES: Final = "topic.delete.waits-for-reassignment"
+WAITS_FOR_BROKERS: Final = "topic.delete.waits-for-brokers"
+ANSWERED: Final = "topic.delete.all-successful-first"
+BEGINS_AGAIN: Final = "topic.delete.failover-begins-again"
+RETRIED: Final = "topic.delete.failed-retried-later"
+LAST: Final = "topic.delete.asked-last"
+NO_SETTINGS_LEFT: Final = "topic.delete.config-not-left"
+UNKNOWN: Final = "topic.delete.unknown-removed"
+DELETED: Final = "act.deletion-carried-out"
+PREFERRED_HELD: Final = "act.preferred-election-held"
+HANDED_OVER: Final = "act.shutdown-handed-over"
+
+
+class Verdict(NamedTuple):
+    """What an act puts to the test, or how it breaks that, for a partition or the cluster."""
+
+    key: PartitionKey
+    outcome: str | Rejected
+
+
+@dataclass(slots=True)
+class _Deletion:
+    """A topic that somebody asks to be deleted."""
+
+    since: int
+    """The transaction that asked."""
+    there: frozenset[int]
+    """The brokers that were registered at some time since, in this term."""
+    was_moving: bool = False
+    """Whether a reassignment of the topic was in flight at some time since."""
+    lacked: bool = False
+    """Whether a broker with a replica was down at some time since."""
+    known: bool = False
+    """Whether there was such a topic."""
+    returned: dict[int, int] = field(default_factory=dict)
+    """By broker that came back since, the transaction in which it did."""
+
+
+class _Removal(NamedTuple):
+    """A topic that has been removed, until it is clear what its replicas were told by then."""
+
+    topic: str
+    replicas: tuple[tuple[PartitionKey, int], ...]
+    since: int
+    until: int
+    epoch: int
+    returned: dict[int, int]
+
+
+class TopicsWatch:
+    """Follows deletions, preferred elections and shutdowns of one example."""
+
+    def __init__(self, chroot: str) -> None:
+        self._chroot = chroot
+        self._asked: dict[str, _Deletion] = {}
+        self._settings: set[str] = set()
+        self._removed: list[_Removal] = []
+        self._orders: list[Told] = []
+        """What brokers were told to start, to follow or to delete, in order."""
+        self._spans: list[tuple[str, int, int | None]] = []
+        """From when to when somebody asked for the deletion of a topic."""
+        self._preferred: set[PartitionKey] | None = None
+        """Those that were to be elected ever since somebody asked; None where nobody asks."""
+        self._wanted = False
+        """Whether any was to be elected when somebody asked."""
+        self._handed: dict[int, set[PartitionKey]] = {}
+        """By broker that stops, what it was to hand over or to leave ever since it asked."""
+        self._burdened: set[int] = set()
+        """Those of them that had anything to hand over or to leave when they asked."""
+        self._live: frozenset[int] = frozenset()
+
+    @property
+    def deleting(self) -> set[str]:
+        """Topics that somebody asks to be deleted."""
+        return set(self._asked)
+
+    def is_deleting(self, topic: str, zxid: int) -> bool:
+        """Whether somebody asked for the deletion of a topic after this transaction."""
+        return any(
+            name == topic and since <= zxid and (until is None or zxid <= until)
+            for name, since, until in self._spans
+        )
+
+    def note_shutdown(self, broker: int, view: ClusterView) -> None:
+        """Note that a broker tells the controller that it wants to stop."""
+        self._handed[broker] = set()
+        kept = {key for key in view.partitions if self._holds(key, broker, view)}
+        self._handed[broker] = kept
+        if kept:
+            self._burdened.add(broker)
+
+    # -- what the log shows
+
+    def judge(
+        self, transaction: Transaction, before: ClusterView, after: ClusterView
+    ) -> Iterator[Verdict]:
+        """Yield what a transaction puts to the test, or how it breaks that."""
+        if transaction.error is not None:
+            return
+        if before.controller_epoch != after.controller_epoch:
+            for deletion in self._asked.values():
+                deletion.there = after.live
+        for op in transaction.ops:
+            for path in (op.paths or ()) if isinstance(op, CloseSession) else ():
+                yield from self._take(path, None, transaction.zxid, before, after)
+            if isinstance(op, Create | SetData | Delete):
+                data = None if isinstance(op, Delete) else op.data
+                yield from self._take(op.path, data, transaction.zxid, before, after)
+        self._look(transaction.zxid, after)
+
+    def _take(
+        self, path: str, data: bytes | None, zxid: int, before: ClusterView, after: ClusterView
+    ) -> Iterator[Verdict]:
+        below = path.removeprefix(self._chroot)
+        root, _, name = below.rpartition("/")
+        if below == PREFERRED_ELECTION:
+            yield from self._take_preferred(data, after)
+        elif root == BROKER_IDS and data is None:
+            yield from self._judge_handover(parse_number(name), before)
+        elif root == TOPIC_CONFIGS:
+            (self._settings.discard if data is None else self._settings.add)(name)
+        elif root == DELETED_TOPICS and data is not None:
+            self._asked[name] = _Deletion(zxid, after.live)
+            self._spans.append((name, zxid, None))
+        elif root == DELETED_TOPICS:
+            yield from self._judge_end(name, zxid, after)
+        elif root == TOPICS and data is None and name in self._asked:
+            yield from self._judge_removal(name, zxid, before)
+
+    def _look(self, zxid: int, after: ClusterView) -> None:
+        """Note how things stand for whoever waits."""
+        for topic, deletion in self._asked.items():
+            partitions = _list_partitions(topic, after)
+            replicas = {one for _, p in partitions for one in p.assigned or ()}
+            deletion.known = deletion.known or bool(partitions)
+            deletion.was_moving |= any(p.reassignment is not None for _, p in partitions)
+            deletion.lacked |= not replicas <= after.live
+            deletion.there |= after.live
+            deletion.returned |= dict.fromkeys(after.live - self._live, zxid)
+        self._live = after.live
+        if self._preferred is not None:
+            self._preferred = {key for key in self._preferred if self._is_to_lead(key, after)}
+        for broker, keys in self._handed.items():
+            keys &= {key for key in keys if self._holds(key, broker, after)}
+
+    # -- deletions
+
+    @clause(WAITS_FOR_MOVES, WAITS_FOR_BROKERS)
+    def _judge_removal(self, topic: str, zxid: int, before: ClusterView) -> Iterator[Verdict]:
+        deletion = self._asked[topic]
+        partitions = _list_partitions(topic, before)
+        replicas = [(key, one) for key, p in partitions for one in p.assigned or ()]
+        moving = next((key for key, p in partitions if p.reassignment is not None), None)
+        if moving is not None:
+            reason = f"partition {moving[1]} was being reassigned when the topic was removed"
+            yield Verdict(moving, Rejected(WAITS_FOR_MOVES, reason))
+        elif deletion.was_moving:
+            yield Verdict(NO_KEY, WAITS_FOR_MOVES)
+        away = next((each for each in replicas if each[1] not in deletion.there), None)
+        if away is not None:
+            reason = f"broker {away[1]} was down all the time; its log is there still"
+            yield Verdict(away[0], Rejected(WAITS_FOR_BROKERS, reason))
+        elif deletion.lacked:
+            yield Verdict(NO_KEY, WAITS_FOR_BROKERS)
+        epoch = before.controller_epoch
+        self._removed.append(
+            _Removal(topic, tuple(replicas), deletion.since, zxid, epoch, deletion.returned)
+        )
+
+    @clause(LAST, NO_SETTINGS_LEFT, UNKNOWN, DELETED)
+    def _judge_end(self, topic: str, zxid: int, after: ClusterView) -> Iterator[Verdict]:
+        deletion = self._asked.pop(topic)
+        self._spans = [
+            (name, since, zxid if name == topic and until is None else until)
+            for name, since, until in self._spans
+        ]
+        partitions = _list_partitions(topic, after)
+        if partitions:
+            reason = "the topic is there still, and nobody asks for its deletion any more"
+            yield Verdict(partitions[0][0], Rejected(LAST, reason))
+            return
+        if topic in self._settings:
+            reason = "the topic is gone, its settings are there still"
+            yield Verdict(NO_KEY, Rejected(NO_SETTINGS_LEFT, reason))
+            return
+        kept = (LAST, NO_SETTINGS_LEFT, DELETED) if deletion.known else (UNKNOWN,)
+        for clause_id in kept:
+            yield Verdict(NO_KEY, clause_id)
+
+    @clause(ANSWERED, BEGINS_AGAIN, RETRIED)
+    def judge_orders(self, received: tuple[Told, ...]) -> Iterator[Verdict]:
+        """Take over what brokers received, and judge the topics that were removed since."""
+        self._orders += [told for told in received if told.state is not None or told.delete]
+        removed, self._removed = self._removed, []
+        for removal in removed:
+            yield from self._judge_answers(removal)
+
+    def _judge_answers(self, removal: _Removal) -> Iterator[Verdict]:
+        again = retried = False
+        for key, broker in removal.replicas:
+            orders = [
+                told
+                for told in self._orders
+                if (told.topic, told.partition, told.broker) == (*key, broker)
+                and (told.zxid is None or removal.since <= told.zxid < removal.until)
+            ]
+            mine = [told for told in orders if told.delete]
+            earlier = [told for told in mine if told.controller_epoch < removal.epoch]
+            now = [told for told in mine if told.controller_epoch == removal.epoch]
+            if now and orders[-1] is not now[-1]:
+                reason = f"broker {broker} was told to start its replica after it had deleted it"
+                yield Verdict(key, Rejected(ANSWERED, reason))
+                return
+            again = again or bool(earlier and now)
+            retried = retried or broker in removal.returned
+            if not now:
+                clause_id = BEGINS_AGAIN if earlier else ANSWERED
+                if broker in removal.returned and not earlier:
+                    clause_id = RETRIED
+                reason = f"broker {broker} was not told to delete its log by this controller"
+                yield Verdict(key, Rejected(clause_id, reason))
+                return
+        yield Verdict(NO_KEY, ANSWERED)
+        if again:
+            yield Verdict(NO_KEY, BEGINS_AGAIN)
+        if retried:
+            yield Verdict(NO_KEY, RETRIED)
+
+    # -- preferred leaders
+
+    def _is_to_lead(self, key: PartitionKey, view: ClusterView) -> bool:
+        """Whether the preferred leader of a partition does not lead and could."""
+        partition = view.partitions.get(key)
+        if partition is None or partition.state is None or key[0] in self._asked:
+            return False
+        state = partition.state
+        elected = select_preferred(partition.assigned or (), state.isr, view.live)
+        free = not partition.completing
+        return free and elected is not None and elected.leader != state.leader
+
+    @clause(PREFERRED_HELD)
+    def _take_preferred(self, data: bytes | None, after: ClusterView) -> Iterator[Verdict]:
+        before, self._preferred = self._preferred, None
+        if data is not None:
+            try:
+                asked = decode_preferred_election(PREFERRED_ELECTION, data)
+            except BadZnode:
+                asked = frozenset()
+            self._preferred = {key for key in asked if self._is_to_lead(key, after)}
+            self._wanted = bool(self._preferred)
+        elif before:
+            key = min(before)
+            reason = "its preferred leader was in sync all the time and was not elected"
+            yield Verdict(key, Rejected(PREFERRED_HELD, reason))
+        elif self._wanted:
+            yield Verdict(NO_KEY, PREFERRED_HELD)
+
+    # -- brokers that stop
+
+    def _holds(self, key: PartitionKey, broker: int, view: ClusterView) -> bool:
+        """Whether a broker that stops still has to hand a partition over, or to leave it."""
+        partition = view.partitions.get(key)
+        if partition is None or partition.state is None or key[0] in self._asked:
+            return False
+        state, assigned = partition.state, partition.assigned or ()
+        if broker not in state.isr or broker not in assigned or len(assigned) < 2:
+            return False
+        if state.leader != broker:
+            return state.isr != (broker,)
+        stopping = frozenset(self._handed)
+        return select_controlled_shutdown(assigned, state.isr, view.live, stopping) is not None
+
+    @clause(HANDED_OVER)
+    def _judge_handover(self, broker: int | None, before: ClusterView) -> Iterator[Verdict]:
+        if broker is None or broker not in self._handed:
+            return
+        kept = {key for key in self._handed.pop(broker) if key in before.partitions}
+        if kept:
+            key = min(kept)
+            state = before.partitions[key].state
+            leads = state is not None and state.leader == broker
+            what = "leads it still" if leads else "is in sync still"
+            reason = f"broker {broker} stopped in good order and {what}"
+            yield Verdict(key, Rejected(HANDED_OVER, reason))
+        elif broker in self._burdened:
+            yield Verdict(NO_KEY, HANDED_OVER)
+        self._burdened.discard(broker)
+
+    def note_death(self, broker: int) -> None:
+        """Note that a broker dies before it has an answer."""
+        self._handed.pop(broker, None)
+
+    # -- at rest
+
+    @clause(DELETED, UNKNOWN, PREFERRED_HELD, WAITS_FOR_MOVES, WAITS_FOR_BROKERS)
+    def rest(self, view: ClusterView) -> Iterator[Verdict]:
+        """Yield what is owed, and what rightly waits, now that the cluster rests."""
+        for topic in sorted(self._asked):
+            partitions = _list_partitions(topic, view)
+            replicas = {one for _, p in partitions for one in p.assigned or ()}
+            if not partitions:
+                clause_id = DELETED if self._asked[topic].known else UNKNOWN
+                what = f"somebody asks for the deletion of {topic}, which is not there"
+                yield Verdict(NO_KEY, Rejected(clause_id, f"the controller rests: {what}"))
+            elif any(p.reassignment is not None for _, p in partitions):
+                yield Verdict(NO_KEY, WAITS_FOR_MOVES)
+            elif not replicas <= view.live:
+                yield Verdict(NO_KEY, WAITS_FOR_BROKERS)
+            else:
+                reason = "the controller rests, and nothing hinders the deletion of the topic"
+                yield Verdict(partitions[0][0], Rejected(DELETED, reason))
+        if self._preferred is not None:
+            reason = f"the controller rests, and {PREFERRED_ELECTION} is there still"
+            yield Verdict(NO_KEY, Rejected(PREFERRED_HELD, reason))
+
+
+def _list_partitions(topic: str, view: ClusterView) -> list[tuple[PartitionKey, Partition]]:
+    """Return the partitions of a topic that exist, in order."""
+    found = ((key, p) for key, p in sorted(view.partitions.items()) if key[0] == topic)
+    return [(key, p) for key, p in found if p.assigned is not None]
