@@ -225,16 +225,16 @@ class Reader:
     # Topics and partitions
 
     def read_topics(self, topics: Iterable[str]) -> list[PartitionKey]:
-        """Read these topics; return the partitions that were not known."""
+        """Read these topics; return the partitions that were not known, and can be read."""
         topics = sorted(topics)
         found = fetch(self._client, map(topic_path, topics))
         new: list[PartitionKey] = []
         for topic, content in zip(topics, found, strict=True):
             new += self._take_topic(topic, content)
         self.refresh_states(new)
-        self._read_directories(
-            {key[0] for key in new if self._context.partitions[key].state is None}
-        )
+        partitions = self._context.partitions
+        new = [key for key in new if key in partitions]
+        self._read_directories({key[0] for key in new if partitions[key].state is None})
         return new
 
     def _take_topic(self, topic: str, content: Any) -> list[PartitionKey]:
