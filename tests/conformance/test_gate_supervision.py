@@ -35,6 +35,7 @@ CALLS = {
     "expire_session": s.Expire(),
     "cut_connection": s.Cut(),
     "lose_write": s.Lose(0, done=True),
+    "shut_down_broker": s.ShutDown(2),
 }
 """By method of an adapter, the step that calls it."""
 SILENT = ("start", "stop", "close")

@@ -24,6 +24,7 @@ from reassure_model.kip_236.rules import apply_failover
 from reassure_model.kip_236.state import LeaderAndIsr, Partition
 from reassure_model.kip_236.system import Action, System
 from reassure_model.kip_236.writes import ChangeIsr, CreateState, Write, WriteState
+from reassure_spec import znodes
 from reassure_spec.readings import Readings
 from reassure_spec.words import (
     Arguments,
@@ -35,6 +36,8 @@ from reassure_spec.words import (
 from reassure_spec.znodes import PartitionKey
 
 _WORK: Final = ("controller", "step")
+_TOLD: Final = frozenset({"preferred-asked", "deleting"})
+"""What is said of the environment of a write and a client can say by a znode."""
 
 
 def parse_key(name: str) -> PartitionKey:
@@ -47,6 +50,14 @@ def parse_key(name: str) -> PartitionKey:
         return parse_partition(name)
     except BadStep:
         return name, 0
+
+
+def list_evidence(key: PartitionKey) -> tuple[tuple[str, str, bytes], ...]:
+    """Return what is said of the environment of a write with the znode that a client says it by."""
+    return (
+        ("preferred-asked", znodes.PREFERRED_ELECTION, znodes.encode_preferred_election([key])),
+        ("deleting", znodes.deleted_topic_path(key[0]), b""),
+    )
 
 
 class LiveReassignmentWorld(ReassignmentWorld):
@@ -191,6 +202,8 @@ class LiveReassignmentWorld(ReassignmentWorld):
         """Make a write that nobody asked for and say what the judge says of it."""
         name, _ = self._get(arguments)
         key = parse_key(name)
+        for said, path, content in list_evidence(key):
+            self.stage.keep(path, content if said in arguments else None)
         if isinstance(write, WriteState | CreateState | ChangeIsr):
             epoch = write.state.leader_epoch + self._count_raises(key)
             write = replace(write, state=replace(write.state, leader_epoch=epoch))
@@ -245,8 +258,8 @@ def find_reason(scenario: Scenario) -> str:
         alone = block.command == "step" or "partition" in block.arguments
         if len(names) > 1 and block.command in _WORK and alone:
             return "the controller is to work on one partition of several"
-        if set(block.arguments) & set(EVIDENCE):
-            return "the controller is to do what it is never asked for"
+        if set(block.arguments) & set(EVIDENCE) - _TOLD:
+            return "what is said of the environment stands in no znode"
         if foreign and block.command in _WORK:
             return "the controller is to go on from a record that it did not write"
         if block.command == "fail-over":

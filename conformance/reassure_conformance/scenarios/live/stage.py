@@ -202,6 +202,14 @@ class Stage:
         else:
             self.read()
 
+    def keep(self, path: str, content: bytes | None) -> None:
+        """Have a client see to it that a znode has this content, or is not there (None)."""
+        if content is not None and not self.exists(path):
+            self.put([(path, content)], given=False)
+        elif content is None and self.exists(path):
+            self._driver.client.delete(self.chroot + path)
+            self.read()
+
     def _give(self, nodes: Iterable[tuple[str, bytes]]) -> None:
         """Have the judge take znodes as they are."""
         for seen in self._router.load((path, content, 0) for path, content in nodes):
