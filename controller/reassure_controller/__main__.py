@@ -17,7 +17,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Final, get_args
 
@@ -30,11 +30,13 @@ from reassure_controller.crashing import crash_at
 from reassure_controller.faults import FAULTS
 from reassure_controller.healing import HealingSettings
 from reassure_controller.logs import Form, Speaker, set_up
+from reassure_controller.node.handover import ControllerDoor
 from reassure_controller.node.node import Node
 from reassure_controller.node.options import add_node_options, read_node_settings
 from reassure_controller.node.orders import WireTransport
 from reassure_controller.session import Indefinite, connect, stop
 from reassure_controller.transport import TcpTransport, TransportServer
+from reassure_controller.wire.listener import WireServer
 from reassure_spec.errors import BadData, BadUsage, ReassureError, Unavailable
 from reassure_spec.rooms import choose_readings, controller_of
 from reassure_spec.znodes import BadZnode
@@ -162,8 +164,13 @@ def run_controller(
         on_point=crash_at(arguments.crash_at) if arguments.crash_at else lambda _: None,
     )
     speaker.find_epoch = lambda: controller.epoch
+    listening = WireServer(ControllerDoor(controller)) if arguments.wire else nullcontext()
     try:
-        with _serve_metrics(client, arguments, partial(_measure, controller)) as where:
+        with (
+            listening as server,
+            _serve_metrics(client, arguments, partial(_measure, controller)) as where,
+        ):
+            controller.address = None if server is None else server.address
             _say_ready(f"controller {arguments.id}{where}")
             controller.run_forever(until)
     finally:

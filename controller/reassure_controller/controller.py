@@ -195,6 +195,8 @@ class Controller:
         on_point: OnPoint = lambda _: None,
     ) -> None:
         self.broker_id = broker_id
+        self.address: tuple[str, int] | None = None
+        """Where it listens for brokers, which `/controller` says; None where it does not."""
         self._on_point = on_point
         self.rules = Rules(
             readings or get_profile(profile),
@@ -353,7 +355,7 @@ class Controller:
         faults = self.rules.faults
         by = 2 if "elected-epoch-skips" in faults else 1
         epoch = decode_controller_epoch(CONTROLLER_EPOCH, data) + by
-        content = encode_controller(self.broker_id, self._clock_ms())
+        content = encode_controller(self.broker_id, self._clock_ms(), self.address)
         ephemeral = "controller-znode-stays" not in faults
         create: Operation = ("create", (CONTROLLER, content, None, ephemeral))
         raised: Operation = (

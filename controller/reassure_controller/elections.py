@@ -81,7 +81,7 @@ def find_refused_shutdown(context: Context, asked: Shutdown) -> str:
     """Return why a broker is not heard: it is not there, or an earlier life of it asks; else ""."""
     broker = context.brokers.get(asked.broker)
     if broker is None:
-        return "BROKER_ID_NOT_REGISTERED"
+        return "BROKER_NOT_AVAILABLE"
     return "" if broker.epoch == asked.broker_epoch else "STALE_BROKER_EPOCH"
 
 

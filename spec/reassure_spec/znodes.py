@@ -630,9 +630,28 @@ def decode_controller(path: str, data: bytes) -> int:
     return _integer(path, value.get("brokerid"), "brokerid")
 
 
-def encode_controller(broker: int, timestamp_ms: int) -> bytes:
-    """Encode `/controller` (version 1)."""
-    return _dump({"version": 1, "brokerid": broker, "timestamp": str(timestamp_ms)})
+def decode_controller_address(path: str, data: bytes) -> tuple[str, int] | None:
+    """Decode where the controller listens, None where `/controller` does not say.
+
+    Kafka's controllers are brokers, which say it in their registration.
+    """
+    value = _load(path, data)
+    host = value.get("host")
+    return (host, _integer(path, value.get("port"), "port")) if isinstance(host, str) else None
+
+
+def encode_controller(
+    broker: int, timestamp_ms: int, address: tuple[str, int] | None = None
+) -> bytes:
+    """Encode `/controller` (version 1), with where the controller listens if it does.
+
+    >>> encode_controller(100, 5, ("127.0.0.1", 9))
+    b'{"version":1,"brokerid":100,"timestamp":"5","host":"127.0.0.1","port":9}'
+    """
+    value: dict[str, Any] = {"version": 1, "brokerid": broker, "timestamp": str(timestamp_ms)}
+    if address is not None:
+        value |= {"host": address[0], "port": address[1]}
+    return _dump(value)
 
 
 def decode_controller_epoch(path: str, data: bytes) -> int:

@@ -1,10 +1,15 @@
 """Deletion of topics, preferred leaders, and brokers that stop in good order."""
 
+import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from reassure_controller.elections import Shutdown
+from reassure_controller.node.handover import ControllerDoor, ask_to_stop
+from reassure_controller.wire.listener import WireServer
 from reassure_spec.znodes import (
     DELETED_TOPICS,
     NO_LEADER,
@@ -296,9 +301,41 @@ def test_an_earlier_life_is_not_heard(make_cluster: MakeCluster) -> None:
     before = cluster.admin.get(state_path("orders", 0))[0]
     stale, strange = controller.shut_down(1, 1), controller.shut_down(99, 1)
     controller.drain()
-    assert (stale.error, strange.error) == ("STALE_BROKER_EPOCH", "BROKER_ID_NOT_REGISTERED")
+    assert (stale.error, strange.error) == ("STALE_BROKER_EPOCH", "BROKER_NOT_AVAILABLE")
     assert cluster.admin.get(state_path("orders", 0))[0] == before
     controller.resign()
     late = controller.shut_down(1, 1)
     controller.pump()
     assert late.error == "NOT_CONTROLLER"
+
+
+def test_a_broker_asks_over_the_wire(make_cluster: MakeCluster) -> None:
+    """A broker finds the controller by `/controller` and asks in Kafka's own format."""
+    cluster = make_cluster()
+    controller = cluster.controller()
+    controller.resign()
+    with WireServer(ControllerDoor(controller)) as server:
+        controller.address = server.address
+        ended = threading.Event()
+        working = threading.Thread(target=controller.run_forever, args=(ended,))
+        working.start()
+        try:
+            make_topic(cluster)
+            wait_for(lambda: cluster.admin.exists(state_path("orders", 0)) is not None)
+            epoch = cluster.brokers[1].find_broker_epoch(1)
+            assert epoch is not None
+            assert ask_to_stop(cluster.admin, 1, epoch)
+            assert cluster.state("orders", 0).leader == 2
+            assert not ask_to_stop(cluster.admin, 1, epoch - 1)
+        finally:
+            ended.set()
+            working.join()
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    """Return once something is so. Raises TimeoutError."""
+    deadline = time.monotonic() + 20
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise TimeoutError("it never came about")
+        time.sleep(0.02)

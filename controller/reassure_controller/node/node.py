@@ -14,6 +14,7 @@ from reassure_controller.broker import Broker, IdTaken
 from reassure_controller.node.cluster import Cluster
 from reassure_controller.node.door import Door
 from reassure_controller.node.fetching import Fetchers
+from reassure_controller.node.handover import ask_to_stop
 from reassure_controller.node.minimum import Minimums
 from reassure_controller.node.options import NodeSettings
 from reassure_controller.node.strays import Strays
@@ -119,7 +120,10 @@ class Node:
                 self._lock.notify_all()
 
     def close(self) -> None:
-        """End in order."""
+        """End in order: what it leads is handed over first, where a controller listens."""
+        epoch = None if self._broker.replicas is None else self._broker.replicas.broker_epoch
+        if epoch is not None and self._broker.is_registered:
+            ask_to_stop(self._client, self._broker.broker_id, epoch)
         self._door.close()
         self._server.close()
         self._fetchers.close()
