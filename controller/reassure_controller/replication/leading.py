@@ -53,7 +53,9 @@ def begin(
     followers = {
         one: begin_follower(one, isr, end, now_ms, rules) for one in replicas if one != broker
     }
-    pseudo = replicas if rules.readings.lag_initial == "now" else isr
+    # By the rule before, the leader waits for the in-sync set itself.
+    everybody = rules.readings.lag_initial == "now" and rules.rule == "lag"
+    pseudo = replicas if everybody else isr
     pseudo = tuple(one for one in replicas if one in pseudo)
     return Leadership(
         broker, replicas, isr, end, MappingProxyType(followers), high_watermark, pseudo

@@ -1,60 +1,48 @@
 """Runs live scenarios one after another on one ZooKeeper server."""
 
 import contextlib
+import importlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Final, Self
+from functools import cache
+from pkgutil import iter_modules
+from types import MappingProxyType, ModuleType
+from typing import Self
 
-from reassure_conformance.adapter.bundled import Bundled, find_unsupported
+from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.adapter.driver import Driver
-from reassure_conformance.scenarios.live import reassignment, tables, znodes
-from reassure_conformance.scenarios.live.reassignment import LiveReassignmentWorld
-from reassure_conformance.scenarios.live.stage import LiveAdapter, NotLive, Stage
-from reassure_conformance.scenarios.live.tables import LiveTablesWorld
-from reassure_conformance.scenarios.live.znodes import LiveZnodesWorld
+from reassure_conformance.scenarios.live.stage import LiveAdapter, MakeStage, NotLive, Stage
 from reassure_conformance.scenarios.scenario import Scenario, compare, run_scenario
 from reassure_conformance.scenarios.worlds import World
+from reassure_controller.faults import check_faults
 from reassure_judge.verdicts import Violation
 from reassure_spec.readings import Readings
 from reassure_spec.words import Arguments
 from reassure_zookeeper.server import Server
 
-WITHOUT_COUNTERPART: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "topics": "topics are not deleted by this controller",
-        "kip-46": "the healing service of KIP-46 is not part of this controller",
-        "kafka-42": "the first protocol, with its own znode, is not part of this controller",
-        "kafka-zk": "this controller has KIP-236's records, not KIP-455's lists",
-        "kip-236-legacy": "this controller does not watch the older znode",
-        "kafka-4485": "brokers of this controller keep no logs",
-    }
-)
-"""Worlds that are not told live, each with the reason."""
-
-Make = Callable[[Callable[[], Stage], str, Readings, Arguments], World]
+Make = Callable[[MakeStage, str, Readings, Arguments], World]
 
 
-@dataclass(frozen=True, slots=True)
-class LiveWorld:
-    """A world that is told live."""
+@cache
+def find_live_worlds() -> Mapping[str, ModuleType]:
+    """Return the modules that tell a world live, by the name of the world, which is theirs.
 
-    make: Make
-    """Makes it, of what makes a stage, the profile, the readings and the world's arguments."""
-    find_reason: Callable[[Scenario], str]
-    """Says why a scenario of it is not told."""
-
-
-LIVE_WORLDS: Final[Mapping[str, LiveWorld]] = MappingProxyType(
-    {
-        "kip-236": LiveWorld(
-            lambda make, *rules: LiveReassignmentWorld(make(), *rules), reassignment.find_reason
-        ),
-        "tables": LiveWorld(LiveTablesWorld, tables.find_reason),
-        "znodes": LiveWorld(LiveZnodesWorld, znodes.find_reason),
-    }
-)
+    Each has `make_world`, which makes it of what makes a stage, the profile, the readings and the
+    world's arguments; and `find_reason`, which says why a scenario of it is not told.
+    """
+    package = __name__.rpartition(".")[0]
+    modules = (
+        importlib.import_module(f"{package}.{found.name}")
+        for found in iter_modules(importlib.import_module(package).__path__)
+    )
+    return MappingProxyType(
+        {
+            module.__name__.rpartition(".")[2].replace("_", "-"): module
+            for module in modules
+            if hasattr(module, "make_world")
+        }
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +77,12 @@ class LiveOutcome:
 
 
 def find_reason_to_skip(scenario: Scenario) -> str:
-    """Return why a scenario cannot be told to the bundled controller, "" where it can."""
-    if scenario.world not in LIVE_WORLDS:
-        reason = WITHOUT_COUNTERPART.get(scenario.world, "it has no live counterpart")
-        return f"world {scenario.world}: {reason}"
-    unsupported = find_unsupported(scenario.readings)
-    if unsupported:
-        return unsupported
-    return LIVE_WORLDS[scenario.world].find_reason(scenario)
+    """Return why a scenario cannot be told to what is bundled, "" where it can."""
+    world = find_live_worlds().get(scenario.world)
+    if world is None:
+        return f"world {scenario.world}: it is told to the model alone"
+    reason: str = world.find_reason(scenario)
+    return reason
 
 
 class LiveServer:
@@ -192,8 +178,9 @@ class LiveServer:
 
         arguments = dict(scenario.blocks[0].arguments)
         arguments.pop(scenario.world, None)
-        world = LIVE_WORLDS[scenario.world]
-        return world.make(make_stage, scenario.profile, scenario.readings, arguments)
+        begin = MakeStage(make_stage, check_faults(self._faults))
+        make: Make = find_live_worlds()[scenario.world].make_world
+        return make(begin, scenario.profile, scenario.readings, arguments)
 
 
 def run_live(

@@ -488,3 +488,15 @@ def _list_paths(key: PartitionKey, write: Write) -> tuple[str, ...]:
             return (f"{znodes.REASSIGNMENTS}/{topic}", znodes.reassignment_path(topic, number))
         case DeleteRequest(sequence):
             return (znodes.request_path(sequence),)
+
+
+@dataclass(frozen=True, slots=True)
+class MakeStage:
+    """Begins another cluster, of controllers and brokers with these faults."""
+
+    begin: Callable[[], Stage]
+    faults: frozenset[str]
+
+    def __call__(self) -> Stage:
+        """Begin it."""
+        return self.begin()

@@ -4,10 +4,10 @@ Each command has a cluster of its own. The drop rule is put to a controller that
 middle of a change, so that the drop is due; an election to one that finds no live leader.
 """
 
-from collections.abc import Callable
 from typing import Final
 
-from reassure_conformance.scenarios.live.stage import Done, Stage
+from reassure_conformance.adapter.bundled import find_unsupported
+from reassure_conformance.scenarios.live.stage import Done, MakeStage
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.worlds.tables import TablesWorld
 from reassure_model.kip_236.rules import is_change_unfinished
@@ -32,7 +32,7 @@ class LiveTablesWorld(TablesWorld):
 
     def __init__(
         self,
-        make_stage: Callable[[], Stage],
+        make_stage: MakeStage,
         profile: str,
         readings: Readings,
         arguments: Arguments,
@@ -108,8 +108,14 @@ def _follow_drop(done: list[Done], partition: Partition) -> tuple[ReplicaList, R
     return left, in_sync
 
 
+make_world = LiveTablesWorld
+
+
 def find_reason(scenario: Scenario) -> str:
     """Return why a scenario of the world cannot be told live, "" where it can."""
+    unsupported = find_unsupported(scenario.readings)
+    if unsupported:
+        return unsupported
     if scenario.readings.drop_evaluated == "after-expansion":
         return "world tables: a drop after the expansion, which a failover does not come to"
     for block in scenario.blocks[1:]:

@@ -4,10 +4,10 @@ What is malformed or foreign has to go, and nothing else may happen; what a cont
 read. Contents that no controller is asked to judge are not told.
 """
 
-from collections.abc import Callable
 from typing import Final
 
-from reassure_conformance.scenarios.live.stage import Stage
+from reassure_conformance.adapter.bundled import find_unsupported
+from reassure_conformance.scenarios.live.stage import MakeStage, Stage
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.worlds.znodes import ZnodesWorld, format_refusal
 from reassure_judge.history import BadRequestSeen
@@ -35,7 +35,7 @@ class LiveZnodesWorld(ZnodesWorld):
 
     def __init__(
         self,
-        make_stage: Callable[[], Stage],
+        make_stage: MakeStage,
         profile: str,
         readings: Readings,
         arguments: Arguments,
@@ -119,8 +119,14 @@ def _find_refused(stage: Stage) -> BadRequestSeen | None:
     return None
 
 
+make_world = LiveZnodesWorld
+
+
 def find_reason(scenario: Scenario) -> str:
     """Return why a scenario of the world cannot be told live, "" where it can."""
+    unsupported = find_unsupported(scenario.readings)
+    if unsupported:
+        return unsupported
     if any(block.command not in LIVE_COMMANDS for block in scenario.blocks[1:]):
         return "world znodes: contents that no controller is asked to judge"
     return ""

@@ -1,4 +1,4 @@
-"""World `reassignment`, live: the same commands, carried out on a real controller.
+"""World `kip-236`, live: the same commands, carried out on a real controller.
 
 The model's world keeps its vocabulary and its words. Here it takes no step of its own: what it
 shows is what ZooKeeper holds, and what it is asked to do is done by clients, brokers and the
@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from reassure_conformance.adapter import Reply
+from reassure_conformance.adapter.bundled import find_unsupported
 from reassure_conformance.gate.steps import BadStep, format_partition, parse_partition
-from reassure_conformance.scenarios.live.stage import Done, NotLive, Stage
+from reassure_conformance.scenarios.live.stage import Done, MakeStage, NotLive, Stage
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.worlds.kip_236 import (
     EVIDENCE,
@@ -250,8 +251,18 @@ class LiveReassignmentWorld(ReassignmentWorld):
         return "\n".join(lines or ["nothing is owed"])
 
 
+def make_world(
+    make_stage: MakeStage, profile: str, readings: Readings, arguments: Arguments
+) -> LiveReassignmentWorld:
+    """Return the world on a cluster of its own."""
+    return LiveReassignmentWorld(make_stage(), profile, readings, arguments)
+
+
 def find_reason(scenario: Scenario) -> str:
     """Return why a scenario of the world cannot be told live, "" where it can."""
+    unsupported = find_unsupported(scenario.readings)
+    if unsupported:
+        return unsupported
     names = {b.arguments.get("partition", ONLY) for b in scenario.blocks if b.command == "topic"}
     foreign = False
     for block in scenario.blocks:
