@@ -2,6 +2,8 @@
 
 import json
 import os
+import pty
+import select
 import signal
 import socket
 import subprocess
@@ -101,6 +103,43 @@ def test_without_a_terminal_changes_are_told_as_lines(tmp_path: Path) -> None:
     assert process.returncode == 0
     assert "controller-101: alive" in "\n".join(lines)
     assert len(set(lines)) == len(lines), "what has not changed is told once"
+    assert count_processes(tmp_path) == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("ended_by", "code"), [(b"q", 0), (signal.SIGHUP, 130)])
+def test_on_a_terminal_it_is_shown_until_it_goes_down(
+    tmp_path: Path, ended_by: bytes | signal.Signals, code: int
+) -> None:
+    """A terminal shows the members; when its user quits, or it is closed, the cluster ends."""
+    keyboard, screen = pty.openpty()
+    with subprocess.Popen(
+        [*REASSURE, "cluster", "up", "--brokers", "1", "-d", str(tmp_path / "c")],
+        stdin=screen,
+        stdout=screen,
+        stderr=screen,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"},
+    ) as process:
+        os.close(screen)
+        shown = b""
+        sent = False
+        while select.select([keyboard], [], [], 20)[0]:
+            try:
+                shown += os.read(keyboard, 4096)
+            except OSError:  # the other side is closed
+                break
+            if b"partitions, " not in shown or sent:
+                continue
+            sent = True
+            if isinstance(ended_by, bytes):
+                os.write(keyboard, ended_by)
+            else:
+                process.send_signal(ended_by)
+        os.close(keyboard)
+        process.terminate()  # no harm where it has ended
+    assert b"controller-102" in shown
+    assert process.returncode == code
     assert count_processes(tmp_path) == 0
     assert list(tmp_path.iterdir()) == []
 

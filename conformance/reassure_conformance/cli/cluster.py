@@ -77,15 +77,21 @@ def up(
 
     if profile not in PROTOCOLS:
         raise click.UsageError(f"no profile {profile!r}; there are: {', '.join(PROTOCOLS)}")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     click.echo(f"starting a cluster in {directory}", err=True)
     started = Cluster.start(directory, brokers, controllers, zookeepers, profile=profile)
-    _say_where(started)
-    if detach or _watch(started):
-        started.leave()
-        click.echo("it goes on; `reassure cluster down` ends it", err=True)
-    else:
-        click.echo("going down", err=True)
-        started.stop(keep=keep)
+    stays = False
+    try:
+        _say_where(started)
+        stays = detach or _watch(started)
+    finally:  # whatever ends the watch
+        if stays:
+            started.leave()
+            click.echo("it goes on; `reassure cluster down` ends it", err=True)
+        else:
+            click.echo("going down", err=True)
+            started.stop(keep=keep)
     return 0
 
 
@@ -170,7 +176,7 @@ def _watch(watched: "Cluster") -> bool:
     from reassure_controller.cluster.overview import Watcher
 
     with Watcher(watched) as watcher:
-        if sys.stdout.isatty() and sys.stdin.isatty():
+        if all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
             from reassure_controller.cluster.view import show
 
             return show(watcher)
