@@ -15,6 +15,10 @@ REVIVE_S: Final = 1.0
 """How long a member that has ended itself stays away."""
 
 
+IN_VAIN: Final = "no ZooKeeper at"
+"""What a member says that was started while no server answered: it ends as it should, with 69."""
+
+
 @dataclass(slots=True)
 class Faults:
     """The faults of one soak. Times are seconds since the load began."""
@@ -108,5 +112,8 @@ class Faults:
         """Write down that a member has ended by itself, with the last that it said."""
         log = self.cluster.get_log(name).read_text(encoding="utf-8", errors="replace")
         last = log.rstrip().rpartition("\n")[2]
+        if IN_VAIN in last:
+            self.history.note("starts_in_vain", member=name, last=last)
+            return
         self.breaches.append(Breach("ended-as-asked", f"{name} has ended by itself: {last}"))
         self.history.note("ended_by_themselves", member=name, last=last)

@@ -275,6 +275,7 @@ class Soak:
         return {
             "kills": counts["kills"],
             **{f"kills_{kind}": counts[f"kills_{kind}"] for kind in KINDS},
+            "starts_in_vain": counts["starts_in_vain"],
             "pauses": counts["pauses"],
             "cuts": counts["cuts"],
             "produced": counts["produced"],
