@@ -1,9 +1,11 @@
 """The gate of brokers with logs: tales hold, and each planted mistake breaks one of them."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from reassure_conformance.answers.replaying import replay
 from reassure_conformance.gate.expected import EXPECTED
 from reassure_conformance.gate.replication.campaign import Campaign, Result
 from reassure_conformance.gate.replication.tale import format_tale, parse_tale, shipped_tales
@@ -104,3 +106,14 @@ def test_tales_are_read_as_they_are_written() -> None:
     assert tales
     for tale in tales:
         assert parse_tale(format_tale(tale), f"{tale.name}.txt") == tale
+
+
+def test_failed_run_of_brokers_is_repeated_as_it_says(tmp_path: Path) -> None:
+    """The tale that a run has kept breaks the same clause again, and none without the mistake."""
+    assert tell(tmp_path, "late-stop-obeyed", "orders-from-before-a-deletion").failure is not None
+    again = replay(tmp_path)
+    assert again.verdict() == "violated"
+    assert "same violation: epoch.replica.never-back" in next(iter(again.describe()))
+    run = json.loads((tmp_path / "run.json").read_text())
+    (tmp_path / "run.json").write_text(json.dumps({**run, "faults": []}))
+    assert replay(tmp_path).verdict() == "vacuous"

@@ -17,6 +17,10 @@ from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.evidence import BadRun, judge_again, read_json
 from reassure_conformance.gate.harness import Example, Harness
+from reassure_conformance.gate.replication.campaign import Campaign
+from reassure_conformance.gate.replication.campaign import Result as BrokersResult
+from reassure_conformance.gate.replication.tale import Tale, parse_tale
+from reassure_conformance.gate.running import REPLICATION, Settings
 from reassure_conformance.gate.shortening import breaks
 from reassure_conformance.gate.story import Story, read_story
 from reassure_conformance.report.display import show_zxid
@@ -119,8 +123,52 @@ class Replay:
         yield f"The log that the run kept {word}."
 
 
-def replay(directory: Path) -> Replay:
-    """Replay the failure of a run directory, or tell a story file on the bundled controller.
+@dataclass(slots=True)
+class BrokersReplay:
+    """What came of telling the tale of a failed run of brokers again."""
+
+    clause: str
+    """The clause that the run found violated."""
+    result: BrokersResult
+
+    def verdict(self) -> str:
+        """Return `violated` for the same violation, `vacuous` where it passed now."""
+        if self.result.died:
+            return UNKNOWN
+        return VACUOUS if self.result.failure is None else VIOLATED
+
+    def as_document(self) -> Document:
+        """Return the document that is printed."""
+        document, failure = self.result.as_document(), self.result.failure
+        document.verb, document.verdict = "replay", self.verdict()
+        found = failure.told.violations if failure else ()
+        document.body = {
+            "clause": self.clause,
+            "same_violation": failure is not None and failure.repeats,
+            "story": list(failure.lines()) if failure else [],
+            "violations": [violation.as_dict() for violation in found],
+            "died": self.result.died,
+            "traceback": self.result.trace,
+        }
+        return document
+
+    def describe(self) -> Iterator[str]:
+        """Yield the lines for people."""
+        failure = self.result.failure
+        if self.result.died:
+            yield f"{self.result.trace}adapter-died: {self.result.died}"
+        elif failure is None:
+            yield f"passed now: {self.clause} held"
+        else:
+            same = "same violation" if failure.repeats else "another violation"
+            yield f"{same}: {failure.violation.clause} (was {self.clause})"
+            for number, step in enumerate(failure.lines(), start=1):
+                yield f"  {number}. {step}"
+            yield f"  {failure.violation.clause}: {failure.violation.reason}"
+
+
+def replay(directory: Path) -> Replay | BrokersReplay:
+    """Replay the failure of a run directory, of controllers or of brokers.
 
     Raises BadRun where the directory holds no failure, ScenarioError, BadConnectable.
     """
@@ -129,6 +177,8 @@ def replay(directory: Path) -> Replay:
     run = read_run(directory)
     if not story_file.exists():
         raise BadRun(f"{directory} holds no failure: nothing was violated in that run")
+    if run["profile"] == REPLICATION:
+        return _replay_brokers(run, parse_tale(story_file.read_text("utf-8"), str(story_file)))
     story = read_story(story_file)
     logged = judge_again(directory, run["profile"], run["readings"])
     adapter = open_adapter(
@@ -154,6 +204,19 @@ def replay(directory: Path) -> Replay:
     note_limit(None)
     seconds = time.monotonic() - start
     return Replay(directory, run, story, example, logged, died, trace, seconds)
+
+
+def _replay_brokers(run: Mapping[str, Any], tale: Tale) -> BrokersReplay:
+    settings = Settings(
+        run["seed"],
+        profile=REPLICATION,
+        readings=run["readings"],
+        faults=tuple(run["faults"]),
+        strict=run["strict"],
+    )
+    with TemporaryDirectory(prefix="reassure-replay-") as folder:
+        result = Campaign(settings, Path(folder), lambda *_: None).replay(tale)
+    return BrokersReplay(tale.violates, result)
 
 
 _KEPT: Final[Mapping[str, type]] = {

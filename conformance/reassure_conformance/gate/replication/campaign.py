@@ -10,6 +10,7 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -207,17 +208,38 @@ class Campaign:
         self._not_followed: list[Violation] = []
         self.result = Result(settings, self._readings.as_dict(), directory=directory)
 
-    def run(self) -> Result:
-        """Carry out the run and write its directory."""
-        start, settings, result = time.monotonic(), self._settings, self.result
-        text = json.dumps({"version": get_version(), **settings.as_dict()}, indent=2)
-        write_text(self._directory / "run.json", text + "\n")
+    def replay(self, tale: Tale) -> Result:
+        """Tell one tale alone, as it is; what it breaks first is the failure of the result."""
+        start = time.monotonic()
+        with self._open():
+            try:
+                told = self._tell(tale.setting, tale.steps)
+                if self._note(told):
+                    broken = self._find_broken(told)
+                    same = [one for one in broken if one.clause == tale.violates]
+                    self.result.failure = Failure(tale, told, (same or broken)[0], bool(same))
+            except (AdapterDied, ServerGone) as error:
+                self.result.died, self.result.trace = str(error), getattr(error, "trace", "")
+        self.result.seconds = time.monotonic() - start
+        return self.result
+
+    @contextmanager
+    def _open(self) -> Iterator[Driver]:
+        """Start a server, and the clients of brokers and controllers on it."""
         with (
             Server.start(self._directory / "zookeeper") as server,
             Driver(server.hosts, server.log_dir, "/brokers") as driver,
             ReplicatingCluster(server.hosts, BROKERS) as cluster,
         ):
             self._driver, self._cluster = driver, cluster
+            yield driver
+
+    def run(self) -> Result:
+        """Carry out the run and write its directory."""
+        start, settings, result = time.monotonic(), self._settings, self.result
+        text = json.dumps({"version": get_version(), **settings.as_dict()}, indent=2)
+        write_text(self._directory / "run.json", text + "\n")
+        with self._open() as driver:
             try:
                 self._tell_saved()
                 self._tell_shipped()
