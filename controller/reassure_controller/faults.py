@@ -150,6 +150,15 @@ FAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "old-znode-left-empty": "The old znode stays when its last entry has gone.",
         "old-znode-gone-cancels": "A client that deletes the old znode ends what is in flight.",
         "malformed-old-znode-kept": "An old znode that makes no sense is left where it is.",
+        # The first reassignment
+        "dead-target-taken": "The listener begins with a target that names a dead broker.",
+        "missing-entry-kept": "The entry of a partition that does not exist is never removed.",
+        "entry-in-flight-begun": "Another target on the path is begun with over one in flight.",
+        "entries-not-resumed": "A new controller leaves alone what it finds on the path.",
+        "found-move-given-up": "A new controller refuses a target in sync for who has died.",
+        "in-sync-set-unwatched": "Nobody looks again at an in-sync set that has changed.",
+        "entry-removed-before-target": "The entry is removed before the target is assigned.",
+        "path-removed-whole": "The first move that ends takes the path away from the others.",
         # Healing
         "failure-not-recorded": "Nobody writes down that a broker is missed.",
         "record-refreshed": "A new controller writes its own time into the records that it finds.",

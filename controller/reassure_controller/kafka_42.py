@@ -56,7 +56,7 @@ def plan_listener(context: Context, listener: Listener) -> tuple[Step, ...]:
     for entry in old.entries:
         content = context.partitions.get(entry.key)
         reason = None
-        if content is None or content.child is None:
+        if not is_passed_over(old, entry, content, listener.faults):
             reason = find_refusal(content, entry.target, listener)
             if reason is None:
                 steps.append(RememberMove(*entry.key, entry.target))
@@ -70,6 +70,19 @@ def plan_listener(context: Context, listener: Listener) -> tuple[Step, ...]:
     if len(left) < len(old.entries) or not left:
         steps += _write("entries-refused", old, tuple(left))
     return tuple(steps)
+
+
+def is_passed_over(
+    old: OldZnode, entry: LegacyEntry, content: PartitionContext | None, faults: frozenset[str]
+) -> bool:
+    """Whether an entry is left alone because its partition is in flight, or by a fault."""
+    if content is None:
+        return "missing-entry-kept" in faults
+    if "entries-not-resumed" in faults and (entry.key, entry.target) in (old.translated or ()):
+        return True
+    if content.child is None:
+        return False
+    return "entry-in-flight-begun" not in faults or content.child.target == entry.target
 
 
 def find_refusal(
@@ -97,13 +110,16 @@ def is_in_sync(content: PartitionContext, target: ReplicaList) -> bool:
     return content.state is not None and set(target) <= set(content.state.isr)
 
 
-def find_nearly_done(context: Context, readings: Readings) -> tuple[RememberMove, ...]:
+def find_nearly_done(
+    context: Context, readings: Readings, faults: frozenset[str]
+) -> tuple[RememberMove, ...]:
     """Return the moves to take up before anybody looks at deaths (failure case 3).
 
     A controller that takes office finds their targets in sync as they are stored: whoever died
     since does not give the move up.
     """
-    if context.old is None or readings.move_dead_at_failover != "re-elect":
+    given_up = {"found-move-given-up", "entries-not-resumed"} & faults
+    if context.old is None or given_up or readings.move_dead_at_failover != "re-elect":
         return ()
     return tuple(
         RememberMove(*entry.key, entry.target)
@@ -126,6 +142,12 @@ def list_started(context: Context, key: PartitionKey) -> ReplicaList:
     )
 
 
+def is_over(context: Context, key: PartitionKey, target: ReplicaList) -> bool:
+    """Whether all was written, the end included, though its answer may have been lost."""
+    asked = () if context.old is None else context.old.entries
+    return context.partitions[key].assigned == target and all(e.key != key for e in asked)
+
+
 def plan_end(context: Context, key: PartitionKey, faults: frozenset[str]) -> tuple[Step, ...]:
     """Return step 7: whatever the entry holds by now goes, and the memory of the move."""
     forget = RememberMove(*key, None)
@@ -133,6 +155,8 @@ def plan_end(context: Context, key: PartitionKey, faults: frozenset[str]) -> tup
     left = () if old is None else tuple(entry for entry in old.entries if entry.key != key)
     if old is None or left == old.entries:
         return (forget,)
+    if "path-removed-whole" in faults:
+        left = ()
     return (*_write("entry-removed", old, left), forget)
 
 

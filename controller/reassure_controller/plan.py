@@ -51,6 +51,7 @@ from reassure_controller.effects import (
     Phase,
     Recheck,
     RecheckOldZnode,
+    RememberMove,
     RequestRead,
     SendLeaderAndIsr,
     SendStopReplica,
@@ -64,6 +65,7 @@ from reassure_controller.healing import Healer, plan_healing
 from reassure_controller.kafka_42 import (
     Listener,
     find_nearly_done,
+    is_over,
     list_started,
     plan_end,
     plan_listener,
@@ -277,7 +279,10 @@ def plan_old_znode(context: Context, rules: Rules) -> tuple[Step, ...]:
         return plan_entries(context, rules.readings, rules.faults)
     plan = Plan(context, rules)
     listener = Listener(rules.readings, rules.faults, lambda target: _find_bad_target(plan, target))
-    return plan_listener(context, listener)
+    plan.add(*plan_listener(context, listener))
+    for begun in [step for step in plan.steps if isinstance(step, RememberMove)]:
+        _advance(plan, (begun.topic, begun.partition))
+    return tuple(plan.steps)
 
 
 def plan_health(context: Context, now_ms: int, rules: Rules) -> tuple[Step, ...]:
@@ -364,6 +369,7 @@ def _find_bad_target(plan: Plan, target: ReplicaList) -> str | None:
         return f"broker {unknown[0]} was never registered"
     dead = [broker for broker in target if not plan.context.is_live(broker)]
     refuses = plan.readings.target_dead_replica == "refuse"
+    refuses = refuses and "dead-target-taken" not in plan.faults
     if dead and (refuses or "dead-target-refused" in plan.faults):
         return f"broker {dead[0]} is down"
     return None
@@ -552,6 +558,9 @@ def _complete(plan: Plan, key: PartitionKey) -> None:
     state, child = content.state, content.child
     if state is None or child is None:
         return
+    if not plan.rules.keeps_records and is_over(plan.context, key, child.target):
+        plan.add(*plan_end(plan.context, key, plan.faults))
+        return
     early = "stop-before-in-sync" in plan.faults
     if not _is_in_sync(plan, content) and not early:
         return
@@ -559,7 +568,7 @@ def _complete(plan: Plan, key: PartitionKey) -> None:
     if leader is None and not early:
         return
     _move_leader(plan, key, child.target, state.leader if leader is None else leader)
-    if "child-deleted-first" in plan.faults:
+    if {"child-deleted-first", "entry-removed-before-target"} & plan.faults:
         _finish(plan, key)
         _write_target(plan, key, child.target)
         return
@@ -695,6 +704,8 @@ def plan_new_partitions(
     plan = Plan(context, rules)
     for key in _list_kept(plan, keys):
         repair(plan, key)
+        if plan.partition(key).phase is Phase.EXPAND:
+            _advance(plan, key)  # it had nobody to lead it when it was begun
     return tuple(plan.steps)
 
 
@@ -741,7 +752,7 @@ def plan_failover(context: Context, rules: Rules) -> tuple[Step, ...]:
     """
     plan = Plan(context, rules)
     if not rules.keeps_records:
-        for move in find_nearly_done(plan.context, rules.readings):
+        for move in find_nearly_done(plan.context, rules.readings, rules.faults):
             key = (move.topic, move.partition)
             plan.add(move)
             plan.enter(key, Phase.WAIT)

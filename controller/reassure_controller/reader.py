@@ -134,7 +134,8 @@ class Reader:
         key = self._find_key(topic, number)
         if key is not None:
             self._stale_states.add(key)
-            self.changed.add(key)
+            if "in-sync-set-unwatched" not in self._faults:
+                self.changed.add(key)
 
     def _note_setting(self, path: str) -> None:
         minimums = self._context.min_insync
@@ -189,7 +190,7 @@ class Reader:
             self.read_requests()
         self.read_deletions()
         self.read_preferred()
-        self.read_old_znode()
+        self.read_old_znode(inherited=True)
         self.read_records()
         self.read_tasks()
 
@@ -477,8 +478,11 @@ class Reader:
             asked = Preferred(frozenset(), stat.version, bad.reason)
         self._context.preferred = asked
 
-    def read_old_znode(self, *, arm: bool = True) -> None:
-        """Read the old znode where it is to be looked after; `arm` watches it, there or not."""
+    def read_old_znode(self, *, arm: bool = True, inherited: bool = False) -> None:
+        """Read the old znode where it is to be looked after; `arm` watches it, there or not.
+
+        `inherited` says that a controller takes office (for a fault that cares).
+        """
         if not self._rules.reads_old_znode:
             return
         watch = self._watch if arm else None
@@ -499,6 +503,9 @@ class Reader:
         known = self._context.old
         if known is None or known.created != stat.czxid:
             known = OldZnode(entries, stat.version, stat.czxid)
+            if "entries-not-resumed" in self._faults and inherited:
+                there = frozenset((entry.key, entry.target) for entry in entries)
+                known = replace(known, translated=there)
         self._context.old = replace(known.holding(entries, stat.version), bad=bad)
 
     def read_records(self) -> None:

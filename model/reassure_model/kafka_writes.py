@@ -562,7 +562,8 @@ def check_path_gone(hosted: Hosted, around: Environment, readings: Readings) -> 
     assert entry is not None
     same = hosted.assigned == entry
     # Where old and new replicas together are the target nothing is written at the end.
-    reached = hosted.done or (same and hosted.begun and is_reached(hosted, entry))
+    whole = hosted.assigned if hosted.begun and hosted.assigned in hosted.asked else None
+    reached = hosted.done or (whole is not None and is_reached(hosted, whole))
     if hosted.assigned is None or hosted.state is None or around.deleting:
         refused = "move.listener.refuse-missing"
     elif reached or hosted.begun:

@@ -232,3 +232,24 @@ def test_profile_without_moves_is_refused(cluster: Any) -> None:
     """A controller of a profile that asks for no reassignments is not made."""
     with pytest.raises(BadConfiguration, match="no controller carries out profile kafka-zk"):
         cluster.controller(profile="kafka-zk")
+
+
+@pytest.mark.parametrize("name", READINGS)
+def test_move_of_a_partition_without_a_leader_begins_when_it_has_one(
+    name: str, cluster: Any
+) -> None:
+    """A partition that was born without brokers is moved once one of them has come."""
+    cluster.die(1)
+    controller = elect(cluster, READINGS[name])
+    cluster.create_topic("t", {0: (1,)})
+    controller.drain()
+    ask(cluster, {KEY: (2, 1)} if name == "repaired" else {KEY: (2, 3)})
+    controller.drain()
+    cluster.come(1)
+    controller.drain()
+    if name == "repaired":  # its target names the dead broker, so that it was refused
+        assert read(cluster) is None
+        return
+    cluster.join(*KEY, 2, 3)
+    controller.drain()
+    assert (read(cluster), cluster.assigned(*KEY)) == (None, (2, 3))

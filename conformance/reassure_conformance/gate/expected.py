@@ -224,6 +224,14 @@ EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "old-znode-left-empty": ("legacy.znode.deleted-with-last",),
         "old-znode-gone-cancels": ("legacy.znode.delete-does-not-cancel", "complete.child-last"),
         "malformed-old-znode-kept": ("legacy.znode.malformed",),
+        "dead-target-taken": ("move.listener.refuse-dead",),
+        "missing-entry-kept": ("move.listener.refuse-missing",),
+        "entry-in-flight-begun": ("move.listener.ignore-in-flight",),
+        "entries-not-resumed": ("move.failover.resumes", "move.failover.re-elects"),
+        "found-move-given-up": ("move.failover.re-elects",),
+        "in-sync-set-unwatched": ("move.step.listen",),
+        "entry-removed-before-target": ("move.step.remove-path", "move.path.others-kept"),
+        "path-removed-whole": ("move.path.others-kept", "move.step.remove-path"),
         "failure-not-recorded": ("heal.record.complete",),
         "record-refreshed": ("heal.record.first-failure",),
         "record-kept-on-return": ("heal.record.deleted-on-return",),
@@ -245,7 +253,14 @@ EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 """The clauses that are made for each fault."""
 
-_OF_CLAUSES: Final = {"legacy.": "kip-236-legacy", "heal.": "kip-46"}
+_OF_CLAUSES: Final = {"legacy.": "kip-236-legacy", "heal.": "kip-46", "move.": "kafka-42"}
+_REPAIRS: Final[Mapping[str, str]] = {
+    "move.expand-first": "yes",
+    "move.cut-isr": "yes",
+    "move.recheck-before-stop": "yes",
+    "election.unclean": "no",
+}
+"""As written the first text does not follow advice of ours, which would be found before a fault."""
 
 PROFILES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -263,6 +278,9 @@ PROFILES: Final[Mapping[str, str]] = MappingProxyType(
 """The profile for a fault that breaks something only there."""
 
 READINGS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
-    {"added-entries-ignored": {"legacy.rewrite": "taken-up"}}
+    {
+        "added-entries-ignored": {"legacy.rewrite": "taken-up"},
+        **{fault: _REPAIRS for fault, each in EXPECTED.items() if each[0].startswith("move.")},
+    }
 )
 """The readings for a fault that breaks something only under them."""

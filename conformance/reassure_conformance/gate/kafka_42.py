@@ -9,7 +9,7 @@ move is not judged at rest.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from reassure_conformance.adapter import BROKERS, HOLD, ISR, KILL, MESSAGES
 from reassure_conformance.gate import steps as s
@@ -88,6 +88,15 @@ Verdict = tuple[PartitionKey, str | Rejected]
 _NOTHING: Final = Partition()
 
 
+class _Past(NamedTuple):
+    """What a transaction left of a partition."""
+
+    zxid: int
+    partition: Partition
+    asked: frozenset[ReplicaList]
+    """The targets that the acting controller may have taken up."""
+
+
 class MoveWatch:
     """Follows the moves of one example by what is written and what brokers are told."""
 
@@ -99,6 +108,8 @@ class MoveWatch:
         self._elected = False
         self._asked: dict[PartitionKey, list[ReplicaList]] = {}
         """The targets that the acting controller may have found in the old znode, in order."""
+        self._dead: dict[PartitionKey, frozenset[int]] = {}
+        """Of these, who was dead when it stood there first, and has not been back."""
         self._taken: dict[PartitionKey, ReplicaList] = {}
         """The target that it had taken up when the cluster rested last."""
         self._inherited: set[PartitionKey] = set()
@@ -106,7 +117,7 @@ class MoveWatch:
         self._found: dict[PartitionKey, ReplicaList] = {}
         """Of these, targets in sync of whom somebody had died, and not everybody."""
         self._told: defaultdict[tuple[PartitionKey, int], list[Told]] = defaultdict(list)
-        self._past: defaultdict[PartitionKey, list[tuple[int, Partition]]] = defaultdict(list)
+        self._past: defaultdict[PartitionKey, list[_Past]] = defaultdict(list)
         """Each partition as transactions have left it, in order."""
         self._ended: list[tuple[PartitionKey, int, frozenset[int]]] = []
         """Moves whose target was written since the last rest: partition, zxid, old replicas."""
@@ -132,6 +143,7 @@ class MoveWatch:
     def _take_write(self, wrote: Wrote) -> Iterator[Verdict]:
         if is_election(wrote):
             self._take_office(wrote.after)
+        self._dead = {key: dead - wrote.after.live for key, dead in self._dead.items()}
         fenced = is_fenced(wrote)
         partitions = {**wrote.before.partitions, **wrote.after.partitions}
         changed = {
@@ -141,12 +153,13 @@ class MoveWatch:
             != (after := wrote.after.partitions.get(key, _NOTHING))
         }
         for key, (before, after) in changed.items():
-            self._past[key].append((wrote.transaction.zxid, after))
             if fenced:
                 yield from self._judge_assigned(key, before, after, wrote)
                 for verdict in self._judge_state(key, before, after, wrote.before.live):
                     yield key, verdict
             yield from self._follow_entry(key, before, after, fenced=fenced, live=wrote.before.live)
+            asked = frozenset(self._asked.get(key, ()))
+            self._past[key].append(_Past(wrote.transaction.zxid, after, asked))
         if fenced:
             for op in wrote.transaction.ops:
                 yield from _count_rewrites(op)
@@ -158,6 +171,7 @@ class MoveWatch:
             if p.reassignment is not None
         }
         self._asked = {key: [target] for key, target in entries.items()}
+        self._dead = {key: frozenset(target) - view.live for key, target in entries.items()}
         self._taken.clear()
         self._inherited = set(entries) if self._elected else set()
         self._found = {
@@ -185,6 +199,7 @@ class MoveWatch:
             del self._found[key]
         if new is not None and new != old:
             self._asked.setdefault(key, []).append(new)
+            self._dead[key] = frozenset(new) - live
         if old is None or new is not None or not fenced:
             return
         if found is not None and self._readings.move_dead_at_failover == "re-elect":
@@ -197,6 +212,7 @@ class MoveWatch:
 
     def _forget(self, key: PartitionKey) -> None:
         self._asked.pop(key, None)
+        self._dead.pop(key, None)
         self._taken.pop(key, None)
         self._found.pop(key, None)
         self._inherited.discard(key)
@@ -285,14 +301,15 @@ class MoveWatch:
         seen = told.zxid
         if told.state is not None or seen is None:
             return
-        past = [partition for zxid, partition in self._past[key] if zxid <= seen]
-        partition = past[-1] if past else _NOTHING
-        flight, state = partition.reassignment, partition.state
+        past = [each for each in self._past[key] if each.zxid <= seen]
         looks = self._readings.move_recheck_before_stop == "yes"
-        if not looks or flight is None or state is None or told.broker in flight.target:
+        if not looks or not past or len(past[-1].asked) != 1:
             return
-        lacking = [replica for replica in flight.target if replica not in state.isr]
-        if lacking or state.leader not in flight.target:
+        state, (target,) = past[-1].partition.state, past[-1].asked
+        if state is None or told.broker in target:
+            return
+        lacking = [replica for replica in target if replica not in state.isr]
+        if lacking or state.leader not in target:
             reason = f"{told.broker} was stopped; {state.leader} led, not in sync were {lacking}"
             yield Rejected("move.stop.recheck", reason)
         else:
@@ -344,22 +361,12 @@ class MoveWatch:
             yield key, Rejected("move.step.remove-path" if same else late, reason)
         elif same and self._readings.move_expand_first == "no":
             yield key, Rejected("move.listener.refuse-same", f"{list(target)} is assigned")
-        elif not set(target) <= live and self._is_ignored(key, state, target, view):
-            dead = sorted(set(target) - live)
-            yield key, Rejected("move.listener.refuse-dead", f"dead are {dead}")
+        elif self._dead.get(key) and self._readings.target_dead_replica == "refuse":
+            reason = f"{sorted(self._dead[key])} are dead since it was asked for"
+            yield key, Rejected("move.listener.refuse-dead", reason)
         elif not partition.completing:
             for verdict in self._judge_waiting(key, partition, state, live):
                 yield key, verdict
-
-    def _is_ignored(
-        self, key: PartitionKey, state: LeaderAndIsr, target: ReplicaList, view: ClusterView
-    ) -> bool:
-        """Whether the acting controller has begun with nothing, and not refused it either."""
-        if self._readings.target_dead_replica != "refuse" or state.leader not in view.live:
-            return False
-        known = self._heard.list_admitted(view.partitions).get(key, ())
-        begun = state.controller_epoch == view.controller_epoch
-        return not (begun and set(target) <= set(known))
 
     @clause("move.step.start-new", "move.failure.never-in-sync")
     def _judge_waiting(
