@@ -171,8 +171,9 @@ ROOMS: Final[Mapping[str, Room]] = MappingProxyType({room.name: room for room in
 
 def find_judged_only() -> frozenset[str]:
     """Return the readings that only logs turn on: nothing that acts asks about them."""
-    acting = (room for room in _ALL if room.name not in ("model", "judge"))
-    asked = {name for room in acting if "judge" not in room.name for name in room.asks}
+    looking = ("model", "judge", "gate")
+    acting = (room for room in _ALL if not room.name.startswith(looking))
+    asked = {name for room in acting for name in room.asks}
     return frozenset(_WRITTEN) - asked
 
 

@@ -346,7 +346,8 @@ class MoveWatch:
             return
         target, live = flight.target, view.live
         asked = set(self._asked.get(key, [target]))
-        self._taken.setdefault(key, target)
+        if len(asked) == 1:
+            self._taken.setdefault(key, target)
         if partition.assigned is None:
             yield key, Rejected("move.listener.refuse-missing", "there is no such partition")
         if partition.assigned is None or state is None or len(asked) > 1:
