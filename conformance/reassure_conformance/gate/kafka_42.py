@@ -171,7 +171,12 @@ class MoveWatch:
             if p.reassignment is not None
         }
         self._asked = {key: [target] for key, target in entries.items()}
-        self._dead = {key: frozenset(target) - view.live for key, target in entries.items()}
+        # A target in sync is taken up whoever has died since.
+        self._dead = {
+            key: frozenset(target) - view.live
+            for key, target in entries.items()
+            if not set(target) <= set(getattr(view.partitions[key].state, "isr", ()))
+        }
         self._taken.clear()
         self._inherited = set(entries) if self._elected else set()
         self._found = {
