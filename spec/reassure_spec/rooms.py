@@ -120,7 +120,7 @@ _ALL: Final = (
             ("request.persist", "effects-first"): "it writes the record first",
             ("move.expand-first", "no"): "it writes the assignment first",
             ("move.cut-isr", "no"): "it takes replicas out of the in-sync set first",
-            ("election.preferred", "automatic"): "it holds no preferred elections",
+            ("election.preferred", "automatic"): "it holds them when somebody asks",
         },
     ),
     Room(
