@@ -89,3 +89,20 @@ def test_replica_outlives_a_full_disk(replicas: Replicas, monkeypatch: pytest.Mo
     assert [one.error for one in answers] in ([], [errors.KAFKA_STORAGE_ERROR])
     offer(replicas, b"c")
     assert replica.log.end_offset == 2
+
+
+@pytest.mark.parametrize("replicas", [2], indirect=True, ids=["follower"])
+def test_follower_goes_on_where_the_leader_begins(replicas: Replicas) -> None:
+    """What a leader has deleted is let go of, and only where it says that it has."""
+    offer(replicas, b"a")
+    replica = replicas.find(KEY)
+    assert replica is not None
+    for error, begins in ((errors.FENCED_LEADER_EPOCH, 1), (errors.OFFSET_OUT_OF_RANGE, 20)):
+        [(_, asked)] = replicas.next_requests()
+        replicas.take(Fetched(KEY, asked.correlation, error, start=20))
+        assert (replica.log.end_offset, replica.high_watermark) == (begins, begins)
+    assert replica.log.start_offset == 20
+    [(_, asked)] = replicas.next_requests()
+    raw = encode([Record(None, b"b")], 20, 3, 0)
+    replicas.take(Fetched(KEY, asked.correlation, records=raw, high_watermark=21))
+    assert (replica.log.end_offset, replica.high_watermark) == (21, 21)
