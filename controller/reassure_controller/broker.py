@@ -282,7 +282,10 @@ class Broker:
         key = (message.topic, message.partition)
         if self.broker_id not in message.replicas:
             return "not-a-replica"
-        known = self._obeyed.get(key, NO_EPOCH)
+        # The epochs of a topic that was deleted and made anew begin again; who had been moved away
+        # before has not heard of the deletion.
+        is_first = message.is_new and message.leader_epoch == 0 and key not in self._hosted
+        known = NO_EPOCH if is_first else self._obeyed.get(key, NO_EPOCH)
         if message.leader_epoch == known or (
             message.leader_epoch < known and "stale-order-obeyed" not in self._faults
         ):
