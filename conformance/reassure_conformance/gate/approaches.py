@@ -332,7 +332,7 @@ def reach_superseded_write(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield create(now, draw, 2)
     yield s.Hold(draw(6))
     yield _move(now, draw)
-    yield s.Expire()
+    yield s.Depose()
     yield s.Elect()
     yield s.Resume()
 

@@ -246,6 +246,7 @@ def _controller_choices(now: Moment) -> Iterator[Choice]:
         (s.Resume(), 8 if now.held else 4),
         (s.Kill(), 8 if now.held else 2),
         (s.Elect(), 20),
+        (s.Depose(), 3 if now.held else 1),
         (s.Expire(), 5 if now.held else 1),
         (s.Cut(), 1),
     )

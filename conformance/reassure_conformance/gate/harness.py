@@ -53,6 +53,7 @@ from reassure_model.outcome import Rejected
 from reassure_spec.clauses import clauses_of_profile
 from reassure_spec.rooms import choose_readings, gate_of
 from reassure_spec.znodes import (
+    CONTROLLER,
     DEFAULT_BROKER_CONFIG,
     MAX_ZNODE_BYTES,
     MIN_ISR,
@@ -424,6 +425,10 @@ class Harness:
             case s.DeleteOld():
                 path = example.chroot + REASSIGN_PARTITIONS
                 return driver.write(lambda: driver.client.delete(path))
+            case s.Depose():
+                reply = driver.write(lambda: driver.client.delete(example.chroot + CONTROLLER))
+                _note_effect(example.now, step)
+                return reply
             case s.DeleteTopic(topic):
                 asked = example.chroot + deleted_topic_path(topic)
                 return driver.write(lambda: driver.client.create(asked, b"", makepath=True))
@@ -639,9 +644,9 @@ def _note_effect(now: Moment, step: s.Step) -> None:
             now.acting = now.held = now.losing = False
         case s.Elect():
             now.acting = True
-        case s.Expire():
-            # Only a held process sleeps through the loss of its session; another one finds out at
-            # once and contends again.
+        case s.Expire() | s.Depose():
+            # Only a held process sleeps through the loss of its session or its term; another one
+            # finds out at once and contends again.
             now.sleeper = now.sleeper or now.held
             now.acting = not now.held
             now.held = now.losing = False

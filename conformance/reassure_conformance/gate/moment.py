@@ -259,7 +259,7 @@ def _why_not_controller(step: s.Step, now: Moment) -> str:
         case s.Resume():
             if not now.held and not now.sleeper:
                 return "nothing is held"
-        case s.Kill() | s.Expire() | s.Cut():
+        case s.Kill() | s.Depose() | s.Expire() | s.Cut():
             if not now.acting:
                 return "no controller acts"
         case s.Elect():

@@ -85,7 +85,7 @@ def _plainer(step: s.Step) -> Iterator[s.Step]:
         case s.Lose(writes, done) if writes > 0:
             yield s.Lose(0, done)
             yield s.Lose(writes - 1, done)
-        case s.Expire():
+        case s.Expire() | s.Depose():
             yield s.Kill()
         case _:
             return

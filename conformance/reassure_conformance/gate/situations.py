@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from reassure_conformance.adapter import BROKERS, EXPIRE, HOLD, ISR, KILL, LOSE, MESSAGES
+from reassure_conformance.adapter import BROKERS, HOLD, ISR, KILL, LOSE, MESSAGES
 from reassure_conformance.gate import approaches as by
 from reassure_conformance.gate import asking, kafka_42, kip_46, kip_236_legacy
 from reassure_conformance.gate import steps as s
@@ -233,7 +233,8 @@ def _count_lost(history: History, *, done: bool) -> int:
 def _ends_loss(event: Event) -> bool:
     if isinstance(event, Wrote):
         return is_election(event)
-    return isinstance(event, Took) and isinstance(event.step, s.Lose | s.Resume | s.Kill | s.Expire)
+    ends = s.Lose | s.Resume | s.Kill | s.Expire | s.Depose
+    return isinstance(event, Took) and isinstance(event.step, ends)
 
 
 def _count_growth_under_move(history: History) -> int:
@@ -455,7 +456,7 @@ SITUATIONS: Final = (
         ("controller.epoch.raised-by-one",),
         _count_earlier_again,
         by.reach_earlier_controller,
-        frozenset({HOLD, KILL, EXPIRE}),
+        frozenset({HOLD, KILL}),
     ),
     Situation(
         "superseded-write",
@@ -463,7 +464,7 @@ SITUATIONS: Final = (
         ("controller.write.epoch-checked",),
         _count_superseded_writes,
         by.reach_superseded_write,
-        frozenset({HOLD, KILL, EXPIRE}),
+        frozenset({HOLD, KILL}),
     ),
     Situation(
         "unclean-chance",

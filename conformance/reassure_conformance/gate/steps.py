@@ -301,6 +301,14 @@ class Elect:
 
 
 @dataclass(frozen=True, slots=True)
+class Depose:
+    """A client deletes `/controller`, as operators do who want another election.
+
+    The session of who acted lives on; if it is held it sleeps through the loss of its term.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Expire:
     """The controller's session expires; its process lives on and does not know it yet."""
 
@@ -347,6 +355,7 @@ Step = (
     | Resume
     | Kill
     | Elect
+    | Depose
     | Expire
     | Cut
     | Lose
@@ -367,6 +376,7 @@ NEEDS: Final[Mapping[type, str]] = MappingProxyType(
         Resume: HOLD,
         Kill: KILL,
         Elect: KILL,
+        Depose: KILL,
         Expire: EXPIRE,
         Cut: CUT,
         Lose: LOSE,
@@ -375,8 +385,8 @@ NEEDS: Final[Mapping[type, str]] = MappingProxyType(
 )
 """The capability that each step of the implementation needs; steps of a client need none, but for
 `SERVED`."""
-SERVED: Final = frozenset({DeleteTopic, Prefer})
-"""Steps of a client that ask for what not every implementation serves."""
+SERVED: Final = frozenset({DeleteTopic, Prefer, Depose})
+"""Steps of a client that ask for what not every implementation serves, or has more of one for."""
 
 
 class BadStep(BadData):
@@ -517,6 +527,7 @@ _FORMS: Final[tuple[tuple[str, type[Any], Mapping[str, Any]], ...]] = (
     ("resume", Resume, {}),
     ("kill controller", Kill, {}),
     ("elect", Elect, {}),
+    ("depose controller", Depose, {}),
     ("expire session", Expire, {}),
     ("cut connection", Cut, {}),
     ("lose answer after {writes}", Lose, {"done": True}),
