@@ -25,7 +25,7 @@ from kio.schema.errors import ErrorCode
 
 from reassure_controller.session import connect, stop
 from reassure_controller.storage.records import Record, encode
-from reassure_controller.wire.client import Connection
+from reassure_controller.wire.connection import Connection
 from reassure_controller.wire.errors import NoAnswer
 from reassure_controller.wire.messages import ProducePartition, ProduceRequest, ProduceTopic
 from reassure_spec.znodes import decode_state, encode_topic, state_path, topic_path

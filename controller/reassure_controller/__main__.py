@@ -29,11 +29,11 @@ from reassure_controller.controller import Controller
 from reassure_controller.crashing import crash_at
 from reassure_controller.faults import FAULTS
 from reassure_controller.healing import HealingSettings
-from reassure_controller.logs import Form, Speaker, set_up
+from reassure_controller.log_lines import Form, Speaker, set_up
 from reassure_controller.node.handover import ControllerDoor
 from reassure_controller.node.node import Node
-from reassure_controller.node.options import add_node_options, read_node_settings
 from reassure_controller.node.orders import WireTransport
+from reassure_controller.node.settings import add_node_options, read_node_settings
 from reassure_controller.session import Indefinite, connect, stop
 from reassure_controller.transport import TcpTransport, TransportServer
 from reassure_controller.wire.listener import WireServer
@@ -44,7 +44,7 @@ from reassure_spec.znodes import BadZnode
 if TYPE_CHECKING:  # only who asks for metrics needs what they are made of
     from prometheus_client.metrics_core import Metric
 
-    from reassure_controller.metrics.serving import Measure
+    from reassure_controller.metrics.endpoint import Measure
 
 log = logging.getLogger("reassure_controller")
 
@@ -137,8 +137,8 @@ def _serve_metrics(
     if arguments.metrics_port is None:
         yield ""
         return
+    from reassure_controller.metrics.endpoint import make_registry, serve
     from reassure_controller.metrics.measures import measure_zookeeper
-    from reassure_controller.metrics.serving import make_registry, serve
 
     registry = make_registry(measure, partial(measure_zookeeper, client))
     with serve(registry, arguments.metrics_port) as (host, port):

@@ -19,7 +19,7 @@ from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from reassure_controller.client import Client
 from reassure_controller.faults import STOPPED_IN_VAIN
-from reassure_controller.logs import about
+from reassure_controller.log_lines import about
 from reassure_controller.messages import (
     EPOCH_DURING_DELETE,
     NO_EPOCH,

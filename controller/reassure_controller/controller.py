@@ -64,7 +64,7 @@ from reassure_controller.elections import (
 from reassure_controller.engine import Conflict, ControllerMoved, Engine, Uncertain, list_keys
 from reassure_controller.faults import check_faults
 from reassure_controller.healing import HealingSettings
-from reassure_controller.logs import about
+from reassure_controller.log_lines import about
 from reassure_controller.metrics.tally import Terms
 from reassure_controller.old_znode import plan_forgetting
 from reassure_controller.plan import (

@@ -58,7 +58,7 @@ from reassure_controller.effects import (
     WriteOldZnode,
     WriteState,
 )
-from reassure_controller.logs import about
+from reassure_controller.log_lines import about
 from reassure_controller.messages import (
     EPOCH_DURING_DELETE,
     LeaderAndIsr,

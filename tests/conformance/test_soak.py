@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from reassure_conformance.cli import run_command
-from reassure_conformance.gate.soak.checking import check_logs, check_marks
-from reassure_conformance.gate.soak.history import Mark, Value
+from reassure_conformance.gate.soak.checker import check_logs, check_marks
 from reassure_conformance.gate.soak.judging import merge_logs
 from reassure_conformance.gate.soak.leaks import check_files, check_znodes, expect_znodes
+from reassure_conformance.gate.soak.operations import Mark, Value
 from reassure_conformance.gate.soak.schedule import MOST_DOWN, POINTS, NoRoom, draw, role_of
 from reassure_controller import plan
 from reassure_zookeeper.transactions import SetData, committed

@@ -21,11 +21,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reassure_controller.node.cluster import Cluster
+from reassure_controller.node.metadata import Cluster
 from reassure_controller.replication.clock import MachineClock
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Record
-from reassure_controller.wire.client import Connection
+from reassure_controller.wire.connection import Connection
 from reassure_controller.wire.errors import NoAnswer
 from reassure_controller.wire.frames import encode_request
 from reassure_controller.wire.messages import MetadataRequest

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from reassure_controller.cluster.processes import Process
-from reassure_controller.cluster.state import STATE, DirectoryTaken, NoCluster
+from reassure_controller.cluster.state_file import STATE, DirectoryTaken, NoCluster
 from reassure_controller.cluster.supervisor import Cluster, MemberFailed, NoMember
 from reassure_spec.errors import BadUsage
 

@@ -10,9 +10,9 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 
+from reassure_controller.cluster.lines import list_lines
 from reassure_controller.cluster.overview import MemberView, Overview, PartitionView
 from reassure_controller.cluster.supervisor import Member, NoMember
-from reassure_controller.cluster.telling import list_lines
 from reassure_controller.cluster.view import ClusterApp
 
 

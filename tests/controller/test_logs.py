@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reassure_controller.logs import Speaker, _make_json_formatter, about
+from reassure_controller.log_lines import Speaker, _make_json_formatter, about
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from kio.schema.errors import ErrorCode
 from prometheus_client.parser import text_string_to_metric_families
 
 from reassure_controller.controller import Controller
+from reassure_controller.metrics.endpoint import make_registry, serve
 from reassure_controller.metrics.measures import measure_controller, measure_zookeeper
-from reassure_controller.metrics.serving import make_registry, serve
 from reassure_controller.wire.errors import PortTaken
 from reassure_controller.wire.messages import (
     FetchedPartition,

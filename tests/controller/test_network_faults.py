@@ -17,9 +17,9 @@ from reassure_conformance.gate.replication.alphabet import parse_step
 from reassure_conformance.gate.replication.campaign import SHIPPED
 from reassure_conformance.gate.replication.trial import BROKERS, KEY, Setting, Trial
 from reassure_controller.broker import Broker, IdTaken
-from reassure_controller.node.cluster import Cluster
+from reassure_controller.node.metadata import Cluster
 from reassure_controller.node.node import Node
-from reassure_controller.node.options import NodeSettings
+from reassure_controller.node.settings import NodeSettings
 from reassure_controller.node.strays import Strays
 from reassure_controller.replication import errors
 from reassure_controller.replication.messages import Consume, Consumed

@@ -14,8 +14,8 @@ from kio.schema.errors import ErrorCode
 
 from reassure_controller.broker import Broker
 from reassure_controller.messages import LeaderAndIsr, Reply, StopReplica
-from reassure_controller.node.cluster import Cluster, is_topic
 from reassure_controller.node.door import Door, name_follower
+from reassure_controller.node.metadata import Cluster, is_topic
 from reassure_controller.node.orders import find_error, list_orders, to_reply, to_request
 from reassure_controller.replication.clock import VirtualClock
 from reassure_controller.replication.hosting import Replicas

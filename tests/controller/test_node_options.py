@@ -6,7 +6,7 @@ import pytest
 
 from reassure_controller.__main__ import main
 from reassure_controller.faults import UnknownFault
-from reassure_controller.node.options import (
+from reassure_controller.node.settings import (
     NodeSettings,
     NotOnTheWire,
     add_node_options,

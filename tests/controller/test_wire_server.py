@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from reassure_controller.wire.client import Connection
+from reassure_controller.wire.connection import Connection
 from reassure_controller.wire.errors import NoAnswer
 from reassure_controller.wire.frames import decode_response, encode_request
 from reassure_controller.wire.listener import WireServer

@@ -10,8 +10,8 @@ from kazoo.client import KazooClient
 
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VIOLATED, Document, worst
 from reassure_controller.admin import phrases
-from reassure_controller.admin.asking import Targets
 from reassure_controller.admin.move_files import list_moves, read_moves, read_topics
+from reassure_controller.admin.submitting import Targets
 from reassure_controller.admin.survey import Protocol, open_cluster
 from reassure_controller.admin.verbs import (
     Cleared,

@@ -6,9 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from reassure_conformance.gate.running import make_directory
-from reassure_conformance.gate.soak.checking import PROMISES
+from reassure_conformance.gate.soak.checker import PROMISES
+from reassure_conformance.gate.soak.conduct import Outcome, Progress, Settings, Soak
 from reassure_conformance.gate.soak.members import Shape
-from reassure_conformance.gate.soak.running import Outcome, Progress, Settings, Soak
 from reassure_conformance.gate.soak.schedule import default_kills
 from reassure_conformance.report import display
 from reassure_conformance.report.document import Document

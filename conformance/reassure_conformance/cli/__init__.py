@@ -23,10 +23,10 @@ from reassure_conformance.cli import (
     explore,
     failing,
     faults,
-    processes,
     prove,
     reassign,
     replay,
+    roles,
     run,
     scenarios,
     soak,
@@ -68,8 +68,8 @@ for _verb in (
     scenarios.scenarios,
     reassign.reassign,
     cluster.cluster,
-    processes.broker,
-    processes.controller,
+    roles.broker,
+    roles.controller,
 ):
     cli.add_command(_verb)
 

@@ -186,8 +186,8 @@ def _watch(watched: "Cluster") -> bool:
 
 def _tell_changes(look: "Callable[[], Overview]") -> None:
     """Print what has changed, line by line, until the process is interrupted."""
-    from reassure_controller.cluster.state import NoCluster
-    from reassure_controller.cluster.telling import list_lines
+    from reassure_controller.cluster.lines import list_lines
+    from reassure_controller.cluster.state_file import NoCluster
 
     ended = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM)
@@ -229,21 +229,21 @@ def _tell(overview: "Overview", told: "Cluster") -> dict[str, Any]:
 
 def _render(overview: "Overview", told: "Cluster", form: str) -> str:
     from reassure_conformance.report.display import render_table
-    from reassure_controller.cluster import telling
+    from reassure_controller.cluster import lines
 
     tables = [
-        ("members", telling.MEMBER_COLUMNS, [telling.tell_member(x) for x in overview.members]),
+        ("members", lines.MEMBER_COLUMNS, [lines.tell_member(x) for x in overview.members]),
         (
             "partitions",
-            telling.PARTITION_COLUMNS,
-            [telling.tell_partition(x) for x in overview.partitions],
+            lines.PARTITION_COLUMNS,
+            [lines.tell_partition(x) for x in overview.partitions],
         ),
     ]
     where = [
         f"directory {told.directory}",
         f"zookeeper {told.zookeeper}",
         f"bootstrap {','.join(told.bootstrap)}",
-        telling.tell_summary(overview),
+        lines.tell_summary(overview),
     ]
     parts = [render_table(title, columns, rows, form) for title, columns, rows in tables if rows]
     return "\n".join((*where, "", *parts))

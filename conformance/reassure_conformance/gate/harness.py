@@ -425,6 +425,23 @@ class Harness:
             case s.DeleteOld():
                 path = example.chroot + REASSIGN_PARTITIONS
                 return driver.write(lambda: driver.client.delete(path))
+            case s.Depose() | s.DeleteTopic() | s.Prefer():
+                return self._served_step(example, step)
+            case s.SubmitTask(targets):
+                content = encode_task(TaskZnode(dict(targets), automatic=False))
+                return driver.submit_task(example.chroot, content)
+            case s.Foreign(kind):
+                path, content = s.FOREIGN_KINDS[kind]
+                example.now.planted.add(kind)
+                return driver.write(
+                    lambda: driver.client.create(example.chroot + path, content, makepath=True)
+                )
+            case _:
+                raise AssertionError(step)
+
+    def _served_step(self, example: Example, step: s.Depose | s.DeleteTopic | s.Prefer) -> Reply:
+        driver = self.driver
+        match step:
             case s.Depose():
                 reply = driver.write(lambda: driver.client.delete(example.chroot + CONTROLLER))
                 _note_effect(example.now, step)
@@ -437,17 +454,6 @@ class Harness:
                 return driver.write(
                     lambda: driver.put(example.chroot, {PREFERRED_ELECTION: content})
                 )
-            case s.SubmitTask(targets):
-                content = encode_task(TaskZnode(dict(targets), automatic=False))
-                return driver.submit_task(example.chroot, content)
-            case s.Foreign(kind):
-                path, content = s.FOREIGN_KINDS[kind]
-                example.now.planted.add(kind)
-                return driver.write(
-                    lambda: driver.client.create(example.chroot + path, content, makepath=True)
-                )
-            case _:
-                raise AssertionError(step)
 
     def _write_old_znode(self, chroot: str, content: bytes) -> Reply:
         return self.driver.write(lambda: self.driver.put(chroot, {REASSIGN_PARTITIONS: content}))

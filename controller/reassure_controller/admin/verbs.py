@@ -11,7 +11,11 @@ from typing import Final, Literal, TypeVar
 
 from kazoo.client import KazooClient
 
-from reassure_controller.admin.asking import (
+from reassure_controller.admin.errors import NotNow, NotThere, Unsettled
+from reassure_controller.admin.limiting import find_ways, plan_limit, plan_no_limit
+from reassure_controller.admin.move_files import Move, NamedTopic, Source
+from reassure_controller.admin.proposing import Racks, propose
+from reassure_controller.admin.submitting import (
     EXISTING,
     Targets,
     check_protocol,
@@ -19,10 +23,6 @@ from reassure_controller.admin.asking import (
     find_originals,
     plan_targets,
 )
-from reassure_controller.admin.errors import NotNow, NotThere, Unsettled
-from reassure_controller.admin.limiting import find_ways, plan_limit, plan_no_limit
-from reassure_controller.admin.move_files import Move, NamedTopic, Source
-from reassure_controller.admin.proposing import Racks, propose
 from reassure_controller.admin.survey import Active, Protocol, State, read_state
 from reassure_controller.session import Indefinite, Operation, Refused, commit
 from reassure_spec.znodes import PartitionKey, ReplicaList

@@ -28,7 +28,7 @@ from typing import Final, Self
 
 from reassure_controller.cluster.ports import HOST, hold_port
 from reassure_controller.cluster.processes import Process
-from reassure_controller.cluster.state import (
+from reassure_controller.cluster.state_file import (
     STATE,
     Address,
     ClusterState,

@@ -13,7 +13,7 @@ from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.widgets import DataTable, Footer, Header, Static
 
-from reassure_controller.cluster import telling
+from reassure_controller.cluster import lines
 from reassure_controller.cluster.overview import Overview, Watcher
 from reassure_controller.cluster.supervisor import Cluster
 from reassure_spec.errors import ReassureError
@@ -21,7 +21,7 @@ from reassure_spec.errors import ReassureError
 LOOK_S: Final = 0.5
 """How long it is rested between two looks at the cluster."""
 
-_STYLES: Final = {"alive": "green", "paused": "yellow", "dead": "red", telling.TOO_FEW: "red"}
+_STYLES: Final = {"alive": "green", "paused": "yellow", "dead": "red", lines.TOO_FEW: "red"}
 
 
 class ClusterApp(App[bool]):
@@ -61,8 +61,8 @@ class ClusterApp(App[bool]):
     def on_mount(self) -> None:
         """Begin to look."""
         for name, columns in (
-            ("members", telling.MEMBER_COLUMNS),
-            ("partitions", telling.PARTITION_COLUMNS),
+            ("members", lines.MEMBER_COLUMNS),
+            ("partitions", lines.PARTITION_COLUMNS),
         ):
             for column in columns:
                 self._table(name).add_column(column, key=column)
@@ -80,10 +80,10 @@ class ClusterApp(App[bool]):
     def show(self, overview: Overview) -> None:
         """Show how the cluster is doing."""
         self._seen = overview
-        self.query_one("#summary", Static).update(telling.tell_summary(overview))
-        self._fill("members", [telling.tell_member(one) for one in overview.members])
+        self.query_one("#summary", Static).update(lines.tell_summary(overview))
+        self._fill("members", [lines.tell_member(one) for one in overview.members])
         if not overview.trouble:  # else what was known last is better than nothing
-            self._fill("partitions", [telling.tell_partition(one) for one in overview.partitions])
+            self._fill("partitions", [lines.tell_partition(one) for one in overview.partitions])
 
     def _table(self, name: str) -> DataTable[Text]:
         table: DataTable[Text] = self.query_one(f"#{name}", DataTable)

@@ -17,7 +17,7 @@ from kio.schema.errors import ErrorCode
 
 from reassure_controller.broker import Broker
 from reassure_controller.messages import LeaderAndIsr
-from reassure_controller.node.cluster import Cluster
+from reassure_controller.node.metadata import Cluster
 from reassure_controller.node.orders import OrderRequest, find_error, list_orders
 from reassure_controller.replication import errors
 from reassure_controller.replication import messages as inner

@@ -8,8 +8,8 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from reassure_controller.broker import Broker
-from reassure_controller.node.cluster import Cluster
 from reassure_controller.node.door import name_follower
+from reassure_controller.node.metadata import Cluster
 from reassure_controller.replication.messages import (
     AskEpochEnd,
     EpochEndTold,
@@ -18,7 +18,7 @@ from reassure_controller.replication.messages import (
     Request,
 )
 from reassure_controller.session import Indefinite
-from reassure_controller.wire.client import Connection
+from reassure_controller.wire.connection import Connection
 from reassure_controller.wire.errors import NoAnswer
 from reassure_controller.wire.messages import (
     EpochPartition,

@@ -12,7 +12,7 @@ from kazoo.client import KazooClient
 from kio.schema.errors import ErrorCode
 
 from reassure_controller.session import Indefinite, gather
-from reassure_controller.wire.client import Connection
+from reassure_controller.wire.connection import Connection
 from reassure_controller.wire.errors import NoAnswer
 from reassure_controller.wire.listener import Unanswerable
 from reassure_controller.wire.messages import (

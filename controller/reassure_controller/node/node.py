@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 from kazoo.client import KazooClient
 
 from reassure_controller.broker import Broker, IdTaken
-from reassure_controller.node.cluster import Cluster
 from reassure_controller.node.door import Door
 from reassure_controller.node.fetching import Fetchers
 from reassure_controller.node.handover import ask_to_stop
+from reassure_controller.node.metadata import Cluster
 from reassure_controller.node.minimum import Minimums
-from reassure_controller.node.options import NodeSettings
+from reassure_controller.node.settings import NodeSettings
 from reassure_controller.node.strays import Strays
 from reassure_controller.replication.clock import MachineClock
 from reassure_controller.replication.hosting import Replicas

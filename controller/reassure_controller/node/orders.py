@@ -13,7 +13,7 @@ from kio.schema.errors import ErrorCode
 from reassure_controller.context import LiveBroker
 from reassure_controller.messages import LeaderAndIsr, Message, Reply, StopReplica
 from reassure_controller.replication.errors import STALE_BROKER_EPOCH, STALE_CONTROLLER_EPOCH
-from reassure_controller.wire.client import Connection
+from reassure_controller.wire.connection import Connection
 from reassure_controller.wire.errors import NoAnswer
 from reassure_controller.wire.messages import (
     Asks,

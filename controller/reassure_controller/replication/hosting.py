@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Final, assert_never
 
-from reassure_controller.logs import about
+from reassure_controller.log_lines import about
 from reassure_controller.replication import errors
 from reassure_controller.replication.clock import Clock, SteadyClock
 from reassure_controller.replication.following import Following

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from reassure_conformance.gate.soak.checking import Breach
-from reassure_conformance.gate.soak.history import History
-from reassure_conformance.gate.soak.network import Network
+from reassure_conformance.gate.soak.checker import Breach
+from reassure_conformance.gate.soak.operations import History
+from reassure_conformance.gate.soak.proxies import Network
 from reassure_conformance.gate.soak.schedule import Fault, Schedule, role_of
 from reassure_controller.cluster.supervisor import Cluster
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from reassure_conformance.gate.soak.checking import Breach
+from reassure_conformance.gate.soak.checker import Breach
 from reassure_pipeline.audit import audit_paths
 from reassure_pipeline.report import AuditReport
 from reassure_spec.rooms import choose_readings, judge_of

@@ -10,8 +10,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
-from reassure_conformance.gate.soak.client import Client, NoLeader
-from reassure_conformance.gate.soak.history import History
+from reassure_conformance.gate.soak.operations import History
+from reassure_conformance.gate.soak.traffic import Client, NoLeader
 from reassure_spec.znodes import (
     REASSIGNMENT_REQUESTS,
     REQUEST_PREFIX,

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from reassure_conformance.gate.replication.campaign import SHIPPED
-from reassure_conformance.gate.soak.network import Address, Network
-from reassure_controller.cluster.state import MemberState, Role
+from reassure_conformance.gate.soak.proxies import Address, Network
+from reassure_controller.cluster.state_file import MemberState, Role
 from reassure_controller.cluster.supervisor import FIRST_CONTROLLER, Cluster
 
 LAG_MS: Final = 4_000

@@ -9,7 +9,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from reassure_conformance.gate.soak import leaks
-from reassure_conformance.gate.soak.checking import Breach
+from reassure_conformance.gate.soak.checker import Breach
 from reassure_conformance.gate.soak.load import Wanted
 from reassure_spec.znodes import (
     CONTROLLER,

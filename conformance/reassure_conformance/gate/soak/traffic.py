@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from reassure_controller.storage.records import Record, decode, encode
-from reassure_controller.wire.client import Connection
+from reassure_controller.wire.connection import Connection
 from reassure_controller.wire.errors import NoAnswer
 from reassure_controller.wire.messages import (
     CONSUMER,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reassure_conformance.gate.soak.history import Mark, Value
+from reassure_conformance.gate.soak.operations import Mark, Value
 from reassure_spec.znodes import PartitionKey
 
 SHOWN: Final = 10

@@ -12,16 +12,14 @@ from typing import Final
 
 from reassure_conformance.gate.replication.campaign import SHIPPED
 from reassure_conformance.gate.soak import leaks
-from reassure_conformance.gate.soak.checking import (
+from reassure_conformance.gate.soak.checker import (
     Breach,
     Logs,
     check_logs,
     check_marks,
     shorten,
 )
-from reassure_conformance.gate.soak.client import Client, NoLeader
 from reassure_conformance.gate.soak.faulting import Faults
-from reassure_conformance.gate.soak.history import History, open_history
 from reassure_conformance.gate.soak.judging import judge_histories
 from reassure_conformance.gate.soak.load import REPLICAS, Consumer, Mover, Producer, Work
 from reassure_conformance.gate.soak.members import (
@@ -31,9 +29,11 @@ from reassure_conformance.gate.soak.members import (
     end_cluster,
     start_cluster,
 )
-from reassure_conformance.gate.soak.network import Network
+from reassure_conformance.gate.soak.operations import History, open_history
+from reassure_conformance.gate.soak.proxies import Network
 from reassure_conformance.gate.soak.resting import Rest
 from reassure_conformance.gate.soak.schedule import draw
+from reassure_conformance.gate.soak.traffic import Client, NoLeader
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, write_text
 from reassure_controller.cluster.supervisor import Cluster
 from reassure_controller.session import connect, stop
