@@ -24,9 +24,10 @@ def read(*arguments: str) -> NodeSettings:
 
 
 def test_usual_settings_are_those_of_the_profile() -> None:
-    """Without options a broker goes by KAFKA-4485 as written, without a quota."""
+    """Without options a broker goes by what loses no acknowledged record, without a quota."""
     settings = read()
-    assert settings.rules.readings == get_profile("kafka-4485")
+    assert settings.rules.readings == get_profile("kip-236-amended")
+    assert settings.rules.readings.follower_truncation == "common-prefix"
     assert (settings.rules.rule, settings.rules.faults) == ("lag", frozenset())
     assert settings.make_quotas() == Quotas()
 
@@ -34,13 +35,13 @@ def test_usual_settings_are_those_of_the_profile() -> None:
 def test_options_reach_the_rules() -> None:
     """Profile, readings, rule, faults, limits and quota are taken over."""
     settings = read(
-        *("--profile", "kip-236-amended", "--reading", "lag.initial=now", "--rule", "before"),
+        *("--profile", "kafka-4485", "--reading", "lag.initial=now", "--rule", "before"),
         *("--fault", "entry-refused", "--lag-ms", "7", "--min-insync", "2"),
         *("--segment-bytes", "100", "--quota", "50"),
     )
     rules, quotas = settings.rules, settings.make_quotas()
     assert (rules.readings.follower_truncation, rules.readings.lag_initial) == (
-        "common-prefix",
+        "own-high-watermark",
         "now",
     )
     assert (rules.rule, rules.faults) == ("before", {"entry-refused"})

@@ -17,7 +17,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from reassure_controller.admin.move_files import Move, Source
 from reassure_controller.admin.verbs import execute, list_active, verify
 from reassure_controller.cluster.overview import Watcher
-from reassure_controller.cluster.supervisor import BROKER_PROFILE, Cluster, Member
+from reassure_controller.cluster.supervisor import Cluster, Member
+from reassure_controller.node.settings import BROKER_PROFILE
 from reassure_spec.readings import PROFILES, READINGS, field_name
 from reassure_spec.rooms import ROOMS
 

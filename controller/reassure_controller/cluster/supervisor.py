@@ -44,9 +44,6 @@ from reassure_spec.errors import BadUsage, Unavailable
 
 FIRST_CONTROLLER: Final = 101
 """The id of the first controller; brokers begin with 1."""
-BROKER_PROFILE: Final = "kip-236-amended"
-"""What brokers go by. As KAFKA-4485 is written any new leader epoch may cost an acknowledged record
-(docs/replication.md)."""
 READY_S: Final = 60.0
 """How long a member may take until it is ready."""
 GRACE_S: Final = 10.0
@@ -135,7 +132,7 @@ class Cluster:
                     *_plan_nodes(cluster.directory, "controller", controllers, held),
                 ]
                 more = {
-                    "broker": ("--profile", BROKER_PROFILE, *broker_options),
+                    "broker": broker_options,
                     "controller": ("--profile", profile, *controller_options),
                     "zookeeper": (),
                 }
