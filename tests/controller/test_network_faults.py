@@ -15,7 +15,7 @@ from reassure_conformance.adapter.driver import Driver
 from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.gate.replication.alphabet import parse_step
 from reassure_conformance.gate.replication.campaign import SHIPPED
-from reassure_conformance.gate.replication.trial import BROKERS, KEY, Setting, Trial
+from reassure_conformance.gate.replication.trial import BROKERS, Setting, Trial
 from reassure_controller.broker import Broker, IdTaken
 from reassure_controller.node.metadata import Cluster
 from reassure_controller.node.node import Node
@@ -31,6 +31,7 @@ from reassure_spec.znodes import broker_path, encode_broker, encode_topic, topic
 RULES = ReplicationRules(
     override_readings(get_profile("kafka-4485"), SHIPPED), lag_ms_max=1_000, min_insync_replicas=1
 )
+KEY = Setting().keys[0]
 Begin = Callable[..., Trial]
 
 
@@ -146,12 +147,12 @@ def test_broker_without_a_registration_writes_no_isr(begin: Begin) -> None:
     leader = trial.stepped.machines[1].running
     assert leader is not None
     session, leader._session = leader._session, 0
-    before = trial.state()
+    before = trial.read()[KEY].state
     assert trial.perform(parse_step("wait 1500 ms"))
-    assert trial.state() == before
+    assert trial.read()[KEY].state == before
     leader._session = session
     assert trial.perform(parse_step("wait 1500 ms"))
-    assert trial.state().isr == (1,)
+    assert trial.read()[KEY].state.isr == (1,)
 
 
 @pytest.mark.clause("isr.lagging-leaves")
@@ -170,7 +171,7 @@ def test_unanswered_write_is_told(begin: Begin) -> None:
 def test_consumer_that_knows_more_is_not_served(begin: Begin) -> None:
     """A leader that has been deposed and does not know it shows nothing to who does (KIP-320)."""
     trial = begin()
-    epoch = trial.state().leader_epoch
+    epoch = trial.read()[KEY].state.leader_epoch
     answers: list[Any] = []
     for known in (epoch, epoch + 1, -1):
         request = Consume(KEY, (0, 0), 0, 1 << 20, known)
