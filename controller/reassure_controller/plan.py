@@ -11,7 +11,7 @@ The order of effects for one partition of a request:
     new reassignment                      change in flight
     E1 create the child znode             E1 set the child's data, top as it was
                                           D1 stop the replicas that are dropped
-                                          D2 take them out of the in-sync set, tell the rest
+                                          D2 raise the epoch, in sync without them, tell the rest
                                           D3 delete them, if the state is still as it was
                                           D4 take them out of the assignment
     E2 add the target to the assignment   E2
@@ -498,12 +498,11 @@ def _drop(plan: Plan, key: PartitionKey) -> None:
         plan.write_assigned(key, "change.replicas-dropped", rest, guard_state=True)
     # With the exclusive slice the rule can drop every replica; the set is never written empty.
     kept = tuple(replica for replica in isr if replica not in drop) or isr
-    if kept != isr:
+    if kept != isr or "drop-not-looked-at" not in plan.faults:
+        # Also where nobody in sync goes: one that had caught up before it was stopped may be in
+        # sync by now, and the leader may not take it in when its log is gone.
         plan.write_state(key, "change.isr-shrunk", leader=leader, isr=kept)
         plan.send(key, "change.isr-sent", rest, replicas=rest)
-    if "drop-not-looked-at" not in plan.faults:
-        # One that had caught up before it was stopped may be in sync by now.
-        plan.recheck_state(key)
     plan.stop(key, "change.replicas-deleted", drop, delete=True)
     if "drop-assigned-first" in plan.faults:
         return
