@@ -234,13 +234,13 @@ def test_controller_without_a_connection_can_be_killed(harness: Harness) -> None
 
 
 def test_zombie_writes_nothing(harness: Harness) -> None:
-    """A controller that slept through its session's end is fenced when it wakes up."""
+    """A controller that slept through the end of its term is fenced when it wakes up."""
     example = harness.begin((1, 2, 3))
     for line in (
         "create orders with 1,2",
         "hold after 1",
         "request orders-0 to 2,3",
-        "expire session",
+        "depose controller",
         "elect",
         "resume",
     ):

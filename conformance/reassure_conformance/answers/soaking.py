@@ -23,13 +23,10 @@ def run_soak(
     faults: Sequence[str],
     out: Path | None,
     progress: Progress,
-    *,
-    changes: bool = True,
 ) -> tuple[Document, Callable[[str], str]]:
     """Carry out a soak; return its document, and what renders it in a form for people.
 
-    `counts` are brokers, controllers and ZooKeeper servers; with `changes` targets are changed
-    while their reassignments are on their way. Raises UnknownFault, NoRoom, and where
+    `counts` are brokers, controllers and ZooKeeper servers. Raises UnknownFault, NoRoom, and where
     the cluster does not start what `Soak.run` raises.
     """
     check_faults(faults)
@@ -41,7 +38,7 @@ def run_soak(
     )
     kills = default_kills(seconds) if kills is None else kills
     directory = make_directory(out, seed)
-    soak = Soak(Settings(seed, seconds, kills, changes, shape), directory, progress)
+    soak = Soak(Settings(seed, seconds, kills, shape), directory, progress)
     outcome = soak.run()
     document = Document(
         "soak",
@@ -67,7 +64,6 @@ def _command(outcome: Outcome, faults: Sequence[str]) -> str:
     settings = outcome.settings
     words = ["reassure soak", f"--seconds {settings.seconds:g}", f"--seed {settings.seed}"]
     words += [f"--kills {settings.kills}", *(f"--fault {one}" for one in faults)]
-    words += [] if settings.changes else ["--no-changes"]
     shape, usual = settings.shape, Shape()
     for name in ("brokers", "controllers", "zookeepers"):
         if getattr(shape, name) != getattr(usual, name):

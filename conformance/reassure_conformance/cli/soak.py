@@ -20,12 +20,6 @@ from reassure_conformance.cli.options import Progress, choose_seed, emit, format
 @click.option("--brokers", type=click.IntRange(min=4), default=5, show_default=True)
 @click.option("--controllers", type=click.IntRange(min=1), default=2, show_default=True)
 @click.option("--zookeepers", type=click.IntRange(min=1), default=3, show_default=True)
-@click.option(
-    "--changes/--no-changes",
-    default=True,
-    show_default=True,
-    help="Whether a target is changed while its reassignment is on its way.",
-)
 @click.option("--fault", "faults", multiple=True, help="Plant a fault; `reassure faults` has them.")
 @click.option("--out", type=click.Path(path_type=Path), help="Directory of the run.")
 @format_option
@@ -36,7 +30,6 @@ def soak(
     brokers: int,
     controllers: int,
     zookeepers: int,
-    changes: bool,
     faults: tuple[str, ...],
     out: Path | None,
     form: str,
@@ -59,6 +52,5 @@ def soak(
             faults,
             out,
             progress,
-            changes=changes,
         )
     return emit(document, form, lambda: text(form))

@@ -69,8 +69,6 @@ class Settings:
     seed: int
     seconds: float
     kills: int
-    changes: bool = True
-    """Whether the target of a reassignment is changed while it is on its way."""
     shape: Shape = field(default_factory=Shape)
 
 
@@ -181,7 +179,6 @@ class Soak:
             draws,
             history,
             ending,
-            self._settings.changes,
         )
         works = [
             Work("mover", ending, mover.take_turn),

@@ -19,7 +19,6 @@ from reassure_spec.znodes import (
     ReplicaList,
     RequestZnode,
     encode_request,
-    reassignment_path,
 )
 
 RECORDS: Final = 5
@@ -130,16 +129,11 @@ class Mover:
     draws: random.Random
     history: History
     ending: threading.Event
-    changes: bool = True
-    """Whether another place may be asked for while a partition is on its way."""
     wanted: Wanted = field(default_factory=dict)
 
     def take_turn(self) -> None:
         """Ask for another place for one partition; sometimes while it is on its way."""
         key = self.draws.choice(self.keys)
-        if not self.changes and self._is_moving(key):
-            self.ending.wait(PAUSE_S)
-            return
         target = tuple(self.draws.sample(self.brokers, REPLICAS))
         data = encode_request(RequestZnode({key: target}, legacy=False))
         prefix = f"{REASSIGNMENT_REQUESTS}/{REQUEST_PREFIX}"
@@ -152,11 +146,3 @@ class Mover:
             self.wanted[key] = {target}
             self.history.note("moves_asked", path=path, target=target)
         self.ending.wait(MOVE_S * self.draws.uniform(0.3, 1.7))
-
-    def _is_moving(self, key: PartitionKey) -> bool:
-        """Whether the partition is on its way, or may be soon."""
-        try:
-            pending = self.client.get_children(REASSIGNMENT_REQUESTS)
-            return bool(pending or self.client.exists(reassignment_path(*key)))
-        except (KazooException, KazooTimeoutError):
-            return True
