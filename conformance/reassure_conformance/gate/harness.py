@@ -503,7 +503,7 @@ class Harness:
                 self.judge.quiesce(example.chroot)
                 if example.transactions:
                     example.quiet.append(example.transactions[-1].zxid)
-            now.view = self.judge.view(example.chroot)
+            _note_view(now, self.judge.view(example.chroot))
             now.admitted = example.heard.list_admitted(now.view.partitions)
         self._collect(example)
         if example.topics is not None and not example.violations:
@@ -628,6 +628,14 @@ def _note_stopped(example: Example, view: ClusterView) -> None:
 def _is_deletion(watch: TopicsWatch, told: Told) -> bool:
     """Whether a replica was told to delete its log because its topic is to be deleted."""
     return told.delete and told.zxid is not None and watch.is_deleting(told.topic, told.zxid)
+
+
+def _note_view(now: Moment, view: ClusterView) -> None:
+    """Take over what the log shows; an election that nobody asked for is of who was deposed."""
+    if not now.acting and view.controller_epoch > now.view.controller_epoch:
+        # It was to be held, had not come to its stop yet, noticed, and was elected again.
+        now.acting, now.held, now.sleeper = True, now.sleeper, False
+    now.view = view
 
 
 def _note_effect(now: Moment, step: s.Step) -> None:

@@ -29,6 +29,10 @@ class View(Protocol):
         """Registered brokers."""
 
     @property
+    def controller_epoch(self) -> int:
+        """The epoch of the latest election."""
+
+    @property
     def requests(self) -> tuple[int, ...]:
         """Sequence numbers of the requests that wait, lowest first."""
 
