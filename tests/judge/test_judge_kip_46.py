@@ -240,6 +240,15 @@ def test_sound_walks_hold_when_nobody_says_that_they_rest(
 
 
 @ALL
+def test_operators_task_may_not_be_known_yet(readings: Readings) -> None:
+    """A task generated just after an operator's may be made from what was planned before it."""
+    judged = Judged(readings, size=1)
+    play(judged, [(4, 0, 0), (0, 0, 0), (0, 0, 0), (7, 0, 0), (0, 0, 0), (11, 0, 1), (0, 0, 0)])
+    judged.finish()
+    assert [(v.clause, v.zxid, v.reason) for v in judged.judge.violations] == []
+
+
+@ALL
 def test_failover_at_every_place_is_sound(readings: Readings) -> None:
     """Whichever write was the last of a controller's, the next one heals all the same."""
     exercised: set[str] = set()

@@ -326,9 +326,19 @@ class HealingBook(Book):
             self._started.discard(event.number)
             del self.tasks[event.number]
         if task is not None:
+            cluster = self.make_cluster(seen.around)
             if task.automatic:
-                self._note_placed(self.make_cluster(seen.around), task)
+                self._note_placed(cluster, task)
+            if is_by_client(seen):
+                self._note_plan(cluster, task, seen.time_ms)
             self.tasks[event.number] = task
+
+    def _note_plan(self, cluster: Cluster, task: Task, time_ms: int) -> None:
+        """Note what was planned before an operator's task, which a controller may not know yet."""
+        plan = compute_plan(cluster)
+        for key, _ in task.assignments:
+            if key in plan:
+                self._planned.note(key, plan[key], time_ms)
 
     def _note_placed(self, cluster: Cluster, task: Task) -> None:
         """Note whom a generated task replaces in which partitions."""
