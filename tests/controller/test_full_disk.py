@@ -237,7 +237,7 @@ def test_deletion_makes_room(small: SmallDisk, start: Callable[..., Alone]) -> N
     broker.disk.log(*KEY).flush()
     assert broker.disk.log(*KEY).recovery_point > 0
     small.fill()
-    broker.replicas.stop(KEY, delete=True)
+    broker.replicas.stop(KEY, 1, 0, delete=True)
     assert not list((small.path / "logs").glob("t-0*"))
     broker.replicas.become(KEY)
     broker.kept.clear()
