@@ -22,7 +22,7 @@ from reassure_conformance.scenarios.worlds.kip_236 import (
 from reassure_model.environment import Die, Failover, Join, Leave, Return
 from reassure_model.kip_236.machine import format_write
 from reassure_model.kip_236.rules import apply_failover
-from reassure_model.kip_236.state import LeaderAndIsr, Partition
+from reassure_model.kip_236.state import LeaderAndIsr, Partition, is_target_in_sync
 from reassure_model.kip_236.system import Action, System
 from reassure_model.kip_236.writes import ChangeIsr, CreateState, Write, WriteState
 from reassure_spec import znodes
@@ -73,6 +73,9 @@ class LiveReassignmentWorld(ReassignmentWorld):
         self.stage: Final = stage
         self._minimum = self._empty.min_insync_replicas
         self._keys: dict[str, PartitionKey] = {}
+        self._announced_early: dict[PartitionKey, Done] = {}
+        self._ahead: list[tuple[str, str]] = []
+        """Lines of what was done already, of which nothing has been told yet."""
         dead = sorted(self._empty.known - self._empty.live)
         stage.begin(tuple(sorted(self._empty.live)), dead)
         self._look()
@@ -115,11 +118,14 @@ class LiveReassignmentWorld(ReassignmentWorld):
             return partition
         return replace(partition, state=self._lower_state(key, partition.state))
 
-    def _format_done(self, done: Done) -> str:
+    def _format_write(self, done: Done) -> str:
         write: Write = done.write
         if isinstance(write, WriteState | CreateState):
             write = replace(write, state=self._lower_state(done.key, write.state))
-        text = format_write(write, self._lower(done.key, done.before))
+        return format_write(write, self._lower(done.key, done.before))
+
+    def _format_done(self, done: Done) -> str:
+        text = self._format_write(done)
         if done.broken:
             return f"{text} (breaks {done.broken})"
         if not done.clause and self.stage.violations:
@@ -217,16 +223,33 @@ class LiveReassignmentWorld(ReassignmentWorld):
     # -- what the controller does
 
     def _take_done(self, done: list[Done]) -> list[tuple[str, str]]:
-        """Return the lines of what was done, each with its partition."""
-        names = {key: name for name, key in self._keys.items()}
-        lines = []
+        """Return the lines of what was done, each with its partition.
+
+        The controller raises the leader epoch before it deletes a dropped log. Where the drop
+        leaves the target, that raise announces the end as well: it is told after the drop, where
+        the rules owe it, and is not spare.
+        """
+        lines, self._ahead = self._ahead, []
         for one in done:
-            if one.is_spare_raise:
-                self.stage.raises[format_partition(one.key)] += 1
-                continue
-            name, text = names.get(one.key, "?"), self._format_done(one)
-            lines.append((name, f"{name}: {text}" if len(self._systems) > 1 else text))
+            if one.is_spare_raise and _leaves_target_in_sync(one.before):
+                self._count_spare(self._announced_early.pop(one.key, None))
+                self._announced_early[one.key] = one
+            elif one.is_spare_raise:
+                self._count_spare(one)
+            else:
+                lines.append(self._make_line(one.key, self._format_done(one)))
+            if one.clause == "drop.carried-out" and one.key in self._announced_early:
+                text = self._format_write(self._announced_early.pop(one.key))
+                lines.append(self._make_line(one.key, f"{text} (expand.announced)"))
         return lines
+
+    def _count_spare(self, raised: Done | None) -> None:
+        if raised is not None:
+            self.stage.raises[format_partition(raised.key)] += 1
+
+    def _make_line(self, key: PartitionKey, text: str) -> tuple[str, str]:
+        name = next((name for name, of in self._keys.items() if of == key), "?")
+        return name, f"{name}: {text}" if len(self._systems) > 1 else text
 
     def _write_all(self, arguments: Arguments) -> str:
         check_arguments(arguments, (), ("partition",))
@@ -241,14 +264,26 @@ class LiveReassignmentWorld(ReassignmentWorld):
     def _write_some(self, arguments: Arguments) -> str:
         check_arguments(arguments, (), ("partition", "times"))
         times = parse_number("times", arguments.get("times", "1"))
-        lines: list[str] = []
+        lines = self._take_done([])
         for _ in range(WRITES_MAX * times):
-            done, quiet = self.stage.work(1)
-            lines += [text for _, text in self._take_done(done)]
-            if len(lines) >= times or quiet:
+            if len(lines) >= times:
                 break
+            done, quiet = self.stage.work(1)
+            lines += self._take_done(done)
+            if quiet:
+                break
+        lines, self._ahead = lines[:times], lines[times:]
         self._look()
-        return "\n".join(lines or ["nothing is owed"])
+        return "\n".join([text for _, text in lines] or ["nothing is owed"])
+
+
+def _leaves_target_in_sync(partition: Partition) -> bool:
+    """Whether the drop that is due leaves the target, in its order, and all of it is in sync."""
+    if not partition.drop_due or partition.reassignment is None:
+        return False
+    target = partition.reassignment.target
+    kept = tuple(replica for replica in partition.assigned or () if replica in target)
+    return kept == target and is_target_in_sync(partition)
 
 
 def make_world(
