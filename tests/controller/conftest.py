@@ -124,9 +124,14 @@ class Cluster(Hands):
         """Return a controller that has stood for election."""
         used = connect(self.hosts) if client is None else client
         number = 100 + len(self.controllers)
-        controller = Controller(
-            used, number, self.transport, readings, faults, profile=profile, on_point=on_point
-        )
+        try:
+            controller = Controller(
+                used, number, self.transport, readings, faults, profile=profile, on_point=on_point
+            )
+        except BaseException:
+            used.stop()
+            used.close()
+            raise
         self.controllers.append(controller)
         controller.contend()
         return controller
