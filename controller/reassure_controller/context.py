@@ -27,6 +27,7 @@ from reassure_controller.effects import (
     RemoveSettings,
     RemoveTask,
     RemoveTopic,
+    RequestRead,
     SendStopReplica,
     StartTask,
     Step,
@@ -166,6 +167,9 @@ class Context:
     """Live brokers that an order did not reach: they have to be told once more."""
     untold: set[PartitionKey] = field(default_factory=set)
     """Partitions whose state was written without an answer: nobody was told, if it was written."""
+    taken: dict[PartitionKey, RequestRead] = field(default_factory=dict)
+    """By partition, the request that was recorded last, while that waits to be removed: a plan that
+    is made again carries on with it, and takes it for no second request."""
     queue_unread: bool = False
     """Whether a request of our own was put into the queue since it was read."""
     old: OldZnode | None = None
@@ -203,9 +207,15 @@ class Context:
             parents=set(self.parents),
             directories=set(self.directories),
             requests=list(self.requests),
+            taken=dict(self.taken),
             deletions=dict(self.deletions),
             kept=set(self.kept),
         )
+
+    def note_taken(self, record: CreateReassignment | UpdateReassignment) -> None:
+        """Remember for which request a reassignment was recorded."""
+        if record.request is not None:
+            self.taken[record.key] = record.request
 
     def take_echo(self, path: str) -> bool:
         """Return whether an event at a path is one of our own write, and count it off."""
@@ -264,6 +274,7 @@ class Context:
     def drop(self, key: PartitionKey) -> PartitionContext:
         """Forget a partition and return what was remembered of it."""
         self.flying.discard(key)
+        self.taken.pop(key, None)
         self.numbers[key[0]].discard(key[1])
         if not self.numbers[key[0]]:
             del self.numbers[key[0]]
@@ -309,6 +320,7 @@ def apply_step(context: Context, step: Step, version: int | None = None) -> None
                 context.kept.add(path)
             name = path.rpartition("/")[2]
             context.requests = [other for other in context.requests if other != name]
+            context.taken = {k: read for k, read in context.taken.items() if read.path != path}
         case (
             CreateReassignment()
             | UpdateReassignment()
@@ -369,6 +381,8 @@ _PartitionStep = (
 def _apply_to_partition(context: Context, step: _PartitionStep, version: int | None) -> None:
     key = (step.topic, step.partition)
     before = context.partitions[key]
+    if isinstance(step, CreateReassignment | UpdateReassignment):
+        context.note_taken(step)
     match step:
         case CreateReassignment(reassignment=child):
             context.parents.add(step.topic)
@@ -384,6 +398,7 @@ def _apply_to_partition(context: Context, step: _PartitionStep, version: int | N
         case DeleteReassignment(with_parent=with_parent):
             if with_parent:
                 context.parents.discard(step.topic)
+            context.taken.pop(key, None)
             after = replace(before, child=None, child_version=-1, phase=None)
         case WriteAssigned(assigned=assigned):
             known = context.topic_versions[step.topic] + 1

@@ -37,6 +37,7 @@ from reassure_controller.context import Context, LiveBroker
 from reassure_controller.crashing import OnPoint
 from reassure_controller.effects import (
     CreatePartitionState,
+    CreateReassignment,
     DeleteRequest,
     DeleteZnode,
     DeletionWrite,
@@ -49,6 +50,7 @@ from reassure_controller.effects import (
     RequestRead,
     Step,
     TranslateEntries,
+    UpdateReassignment,
     Write,
     WriteOldZnode,
     WriteState,
@@ -593,6 +595,8 @@ class Controller:
             return
         self._reader.refresh_parents([effect.topic])
         self._reader.refresh([effect.key])
+        if isinstance(effect, CreateReassignment | UpdateReassignment):
+            self._note_recorded(effect)
         if isinstance(effect, Recheck):
             self._take_brokers(self._reader.read_brokers())
             if self._jobs and self._job is not None:
@@ -600,6 +604,15 @@ class Controller:
                 self._jobs.append(self._job)
                 self._job = None
                 self._engine.load(())
+
+    def _note_recorded(self, effect: CreateReassignment | UpdateReassignment) -> None:
+        """Find out whether a record was written of which we had no answer."""
+        content = self.context.partitions.get(effect.key)
+        before = effect.version if isinstance(effect, UpdateReassignment) else -1
+        if content is None or content.child_version <= before:
+            return
+        if content.child == effect.reassignment:
+            self.context.note_taken(effect)
 
     def _on_moved(self, moved: ControllerMoved) -> None:
         log.warning(

@@ -346,7 +346,7 @@ def _find_refusal(
     minimum = plan.context.min_insync.get(key[0], 1)
     if plan.readings.target_size == "at-least-min-isr" and len(target) < minimum:
         return f"the target has {len(target)} replicas, min.insync.replicas is {minimum}"
-    if _asks_nothing(plan, content, target) or content.child is not None:
+    if content.child is not None or _asks_nothing(plan, key, target):
         return None
     too_small = len(content.assigned) < minimum
     if too_small and "top-below-min-accepted" not in plan.faults:
@@ -375,13 +375,22 @@ def _find_bad_target(plan: Plan, target: ReplicaList) -> str | None:
     return None
 
 
-def _asks_nothing(plan: Plan, content: PartitionContext, target: ReplicaList) -> bool:
-    """Whether the target, as an ordered list, is what is being done or has been done."""
+def _asks_nothing(
+    plan: Plan, key: PartitionKey, target: ReplicaList, request: RequestRead | None = None
+) -> bool:
+    """Whether the target, as an ordered list, is what is being done or has been done.
+
+    Where asking again is a restart, it still is for the request that was recorded already.
+    """
+    content = plan.partition(key)
     if content.child is None:
         return target == content.assigned and "no-op-started" not in plan.faults
     if "same-target-written" in plan.faults:
         return False
-    return target == content.child.target and plan.readings.request_same_target == "no-change"
+    restarts = plan.readings.request_same_target == "restart"
+    taken = plan.context.taken.get(key)
+    again = restarts and (taken is None or taken != request)
+    return target == content.child.target and not again
 
 
 def _accept(
@@ -389,7 +398,7 @@ def _accept(
 ) -> None:
     """Add E1: the child znode that records the reassignment."""
     content = plan.partition(key)
-    if _asks_nothing(plan, content, wanted.target):
+    if _asks_nothing(plan, key, wanted.target, request):
         return
     topic, partition = key
     if "legacy-mark-lost" in plan.faults:

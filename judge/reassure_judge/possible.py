@@ -142,6 +142,9 @@ def remove_request(state: Possible, sequence: int) -> tuple[Possible, ...]:
     gone = state._replace(partition=replace(partition, requests=left))
     if state.withdrawn or not partition.requests or partition.requests[0].sequence != sequence:
         return (gone,)
+    if partition.taken == partition.reassignment:
+        # Recorded, and nobody waits for its removal: asking again is another request.
+        gone = Possible(replace(gone.partition, taken=None))
     return (Possible(gone.partition), Possible(partition, withdrawn=True))
 
 

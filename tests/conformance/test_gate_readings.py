@@ -1,0 +1,114 @@
+"""Readings that the bundled controller carries out: each value of them in a short generated run."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.gate.generation import Budget, generate
+from reassure_conformance.gate.harness import Harness
+from reassure_conformance.gate.situations import possible_with
+from reassure_conformance.gate.story import parse_story
+from reassure_spec.readings import READINGS, Reading, field_name, get_profile
+from reassure_spec.rooms import controller_of, gate_of, get_room
+
+PROFILES = ("kip-236-amended", "kip-236-legacy", "kip-46", "kafka-42")
+"""Those that the gate drives a controller under; the amended one stands for `kip-236` as well."""
+
+
+def _is_carried_out(profile: str, reading: Reading, value: str) -> bool:
+    rooms = (get_room(controller_of(profile)), get_room(gate_of(profile)))
+    if value == getattr(get_profile(profile), field_name(reading.name)):
+        return False
+    return all(room.find_refusal(reading.name, value) is None for room in rooms)
+
+
+def _list_cells() -> Iterator[Any]:
+    """Yield profile, reading and value, each value under the first profile that has it."""
+    seen: set[tuple[str, str]] = set()
+    for profile in PROFILES:
+        for reading in READINGS:
+            for value in reading.values:
+                own = (profile if profile == "kafka-42" else "", f"{reading.name}={value}")
+                if own not in seen and _is_carried_out(profile, reading, value):
+                    seen.add(own)
+                    yield pytest.param(
+                        profile, reading.name, value, id=f"{profile}-{reading.name}={value}"
+                    )
+
+
+@pytest.mark.parametrize(("profile", "reading", "value"), list(_list_cells()))
+def test_value_holds_in_a_generated_run(
+    profile: str, reading: str, value: str, make_harness: Callable[..., Harness]
+) -> None:
+    """The controller and the judge agree on what a reading settled otherwise than usual means."""
+    harness = make_harness(Bundled(profile=profile, readings={reading: value}))
+    aims = possible_with(harness.description.capabilities, profile)
+    budget = Budget(examples=6, steps_per_example=14)
+    failure = generate(harness, 17, budget, get_wanted=frozenset, get_aims=lambda: aims)
+    harness.close()
+    assert failure is None, failure.violation
+
+
+RESTARTS = {
+    "answer lost at the change": """
+create orders with 2
+lose answer after 0
+request orders-0 to 5
+""",
+    "write lost at the change": """
+create orders with 1,2
+request orders-0 to 3,4
+lose write after 0
+request orders-0 to 3,4
+""",
+    "answer lost at the change to the same": """
+create orders with 1,2
+request orders-0 to 3,4
+lose answer after 0
+request orders-0 to 3,4
+""",
+    "connection lost later": """
+create orders with 1,2
+request orders-0 to 3,4
+lose answer after 2
+request orders-0 to 3,4
+""",
+    "several partitions": """
+create orders with 1,2 and 2,3
+request orders-0 to 3,4 and orders-1 to 1,4
+lose answer after 5
+request orders-0 to 3,4 and orders-1 to 1,4
+""",
+    "withdrawn, and asked again": """
+create orders with 1,2
+request orders-0 to 3,4
+hold after 1
+request orders-0 to 3,4
+withdraw request
+resume
+request orders-0 to 3,4
+""",
+    "changed in its place": """
+create orders with 1,2
+request orders-0 to 3,4
+hold after 1
+request orders-0 to 3,4
+rewrite request as orders-0 to 3,4
+resume
+""",
+}
+
+
+@pytest.mark.clause("request.same-target.no-change")
+@pytest.mark.parametrize("name", RESTARTS)
+def test_restart_is_carried_out_once(name: str, make_harness: Callable[..., Harness]) -> None:
+    """A plan that is made again after an answer was lost is no second request to restart."""
+    readings = {"request.same-target": "restart"}
+    harness = make_harness(Bundled(profile="kip-236-amended", readings=readings))
+    story = parse_story(f"world cluster brokers=1,2,3,4,5\n{RESTARTS[name]}", name)
+    example = harness.tell(story)
+    harness.close()
+    assert [done.result for done in example.done if done.result == "skipped"] == []
+    assert example.violations == []
