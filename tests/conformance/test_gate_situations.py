@@ -9,7 +9,7 @@ import pytest
 from reassure_conformance.adapter import CAPABILITIES, Adapter
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.gate import running
-from reassure_conformance.gate.generation import Budget, generate
+from reassure_conformance.gate.generation import Budget, Failure, generate
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.running import Settings
 from reassure_conformance.gate.situations import (
@@ -18,7 +18,7 @@ from reassure_conformance.gate.situations import (
     find_unreached,
     possible_with,
 )
-from reassure_conformance.gate.story import Story, parse_story, shipped_stories
+from reassure_conformance.gate.story import Story, format_story, parse_story, shipped_stories
 from reassure_judge.protocols import find_protocols
 from reassure_spec.clauses import load_clauses
 
@@ -32,6 +32,12 @@ def _reached(harness: Harness, story: Story) -> set[str]:
     example = harness.tell(story)
     assert example.violations == []
     return {name for name, count in count_situations(example.history).items() if count}
+
+
+def _tell(failure: Failure) -> str:
+    """Return what was broken and the story that shows it."""
+    broken = failure.violation
+    return f"{broken.clause}: {broken.reason}\n{format_story(failure.story)}"
 
 
 def test_situations_name_real_clauses_and_differ() -> None:
@@ -84,7 +90,7 @@ def test_generation_alone_gets_into_every_situation(
         failure = generate(
             harness, seed, budget, get_wanted=frozenset, get_aims=lambda aims=aims: aims
         )
-        assert failure is None
+        assert failure is None, _tell(failure)
     assert left() == ()
 
 
