@@ -15,6 +15,7 @@ from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S
 from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
 from reassure_conformance.scenarios.live.live_server import LiveServer
+from reassure_conformance.scenarios.live.requests import create_partition, read_partition, submit
 from reassure_conformance.scenarios.live.stage import Stage
 from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment
 from reassure_proofs.engine import opinion
@@ -264,13 +265,13 @@ def replay_live(live: LiveServer, planting: Planting) -> End:
     )
     with live.open_stage(planting.profile, {}, get_profile(planting.profile)) as stage:
         stage.begin(planting.brokers, ())
-        stage.create_partition(KEY, partition, planting.minimum, given=True)
+        create_partition(stage, KEY, partition, planting.minimum, given=True)
         stage.fail_over()
         _settle(stage)
         if planting.requested:
-            stage.submit({KEY: planting.requested}, legacy=False)
+            submit(stage, {KEY: planting.requested}, legacy=False)
             _settle(stage)
-        found, _ = stage.read_partition(KEY)
+        found, _ = read_partition(stage, KEY)
     assert found.assigned is not None and found.state is not None
     target = None if found.reassignment is None else found.reassignment.target
     return End(found.assigned, found.state.leader, found.state.isr, target)

@@ -10,7 +10,16 @@ from typing import ClassVar, Final
 
 from reassure_conformance.adapter import Reply
 from reassure_conformance.adapter.bundled import find_unsupported
-from reassure_conformance.gate.steps import BadStep, format_partition, parse_partition
+from reassure_conformance.gate.steps import BadStep, parse_partition
+from reassure_conformance.scenarios.live.requests import (
+    Writes,
+    change_isr,
+    create_partition,
+    forge,
+    read_partition,
+    refuse_to_go_on,
+    submit,
+)
 from reassure_conformance.scenarios.live.stage import Done, MakeStage, NotLive, Stage
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.worlds.kip_236 import (
@@ -20,9 +29,8 @@ from reassure_conformance.scenarios.worlds.kip_236 import (
     ReassignmentWorld,
 )
 from reassure_model.environment import Die, Failover, Join, Leave, Return
-from reassure_model.kip_236.machine import format_write
 from reassure_model.kip_236.rules import apply_failover
-from reassure_model.kip_236.state import LeaderAndIsr, Partition, is_target_in_sync
+from reassure_model.kip_236.state import Partition
 from reassure_model.kip_236.system import Action, System
 from reassure_model.kip_236.writes import ChangeIsr, CreateState, Write, WriteState
 from reassure_spec import znodes
@@ -73,7 +81,7 @@ class LiveReassignmentWorld(ReassignmentWorld):
         self.stage: Final = stage
         self._minimum = self._empty.min_insync_replicas
         self._keys: dict[str, PartitionKey] = {}
-        self._announced_early: dict[PartitionKey, Done] = {}
+        self._writes: Final = Writes(stage)
         self._ahead: list[tuple[str, str]] = []
         """Lines of what was done already, of which nothing has been told yet."""
         dead = sorted(self._empty.known - self._empty.live)
@@ -96,43 +104,9 @@ class LiveReassignmentWorld(ReassignmentWorld):
             Partition(), live, known, self._minimum, self.stage.controller_epoch, next_sequence=0
         )
         for name, key in self._keys.items():
-            stored, self._identities[name] = self.stage.read_partition(key)
-            followed = self.stage.partition(key)
-            partition = replace(
-                self._lower(key, stored),
-                drop_due=followed.drop_due,
-                announce_due=followed.announce_due,
-                completing=followed.completing,
-            )
+            stored, self._identities[name] = read_partition(self.stage, key)
+            partition = self._writes.recall(key, stored)
             self._systems[name] = replace(self._empty, partition=partition)
-
-    def _count_raises(self, key: PartitionKey) -> int:
-        return self.stage.raises[format_partition(key)]
-
-    def _lower_state(self, key: PartitionKey, state: LeaderAndIsr) -> LeaderAndIsr:
-        return replace(state, leader_epoch=state.leader_epoch - self._count_raises(key))
-
-    def _lower(self, key: PartitionKey, partition: Partition) -> Partition:
-        """Return the partition with its epoch less the raises that nobody owed."""
-        if partition.state is None:
-            return partition
-        return replace(partition, state=self._lower_state(key, partition.state))
-
-    def _format_write(self, done: Done) -> str:
-        write: Write = done.write
-        if isinstance(write, WriteState | CreateState):
-            write = replace(write, state=self._lower_state(done.key, write.state))
-        return format_write(write, self._lower(done.key, done.before))
-
-    def _format_done(self, done: Done) -> str:
-        text = self._format_write(done)
-        if done.broken:
-            return f"{text} (breaks {done.broken})"
-        if not done.clause and self.stage.violations:
-            return f"{text} (not owed)"
-        if not done.clause:
-            raise NotLive("the controller goes another way, which the rules allow", text)
-        return f"{text} ({done.clause})"
 
     # -- what clients and brokers do
 
@@ -149,7 +123,7 @@ class LiveReassignmentWorld(ReassignmentWorld):
             raise NotLive(reason, str(partition.reassignment))
         key = self._keys[name] = parse_key(name)
         given = partition.state is not None or partition.reassignment is not None
-        self.stage.create_partition(key, partition, self._minimum, given=given)
+        create_partition(self.stage, key, partition, self._minimum, given=given)
         self._look()
         return "\n".join(self._describe(name))
 
@@ -161,25 +135,20 @@ class LiveReassignmentWorld(ReassignmentWorld):
             raise ScenarioError("no target; write target=2,3 or PARTITION=2,3")
         self._keys |= {name: parse_key(name) for name in targets}
         asked = {parse_key(name): parse_replicas(name, text) for name, text in targets.items()}
-        self.stage.submit(asked, legacy="legacy" in arguments)
+        submit(self.stage, asked, legacy="legacy" in arguments)
         self._look()
         return "\n".join(line for name in targets for line in self._describe(name))
 
     def _take(self, name: str, action: Action) -> str:
         """Have the leader change the in-sync set; where it refuses, say by which rule."""
         assert isinstance(action, Join | Leave)
-        joins = isinstance(action, Join)
-        reply = self.stage.change_isr(action.replica, parse_key(name), joins=joins)
-        if reply is Reply.OK:
+        if change_isr(self.stage, parse_key(name), action):
             self._look()
             return ""
         before = self._systems[name]
         rejected = super()._take(name, action)
         self._systems[name] = before
-        if not rejected:
-            reason = "the leader refuses a change of the in-sync set that the rules allow"
-            raise NotLive(reason, str(action))
-        return rejected
+        return rejected or refuse_to_go_on(action)
 
     def _for_all(self, action: Action) -> str:
         match action:
@@ -212,9 +181,9 @@ class LiveReassignmentWorld(ReassignmentWorld):
         for said, path, content in list_evidence(key):
             self.stage.keep(path, content if said in arguments else None)
         if isinstance(write, WriteState | CreateState | ChangeIsr):
-            epoch = write.state.leader_epoch + self._count_raises(key)
+            epoch = write.state.leader_epoch + self._writes.count_raises(key)
             write = replace(write, state=replace(write.state, leader_epoch=epoch))
-        broken = self.stage.forge(key, write)
+        broken = forge(self.stage, key, write)
         self._look()
         if broken is not None:
             return f"rejected by {broken.clause}: {broken.reason}"
@@ -223,29 +192,10 @@ class LiveReassignmentWorld(ReassignmentWorld):
     # -- what the controller does
 
     def _take_done(self, done: list[Done]) -> list[tuple[str, str]]:
-        """Return the lines of what was done, each with its partition.
-
-        The controller raises the leader epoch before it deletes a dropped log. Where the drop
-        leaves the target, that raise announces the end as well: it is told after the drop, where
-        the rules owe it, and is not spare.
-        """
-        lines, self._ahead = self._ahead, []
-        for one in done:
-            if one.is_spare_raise and _leaves_target_in_sync(one.before):
-                self._count_spare(self._announced_early.pop(one.key, None))
-                self._announced_early[one.key] = one
-            elif one.is_spare_raise:
-                self._count_spare(one)
-            else:
-                lines.append(self._make_line(one.key, self._format_done(one)))
-            if one.clause == "drop.carried-out" and one.key in self._announced_early:
-                text = self._format_write(self._announced_early.pop(one.key))
-                lines.append(self._make_line(one.key, f"{text} (expand.announced)"))
+        """Return the lines of what was done, each with its partition."""
+        lines = [self._make_line(key, text) for key, text in self._writes.tell(done)]
+        lines, self._ahead = [*self._ahead, *lines], []
         return lines
-
-    def _count_spare(self, raised: Done | None) -> None:
-        if raised is not None:
-            self.stage.raises[format_partition(raised.key)] += 1
 
     def _make_line(self, key: PartitionKey, text: str) -> tuple[str, str]:
         name = next((name for name, of in self._keys.items() if of == key), "?")
@@ -275,15 +225,6 @@ class LiveReassignmentWorld(ReassignmentWorld):
         lines, self._ahead = lines[:times], lines[times:]
         self._look()
         return "\n".join([text for _, text in lines] or ["nothing is owed"])
-
-
-def _leaves_target_in_sync(partition: Partition) -> bool:
-    """Whether the drop that is due leaves the target, in its order, and all of it is in sync."""
-    if not partition.drop_due or partition.reassignment is None:
-        return False
-    target = partition.reassignment.target
-    kept = tuple(replica for replica in partition.assigned or () if replica in target)
-    return kept == target and is_target_in_sync(partition)
 
 
 def make_world(

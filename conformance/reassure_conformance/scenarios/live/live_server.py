@@ -133,7 +133,7 @@ class LiveServer:
         key = (profile, tuple(sorted(overrides.items())))
         if key not in self._adapters:
             self._adapters[key] = Bundled(profile=profile, readings=overrides, faults=self._faults)
-        return Stage(self._driver, self._adapters[key], readings)
+        return Stage(self._driver, self._adapters[key], profile, readings)
 
     def tell(self, scenario: Scenario) -> LiveOutcome:
         """Tell a scenario to the controller; skip it, with the reason, where that cannot be.

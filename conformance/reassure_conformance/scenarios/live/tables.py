@@ -7,6 +7,7 @@ middle of a change, so that the drop is due; an election to one that finds no li
 from typing import Final
 
 from reassure_conformance.adapter.bundled import find_unsupported
+from reassure_conformance.scenarios.live.requests import create_partition
 from reassure_conformance.scenarios.live.stage import Done, MakeStage
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.worlds.tables import TablesWorld
@@ -68,7 +69,7 @@ class LiveTablesWorld(TablesWorld):
         """Put a partition before a controller; return what that does until it rests."""
         stage = self._make_stage()
         stage.begin(brokers, ())
-        stage.create_partition(KEY, partition, 1, given=True)
+        create_partition(stage, KEY, partition, given=True)
         if fail_over:
             stage.fail_over()
         done, _ = stage.work(None)

@@ -7,13 +7,13 @@ read. Contents that no controller is asked to judge are not told.
 from typing import Final
 
 from reassure_conformance.adapter.bundled import find_unsupported
+from reassure_conformance.scenarios.live.requests import create_request, read_partition
 from reassure_conformance.scenarios.live.stage import MakeStage, Stage
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.worlds.znodes import ZnodesWorld, format_refusal
 from reassure_judge.history import BadRequestSeen
 from reassure_judge.protocols.kip_236 import RequestSubmitted
 from reassure_model.kip_236.machine import format_flight
-from reassure_model.kip_236.state import Partition
 from reassure_spec.readings import Readings
 from reassure_spec.words import Arguments, check_arguments, format_replicas, parse_number
 from reassure_spec.znodes import (
@@ -47,7 +47,7 @@ class LiveZnodesWorld(ZnodesWorld):
         """Return a cluster with a partition, which the controller knows of."""
         stage = self._make_stage()
         stage.begin((1, 2, 3), ())
-        stage.create_partition(KEY, Partition((1, 2, 3)), 1, given=False)
+        stage.create_partition(KEY, (1, 2, 3), None, given=False)
         stage.work(None)
         stage.observed.clear()
         return stage
@@ -71,7 +71,7 @@ class LiveZnodesWorld(ZnodesWorld):
         check_arguments(arguments, ("content",), ("size",))
         data = arguments["content"].encode()
         stage = self._begin()
-        stage.create_request(data.ljust(parse_number("size", arguments.get("size", "0"))))
+        create_request(stage, data.ljust(parse_number("size", arguments.get("size", "0"))))
         stage.work(None)
         refused = _find_refused(stage)
         if refused is not None:
@@ -98,7 +98,7 @@ class LiveZnodesWorld(ZnodesWorld):
         refused = _find_refused(stage)
         if refused is not None:
             return format_refusal(refused.clause, refused.reason)
-        flight = stage.read_partition(KEY)[0].reassignment
+        flight = read_partition(stage, KEY)[0].reassignment
         return "nothing is in flight" if flight is None else format_flight(flight)
 
 
