@@ -61,7 +61,7 @@ def make_toy(tmp_path: Path) -> Iterator[Any]:
         (tmp_path / "asked").touch()
         command = [sys.executable, str(script), json.dumps({**known, **answers})]
         command.append(str(tmp_path / "asked"))
-        made.append(Program(shlex.join(command), profile="kip-236", readings={}))
+        made.append(Program(shlex.join(command), profile="kip-236", readings={}, answer_s=3.0))
         return made[-1]
 
     yield make
@@ -102,7 +102,7 @@ def test_every_call_is_a_message_of_the_schema(make_toy: Any, tmp_path: Path) ->
     [
         ("maybe", "no answer to elect: .*maybe"),
         ({"ok": True}, "no answer to elect"),
-        ("!print('hello', flush=True)", "wrote 'hello' to standard output, where only answers go"),
+        ("!print('hello', flush=True)", "wrote 'hello' to standard output, which is no JSON"),
         (
             "!print(json.dumps({'id': 7, 'answer': 'ok'}), flush=True)",
             "answered 7 when 1 was asked",
@@ -110,6 +110,8 @@ def test_every_call_is_a_message_of_the_schema(make_toy: Any, tmp_path: Path) ->
         ("!sys.exit(3)", "ended with exit code 3 instead of answering"),
         ("!os.kill(os.getpid(), 9)", "died of signal 9 instead of answering"),
         ("!os.close(1); time.sleep(60)", "closed its standard output"),
+        ("!time.sleep(60)", "has not answered elect for 3 s; .*; flush standard output"),
+        ("!print(end='x', flush=True); time.sleep(60)", "has not answered elect for 3 s"),
         (
             "!print(json.dumps({'id': 1, 'error': 'no leader'}), flush=True)",
             "cannot go on: no leader",

@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 from urllib.parse import parse_qsl
 
-from reassure_conformance.report.supervise import note_call
+from reassure_conformance.report.supervise import HANG_S, note_call
 from reassure_judge.messages import Told
 from reassure_spec.errors import BadConfiguration, Unavailable
 from reassure_spec.readings import UnknownReading, get_profile, override_readings
@@ -254,18 +254,28 @@ _BUNDLED: Final = Path(__file__).with_name("bundled.py")
 
 
 def open_adapter(
-    connectable: str, *, profile: str, readings: Mapping[str, str], faults: tuple[str, ...] = ()
+    connectable: str,
+    *,
+    profile: str,
+    readings: Mapping[str, str],
+    faults: tuple[str, ...] = (),
+    answer_s: float = HANG_S,
 ) -> Adapter:
     """Return the adapter that a connectable names.
 
-    `exec:command line` starts a program (`reassure_conformance.adapter.program`). The class of
+    `exec:command line` starts a program (`reassure_conformance.adapter.program`), which may take
+    `answer_s` for each answer. The class of
     `direct:package.module:Class?key=value` is called with keyword arguments `profile` and
     `readings`, those of the query, and `faults` where any are asked for. Raises BadConnectable,
     AdapterDied.
     """
     scheme, _, rest = connectable.partition(":")
     if scheme == "exec":
-        return _open_program(connectable, rest, profile=profile, readings=readings, faults=faults)
+        from reassure_conformance.adapter.program import open_program
+
+        if faults:
+            raise BadConnectable(f"{connectable!r}: faults are planted by the program's own flags")
+        return open_program(rest, profile=profile, readings=readings, answer_s=answer_s)
     place, _, query = rest.partition("?")
     module_name, colon, class_name = place.partition(":")
     if scheme != "direct" or not colon or not class_name:
@@ -298,21 +308,6 @@ def open_adapter(
     return cast("Adapter", adapter)
 
 
-def _open_program(
-    connectable: str,
-    command: str,
-    *,
-    profile: str,
-    readings: Mapping[str, str],
-    faults: tuple[str, ...],
-) -> Adapter:
-    from reassure_conformance.adapter.program import open_program
-
-    if faults:
-        raise BadConnectable(f"{connectable!r}: faults are planted by the program's own flags")
-    return open_program(command, profile=profile, readings=readings)
-
-
 _METHODS: Final = tuple(name for name in vars(Adapter) if not name.startswith("_"))
 
 
@@ -341,7 +336,10 @@ def check_description(adapter: Adapter, description: Description) -> None:
     try:
         override_readings(get_profile(description.profile), description.readings)
     except UnknownReading as error:
-        raise BadConnectable(f"{description.name} describes itself wrongly: {error}") from error
+        raise BadConnectable(
+            f"{description.name} describes itself wrongly: {error}; expected a profile and "
+            "readings that `reassure spec` lists; mend the answer to describe"
+        ) from error
     unknown = description.capabilities - set(CAPABILITIES)
     if unknown:
         raise BadConnectable(

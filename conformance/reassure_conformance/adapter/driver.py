@@ -115,6 +115,10 @@ class Driver:
             self.commit(transaction)
         return chroot
 
+    def owns(self, path: str) -> bool:
+        """Whether a path is in a cluster that was made here."""
+        return path.startswith(f"{self._prefix}-")
+
     def commit(self, transaction: TransactionRequest) -> None:
         """Commit what has to succeed. Raises what the first refused operation raised."""
         try:

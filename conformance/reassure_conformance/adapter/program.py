@@ -4,17 +4,21 @@ The program is started once for a run. It is asked by lines of JSON on its stand
 answers each with one on its standard output, in turn (`reassure_conformance.adapter.wire`); what it
 writes to standard error is shown and otherwise its own. It ends when its input ends.
 
-An answer that is none, an error that it tells, and its own end are raised as ProgramFault, so that
-the run ends as died: neither a violation nor a pass.
+An answer that is none or does not come, an error that it tells, and its own end are raised as
+ProgramFault, so that the run ends as died: neither a violation nor a pass. Each says what was seen,
+what was expected, and what to do.
 """
 
+import errno
 import inspect
 import json
 import shlex
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, Final, cast
 
@@ -27,6 +31,7 @@ from reassure_conformance.adapter.wire import (
     list_calls,
     read_answer,
 )
+from reassure_conformance.report.supervise import HANG_S, note_alive
 
 _LAST_LINES: Final = 30
 """How much of what a program said is told when it has died."""
@@ -34,17 +39,34 @@ _END_S: Final = 5.0
 """How long a program may take to end once its input has."""
 _SHOWN: Final = 200
 """How much of a line is shown that is no answer."""
+_LOOK_S: Final = 1.0
+"""How often a sign of life is given while an answer is waited for."""
+_ADVICE: Final[Mapping[int, str]] = {
+    errno.ENOENT: "build it, or name it by its path, such as exec:./program",
+    errno.EACCES: "allow it by chmod +x, or name what runs it, such as exec:python3 program.py",
+    errno.ENOEXEC: "let its first line be #! and what runs it, or name that, such as "
+    "exec:python3 program.py",
+}
+"""What to do about a program that the system does not start, by the error's number."""
 
 
 class Program:
     """A program as an adapter: every call of the interface is a message, and waits for its answer.
 
-    `command` is as a shell would read it, without a shell. Raises BadConnectable where nothing can
-    be started.
+    `command` is as a shell would read it, without a shell; `answer_s` is how long each answer may
+    take. Raises BadConnectable where nothing can be started.
     """
 
-    def __init__(self, command: str, *, profile: str, readings: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        command: str,
+        *,
+        profile: str,
+        readings: Mapping[str, str],
+        answer_s: float = HANG_S,
+    ) -> None:
         self._rules = {"profile": profile, "readings": dict(readings)}
+        self._answer_s = answer_s
         self._asked = 0
         self._schemas = answer_schema()["$defs"]
         try:
@@ -57,13 +79,25 @@ class Program:
                 errors="replace",
             )
         except (OSError, ValueError, IndexError) as error:
+            advice = _ADVICE.get(getattr(error, "errno", 0), "write exec:./program --flags")
             raise BadConnectable(
-                f"exec:{command} cannot be started: {error}; write exec: and a command line, such "
-                "as exec:./program"
+                f"exec:{command} cannot be started: {error}; expected a command line that starts a "
+                f"program; {advice}"
             ) from error
+        self._lines: SimpleQueue[str] = SimpleQueue()
+        self._reader = Thread(target=self._read, name="program's stdout", daemon=True)
+        self._reader.start()
         self._said: deque[str] = deque(maxlen=_LAST_LINES)
         self._listener = Thread(target=self._listen, name="program's stderr", daemon=True)
         self._listener.start()
+
+    def _read(self) -> None:
+        """Hand on every line of standard output, and at its end an empty one."""
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for line in lines:
+                self._lines.put(line)
+        self._lines.put("")
 
     def _listen(self) -> None:
         assert self._process.stderr is not None
@@ -76,21 +110,42 @@ class Program:
         """Return the answer to a call. Raises ProgramFault."""
         process = self._process
         assert process.stdin is not None
-        assert process.stdout is not None
         self._asked += 1
         message = {"id": self._asked, "call": call, "arguments": arguments}
         try:
             process.stdin.write(json.dumps(message) + "\n")
             process.stdin.flush()
-            line = process.stdout.readline()
+            line = self._await(call)
         except BrokenPipeError:
             line = ""
         if not line:
-            raise self._fault(f"it {self._wait()} instead of answering")
+            raise self._fault(
+                f"it {self._wait()} instead of answering {call}; expected an answer to each line "
+                f"of standard input until that ends; {self._point_at_last_words()}"
+            )
         answer = self._parse(call, line)
         if "error" in answer:
             raise self._fault(f"it cannot go on: {answer['error']}")
         return read_answer(call, answer["answer"])
+
+    def _await(self, call: str) -> str:
+        """Return the next line of standard output, "" where there are no more."""
+        until = time.monotonic() + self._answer_s
+        while (left := until - time.monotonic()) > 0:
+            try:
+                line = self._lines.get(timeout=min(left, _LOOK_S))
+            except Empty:
+                note_alive()
+                continue
+            if not line:
+                self._lines.put(line)
+            return line
+        self._process.kill()
+        self._process.wait()
+        raise self._fault(
+            f"it has not answered {call} for {self._answer_s:g} s; expected one whole line of "
+            "standard output, with its newline; flush standard output after each answer"
+        )
 
     def _parse(self, call: str, line: str) -> dict[str, Any]:
         shown = line.strip()[:_SHOWN]
@@ -98,16 +153,29 @@ class Program:
             answer = json.loads(line)
         except json.JSONDecodeError as error:
             raise self._fault(
-                f"it wrote {shown!r} to standard output, where only answers go: {error}; what "
-                "people are to read belongs on standard error"
+                f"it wrote {shown!r} to standard output, which is no JSON ({error}); expected the "
+                f"answer to {call}, on one line; write what people are to read to standard error"
             ) from error
         problem = jsonschema.Draft202012Validator(self._schemas[call])
         worst = jsonschema.exceptions.best_match(problem.iter_errors(answer))
         if worst is not None:
-            raise self._fault(f"it answered {shown}, which is no answer to {call}: {worst.message}")
+            place = "".join(f".{part}" for part in worst.absolute_path)
+            raise self._fault(
+                f"it answered {shown}, which is no answer to {call}: {worst.message}"
+                f"{f' at {place[1:]}' if place else ''}; expected what `reassure spec schema "
+                f"answers` says of {call}; mend the answer"
+            )
         if answer["id"] != self._asked:
-            raise self._fault(f"it answered {answer['id']} when {self._asked} was asked")
+            raise self._fault(
+                f"it answered {answer['id']} when {self._asked} was asked; expected the id of the "
+                "question; answer each question once, in turn"
+            )
         return cast("dict[str, Any]", answer)
+
+    def _point_at_last_words(self) -> str:
+        if not self._said:
+            return "it wrote nothing to standard error: have it say there why it ends"
+        return f"see what it said last: {self._said[-1].strip()[:_SHOWN]}"
 
     def _wait(self) -> str:
         """Give the program time to end; return in words how it did, or that it did not."""
@@ -125,7 +193,6 @@ class Program:
         """Let the program end. Raises ProgramFault where it has to be made to."""
         process = self._process
         assert process.stdin is not None
-        assert process.stdout is not None
         try:
             process.stdin.close()
             process.wait(_END_S)
@@ -134,9 +201,12 @@ class Program:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            raise self._fault(f"it did not end {_END_S:g} s after its input had") from None
+            raise self._fault(
+                f"it did not end {_END_S:g} s after its input had; expected the end of the program "
+                "with the end of standard input; leave the loop that reads, and end what you began"
+            ) from None
         finally:
-            process.stdout.close()
+            self._reader.join(_END_S)
             self._listener.join(_END_S)
 
     def describe(self) -> Any:
@@ -170,6 +240,9 @@ for _call in list_calls():
         setattr(Program, _call.name, _forward(_call.name))
 
 
-def open_program(command: str, *, profile: str, readings: Mapping[str, str]) -> Adapter:
+def open_program(
+    command: str, *, profile: str, readings: Mapping[str, str], answer_s: float
+) -> Adapter:
     """Start a program and return it as an adapter. Raises BadConnectable."""
-    return cast("Adapter", Program(command, profile=profile, readings=readings))
+    program = Program(command, profile=profile, readings=readings, answer_s=answer_s)
+    return cast("Adapter", program)

@@ -29,8 +29,10 @@ from reassure_conformance.cli import (
     roles,
     run,
     scenarios,
+    smoke,
     soak,
     spec,
+    tell,
     vectors,
 )
 from reassure_conformance.report.document import INTERRUPTED
@@ -56,6 +58,8 @@ def cli() -> None:
 for _verb in (
     check.check,
     run.run,
+    smoke.smoke,
+    tell.tell,
     replay.replay,
     faults.faults,
     prove.prove,

@@ -83,6 +83,38 @@ def run_options(command: Command) -> Command:
     return command
 
 
+def driving_options(hang_s: float) -> Callable[[Command], Command]:
+    """Return what adds the options of verbs that drive an implementation and keep nothing."""
+
+    def add(command: Command) -> Command:
+        for option in (
+            click.option(
+                "-i",
+                "--implementation",
+                "connectable",
+                metavar="CONNECTABLE",
+                help="exec:./program, or direct:package.module:Adapter; without it, the bundled "
+                "controller.",
+            ),
+            click.option(
+                "--fault", "faults", multiple=True, help="Plant a fault in the bundled controller."
+            ),
+            click.option(
+                "--hang-after",
+                "hang_s",
+                type=click.FloatRange(0, min_open=True),
+                default=hang_s,
+                show_default=True,
+                metavar="SECONDS",
+                help="How long one answer may take.",
+            ),
+        ):
+            command = option(command)
+        return command
+
+    return add
+
+
 def parse_readings(readings: Sequence[str]) -> dict[str, str]:
     """Return the readings that were chosen, by name."""
     chosen = {}
@@ -129,18 +161,14 @@ def make_settings(
     `replicates` says whether the verb drives the bundled brokers as well.
     """
     from reassure_conformance.gate.running import BUNDLED, REPLICATION, Settings
-    from reassure_judge.protocols import check_driven
-    from reassure_spec.rooms import controller_of, gate_of, judge_of
+    from reassure_spec.rooms import judge_of
 
     readings, profile = parse_readings(options["readings"]), options["profile"]
-    check_rules(profile, readings)
-    is_bundled = connectable in (None, BUNDLED)
-    if profile == REPLICATION and is_bundled and replicates:
+    if profile == REPLICATION and connectable in (None, BUNDLED) and replicates:
+        check_rules(profile, readings)
         check_rules(profile, readings, judge_of(profile))
     else:
-        check_driven(profile)
-        acting = [controller_of(profile)] if is_bundled else []
-        check_rules(profile, readings, gate_of(profile), *acting)
+        _check_driven(profile, readings, connectable)
     return Settings(
         seed=choose_seed(options["seed"]),
         profile=profile,
@@ -150,6 +178,35 @@ def make_settings(
         require_all=options["require"] == "all",
         hang_s=options["hang_s"],
     )
+
+
+def make_driving(options: Mapping[str, Any]) -> Any:
+    """Return the `Settings` of what `driving_options` ask for: nothing in it is drawn."""
+    from reassure_conformance.gate.running import BUNDLED, Settings
+
+    readings, connectable = parse_readings(options["readings"]), options["connectable"]
+    _check_driven(options["profile"], readings, connectable)
+    return Settings(
+        seed=0,
+        connectable=connectable or BUNDLED,
+        profile=options["profile"],
+        readings=readings,
+        faults=options["faults"],
+        strict=options["strict"],
+        hang_s=options["hang_s"],
+    )
+
+
+def _check_driven(profile: str, readings: Mapping[str, str], connectable: str | None) -> None:
+    """Complain of rules that nobody drives or judges by, or the bundled controller does not do."""
+    from reassure_conformance.gate.running import BUNDLED
+    from reassure_judge.protocols import check_driven
+    from reassure_spec.rooms import controller_of, gate_of
+
+    check_rules(profile, readings)
+    check_driven(profile)
+    acting = [controller_of(profile)] if connectable in (None, BUNDLED) else []
+    check_rules(profile, readings, gate_of(profile), *acting)
 
 
 def emit(document: Document, form: str, render: Callable[[], str]) -> int:

@@ -145,7 +145,7 @@ _SET_UP: Final = ("/brokers", "/config", "/admin", "/controller_epoch")
 """What every cluster begins with; a diagram leaves the writing of it out."""
 
 
-def _name_sessions(transactions: Iterable[Transaction]) -> dict[int, str]:
+def name_sessions(transactions: Iterable[Transaction]) -> dict[int, str]:
     """Tell controllers and brokers by what only they write."""
     names: dict[int, str] = {}
     for transaction in transactions:
@@ -233,6 +233,18 @@ def _rows(transactions: Iterable[Transaction], chroot: str) -> Iterator[tuple[Tr
             yield transaction, "; ".join(shown)
 
 
+def list_writes(
+    transactions: Iterable[Transaction], names: Mapping[int, str], chroot: str
+) -> Iterator[str]:
+    """Yield a line for each transaction of a cluster: its zxid, who wrote it, and what.
+
+    `names` are those of `name_sessions`.
+    """
+    for transaction, text in _rows((t for t in transactions if _touches(t, chroot)), chroot):
+        who = names.get(transaction.session_id, "client")
+        yield f"{show_zxid(transaction.zxid)} {who}: {text}"
+
+
 def draw_diagram(
     steps: Sequence[Mapping[str, Any]], transactions: Sequence[Transaction], chroot: str
 ) -> Iterator[str]:
@@ -242,7 +254,7 @@ def draw_diagram(
     whoever wrote it, and what it wrote. A step stands above the first transaction after it.
     """
     kept = [t for t in transactions if _touches(t, chroot)]
-    names = _name_sessions(kept)
+    names = name_sessions(kept)
     rows = list(_rows(kept, chroot))
     lanes = _lanes((t for t, _ in rows), names)
     short = [lane.replace("controller ", "ctl ").replace("broker ", "brk ") for lane in lanes]

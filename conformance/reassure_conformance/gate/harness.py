@@ -136,7 +136,8 @@ class Harness:
     """One run's connection of server, implementation and judge. A context manager.
 
     `hosts` is "host:port", `log_dir` the directory of the server's transaction logs; `alive` is
-    called before each look at what happened. With `strict` a SHOULD binds like a MUST. Raises
+    called before each look at what happened. With `strict` a SHOULD binds like a MUST; a cluster
+    may take `settle_s` to come to rest. Raises
     AdapterDied whenever the adapter raises, ServerGone when ZooKeeper does not answer.
     """
 
@@ -149,18 +150,21 @@ class Harness:
         chroot_prefix: str = "/example",
         alive: Callable[[], None] = lambda: None,
         strict: bool = False,
+        settle_s: float = SETTLE_TIMEOUT_S,
     ) -> None:
         self.adapter = adapter
-        with calling("describe"):
-            self.description = expect(Description, adapter.describe())
-        check_description(adapter, self.description)
-        check_driven(self.description.profile)
-        profile = self.description.profile
-        self.readings = choose_readings(gate_of(profile), profile, self.description.readings)
-        self.judge = Judge(profile, self.readings)
-        self._clauses = frozenset(each.id for each in clauses_of_profile(profile))
+        self._settle_s = settle_s
         self.died: AdapterDied | None = None
         """What became of the adapter when it was closed, None where it went well."""
+        try:
+            self.description = _shake_hands(adapter)
+            profile = self.description.profile
+            self.readings = choose_readings(gate_of(profile), profile, self.description.readings)
+        except BaseException:
+            self._close_adapter()
+            raise
+        self.judge = Judge(profile, self.readings)
+        self._clauses = frozenset(each.id for each in clauses_of_profile(profile))
         self.current: Example | None = None
         """The example that was begun last."""
         self.steps = 0
@@ -187,12 +191,16 @@ class Harness:
 
         An adapter that dies now is kept in `died`, as it must not hide what came before.
         """
+        with self.driver.section("controller"):
+            self._close_adapter()
+        self.driver.close()
+
+    def _close_adapter(self) -> None:
         try:
-            with self.driver.calling("close"):
+            with calling("close"):
                 self.adapter.close()
         except AdapterDied as error:
             self.died = error
-        self.driver.close()
 
     # -- an example, from begin to end
 
@@ -316,16 +324,22 @@ class Harness:
             self.adapter.stop()
         self.judge.forget(example.chroot)
 
-    def tell(self, story: Story) -> Example:
-        """Carry out a whole story, healing at its end; stop early at the first violation."""
+    def tell(self, story: Story, look: Callable[[Example], None] = lambda _: None) -> Example:
+        """Carry out a whole story, healing at its end; stop early at the first violation.
+
+        `look` is called after the beginning, after each step, and after the healing.
+        """
         example = self.begin(story.brokers, story.name)
         try:
+            look(example)
             for step in story.steps:
-                self.perform(example, step)
                 if example.violations:
                     break
+                self.perform(example, step)
+                look(example)
             if not example.violations:
                 self.heal(example)
+                look(example)
         finally:
             self.end(example)
         return example
@@ -484,7 +498,7 @@ class Harness:
         quiescent = False
         if now.acting or now.sleeper:
             with self.driver.calling("settle"):
-                quiescent = expect(bool, self.adapter.settle(SETTLE_TIMEOUT_S))
+                quiescent = expect(bool, self.adapter.settle(self._settle_s))
         if quiescent:
             now.acting = True
         elif now.acting and not now.held and not now.sleeper:
@@ -611,6 +625,15 @@ class Harness:
     def _add(self, example: Example, violation: Violation) -> None:
         counts = self._strict or violation.binds()
         (example.violations if counts else self.not_followed).append(violation)
+
+
+def _shake_hands(adapter: Adapter) -> Description:
+    """Return what an adapter says of itself. Raises AdapterDied, BadConnectable."""
+    with calling("describe"):
+        description = expect(Description, adapter.describe())
+    check_description(adapter, description)
+    check_driven(description.profile)
+    return description
 
 
 def _note_stopped(example: Example, view: ClusterView) -> None:

@@ -408,6 +408,7 @@ class Runner:
             profile=settings.profile,
             readings=settings.readings,
             faults=settings.faults,
+            answer_s=settings.hang_s,
         )
         data_dir = self._directory / "zookeeper"
         with (

@@ -1,0 +1,270 @@
+"""Is an implementation ready to be put to the test: a handshake and three stories.
+
+It ends at the first thing amiss, and says of it in one line what was seen, what was expected, and
+what to do. What an adapter does wrong is of its own class, as everywhere: no violation. The stories
+are those of `PREFERRED` that need nothing which is not declared, then those of the profile.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from reassure_conformance.adapter import AdapterDied, BadConnectable
+from reassure_conformance.adapter.driver import ServerGone
+from reassure_conformance.answers.stories import Telling, open_bench
+from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.harness import Example, Harness
+from reassure_conformance.gate.running import Settings
+from reassure_conformance.gate.story import Story, shipped_stories
+from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
+from reassure_spec.profiles import has_protocol
+from reassure_spec.znodes import CONTROLLER, broker_path
+from reassure_zookeeper.transactions import Create, Delete, SetData, Transaction
+
+STORIES: Final = 3
+PREFERRED: Final = ("a-move", "leader-dies", "failover-keeps-top", "failover-after-child", "cancel")
+"""A move, the death of a broker, a failover: the first that are tried."""
+SETTLE_S: Final = 3.0
+"""How long a cluster of three brokers and one partition may take to come to rest."""
+_BROKERS: Final = (1, 2, 3)
+_PATIENCE: Final = (
+    "let settle answer true as soon as a controller acts and all that was written before the call "
+    "has been dealt with (docs/protocol.md, Rest)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Amiss:
+    """The first thing that is amiss."""
+
+    verdict: str
+    seen: str
+    expected: str
+    advice: str
+    exit_code: int | None = None
+    """None: the one that goes with the verdict."""
+
+    def __str__(self) -> str:
+        return f"{self.seen}; expected {self.expected}; {self.advice}"
+
+
+class _Stop(Exception):
+    """Something is amiss; nothing more is tried."""
+
+    def __init__(self, amiss: Amiss) -> None:
+        super().__init__(str(amiss))
+        self.amiss = amiss
+
+
+@dataclass(slots=True)
+class Smoke:
+    """How far it went."""
+
+    stages: list[dict[str, Any]] = field(default_factory=list)
+    """Name, what came of it, and seconds of each stage that went well."""
+    about: Mapping[str, Any] = field(default_factory=dict)
+    profile: str = ""
+    readings: Mapping[str, str] = field(default_factory=dict)
+    steps: int = 0
+    exercised: set[str] = field(default_factory=set)
+    amiss: str = ""
+    verdict: str = HOLDS
+    exit_code: int | None = None
+    trace: str = ""
+    _since: float = field(default_factory=time.monotonic)
+
+    def pass_stage(self, name: str, said: str) -> None:
+        """Note that a stage went well."""
+        now = time.monotonic()
+        self.stages.append({"stage": name, "said": said, "seconds": round(now - self._since, 3)})
+        self._since = now
+
+
+def smoke_document(settings: Settings, directory: Path) -> Document:
+    """Shake hands with an implementation and tell it three stories, until something is amiss."""
+    start = time.monotonic()
+    smoke = Smoke(profile=settings.profile, readings=settings.readings)
+    try:
+        with open_bench(settings, directory, settle_s=SETTLE_S) as harness:
+            _shake_hands(smoke, harness)
+            _start(smoke, harness)
+            for story in choose_stories(harness):
+                _tell(smoke, harness, story)
+        if len(smoke.stages) < 2 + STORIES or not smoke.exercised:
+            smoke.verdict, smoke.amiss = VACUOUS, "nothing was put to the test"
+    except _Stop as stop:
+        smoke.verdict, smoke.exit_code = stop.amiss.verdict, stop.amiss.exit_code
+        smoke.amiss = str(stop.amiss)
+    except (AdapterDied, ServerGone, BadConnectable) as error:
+        smoke.verdict, smoke.exit_code, smoke.amiss = UNKNOWN, error.exit_code, str(error)
+        smoke.trace = getattr(error, "trace", "")
+    return Document(
+        "smoke",
+        smoke.verdict,
+        time.monotonic() - start,
+        {
+            "stages": len(smoke.stages),
+            "steps": smoke.steps,
+            "clauses_exercised": len(smoke.exercised),
+        },
+        profile=smoke.profile,
+        readings=smoke.readings,
+        exit_code=smoke.exit_code,
+        body={
+            "implementation": dict(smoke.about),
+            "stages": smoke.stages,
+            "exercised": sorted(smoke.exercised),
+            "amiss": smoke.amiss,
+            "traceback": smoke.trace,
+        },
+    )
+
+
+def _shake_hands(smoke: Smoke, harness: Harness) -> None:
+    about = harness.description
+    smoke.about, smoke.profile = about.as_dict(), about.profile
+    smoke.readings = harness.readings.as_dict()
+    able = ", ".join(sorted(about.capabilities)) or "no capabilities"
+    said = f"{about.name} {about.version} ({about.language}), profile {about.profile}: {able}"
+    smoke.pass_stage("handshake", said)
+
+
+def _start(smoke: Smoke, harness: Harness) -> None:
+    """See that brokers and a controller come up, and come to rest."""
+    example = harness.begin(_BROKERS, "start")
+    try:
+        _check_places(harness, example)
+        view = harness.judge.view(example.chroot)
+        absent = [broker_path(broker) for broker in _BROKERS if broker not in view.live]
+        if not view.controller_epoch:
+            absent.append(CONTROLLER)
+        if absent:
+            raise _Stop(
+                Amiss(
+                    UNKNOWN,
+                    f"start({harness.driver.hosts}, {example.chroot}, {_BROKERS}) was answered, "
+                    f"and there is no {', '.join(example.chroot + path for path in absent)}",
+                    "each broker registered and a controller elected before start is answered",
+                    "start them there, wait until they are, and answer then (docs/protocol.md, "
+                    "The election)",
+                    AdapterDied.exit_code,
+                )
+            )
+        _check_rest(example, "start")
+    finally:
+        harness.end(example)
+    smoke.pass_stage("start", f"{len(_BROKERS)} brokers and a controller, at rest")
+
+
+def choose_stories(harness: Harness) -> list[Story]:
+    """Return the stories that are told: those that can be, the preferred ones first."""
+    able, profile = harness.description.capabilities, harness.description.profile
+    possible = [
+        story
+        for story in shipped_stories()
+        if story.is_for(profile) and {s.NEEDS.get(type(x)) for x in story.steps} - {None} <= able
+    ]
+
+    # The preferred ones make requests: where there are none, those of the profile come first.
+    preferred = PREFERRED if has_protocol(profile, "kip-236") else ()
+
+    def rank(story: Story) -> tuple[int, bool, int, str]:
+        liked = preferred.index(story.name) if story.name in preferred else len(preferred)
+        return (liked, profile not in story.profiles, len(story.steps), story.name)
+
+    return sorted(possible, key=rank)[:STORIES]
+
+
+def _tell(smoke: Smoke, harness: Harness, story: Story) -> None:
+    telling = Telling(harness, story)
+    example = telling.tell()
+    smoke.steps += example.effective_steps()
+    smoke.exercised |= telling.exercised()
+    _check_places(harness, example)
+    last = telling.passages[-1]
+    for violation in example.violations[:1]:
+        place = f" ({violation.path})" if violation.path else ""
+        raise _Stop(
+            Amiss(
+                VIOLATED,
+                f"{violation.clause} is violated in {story.name} by what followed "
+                f"`{last.step}`{place}: {violation.reason}",
+                violation.expected,
+                f"`reassure tell {story.name} -i ...` shows each step, and `reassure explain "
+                f"{violation.clause}` the clause",
+            )
+        )
+    for each in telling.passages:
+        if each.result == "refused":
+            need = s.NEEDS.get(type(s.parse_step(each.step)))
+            by = f"declares {need} and " if need else ""
+            raise _Stop(
+                Amiss(
+                    UNKNOWN,
+                    f"the adapter {by}refused `{each.step}` in {story.name}",
+                    "it to be done, as everything in that story can be",
+                    f"carry it out, or do not declare {need}" if need else "accept it",
+                    AdapterDied.exit_code,
+                )
+            )
+        if not each.rested:
+            _stay_restless(each.step, story.name)
+    smoke.pass_stage(story.name, f"holds: {len(telling.exercised())} clauses put to the test")
+
+
+def _check_rest(example: Example, step: str) -> None:
+    if example.unsettled:
+        _stay_restless(step, example.story.name)
+
+
+def _stay_restless(step: str, story: str) -> None:
+    raise _Stop(
+        Amiss(
+            UNKNOWN,
+            f"settle answered false after `{step}` in {story}, though nothing is held",
+            f"the cluster at rest within the {SETTLE_S:g} s that settle was given",
+            _PATIENCE,
+        )
+    )
+
+
+def _check_places(harness: Harness, example: Example) -> None:
+    """See that nothing was written but in the chroots that were given."""
+    outside = find_outside(example.transactions, harness.driver.owns)
+    if outside:
+        raise _Stop(
+            Amiss(
+                UNKNOWN,
+                f"{outside} was written, which is outside of the chroot {example.chroot}",
+                f"every path below {example.chroot}, as start said",
+                f"connect to HOSTS/CHROOT ({harness.driver.hosts}{example.chroot}), or put the "
+                "chroot before every path",
+                AdapterDied.exit_code,
+            )
+        )
+
+
+def find_outside(transactions: Iterable[Transaction], owns: Callable[[str], bool]) -> str:
+    """Return the first path that was written and that `owns` denies, "" where there is none."""
+    writes = (
+        op.path
+        for transaction in transactions
+        for op in transaction.ops
+        if isinstance(op, Create | SetData | Delete)
+    )
+    return next((path for path in writes if not owns(path)), "")
+
+
+def render_smoke(report: Mapping[str, Any]) -> str:
+    """Return the result for people: a line for each stage, then what is amiss or what is next."""
+    width = max((len(stage["stage"]) for stage in report["stages"]), default=0)
+    lines = [
+        f"{stage['stage']:<{width}}  {stage['seconds']:5.1f} s  {stage['said']}"
+        for stage in report["stages"]
+    ]
+    if report["amiss"]:
+        lines.append(f"{report['traceback']}AMISS {report['amiss']}")
+    lines.append(f"{report['verdict'].upper()} in {report['seconds']:.1f} s")
+    return "\n".join(lines)

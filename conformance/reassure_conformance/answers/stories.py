@@ -1,0 +1,250 @@
+"""One story told to an implementation, and what the judge said at each step of it.
+
+A story is one that comes with the package, by name, or a file
+(`reassure_conformance.gate.story`). It is told on a server of its own.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from textwrap import wrap
+from typing import Any, Final
+
+from reassure_conformance.adapter import AdapterDied, open_adapter
+from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S, ServerGone
+from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.evidence import list_writes, name_sessions
+from reassure_conformance.gate.harness import SKIPPED, Example, Harness
+from reassure_conformance.gate.running import Settings
+from reassure_conformance.gate.story import Story, read_story, shipped_stories
+from reassure_conformance.report.display import describe_record
+from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
+from reassure_conformance.report.supervise import note_alive, note_limit
+from reassure_conformance.script import SUFFIX
+from reassure_judge.verdicts import Violation
+from reassure_spec.errors import Unavailable
+from reassure_spec.words import ScenarioError
+from reassure_zookeeper.server import Server
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One step of a story that was told, with all that came of it."""
+
+    step: str
+    """The step as text; the beginning and the end of a story stand in brackets."""
+    result: str
+    """`ok`, `refused`, `unknown` or `skipped`."""
+    why: str
+    """Why it was skipped, "" where it was not."""
+    writes: tuple[str, ...]
+    """What was written meanwhile, a line for each transaction."""
+    exercised: tuple[str, ...]
+    """The clauses that it put to the test."""
+    violations: tuple[Violation, ...]
+    rested: bool
+    """False where the cluster did not come to rest though nothing was held."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record that the document prints."""
+        return {
+            "step": self.step,
+            "result": self.result,
+            "why": self.why,
+            "writes": list(self.writes),
+            "exercised": list(self.exercised),
+            "violations": [violation.as_dict() for violation in self.violations],
+            "rested": self.rested,
+        }
+
+
+@dataclass(slots=True)
+class Telling:
+    """A story that is told, step by step, to an implementation."""
+
+    harness: Harness
+    story: Story
+    passages: list[Passage] = field(default_factory=list)
+    _seen: int = 0
+    """How many transactions of the example are in passages."""
+    _exercised: Counter[str] = field(default_factory=Counter)
+    _unsettled: int = 0
+
+    def tell(self) -> Example:
+        """Tell the story. Raises AdapterDied, ServerGone; what was told by then is kept."""
+        self._exercised = self.harness.judge.exercised.copy()
+        return self.harness.tell(self.story, self._look)
+
+    def _look(self, example: Example) -> None:
+        number, now = len(self.passages), self.harness.judge.exercised
+        step, result, why = _BEGINNING, "ok", ""
+        if number > len(example.done):
+            step = _END
+        elif number:
+            done = example.done[number - 1]
+            step, result, why = s.format_step(done.step), done.result, done.why
+        fresh = example.transactions[self._seen :]
+        names = name_sessions(example.transactions)
+        self.passages.append(
+            Passage(
+                step,
+                result,
+                why,
+                tuple(list_writes(fresh, names, example.chroot)),
+                tuple(sorted(clause for clause in now if now[clause] > self._exercised[clause])),
+                tuple(example.violations),
+                example.unsettled == self._unsettled,
+            )
+        )
+        self._seen = len(example.transactions)
+        self._exercised = now.copy()
+        self._unsettled = example.unsettled
+
+    def exercised(self) -> frozenset[str]:
+        """Return every clause that the story put to the test."""
+        return frozenset(clause for each in self.passages for clause in each.exercised)
+
+    def verdict(self) -> str:
+        """Return the verdict on what was told."""
+        if any(each.violations for each in self.passages):
+            return VIOLATED
+        if not all(each.rested for each in self.passages):
+            return UNKNOWN
+        done = [each for each in self.passages if each.result != SKIPPED]
+        return HOLDS if len(done) > 2 and self.exercised() else VACUOUS
+
+
+_BEGINNING: Final = "(the brokers and a controller are started)"
+_END: Final = "(faults are undone, and leaders are asked for what they should be able to do)"
+
+
+def find_story(name: str, profile: str) -> Story:
+    """Return the shipped story of this name, or that of a file.
+
+    Raises ScenarioError for what there is not, with the names that are nearest.
+    """
+    path = Path(name)
+    if path.is_file():
+        return read_story(path)
+    every = {story.name: story for story in shipped_stories()}
+    found = every.get(path.name.removesuffix(SUFFIX))
+    if found is None or path.parent != Path():
+        near = get_close_matches(path.stem, every, n=3, cutoff=0.5) or sorted(
+            each.name for each in every.values() if each.is_for(profile)
+        )
+        raise ScenarioError(f"no story {name!r} and no such file; there are: {', '.join(near)}")
+    return found
+
+
+@contextmanager
+def open_bench(
+    settings: Settings, directory: Path, *, settle_s: float = SETTLE_TIMEOUT_S
+) -> Iterator[Harness]:
+    """Open the implementation of these settings on a server of its own below a directory.
+
+    Raises BadConnectable, AdapterDied, ServerGone, also for an adapter that dies at its end.
+    """
+    note_limit(settings.hang_s)
+    adapter = open_adapter(
+        settings.connectable,
+        profile=settings.profile,
+        readings=settings.readings,
+        faults=settings.faults,
+        answer_s=settings.hang_s,
+    )
+    try:
+        with Server.start(directory / "zookeeper") as server:
+            harness = Harness(
+                server.hosts,
+                server.log_dir,
+                adapter,
+                alive=note_alive,
+                strict=settings.strict,
+                settle_s=settle_s,
+            )
+            with harness:
+                yield harness
+            if harness.died is not None:
+                raise harness.died
+    finally:
+        note_limit(None)
+
+
+def tell_document(settings: Settings, name: str, directory: Path) -> Document:
+    """Tell one story to an implementation; return what came of each step."""
+    start = time.monotonic()
+    story = find_story(name, settings.profile)
+    telling, about = None, {}
+    readings: Mapping[str, str] = settings.readings
+    died = trace = ""
+    try:
+        with open_bench(settings, directory) as harness:
+            telling = Telling(harness, story)
+            about, readings = harness.description.as_dict(), harness.readings.as_dict()
+            telling.tell()
+    except (AdapterDied, ServerGone) as error:
+        died, trace = str(error), getattr(error, "trace", "")
+    passages = telling.passages if telling else []
+    violations = [found for each in passages[-1:] for found in each.violations]
+    return Document(
+        "tell",
+        UNKNOWN if died or telling is None else telling.verdict(),
+        time.monotonic() - start,
+        {
+            "steps": len([each for each in passages if each.result != SKIPPED]),
+            "skipped": len([each for each in passages if each.result == SKIPPED]),
+            "clauses_exercised": len(telling.exercised()) if telling else 0,
+            "violations": len(violations),
+        },
+        profile=settings.profile,
+        readings=readings,
+        exit_code=Unavailable.exit_code if died else None,
+        body={
+            "implementation": about,
+            "story": story.name,
+            "why": list(story.why),
+            "told": [each.as_dict() for each in passages],
+            "violations": [found.as_dict() for found in violations],
+            "died": died,
+            "traceback": trace,
+        },
+    )
+
+
+_INDENTED: Final[dict[str, Any]] = {
+    "width": 110,
+    "initial_indent": "     ",
+    "subsequent_indent": "       ",
+    "break_on_hyphens": False,
+}
+
+
+def render_telling(report: Mapping[str, Any]) -> str:
+    """Return a story that was told, for people: each step, what it wrote, what was judged."""
+    lines = [f"{report['story']}: {' '.join(report['why'])}", ""]
+    known: set[str] = set()
+    for number, told in enumerate(report["told"]):
+        said = "" if told["result"] == "ok" else f"  [{told['result']}]"
+        why = f" {told['why']}" if told["why"] else ""
+        lines.append(f"{number}. {told['step']}{said}{why}")
+        lines += [f"     {write}" for write in told["writes"]]
+        if fresh := [clause for clause in told["exercised"] if clause not in known]:
+            lines += wrap(f"put to the test first here: {', '.join(fresh)}", **_INDENTED)
+        known.update(told["exercised"])
+        if not told["rested"]:
+            lines.append("     not at rest: settle answered false, though nothing is held")
+        for violation in told["violations"]:
+            lines += [f"     VIOLATED {violation['clause']}", *_indent(violation)]
+    if report["died"]:
+        lines += ["", f"{report['traceback']}ADAPTER-DIED {report['died']}"]
+    sums = ", ".join(f"{name} {value}" for name, value in report["counts"].items() if value)
+    return "\n".join([*lines, "", f"{report['verdict'].upper()}: {sums}"])
+
+
+def _indent(violation: Mapping[str, Any]) -> Iterator[str]:
+    for line in describe_record(violation):
+        yield f"     {line}"
