@@ -74,6 +74,20 @@ CAUGHT_BY: Final = {
     "dead-replica-kept": "batches/shuffled-while-brokers-bounce",
     "target-reordered": "batches/cancel-of-what-is-left",
     "update-resets-top": "batches/cancel-of-one",
+    "old-znode-ignored": "counterexamples/story-cancelled-by-either-route",
+    "first-entry-translated": "kip-236-legacy/entries-leave-one-by-one",
+    "added-entries-ignored": "kip-236-legacy/rewrite-is-taken-up",
+    "old-znode-read-once": "kip-236-legacy/delete-and-create-again",
+    "translated-unmarked": "counterexamples/story-cancelled-by-either-route",
+    "old-znode-before-queue": "kip-236-legacy/failover-after-record",
+    "entry-removed-early": "counterexamples/story-cancelled-by-either-route",
+    "entry-kept-when-done": "kip-236-legacy/entries-leave-one-by-one",
+    "entry-removed-after-record": "kip-236-legacy/entries-leave-one-by-one",
+    "newer-entry-removed": "kip-236-legacy/rewrite-is-ignored",
+    "refused-entry-kept": "kip-236-legacy/empty-znode",
+    "old-znode-left-empty": "kip-236-legacy/delete-and-create-again",
+    "old-znode-gone-cancels": "kip-236-legacy/client-deletes-the-znode",
+    "malformed-old-znode-kept": "kip-236-legacy/malformed-znode",
 }
 """A scenario for each planted fault that tells a controller with it from one without."""
 
@@ -138,6 +152,12 @@ def test_nearly_all_of_the_world_with_a_controller_is_told() -> None:
     told = {name_of(scenario) for scenario in TOLD}
     assert ENDS_EARLY.keys() <= told
     assert len((told & own) - ENDS_EARLY.keys()) * 10 >= len(own) * 9 > 0
+
+
+def test_every_story_of_the_old_znode_is_told_to_its_end() -> None:
+    """No file of that world is skipped, and none ends early."""
+    own = {name_of(scenario) for scenario in EVERY if scenario.world == "kip-236-legacy"}
+    assert own == {name_of(s) for s in TOLD if s.world == "kip-236-legacy"} - ENDS_EARLY.keys()
 
 
 def test_worlds_without_a_controller_are_not_told() -> None:

@@ -154,14 +154,21 @@ def _encode_record(flight: Reassignment) -> bytes:
     return znodes.encode_reassignment(record)
 
 
-def submit(stage: Stage, targets: dict[PartitionKey, ReplicaList], *, legacy: bool) -> None:
+def submit(
+    stage: Stage,
+    targets: dict[PartitionKey, ReplicaList],
+    *,
+    legacy: bool = False,
+    given: bool = False,
+) -> None:
     """Make one request for these partitions."""
-    create_request(stage, znodes.encode_request(znodes.RequestZnode(targets, legacy)))
+    content = znodes.encode_request(znodes.RequestZnode(targets, legacy))
+    create_request(stage, content, given=given)
 
 
-def create_request(stage: Stage, content: bytes) -> None:
+def create_request(stage: Stage, content: bytes, *, given: bool = False) -> None:
     """Make a request with this content."""
-    stage.create(lambda driver: driver.submit(stage.chroot, [content]))
+    stage.create(lambda driver: driver.submit(stage.chroot, [content]), given=given)
 
 
 def forge(stage: Stage, key: PartitionKey, write: Write) -> Violation | None:

@@ -21,6 +21,7 @@ from reassure_model.kip_236.writes import WriteState
 from reassure_spec import znodes
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey, ReplicaList, StateZnode
+from reassure_zookeeper.transactions import Create
 
 Answer = TypeVar("Answer")
 ANOTHER_WAY: Final = "the controller goes another way, which the rules allow"
@@ -73,6 +74,12 @@ class Done:
         return (new.leader, new.isr) == (old.leader, old.isr)
 
 
+Hear = Callable[[Observation, Done | None, str], None]
+"""Takes an observation, what a controller did by that to a partition, and a clause that it breaks.
+
+It may look at the stage, and does not raise."""
+
+
 class Stage:
     """One cluster in a chroot of its own; made by `LiveServer`, ended by `end`."""
 
@@ -91,6 +98,8 @@ class Stage:
         """Whether a write stands that nobody asked for, and that the controller did not make."""
         self.observed: list[Observation] = []
         """What the log shows, in order."""
+        self.hear: Hear = lambda *_: None
+        """Told of each observation when it was judged."""
         self.raises: Counter[str] = Counter()
         """How often a leader epoch was raised though nobody owed that, by partition."""
         self._adapter = adapter
@@ -192,12 +201,21 @@ class Stage:
         for seen in self._router.load((path, content, 0) for path, content in nodes):
             self._tracking.observe(seen)
             self._epochs[seen.topic, seen.partition] = seen.around.controller_epoch
+            self.hear(seen, None, "")
 
-    def create(self, create: Callable[[Driver], Reply]) -> None:
-        """Have a client make a znode whose name ZooKeeper completes."""
+    def create(self, create: Callable[[Driver], Reply], *, given: bool = False) -> None:
+        """Have a client make a znode whose name ZooKeeper completes.
+
+        Where it is given the judge takes it as it is, and asks nobody for it.
+        """
+        self.read()
         if create(self.driver) is not Reply.OK:
             raise ServerGone(f"ZooKeeper did not make a znode in {self.chroot}")
-        self.read()
+        if given:
+            made = (op for transaction in self.driver.read_log() for op in transaction.ops)
+            self._give((op.path, op.data) for op in made if isinstance(op, Create))
+        else:
+            self.read()
 
     def forge(self, paths: Sequence[str], content: bytes | None) -> Violation | None:
         """Write the last of these znodes (None: delete it) in the name of the controller.
@@ -329,8 +347,11 @@ class Stage:
             for one in seen:
                 self._zxid = one.zxid
                 self.observed.append(one)
+                before = len(self._tracking.violations)
                 found = self._judge(one)
                 done += [] if found is None else [found]
+                broken = [violation.clause for violation in self._tracking.violations[before:]]
+                self.hear(one, found, broken[0] if broken else "")
         return done
 
     def _judge(self, seen: Observation) -> Done | None:

@@ -191,16 +191,20 @@ class MachineWorld:
 
     def _run(self, arguments: Arguments) -> str:
         check_arguments(arguments)
-        lines = [
-            line
-            for name in self._states
-            for line in run_to_rest(partial(self._effect, name), LIMIT)
-        ]
+        lines = self._list_effects()
         if not lines:
             waits = self._words.waits
             why = waits(self._states[self._get({})]) if waits is not None else ""
             lines = ["the controller waits" + (f": {why}" if why else "")]
         return "\n".join([*lines, *([self._show({})] if "run" in self._words.shows else [])])
+
+    def _list_effects(self) -> list[str]:
+        """Let the controller carry out all it can; return a line of each effect."""
+        return [
+            line
+            for name in self._states
+            for line in run_to_rest(partial(self._effect, name), LIMIT)
+        ]
 
     # -- what is to be seen
 
