@@ -10,8 +10,17 @@ from reassure_conformance.cli import run_command
 from reassure_conformance.gate.soak.checker import check_logs, check_marks
 from reassure_conformance.gate.soak.judging import merge_logs
 from reassure_conformance.gate.soak.leaks import check_files, check_znodes, expect_znodes
+from reassure_conformance.gate.soak.members import LAG_MS, SESSION_S
 from reassure_conformance.gate.soak.operations import Mark, Value
-from reassure_conformance.gate.soak.schedule import MOST_DOWN, POINTS, NoRoom, draw, role_of
+from reassure_conformance.gate.soak.schedule import (
+    BROKERS,
+    LEAST_STRIKES,
+    MOST_DOWN,
+    POINTS,
+    NoRoom,
+    draw,
+    role_of,
+)
 from reassure_controller import plan
 from reassure_zookeeper.transactions import SetData, committed
 from reassure_zookeeper.txnlog import read_logs
@@ -43,6 +52,23 @@ def test_plan_leaves_enough_members() -> None:
             if one.kind in ("kill", "pause") and one.at_s <= fault.at_s < one.at_s + one.for_s
         ]
         assert all(away.count(role) <= most for role, most in MOST_DOWN.items())
+
+
+def test_plan_has_leaders_die_when_logs_differ() -> None:
+    """Leaders die when a broker has long fetched nothing, for longer than a session.
+
+    The broker is cut off until then, and for a moment nobody fetches from the leader either.
+    """
+    faults = draw(3, 60, 14, MEMBERS).faults
+    cuts = [fault for fault in faults if fault.peer == BROKERS]
+    kills = [fault for fault in faults if fault.behind]
+    assert len(cuts) == len(kills) == LEAST_STRIKES
+    for cut, kill in zip(cuts, kills, strict=True):
+        assert (cut.kind, kill.kind, cut.member) == ("cut", "kill", kill.behind)
+        assert kill.at_s > cut.at_s + 1.5 * LAG_MS / 1000
+        assert 0 < kill.alone_s < LAG_MS / 1000
+        assert cut.ends_s > kill.at_s + kill.alone_s
+        assert kill.for_s > SESSION_S
 
 
 def test_too_many_kills_are_refused() -> None:

@@ -130,7 +130,7 @@ class Soak:
             _wait(lambda: not any(rest.find_unfinished()), START_S)
             rest.remember_roots()
             self._create_topics(rest)
-            faults = Faults(cluster, network, history, self.schedule)
+            faults = Faults(cluster, network, history, self.schedule, rest.find_leader)
             mover = self._trouble(faults, rest, history)
             logs = self._come_to_rest(faults, rest, mover)
             epoch = rest.get_epoch()

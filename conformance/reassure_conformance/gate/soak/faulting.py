@@ -7,8 +7,8 @@ from typing import Final
 
 from reassure_conformance.gate.soak.checker import Breach
 from reassure_conformance.gate.soak.operations import History
-from reassure_conformance.gate.soak.proxies import Network
-from reassure_conformance.gate.soak.schedule import Fault, Schedule, role_of
+from reassure_conformance.gate.soak.proxies import Network, Trouble
+from reassure_conformance.gate.soak.schedule import BROKERS, Fault, Schedule, role_of
 from reassure_controller.cluster.supervisor import Cluster
 
 REVIVE_S: Final = 1.0
@@ -27,11 +27,15 @@ class Faults:
     network: Network
     history: History
     schedule: Schedule
+    find_leader: Callable[[str], str | None]
+    """Says who leads a partition that a broker is assigned to and out of sync in."""
     breaches: list[Breach] = field(default_factory=list)
     """Members that ended though nobody asked them to."""
     _due: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
     _away: set[str] = field(default_factory=set)
     """Members that are dead or stopped, until what is due brings them back."""
+    _spoilt: list[tuple[str, str]] = field(default_factory=list)
+    """Between whom connections were spoilt; what is not healed yet is, at the end."""
     _armed: dict[str, str] = field(default_factory=dict)
     """By controller: where it is to end itself in the life that it has now."""
 
@@ -47,9 +51,8 @@ class Faults:
 
     def end(self) -> None:
         """Let nothing be wrong any more, and everybody be there who should."""
-        for fault in self.schedule.faults:
-            if fault.peer:
-                self.network.heal(fault.member, fault.peer)
+        for pair in self._spoilt:
+            self.network.heal(*pair)
         self._due.clear()
         self._look_for_the_dead(0.0)
         self._due.clear()
@@ -60,24 +63,54 @@ class Faults:
                 self._resume(member.name)
 
     def _begin(self, fault: Fault) -> None:
-        name, ends_s = fault.member, fault.at_s + fault.for_s
+        name = fault.member
         if fault.kind != "kill" and fault.kind != "pause":
-            self.network.spoil(name, fault.peer, fault.kind)
+            self._spoil(self._list_pairs(name, fault.peer), fault.kind, fault.ends_s)
             self.history.note("cuts", trouble=fault.kind, fault=str(fault))
-            self._due.append((ends_s, partial(self.network.heal, name, fault.peer)))
             return
+        leader = self.find_leader(fault.behind) if fault.behind else None
+        if leader is not None and leader not in self._away:
+            name = leader
+            self.history.note("struck", leader=leader, behind=fault.behind)
         if name in self._away:
             self.history.note("skipped", fault=str(fault))  # it has ended itself just now
             return
-        self._away.add(name)
         if fault.kind == "pause":
+            self._away.add(name)
             self.cluster.pause(name)
             self.history.note("pauses", fault=str(fault))
-            self._due.append((ends_s, partial(self._resume, name)))
+            self._due.append((fault.ends_s, partial(self._resume, name)))
             return
+        dies_s = fault.at_s + fault.alone_s
+        if fault.alone_s:
+            fetching = [(source, target) for target, source in self._list_pairs(name, BROKERS)]
+            self._spoil(fetching, "cut", fault.ends_s)
+        self._due.append((dies_s, partial(self._kill, name, fault)))
+
+    def _kill(self, name: str, fault: Fault) -> None:
+        if name in self._away:
+            self.history.note("skipped", fault=str(fault))
+            return
+        self._away.add(name)
         self.cluster.kill(name)
         self._note_kill(role_of(name), str(fault))
-        self._due.append((ends_s, partial(self._revive, name, fault.crash_at)))
+        self._due.append((fault.ends_s, partial(self._revive, name, fault.crash_at)))
+
+    def _list_pairs(self, source: str, target: str) -> list[tuple[str, str]]:
+        """Return between whom connections are spoilt: who connects, and to whom."""
+        names = [member.name for member in self.cluster.members()]
+        targets = names if target == BROKERS else [target]
+        return [
+            (source, one)
+            for one in targets
+            if one == target or (role_of(one) == "broker" and one != source)
+        ]
+
+    def _spoil(self, pairs: list[tuple[str, str]], trouble: Trouble, ends_s: float) -> None:
+        for pair in pairs:
+            self.network.spoil(*pair, trouble)
+            self._spoilt.append(pair)
+            self._due.append((ends_s, partial(self.network.heal, *pair)))
 
     def _note_kill(self, kind: str, fault: str) -> None:
         self.history.note("kills", fault=fault)

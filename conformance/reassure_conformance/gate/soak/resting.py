@@ -1,12 +1,14 @@
 """What a cluster looks like from ZooKeeper when all is healed, and what is still amiss."""
 
+import logging
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError
+from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
 
 from reassure_conformance.gate.soak import leaks
 from reassure_conformance.gate.soak.checker import Breach
@@ -24,6 +26,8 @@ from reassure_spec.znodes import (
     state_path,
     topic_path,
 )
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,24 @@ class Rest:
                     "reassignments-end",
                     f"{key[0]}-{key[1]} is on {list(assigned[key])}, asked for was {asked}",
                 )
+
+    def find_leader(self, behind: str) -> str | None:
+        """Return who leads a partition in which a broker is out of sync, if ZooKeeper says so.
+
+        One where it is assigned before all others that are in sync, so that they have to be
+        preferred for no other reason than that.
+        """
+        lagging = int(behind.rpartition("-")[2])
+        try:
+            for (topic, number), replicas in self._read_assigned().items():
+                path = state_path(topic, number)
+                state = decode_state(path, self.client.get(path)[0])
+                others = [one for one in replicas if one != state.leader]
+                if lagging not in state.isr and others[0] == lagging and len(state.isr) > 1:
+                    return f"broker-{state.leader}"
+        except (KazooException, KazooTimeoutError) as error:
+            log.info("who leads is not known just now: %r", error)
+        return None
 
     def find_left(self) -> Iterator[Breach]:
         """Yield znodes and files that nobody needs any more."""

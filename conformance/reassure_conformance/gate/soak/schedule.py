@@ -4,6 +4,7 @@ The same settings give the same schedule. Whom a fault of a controller meets is 
 so is the place at which a controller that is started again is to end itself.
 """
 
+import itertools
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -42,8 +43,25 @@ DOWN_S: Final = (0.3, 6.0)
 """How long somebody is away: shorter and longer than a session lasts."""
 MOST_DOWN: Final = {"broker": 2, "zookeeper": 1, "controller": 2}
 """How many of a kind may be away or spoilt at the same time."""
+OTHER_TIMES: Final = 20
+"""At how many other times a kill is tried for which there is nobody."""
 PAUSES_PER_KILL: Final = 0.25
 TROUBLES_PER_KILL: Final = 0.35
+STRIKES_PER_KILL: Final = 0.1
+"""How many kills are of a leader whose log and followers' logs differ."""
+STRIKE_S: Final = 16.0
+"""A strike has so much time for itself, at least."""
+LEAST_STRIKES: Final = 3
+"""In a minute's soak; as many as there is time for in a shorter one."""
+BEHIND_S: Final = 7.0
+"""A broker that fetches nothing for so long is out of sync: LAG_MS, and until a leader looks."""
+ALONE_S: Final = 2.0
+"""A leader from whom nobody fetches for so long has records of its own, and its followers are in
+sync still."""
+STRUCK_S: Final = (4.5, 6.0)
+"""How long a leader is dead then: longer than a session, so that another one is elected."""
+BROKERS: Final = "brokers"
+"""In place of a peer: all brokers but the one that is named beside."""
 
 
 class NoRoom(BadUsage):
@@ -62,13 +80,24 @@ class Fault:
     """How long the member is dead, stopped, or its connection spoilt."""
     peer: str = ""
     """To whom the connection is spoilt."""
+    behind: str = ""
+    """A broker that is out of sync: who leads a partition of it dies in place of the member."""
+    alone_s: float = 0.0
+    """For how long nobody fetches from the member before it dies."""
     crash_at: str = ""
     """Where a controller that is started again is to end itself: POINT:N."""
 
     def __str__(self) -> str:
         peer = f" to {self.peer}" if self.peer else ""
         crash = f", then until {self.crash_at}" if self.crash_at else ""
-        return f"{self.at_s:7.2f} s  {self.kind:9} {self.member}{peer} for {self.for_s} s{crash}"
+        alone = f", alone for {self.alone_s} s, or who leads {self.behind}," if self.behind else ""
+        what = f"{self.kind:9} {self.member}{peer}{alone} for {self.for_s} s{crash}"
+        return f"{self.at_s:7.2f} s  {what}"
+
+    @property
+    def ends_s(self) -> float:
+        """When it is over."""
+        return self.at_s + self.alone_s + self.for_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,33 +126,62 @@ def default_kills(seconds: float) -> int:
 def draw(seed: int, seconds: float, kills: int, members: Sequence[str]) -> Schedule:
     """Return the schedule of a seed. Raises NoRoom when there is no time for so many kills."""
     draws = random.Random(seed)
-    kinds: list[Kind] = ["kill"] * kills
+    faults = _draw_strikes(draws, seconds, kills, members)
+    kinds: list[Kind] = ["kill"] * (kills - sum(fault.kind == "kill" for fault in faults))
     kinds += ["pause"] * round(kills * PAUSES_PER_KILL)
     kinds += [
         draws.choice(("cut", "half-open", "slow")) for _ in range(round(kills * TROUBLES_PER_KILL))
     ]
     draws.shuffle(kinds)
     step = (seconds - QUIET_S) / len(kinds)
-    faults: list[Fault] = []
     for number, kind in enumerate(kinds):
-        at_s = QUIET_S + (number + draws.random()) * step
-        fault = _draw_fault(draws, kind, round(at_s, 2), members, faults)
-        if fault is not None:
-            faults.append(fault)
-    found = sum(fault.kind == "kill" for fault in faults)
-    if found < kills:
+        times_s = [QUIET_S + (number + draws.random()) * step]
+        if kind == "kill":  # where nobody may have it then, it comes at another time
+            times_s += [draws.uniform(QUIET_S, seconds) for _ in range(OTHER_TIMES)]
+        found = (_draw_fault(draws, kind, round(one, 2), members, faults) for one in times_s)
+        faults += itertools.islice((one for one in found if one is not None), 1)
+    count = sum(fault.kind == "kill" for fault in faults)
+    if count < kills:
         raise NoRoom(
-            f"{found} of {kills} kills fit into {seconds:g} s with {len(members)} members: "
+            f"{count} of {kills} kills fit into {seconds:g} s with {len(members)} members: "
             "give more --seconds, or fewer --kills"
         )
-    return Schedule(seed, seconds, tuple(faults))
+    return Schedule(seed, seconds, tuple(sorted(faults, key=lambda fault: fault.at_s)))
+
+
+def _draw_strikes(
+    draws: random.Random, seconds: float, kills: int, members: Sequence[str]
+) -> list[Fault]:
+    """Return leaders' deaths at times when logs differ, which by chance they hardly ever do.
+
+    Somebody is out of sync then, who should not be elected; and the leader has records that nobody
+    else has, which it has to cut off when it comes back.
+    """
+    brokers = [one for one in members if role_of(one) == "broker"]
+    most = max(LEAST_STRIKES, round(kills * STRIKES_PER_KILL))
+    count = min(kills, int((seconds - QUIET_S) / STRIKE_S), most)
+    faults: list[Fault] = []
+    for number in range(count):
+        room_s = (seconds - QUIET_S) / count
+        at_s = round(QUIET_S + number * room_s + draws.uniform(0, room_s - STRIKE_S), 2)
+        leader, other = draws.sample(brokers, 2)
+        for_s = round(draws.uniform(*STRUCK_S), 2)
+        faults.append(Fault(at_s, "cut", other, BEHIND_S + ALONE_S + 1, peer=BROKERS))
+        kill = Fault(at_s + BEHIND_S, "kill", leader, for_s, behind=other, alone_s=ALONE_S)
+        faults.append(kill)
+    return faults
 
 
 def _draw_fault(
     draws: random.Random, kind: Kind, at_s: float, members: Sequence[str], before: Iterable[Fault]
 ) -> Fault | None:
     """Return a fault of somebody who may have one now, None where nobody may."""
-    away = [fault.member for fault in before if fault.at_s + fault.for_s > at_s - 1]
+    for_s = round(draws.uniform(*DOWN_S), 2)
+    away = [
+        fault.member
+        for fault in before
+        if fault.at_s < at_s + for_s + 1 and fault.ends_s > at_s - 1
+    ]
     spoils = kind not in ("kill", "pause")
     free = [
         one
@@ -135,7 +193,6 @@ def _draw_fault(
     if not free:
         return None
     member = draws.choice(free)
-    for_s = round(draws.uniform(*DOWN_S), 2)
     if spoils:
         roles = ("broker", "zookeeper")
         peers = [one for one in members if one != member and role_of(one) in roles]
