@@ -8,7 +8,7 @@ With `--data` a broker keeps logs and serves Kafka's clients; its controllers ar
 
 A process logs to stderr, prints one line (`ready …`) when it has started, and ends on SIGTERM or
 SIGINT by closing its session. Exit codes: 0 ended as asked, 64 usage, 69 ZooKeeper unavailable,
-78 a reading that it does not carry out.
+78 a reading that it does not carry out, or a ZooKeeper that is too old.
 """
 
 import argparse
@@ -34,7 +34,13 @@ from reassure_controller.node.handover import ControllerDoor
 from reassure_controller.node.node import Node
 from reassure_controller.node.orders import WireTransport
 from reassure_controller.node.settings import add_node_options, read_node_settings
-from reassure_controller.session import Indefinite, connect, stop
+from reassure_controller.session import (
+    Indefinite,
+    OldZooKeeper,
+    connect,
+    find_versions,
+    stop,
+)
 from reassure_controller.transport import TcpTransport, TransportServer
 from reassure_controller.wire.listener import WireServer
 from reassure_spec.errors import BadData, BadUsage, ReassureError, Unavailable
@@ -260,6 +266,11 @@ def _run(arguments: argparse.Namespace, speaker: Speaker, until: threading.Event
             run_node(client, arguments, speaker, until)
         else:
             run_broker(client, arguments.id, until)
+    except OldZooKeeper as old:
+        found = find_versions(arguments.zookeeper)
+        log.critical("found ZooKeeper %s; %s: upgrade it, or correct --zookeeper", found, old)
+        stop(client)
+        return old.exit_code
     except ReassureError as error:
         ours = error.exit_code == ReassureError.exit_code
         log.critical("%s", error, exc_info=ours)

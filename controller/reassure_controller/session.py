@@ -5,6 +5,8 @@ and ZooKeeper says which operation was to blame; or its outcome is *indefinite*,
 connection was lost or did not answer in time, and then only reading again can tell.
 """
 
+import re
+import socket
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -21,16 +23,23 @@ from kazoo.exceptions import (
     RolledBackError,
     RuntimeInconsistency,
     SessionExpiredError,
+    UnimplementedError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.hosts import collect_hosts
 from kazoo.protocol.states import Callback, KeeperState
 from kazoo.retry import KazooRetry
 
 from reassure_controller.client import Client, Read
+from reassure_spec.errors import BadConfiguration
 from reassure_spec.znodes import CONTROLLER_EPOCH, PERSISTENT_ROOTS
 
 TIMEOUT_S: Final = 15.0
 """How long an operation may take before its outcome counts as indefinite."""
+
+VERSION_S: Final = 2.0
+"""How long a server may take to say its version."""
+_VERSION: Final = re.compile(rb"version: (\d[\d.]*)")
 
 READS_PER_REQUEST: Final = 200
 """How many reads go to ZooKeeper in one request; further requests do not wait for the first."""
@@ -45,6 +54,16 @@ class Indefinite(Exception):
 
 class SessionLost(Indefinite):
     """The session is gone, and with it everything that was held by it."""
+
+
+class OldZooKeeper(BadConfiguration):
+    """A server does not know what it was asked: it is older than ZooKeeper 3.6."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a controller needs ZooKeeper 3.6 or later on every server, which reads many znodes in "
+            "one request and watches all that is below a path"
+        )
 
 
 class Refused(Exception):
@@ -82,6 +101,22 @@ def connect(
         client.ensure_path(chroot)
         client.chroot = chroot
     return client
+
+
+def find_versions(hosts: str) -> str:
+    """Return which version of ZooKeeper each server says it is, asked by `srvr`, in words."""
+    found = []
+    for host, port in collect_hosts(hosts)[0]:
+        try:
+            with socket.create_connection((host, port), VERSION_S) as asked:
+                asked.sendall(b"srvr")
+                said = asked.makefile("rb").readline(1000)
+        except OSError as error:
+            said = str(error).encode()
+        version = _VERSION.search(said)
+        what = version[1].decode() if version else f"of an unknown version ({said!r})"
+        found.append(f"{what} at {host}:{port}")
+    return ", ".join(found)
 
 
 def start(client: KazooClient) -> None:
@@ -138,6 +173,8 @@ def _get(result: Any, timeout_s: float = TIMEOUT_S) -> Any:
         raise SessionLost(type(error).__name__) from error
     except (ConnectionLoss, OperationTimeoutError, KazooTimeoutError) as error:
         raise Indefinite(type(error).__name__) from error
+    except UnimplementedError as error:
+        raise OldZooKeeper from error
 
 
 def fetch(client: Client, paths: Iterable[str]) -> list[Any]:

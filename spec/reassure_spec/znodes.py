@@ -47,6 +47,9 @@ REQUEST_PREFIX: Final = "request_"
 TASK_PREFIX: Final = "task_"
 UNCLEAN: Final = "unclean.leader.election.enable"
 MIN_ISR: Final = "min.insync.replicas"
+MESSAGE_BYTES: Final = "message.max.bytes"
+"""The setting of a broker; a topic has one of another name."""
+TOPIC_MESSAGE_BYTES: Final = "max.message.bytes"
 """The setting of a topic that the protocol reads."""
 
 PERSISTENT_ROOTS: Final = (
@@ -717,11 +720,22 @@ def parse_min_isr(path: str, config: Mapping[str, str]) -> int:
 
     Raises BadZnode where it is no number, with the path of the znode that they were read from.
     """
-    text = config.get(MIN_ISR, "1")
-    minimum = parse_number(text.strip())
-    if minimum is None:
-        raise BadZnode(path, f"{MIN_ISR}: expected a number, found {_show(text)}")
-    return minimum
+    minimum = parse_limit(path, config, MIN_ISR)
+    return 1 if minimum is None else minimum
+
+
+def parse_limit(path: str, config: Mapping[str, str], name: str) -> int | None:
+    """Return a setting that is a whole number, None where the settings do not say.
+
+    Raises BadZnode where it is no number, with the path of the znode that they were read from.
+    """
+    text = config.get(name)
+    if text is None:
+        return None
+    limit = parse_number(text.strip())
+    if limit is None:
+        raise BadZnode(path, f"{name}: expected a number, found {_show(text)}")
+    return limit
 
 
 def parse_unclean(path: str, config: Mapping[str, str]) -> bool | None:

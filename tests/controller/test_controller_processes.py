@@ -1,8 +1,12 @@
 """Controllers and brokers as processes of their own."""
 
+import logging
 import signal
+import socket
+import socketserver
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -118,6 +122,61 @@ def test_absent_zookeeper_is_69(caplog: pytest.LogCaptureFixture) -> None:
     argv = ["controller", "--id", "1", "--zookeeper", "127.0.0.1:1", "--session-timeout", "1"]
     assert main(argv) == 69
     assert "correct --zookeeper" in caplog.text
+
+
+class OldServer(socketserver.ThreadingTCPServer):
+    """A door to a ZooKeeper server that makes it one of 3.5: it knows no request of 3.6.
+
+    Those get a number that no version knows, so that the answer is the server's own.
+    """
+
+    def __init__(self, server: tuple[str, int]) -> None:
+        self.behind = server
+        super().__init__(("127.0.0.1", 0), OldConnection)
+
+
+class OldConnection(socketserver.StreamRequestHandler):
+    """One connection to an old server."""
+
+    server: OldServer
+
+    def handle(self) -> None:
+        """Hand on what is asked, and what is answered."""
+        first = self.rfile.read(4)
+        if first == b"srvr":
+            self.wfile.write(b"Zookeeper version: 3.5.9-83df9301, built on 01/06/2021\nMode: x\n")
+            return
+        with socket.create_connection(self.server.behind) as there:
+            back = threading.Thread(target=self._answer, args=(there,))
+            back.start()
+            there.sendall(first + self.rfile.read(int.from_bytes(first)))
+            while size := self.rfile.read(4):
+                frame = bytearray(self.rfile.read(int.from_bytes(size)))
+                if int.from_bytes(frame[4:8]) in (22, 106):
+                    frame[4:8] = (222).to_bytes(4)
+                there.sendall(size + frame)
+            back.join()
+
+    def _answer(self, there: socket.socket) -> None:
+        while content := there.recv(4096):
+            self.wfile.write(content)
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+
+def test_old_zookeeper_is_78(cluster: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """One line says which version was found, which is needed, and what to do."""
+    host, _, port = cluster.server.hosts.partition(":")
+    with OldServer((host, int(port))) as old:
+        thread = threading.Thread(target=old.serve_forever)
+        thread.start()
+        where = f"127.0.0.1:{old.server_address[1]}"
+        assert main(["controller", "--id", "1", "--zookeeper", f"{where}/old"]) == 78
+        old.shutdown()
+        thread.join()
+    (record,) = [one for one in caplog.records if one.levelno == logging.CRITICAL]
+    said = record.getMessage()
+    assert said.startswith(f"found ZooKeeper 3.5.9 at {where}; a controller needs ZooKeeper 3.6 or")
+    assert said.endswith("upgrade it, or correct --zookeeper")
 
 
 def test_a_controller_ends_itself_at_a_named_point(processes: Any) -> None:

@@ -62,13 +62,13 @@ RAW = encode([Record(None, b"a"), Record(None, b"b")], 0, 0, 1)
 class Served:
     """Broker 1, which leads t-0 with 2 in sync; its disk, and its door."""
 
-    def __init__(self, cluster: Any, path: Path, *, minimum: int = 1) -> None:
+    def __init__(self, cluster: Any, path: Path, **rules: int) -> None:
         self.admin = cluster.admin
         ensure_roots(self.admin)
         cluster.create_topic("t", {0: (1, 2)})
         self.admin.ensure_path("/brokers/topics/t/partitions/0")
         self.admin.create(broker_path(2), encode_broker("127.0.0.1", 9, 1), ephemeral=True)
-        self.path, self.minimum = path, minimum
+        self.path, self.rules = path, ReplicationRules(**rules)  # type: ignore[arg-type]
         self.lock = threading.Condition(threading.RLock())
         self.broker = Broker(
             self.admin, 1, address=("127.0.0.1", 7), owns_client=False, replication=self.replicate
@@ -85,11 +85,9 @@ class Served:
 
     def replicate(self, broker: Broker, epoch: int) -> Replicas:
         """Make its replicas."""
-        disk, rules = LogDirectory(self.path, 1, "c"), ReplicationRules(
-            min_insync_replicas=self.minimum
-        )  # fmt: skip
+        disk = LogDirectory(self.path, 1, "c")
         observer = Observer(self.path / "said", 1, epoch)
-        return Replicas(1, epoch, broker, disk, VirtualClock(10**6), observer, rules)
+        return Replicas(1, epoch, broker, disk, VirtualClock(10**6), observer, self.rules)
 
     @property
     def end(self) -> int:
@@ -182,8 +180,35 @@ def test_producer_is_told_why_not(serve: Callable[..., Served]) -> None:
     assert served.produce(-1, timeout_ms=30).error_code == ErrorCode.request_timed_out
     assert served.produce(1, b"rubbish").error_code == ErrorCode.corrupt_message
     assert served.produce(1, topic="u").error_code == ErrorCode.not_leader_or_follower
-    few = serve(minimum=3)
+    few = serve(min_insync_replicas=3)
     assert few.produce(-1) == ProducedPartition(0, ErrorCode.not_enough_replicas, -1)
+
+
+def test_batch_beyond_the_limit_is_refused(serve: Callable[..., Served]) -> None:
+    """One byte too many is too many, and nothing of the request is appended."""
+    assert serve(batch_bytes_max=len(RAW)).produce(1).error_code == ErrorCode.none
+    small = serve(batch_bytes_max=len(RAW) - 1)
+    assert small.produce(1).error_code == ErrorCode.message_too_large
+    assert small.end == 0
+
+
+@pytest.mark.parametrize("replica", [CONSUMER, 2])
+def test_batch_larger_than_an_answer_is_sent_alone(
+    serve: Callable[..., Served], replica: int
+) -> None:
+    """Who asks for less than a batch gets on all the same, by one batch of the first partition.
+
+    What is asked for beyond that gets nothing: an answer is too large by one batch at most.
+    """
+    served = serve()
+    for _ in range(3):
+        served.produce(1)
+    served.fetch(6, replica=2)
+    asked = FetchPartition(0, 0, 0, 0)
+    topics = (FetchTopic("t", (asked,)), FetchTopic("t", (asked,)))
+    request = FetchRequest(replica, 0, 1, topics, max_bytes=1)
+    found = served.handle(request, served.follower).responses
+    assert [len(one.partitions[0].records) for one in found] == [len(RAW), 0]
 
 
 def test_consumer_waits_for_the_mark(serve: Callable[..., Served]) -> None:

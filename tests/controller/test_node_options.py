@@ -38,6 +38,7 @@ def test_options_reach_the_rules() -> None:
         *("--profile", "kafka-4485", "--reading", "lag.initial=now", "--rule", "before"),
         *("--fault", "entry-refused", "--lag-ms", "7", "--min-insync", "2"),
         *("--segment-bytes", "100", "--quota", "50"),
+        *("--message-max-bytes", "60", "--request-max-bytes", "70"),
     )
     rules, quotas = settings.rules, settings.make_quotas()
     assert (rules.readings.follower_truncation, rules.readings.lag_initial) == (
@@ -46,6 +47,7 @@ def test_options_reach_the_rules() -> None:
     )
     assert (rules.rule, rules.faults) == ("before", {"entry-refused"})
     assert (rules.lag_ms_max, rules.min_insync_replicas, settings.segment_bytes) == (7, 2, 100)
+    assert (rules.batch_bytes_max, settings.request_bytes_max) == (60, 70)
     quotas.as_leader.note(("t", 0), 50, 0)
     assert quotas.as_leader.allow(("t", 0), 50, 0) == 0
     assert quotas.as_follower.allow(("t", 0), 60, 0) == 50

@@ -184,11 +184,11 @@ class Door:
             def read(topic: str, asked: FetchPartition) -> FetchedPartition:
                 nonlocal left
                 key, number = (topic, asked.partition), next(self._numbers)
-                most = max(0, min(left, asked.partition_max_bytes))
+                most = _share(left, asked.partition_max_bytes)
                 epoch = asked.current_leader_epoch
                 answer = self._ask(inner.Consume(key, (0, number), asked.fetch_offset, most, epoch))
                 assert isinstance(answer, inner.Consumed)
-                records = answer.records if left > 0 else b""
+                records = answer.records
                 left -= len(records)
                 mark = answer.high_watermark
                 return FetchedPartition(asked.partition, _code(answer.error), mark, records, mark)
@@ -226,7 +226,7 @@ class Door:
                 epoch,
                 asked.current_leader_epoch,
                 asked.fetch_offset,
-                max(0, min(left, asked.partition_max_bytes)),
+                _share(left, asked.partition_max_bytes),
             )
             answer = self._ask(fetch)
             assert isinstance(answer, inner.Fetched)
@@ -247,7 +247,7 @@ class Door:
             def answer_again(_topic: str, _asked: FetchPartition) -> FetchedPartition:
                 nonlocal left
                 fetch = next(fetches)
-                most = max(0, min(left, fetch.max_bytes))
+                most = _share(left, fetch.max_bytes)
                 answer = self._answer_again(replace(fetch, max_bytes=most))
                 left -= len(answer.records)
                 return _tell_fetched(answer)
@@ -364,6 +364,14 @@ class Door:
             if left_s <= 0:
                 return
             self._lock.wait(left_s if look_s is None else min(left_s, look_s))
+
+
+def _share(left: int, wanted: int) -> int:
+    """Return how much of a partition goes into an answer that may still grow by `left` bytes.
+
+    0 is nothing at all; more is at least one batch, however large, or who asks would never get on.
+    """
+    return min(left, max(1, wanted)) if left > 0 else 0
 
 
 def _code(error: str) -> ErrorCode:

@@ -76,6 +76,7 @@ class Fetchers:
     def _run(self, leader: int) -> None:
         connection: Connection | None = None
         named = ""
+        served: dict[PartitionKey, int] = {}
         while not self._ended.is_set():
             with self._lock:
                 replicas = self._broker.replicas
@@ -90,7 +91,7 @@ class Fetchers:
                         connection.close()
                     address, named = self._cluster.find_address(leader), name
                     connection = None if address is None else Connection(*address, name)
-                busy = connection is not None and self._exchange(connection, requests)
+                busy = connection is not None and self._exchange(connection, requests, served)
                 self._ended.wait(0 if busy else PAUSE_S if connection else BACKOFF_S)
             except (NoAnswer, Indefinite) as error:
                 log.info("nothing was fetched from broker %d: %s", leader, error)
@@ -104,9 +105,16 @@ class Fetchers:
         if connection is not None:
             connection.close()
 
-    def _exchange(self, connection: Connection, requests: Iterable[Request]) -> bool:
-        """Ask, and have the replicas take the answers; return whether to go on at once."""
-        fetches = {one.key: one for one in requests if isinstance(one, Fetch)}
+    def _exchange(
+        self, connection: Connection, requests: Iterable[Request], served: dict[PartitionKey, int]
+    ) -> bool:
+        """Ask, and have the replicas take the answers; return whether to go on at once.
+
+        Who has got records before all others comes first (`served`: with which request it was), as
+        an answer that is full has nothing for the last ones.
+        """
+        found = (one for one in requests if isinstance(one, Fetch))
+        fetches = {one.key: one for one in sorted(found, key=lambda one: served.get(one.key, 0))}
         questions = {one.key: one for one in requests if isinstance(one, AskEpochEnd)}
         answers: list[Fetched | EpochEndTold] = []
         if questions:
@@ -115,6 +123,8 @@ class Fetchers:
             answers += _fetch(connection, fetches)
         with self._lock:
             for answer in answers:
+                if isinstance(answer, Fetched) and answer.records:
+                    served[answer.key] = answer.correlation[1]
                 if self._broker.replicas is not None:
                     self._broker.replicas.take(answer)
         return bool(answers) and not any(one.error for one in answers)

@@ -14,8 +14,8 @@ from reassure_controller.broker import Broker, IdTaken
 from reassure_controller.node.door import Door
 from reassure_controller.node.fetching import Fetchers
 from reassure_controller.node.handover import ask_to_stop
+from reassure_controller.node.limits import Limits
 from reassure_controller.node.metadata import Cluster
-from reassure_controller.node.minimum import Minimums
 from reassure_controller.node.settings import NodeSettings
 from reassure_controller.node.strays import Strays
 from reassure_controller.replication.clock import MachineClock
@@ -61,8 +61,8 @@ class Node:
         self._broker = Broker(
             client, broker_id, faults=settings.rules.faults, replication=self._replicate
         )
-        self._minimums = Minimums(client, broker_id, settings.rules.min_insync_replicas)
-        self._door = Door(self._broker, self._cluster, self._lock, self._minimums.learn)
+        self._limits = Limits(client, broker_id, settings.rules)
+        self._door = Door(self._broker, self._cluster, self._lock, self._limits.learn)
         self._fetchers = Fetchers(self._broker, self._cluster, self._lock)
         self._strays = Strays(client, self._broker, self._lock)
         self._patience_s = patience_s
@@ -79,7 +79,9 @@ class Node:
                 flush_records=settings.flush_records,
             )
             on_error.callback(self._disk.abandon)
-            self._server = on_error.enter_context(WireServer(self._door, port=settings.port))
+            self._server = on_error.enter_context(
+                WireServer(self._door, port=settings.port, max_bytes=settings.request_bytes_max)
+            )
             self._broker.address = settings.advertised or self._server.address
             with self._lock:
                 self._throttling.refresh()
@@ -110,7 +112,7 @@ class Node:
         while not until.wait(TICK_S):
             self._fetchers.start_missing()
             self._throttling.refresh()
-            self._minimums.learn()
+            self._limits.learn()
             self._strays.tick()
             with self._lock:
                 if self._client.connected and not self._broker.is_registered:
@@ -164,5 +166,5 @@ class Node:
             settings.rules,
             self._throttling.quotas,
             settings.upkeep,
-            self._minimums.find,
+            self._limits,
         )

@@ -7,7 +7,11 @@ from typing import Final
 
 from reassure_controller.faults import REPLICATION_FAULTS, check_faults
 from reassure_controller.replication.quota import Quota, Quotas
-from reassure_controller.replication.rules import LAG_MS_MAX, ReplicationRules
+from reassure_controller.replication.rules import (
+    BATCH_BYTES_MAX,
+    LAG_MS_MAX,
+    ReplicationRules,
+)
 from reassure_controller.replication.upkeep import (
     CHECKPOINT_MS,
     RECOVERY_CHECKPOINT_MS,
@@ -15,6 +19,7 @@ from reassure_controller.replication.upkeep import (
     UpkeepSettings,
 )
 from reassure_controller.storage.log import SEGMENT_BYTES
+from reassure_controller.wire.frames import MAX_BYTES
 from reassure_spec.errors import BadConfiguration
 from reassure_spec.rooms import choose_readings
 
@@ -24,6 +29,8 @@ an acknowledged record (docs/replication.md)."""
 _NUMBERS: Final = (
     ("--lag-ms", "replica.lag.time.max.ms", LAG_MS_MAX),
     ("--min-insync", "min.insync.replicas, where no znode says otherwise", 1),
+    ("--message-max-bytes", "message.max.bytes, where no znode says otherwise", BATCH_BYTES_MAX),
+    ("--request-max-bytes", "socket.request.max.bytes", MAX_BYTES),
     ("--quota", "bytes a second that replicas out of sync may fetch, and be sent", None),
     ("--segment-bytes", "log.segment.bytes", SEGMENT_BYTES),
     ("--flush-messages", "log.flush.interval.messages (default: never)", None),
@@ -55,6 +62,8 @@ class NodeSettings:
     flush_records: int | None = None
     """How many records may not be safe: log.flush.interval.messages."""
     segment_bytes: int = SEGMENT_BYTES
+    request_bytes_max: int = MAX_BYTES
+    """The largest request that is read: socket.request.max.bytes."""
     port: int = 0
     """Where it listens; 0: on one that is free."""
     advertised: tuple[str, int] | None = None
@@ -122,6 +131,7 @@ def read_node_settings(arguments: argparse.Namespace) -> NodeSettings:
         arguments.rule,
         lag_ms_max=arguments.lag_ms,
         min_insync_replicas=arguments.min_insync,
+        batch_bytes_max=arguments.message_max_bytes,
         faults=check_faults(arguments.fault),
     )
     upkeep = UpkeepSettings(
@@ -138,6 +148,7 @@ def read_node_settings(arguments: argparse.Namespace) -> NodeSettings:
         upkeep,
         flush_records=arguments.flush_messages,
         segment_bytes=arguments.segment_bytes,
+        request_bytes_max=arguments.request_max_bytes,
         port=arguments.port,
         advertised=arguments.advertise,
         quota=arguments.quota,

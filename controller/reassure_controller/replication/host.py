@@ -46,6 +46,16 @@ class StateStore(Protocol):
         """
 
 
+class Limits(Protocol):
+    """What producers are held to, by topic."""
+
+    def find_minimum(self, topic: str) -> int:
+        """Return how many replicas have to be in sync for a producer that waits for all."""
+
+    def find_batch_bytes(self, topic: str) -> int:
+        """Return how large a batch of a producer may be."""
+
+
 class Host(Protocol):
     """The broker, as its replicas see it."""
 
@@ -54,13 +64,11 @@ class Host(Protocol):
     rules: ReplicationRules
     clock: Clock
     quotas: Quotas
+    limits: Limits
     states: StateStore
 
     def say(self, key: PartitionKey, controller_epoch: int, leader_epoch: int, what: What) -> None:
         """Write a line of history about the broker's replica of a partition."""
-
-    def find_minimum(self, topic: str) -> int:
-        """Return how many replicas have to be in sync for a producer that waits for all."""
 
     def next_correlation(self) -> Correlation:
         """Return what the next request is known by."""

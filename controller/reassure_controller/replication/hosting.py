@@ -10,7 +10,7 @@ from reassure_controller.log_lines import about
 from reassure_controller.replication import errors
 from reassure_controller.replication.clock import Clock, SteadyClock
 from reassure_controller.replication.following import Following
-from reassure_controller.replication.host import StateStore
+from reassure_controller.replication.host import Limits, StateStore
 from reassure_controller.replication.messages import (
     AskEpochEnd,
     Consume,
@@ -61,7 +61,7 @@ class Replicas:
         rules: ReplicationRules,
         quotas: Quotas | None = None,
         upkeep: UpkeepSettings | None = None,
-        find_minimum: Callable[[str], int] | None = None,
+        limits: Limits | None = None,
     ) -> None:
         """Take up every replica that there is a log of."""
         self.broker_id = broker_id
@@ -69,13 +69,13 @@ class Replicas:
         self.rules = rules
         self.clock: Clock = SteadyClock(clock)
         self.quotas = quotas or Quotas()
+        self.limits = limits or rules
         self.states = states
         self._disk = disk
         self._observer = observer
         self._requests = 0
         self._unready: set[PartitionKey] = set()
         """Partitions of which a replica could not become what the broker was told."""
-        self._find_minimum = find_minimum or (lambda _: rules.min_insync_replicas)
         self._upkeep = Upkeep(self, disk, upkeep or UpkeepSettings(), self.clock.now_ms())
         self._last_mark = 0
         """The largest mark in an answer (fault `mark-of-another`)."""
@@ -85,10 +85,6 @@ class Replicas:
         }
 
     # What replicas ask of their host
-
-    def find_minimum(self, topic: str) -> int:
-        """Return how many replicas have to be in sync for a producer that waits for all."""
-        return self._find_minimum(topic)
 
     def say(self, key: PartitionKey, controller_epoch: int, leader_epoch: int, what: What) -> None:
         """Write a line of history about a replica."""

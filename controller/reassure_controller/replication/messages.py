@@ -29,6 +29,7 @@ class Fetch:
     leader_epoch: int
     offset: int
     max_bytes: int
+    """0: no records; else as many batches as fit, and one at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,7 @@ class Consume:
     correlation: Correlation
     offset: int
     max_bytes: int
+    """As in `Fetch`."""
     leader_epoch: int = ANY_EPOCH
     """The latest leader epoch that the consumer has heard of (KIP-320)."""
 

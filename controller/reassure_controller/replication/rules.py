@@ -12,6 +12,8 @@ LAG_MS_MAX: Final = 10_000
 """Kafka's own default of replica.lag.time.max.ms when the document was written."""
 FETCH_BYTES: Final = 1 << 20
 """Kafka's own replica.fetch.max.bytes."""
+BATCH_BYTES_MAX: Final = 2**20 + 12
+"""Kafka's own message.max.bytes: a MiB, and what stands before the bytes that a length counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,8 @@ class ReplicationRules:
     lag_ms_max: int = LAG_MS_MAX
     """How long a follower may lag and still be waited for: replica.lag.time.max.ms."""
     min_insync_replicas: int = 1
+    batch_bytes_max: int = BATCH_BYTES_MAX
+    """How large a batch may be that a producer sends: message.max.bytes."""
     fetch_bytes: int = FETCH_BYTES
     """How much a follower asks for at a time."""
     faults: frozenset[str] = frozenset()
@@ -35,6 +39,14 @@ class ReplicationRules:
 
     def __post_init__(self) -> None:
         refuse_readings("broker", self.readings)
+
+    def find_minimum(self, _topic: str) -> int:
+        """Return what holds for every topic."""
+        return self.min_insync_replicas
+
+    def find_batch_bytes(self, _topic: str) -> int:
+        """Return what holds for every topic."""
+        return self.batch_bytes_max
 
     @property
     def evaluate_ms(self) -> int:

@@ -181,6 +181,8 @@ class Leading:
     def _read_for(self, request: Fetch, now_ms: int) -> bytes:
         """Return records for a follower; none while a quota holds one up that is out of sync."""
         replica, quota = self._replica, self._host.quotas.as_leader
+        if request.max_bytes <= 0:
+            return b""
         if request.replica in self.view.isr:
             return replica.log.read(request.offset, request.max_bytes)
         if self.is_held_up(request):
@@ -315,13 +317,16 @@ class Leading:
 
     def _are_few(self) -> bool:
         """Whether fewer replicas are in sync than min.insync.replicas asks for."""
-        return len(self.view.isr) < self._host.find_minimum(self._replica.key[0])
+        return len(self.view.isr) < self._host.limits.find_minimum(self._replica.key[0])
 
     def _append(self, records: bytes) -> str:
         replica = self._replica
         try:
-            if not any(True for _ in scan(records)):
+            sizes = [batch.size for batch in scan(records)]
+            if not sizes:
                 return errors.CORRUPT_MESSAGE
+            if max(sizes) > self._host.limits.find_batch_bytes(replica.key[0]):
+                return errors.MESSAGE_TOO_LARGE
             replica.log.append_produced(records, self.leader_epoch)
         except CorruptBatch as corrupt:
             log.warning("%s-%d: a producer sent %s", *replica.key, corrupt)
@@ -386,7 +391,7 @@ class Leading:
             reply(Consumed(key, request.correlation, errors.OFFSET_OUT_OF_RANGE))
             return
         records = b""
-        if request.offset < shown:
+        if request.offset < shown and request.max_bytes > 0:
             try:
                 records = replica.log.read(request.offset, request.max_bytes, below=shown)
             except (DiskFailed, CorruptLog) as failed:

@@ -1,13 +1,16 @@
 """The asking end of a connection: a controller's, a follower's, or a tool's."""
 
 import socket
-from typing import Any
+from typing import Any, Final
 
 from reassure_controller.transport import open_connection
 from reassure_controller.wire.errors import BadFrame, NoAnswer
-from reassure_controller.wire.frames import MAX_BYTES, decode_response, encode_request
+from reassure_controller.wire.frames import decode_response, encode_request
 from reassure_controller.wire.messages import Answer, Asks, ProduceRequest
 from reassure_controller.wire.sockets import receive_frame
+
+ANSWER_BYTES: Final = 2**31 - 1
+"""The largest answer that is read: one batch may be as large as a broker's request."""
 
 
 class Connection:
@@ -37,7 +40,7 @@ class Connection:
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
         try:
             connection = self._send(request, timeout_s)
-            return decode_response(receive_frame(connection, MAX_BYTES), request, self._asked)
+            return decode_response(receive_frame(connection, ANSWER_BYTES), request, self._asked)
         except (OSError, BadFrame) as error:
             raise self._fail(error) from error
 
