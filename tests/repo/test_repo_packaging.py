@@ -55,6 +55,7 @@ def test_wheel_holds_types_and_data(wheel: Mapping[str, bytes]) -> None:
         "spec/reassure_spec/scenarios": "**/*.txt",
         "spec/reassure_spec/schemas": "*.json",
         "conformance/reassure_conformance/gate/stories": "*.txt",
+        "conformance/reassure_conformance/adapter/skeletons": "*/*.template",
     }
     for folder, pattern in patterns.items():
         shipped = [path for path in (ROOT / folder).glob(pattern) if path.is_file()]
