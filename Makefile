@@ -28,8 +28,9 @@ $(STAMP): requirements.lock pyproject.toml
 check: env ## run the gate: proofs and conformance of the bundled controller
 	$(BIN)/reassure check
 
-test: env ## run the tests
-	$(BIN)/python -m pytest -q
+# Each file of tests is run by one process: what its tests share is made once.
+test: env ## run the tests, two files at a time
+	$(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile
 
 browser: ## install the browser that tests open the explorer's page in, where that is allowed
 	@if command -v chromium chromium-browser google-chrome >/dev/null; then exit 0; fi; \
