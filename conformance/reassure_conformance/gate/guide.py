@@ -12,7 +12,7 @@ story.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import permutations
 from typing import Final
 
@@ -296,11 +296,20 @@ TOUCHES: Final[dict[str, tuple[str, ...]]] = {
 def list_choices(now: Moment, wanted: frozenset[str]) -> tuple[Choice, ...]:
     """Return the kinds of step that are possible now, boosted where a wanted clause is near."""
     choices = (*_client_choices(now), *_broker_choices(now), *_controller_choices(now))
+    boosted = _list_boosted(wanted)
     return tuple(
         Choice(choice.name, choice.weight * BOOST, choice.make)
-        if any(clause.startswith(TOUCHES.get(choice.name, ())) for clause in wanted)
+        if choice.name in boosted
         else choice
         for choice in choices
+    )
+
+
+@lru_cache(maxsize=1)  # the clauses that are wanted stay the same within a batch
+def _list_boosted(wanted: frozenset[str]) -> frozenset[str]:
+    """Return the kinds of step that touch a clause which is wanted."""
+    return frozenset(
+        name for name, starts in TOUCHES.items() if any(c.startswith(starts) for c in wanted)
     )
 
 

@@ -41,7 +41,7 @@ from reassure_conformance.gate.events import Event, Received, Rested, Took, Wrot
 from reassure_conformance.gate.kafka_42 import MoveWatch
 from reassure_conformance.gate.kip_46 import HealingWatch
 from reassure_conformance.gate.moment import Moment, why_not
-from reassure_conformance.gate.situations import count_situations
+from reassure_conformance.gate.situations import count_situations, possible_with
 from reassure_conformance.gate.story import Story
 from reassure_conformance.gate.topics import TopicsWatch, Verdict
 from reassure_judge import messages
@@ -170,7 +170,8 @@ class Harness:
         self.steps = 0
         self.results: Counter[str] = Counter()
         self.reached: Counter[str] = Counter()
-        """How often each situation came up, by name."""
+        """How often each situation that can come up did, by name."""
+        self._situations = possible_with(self.description.capabilities, profile)
         self.unsettled: list[Story] = []
         """What had been done whenever a cluster did not come to rest though nothing was held."""
         self.not_followed: list[Violation] = []
@@ -319,7 +320,7 @@ class Harness:
     def end(self, example: Example) -> None:
         """Stop the example's brokers and controllers and forget its chroot."""
         with self.driver.section("judge"):
-            self.reached.update(count_situations(example.history))
+            self.reached.update(count_situations(example.history, self._situations))
         with self.driver.calling("stop"):
             self.adapter.stop()
         self.judge.forget(example.chroot)

@@ -608,12 +608,13 @@ def run(settings: Settings, directory: Path, progress: Progress = lambda *_: Non
 
     Under the profile of replication brokers with logs are driven, else controllers.
     """
-    from reassure_conformance.gate.replication.campaign import Campaign
-
-    runner = Campaign if settings.profile == REPLICATION else Runner
     note_limit(settings.hang_s)
     try:
         with _logging_to(directory / "implementation.log"):
-            return runner(settings, directory, progress).run()
+            if settings.profile == REPLICATION:
+                from reassure_conformance.gate.replication.campaign import Campaign
+
+                return Campaign(settings, directory, progress).run()
+            return Runner(settings, directory, progress).run()
     finally:
         note_limit(None)

@@ -497,9 +497,11 @@ SITUATIONS: Final = (
 """Every situation, each with a counter in the report of a run."""
 
 
-def count_situations(history: History) -> dict[str, int]:
-    """Return how often each situation came up in an example's history."""
-    return {situation.name: situation.count(history) for situation in SITUATIONS}
+def count_situations(
+    history: History, situations: Iterable[Situation] = SITUATIONS
+) -> dict[str, int]:
+    """Return how often each of the situations came up in an example's history."""
+    return {situation.name: situation.count(history) for situation in situations}
 
 
 def possible_with(capabilities: frozenset[str], profile: str) -> tuple[Situation, ...]:
