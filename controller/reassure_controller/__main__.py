@@ -17,7 +17,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, get_args
 
@@ -38,6 +38,7 @@ from reassure_controller.session import (
     Indefinite,
     OldZooKeeper,
     connect,
+    fetch,
     find_versions,
     stop,
 )
@@ -45,7 +46,7 @@ from reassure_controller.transport import TcpTransport, TransportServer
 from reassure_controller.wire.listener import WireServer
 from reassure_spec.errors import BadData, BadUsage, ReassureError, Unavailable
 from reassure_spec.rooms import choose_readings, controller_of
-from reassure_spec.znodes import BadZnode
+from reassure_spec.znodes import CONTROLLER_EPOCH, BadZnode
 
 if TYPE_CHECKING:  # only who asks for metrics needs what they are made of
     from prometheus_client.metrics_core import Metric
@@ -260,6 +261,8 @@ def _run(arguments: argparse.Namespace, speaker: Speaker, until: threading.Event
         log.critical("no ZooKeeper at %s; start one or correct --zookeeper", arguments.zookeeper)
         return Unavailable.exit_code
     try:
+        with suppress(Indefinite):  # who asks next finds out what kind of server it is
+            fetch(client, [CONTROLLER_EPOCH])
         if arguments.role == "controller":
             run_controller(client, arguments, speaker, until)
         elif arguments.data is not None:

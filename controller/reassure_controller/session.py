@@ -61,8 +61,8 @@ class OldZooKeeper(BadConfiguration):
 
     def __init__(self) -> None:
         super().__init__(
-            "a controller needs ZooKeeper 3.6 or later on every server, which reads many znodes in "
-            "one request and watches all that is below a path"
+            "brokers and controllers need ZooKeeper 3.6 or later on every server, which reads many "
+            "znodes in one request and watches all that is below a path"
         )
 
 

@@ -163,19 +163,21 @@ class OldConnection(socketserver.StreamRequestHandler):
         self.connection.shutdown(socket.SHUT_RDWR)
 
 
-def test_old_zookeeper_is_78(cluster: Any, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("role", ["controller", "broker"])
+def test_old_zookeeper_is_78(role: str, cluster: Any, caplog: pytest.LogCaptureFixture) -> None:
     """One line says which version was found, which is needed, and what to do."""
     host, _, port = cluster.server.hosts.partition(":")
     with OldServer((host, int(port))) as old:
         thread = threading.Thread(target=old.serve_forever)
         thread.start()
         where = f"127.0.0.1:{old.server_address[1]}"
-        assert main(["controller", "--id", "1", "--zookeeper", f"{where}/old"]) == 78
+        assert main([role, "--id", "1", "--zookeeper", f"{where}/old"]) == 78
         old.shutdown()
         thread.join()
     (record,) = [one for one in caplog.records if one.levelno == logging.CRITICAL]
     said = record.getMessage()
-    assert said.startswith(f"found ZooKeeper 3.5.9 at {where}; a controller needs ZooKeeper 3.6 or")
+    assert said.startswith(f"found ZooKeeper 3.5.9 at {where}; brokers and controllers need ")
+    assert "ZooKeeper 3.6 or later" in said
     assert said.endswith("upgrade it, or correct --zookeeper")
 
 
