@@ -19,7 +19,7 @@ from reassure_controller.replication.serving import Leading
 from reassure_controller.storage.checkpoints import read_offsets
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.errors import DiskFailed, WriteRefused
-from reassure_controller.storage.records import Record, decode, encode
+from reassure_controller.storage.records import Record, check_produced, decode, encode
 from reassure_spec.observations import decode_observation
 from reassure_spec.znodes import PartitionKey, ReplicaList, StateZnode
 
@@ -114,7 +114,7 @@ class Alone:
         number = next(self._numbers)
         value, answers = b"%d:" % number + b"x" * size, list[Response]()
         raw = encode([Record(None, value)], 0, 0, 0)
-        self.replicas.serve(Produce(KEY, (0, number), 1, raw), answers.append)
+        self.replicas.serve(Produce(KEY, (0, number), 1, check_produced(raw)), answers.append)
         [answer] = answers
         assert isinstance(answer, Produced)
         self.kept += [value] if not answer.error else []

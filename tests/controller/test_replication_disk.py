@@ -17,7 +17,7 @@ from reassure_controller.replication.observing import Observer
 from reassure_controller.replication.replica import Replica
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.storage.directory import LogDirectory
-from reassure_controller.storage.records import Record, encode
+from reassure_controller.storage.records import Record, check_produced, encode
 from reassure_spec.znodes import PartitionKey, ReplicaList, StateZnode
 
 KEY = ("t", 0)
@@ -68,7 +68,7 @@ def offer(replicas: Replicas, value: bytes) -> list[Response]:
         [(_, asked)] = replicas.next_requests()
         replicas.take(Fetched(KEY, asked.correlation, records=raw, high_watermark=9))
     else:
-        replicas.serve(Produce(KEY, (0, 1), 1, raw), answers.append)
+        replicas.serve(Produce(KEY, (0, 1), 1, check_produced(raw)), answers.append)
     return answers
 
 

@@ -10,7 +10,7 @@ from kio.records.readers import read_batch as read_with_kio
 
 from reassure_controller.storage.errors import CorruptBatch
 from reassure_controller.storage.log import Log
-from reassure_controller.storage.records import Record, decode, encode
+from reassure_controller.storage.records import Record, check_produced, decode, encode
 
 RECORDS = [
     Record(b"key", b"value", 1_700_000_000_123),
@@ -64,8 +64,8 @@ def test_batches_of_a_client_are_appended_as_they_are(tmp_path: Path, codec: int
     """What a client built gets offsets and an epoch; headers and compression are kept."""
     log = Log(tmp_path / "t-0")
     log.append(RECORDS[:2], 1, 0)
-    assert log.append_produced(build(codec), 5) == range(2, 6)
-    assert log.append_produced(build(codec), 5) == range(6, 10)
+    assert log.append_produced(check_produced(build(codec)), 5) == range(2, 6)
+    assert log.append_produced(check_produced(build(codec)), 5) == range(6, 10)
     raw = log.read(6, 10**6)
     reader = DefaultRecordBatch(raw)
     assert reader.validate_crc()
@@ -85,7 +85,7 @@ def test_older_formats_are_refused(tmp_path: Path) -> None:
     log = Log(tmp_path / "t-0")
     old = struct.pack(">qiIbbq", 0, 60, 0, 1, 0, 0) + bytes(46)
     with pytest.raises(CorruptBatch, match="batch at byte 0: expected magic 2, found 1"):
-        log.append_produced(old, 0)
+        log.append_produced(check_produced(old), 0)
 
 
 def test_records_that_do_not_fill_their_batch_are_refused(tmp_path: Path) -> None:
@@ -98,9 +98,9 @@ def test_records_that_do_not_fill_their_batch_are_refused(tmp_path: Path) -> Non
             content = bytearray(sound)
             content[position] ^= bits
             struct.pack_into(">I", content, 17, crc32c(bytes(content[21:])))
-            with pytest.raises(CorruptBatch, match="record at byte 0: "):
-                log.append_produced(bytes(content), 0)
-    assert log.append_produced(sound, 0) == range(1)
+            with pytest.raises(CorruptBatch, match="record at byte 61: "):
+                log.append_produced(check_produced(bytes(content)), 0)
+    assert log.append_produced(check_produced(sound), 0) == range(1)
 
 
 def test_batch_of_a_client_leaves_no_offset_out(tmp_path: Path) -> None:
@@ -109,4 +109,4 @@ def test_batch_of_a_client_leaves_no_offset_out(tmp_path: Path) -> None:
     struct.pack_into(">i", content, 23, len(RECORDS))
     struct.pack_into(">I", content, 17, crc32c(bytes(content[21:])))
     with pytest.raises(CorruptBatch, match="expected 5 records, found 4"):
-        Log(tmp_path / "t-0").append_produced(bytes(content), 0)
+        Log(tmp_path / "t-0").append_produced(check_produced(bytes(content)), 0)

@@ -10,7 +10,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kio.schema.errors import ErrorCode
 
 from reassure_controller.storage.log import Log
-from reassure_controller.storage.records import decode
+from reassure_controller.storage.records import check_produced, decode
 from reassure_controller.wire.listener import WireServer
 from reassure_controller.wire.messages import (
     EARLIEST,
@@ -82,7 +82,7 @@ class OnePartition:
             found = []
             for data in topic.partition_data:
                 if (topic.name, data.index) == (TOPIC, 0):
-                    offsets = self.log.append_produced(data.records or b"", 0)
+                    offsets = self.log.append_produced(check_produced(data.records or b""), 0)
                     found.append(ProducedPartition(0, ErrorCode.none, offsets[0], 0))
                 else:
                     found.append(ProducedPartition(data.index, OTHER, -1))

@@ -26,7 +26,7 @@ from reassure_controller.replication.replica import Replica
 from reassure_controller.replication.serving import Leading
 from reassure_controller.session import Indefinite
 from reassure_controller.storage.errors import CorruptBatch
-from reassure_controller.storage.records import scan
+from reassure_controller.storage.records import Checked, check_produced
 from reassure_controller.wire.listener import Unanswerable
 from reassure_controller.wire.messages import (
     CONSUMER,
@@ -53,6 +53,7 @@ from reassure_controller.wire.messages import (
     PartitionError,
     ProducedPartition,
     ProducedTopic,
+    ProducePartition,
     ProduceRequest,
     ProduceResponse,
     Request,
@@ -149,26 +150,35 @@ class Door:
     # Producers
 
     def _produce(self, request: ProduceRequest) -> ProduceResponse | None:
-        """Append, and wait until those who are to have the records have them."""
+        """Append, and wait until those who are to have the records have them.
+
+        The records are looked through before, while nobody has to wait for the broker.
+        """
         answers: dict[int, inner.Response] = {}
-        asked: list[tuple[str, int, int, int]] = []
+        asked = [
+            inner.Produce(
+                (topic.name, data.index),
+                (0, next(self._numbers)),
+                request.acks,
+                _check(topic.name, data),
+            )
+            for topic in request.topic_data
+            for data in topic.partition_data
+        ]
         with self._lock:
-            for topic in request.topic_data:
-                for data in topic.partition_data:
-                    number = next(self._numbers)
-                    asked.append((topic.name, data.index, number, _count(data.records or b"")))
-                    key, raw = (topic.name, data.index), data.records or b""
-                    self._serve(inner.Produce(key, (0, number), request.acks, raw), answers)
+            for one in asked:
+                self._serve(one, answers)
             self._lock.notify_all()
             if request.acks == 0:
                 return None
             self._wait(lambda: len(answers) == len(asked), request.timeout_ms)
-            for name, index, number, _ in asked:
-                if number not in answers:
-                    self._replicas.give_up((name, index), (0, number))
+            for one in asked:
+                if one.correlation[1] not in answers:
+                    self._replicas.give_up(one.key, one.correlation)
         topics: dict[str, list[ProducedPartition]] = {}
-        for name, index, number, count in asked:
-            topics.setdefault(name, []).append(_tell_produced(index, count, answers[number]))
+        for one in asked:
+            produced = _tell_produced(one, answers[one.correlation[1]])
+            topics.setdefault(one.key[0], []).append(produced)
         return ProduceResponse(
             tuple(ProducedTopic(name, tuple(found)) for name, found in topics.items())
         )
@@ -378,19 +388,20 @@ def _code(error: str) -> ErrorCode:
     return ErrorCode[error.lower()] if error else ErrorCode.none
 
 
-def _count(raw: bytes) -> int:
-    """Return how many offsets batches take; of bytes that are none it does not matter."""
+def _check(topic: str, data: ProducePartition) -> Checked | None:
+    """Return the batches of a producer, None where they are none."""
     try:
-        return sum(batch.last_offset - batch.base_offset + 1 for batch in scan(raw))
-    except CorruptBatch:
-        return 0
+        return check_produced(data.records or b"")
+    except CorruptBatch as corrupt:
+        log.warning("%s-%d: a producer sent %s", topic, data.index, corrupt)
+        return None
 
 
-def _tell_produced(index: int, count: int, answer: inner.Response) -> ProducedPartition:
+def _tell_produced(asked: inner.Produce, answer: inner.Response) -> ProducedPartition:
     assert isinstance(answer, inner.Produced)
-    if answer.error != errors.NONE:
-        return ProducedPartition(index, _code(answer.error), -1)
-    return ProducedPartition(index, ErrorCode.none, answer.end - count, 0)
+    if asked.records is None or answer.error != errors.NONE:
+        return ProducedPartition(asked.key[1], _code(answer.error), -1)
+    return ProducedPartition(asked.key[1], ErrorCode.none, answer.end - asked.records.count, 0)
 
 
 def _tell_fetched(answer: inner.Fetched) -> FetchedPartition:

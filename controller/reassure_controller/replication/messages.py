@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reassure_controller.replication.errors import NONE
+from reassure_controller.storage.records import Checked
 from reassure_spec.znodes import PartitionKey
 
 Correlation = tuple[int, int]
@@ -78,8 +79,9 @@ class Produce:
     correlation: Correlation
     acks: int
     """Whose copy it waits for: nobody's (0), the leader's (1), or all in-sync replicas' (-1)."""
-    records: bytes
-    """Batches as the producer built them; the leader gives them offsets and its epoch."""
+    records: Checked | None
+    """Batches as the producer built them, None where they were none; the leader gives them offsets
+    and its epoch."""
 
 
 @dataclass(frozen=True, slots=True)

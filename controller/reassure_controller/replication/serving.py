@@ -33,8 +33,8 @@ from reassure_controller.replication.messages import (
     Response,
 )
 from reassure_controller.session import Indefinite
-from reassure_controller.storage.errors import CorruptBatch, CorruptLog, DiskFailed
-from reassure_controller.storage.records import scan
+from reassure_controller.storage.errors import CorruptLog, DiskFailed
+from reassure_controller.storage.records import Checked, scan
 from reassure_spec.clauses import clause
 from reassure_spec.observations import Answer, Evaluate, IsrRead, IsrWrite, Lead, Serve
 from reassure_spec.observations import Fetch as FetchLine
@@ -319,18 +319,14 @@ class Leading:
         """Whether fewer replicas are in sync than min.insync.replicas asks for."""
         return len(self.view.isr) < self._host.limits.find_minimum(self._replica.key[0])
 
-    def _append(self, records: bytes) -> str:
+    def _append(self, records: Checked | None) -> str:
         replica = self._replica
-        try:
-            sizes = [batch.size for batch in scan(records)]
-            if not sizes:
-                return errors.CORRUPT_MESSAGE
-            if max(sizes) > self._host.limits.find_batch_bytes(replica.key[0]):
-                return errors.MESSAGE_TOO_LARGE
-            replica.log.append_produced(records, self.leader_epoch)
-        except CorruptBatch as corrupt:
-            log.warning("%s-%d: a producer sent %s", *replica.key, corrupt)
+        if records is None:
             return errors.CORRUPT_MESSAGE
+        if records.largest_bytes > self._host.limits.find_batch_bytes(replica.key[0]):
+            return errors.MESSAGE_TOO_LARGE
+        try:
+            replica.log.append_produced(records, self.leader_epoch)
         except DiskFailed as failed:
             log.warning("%s-%d: %s", *replica.key, failed)
             return errors.KAFKA_STORAGE_ERROR

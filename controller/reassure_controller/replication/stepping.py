@@ -38,7 +38,7 @@ from reassure_controller.replication.quota import Quotas
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.session import Refused, commit
 from reassure_controller.storage.directory import LogDirectory
-from reassure_controller.storage.records import Record, encode
+from reassure_controller.storage.records import Record, check_produced, encode
 from reassure_controller.throttling import Throttling
 from reassure_spec.znodes import PartitionKey, broker_path
 
@@ -235,7 +235,7 @@ class StepCluster:
         """Send records to a broker, and return the number that its answer repeats."""
         self._requests += 1
         raw = encode([Record(None, value) for value in values], 0, 0, 0)
-        request = Produce(key, (0, self._requests), acks, raw)
+        request = Produce(key, (0, self._requests), acks, check_produced(raw))
         self.network.send(CLIENT, name_broker(broker), request)
         return self._requests
 

@@ -37,9 +37,9 @@ from reassure_controller.storage.files import (
 )
 from reassure_controller.storage.records import (
     Batch,
+    Checked,
     Record,
     assign,
-    check_produced,
     encode,
     read_batch,
     scan,
@@ -168,13 +168,12 @@ class Log:
         """
         return self._append(encode(records, self.end_offset, leader_epoch, now_ms))
 
-    def append_produced(self, raw: bytes, leader_epoch: int) -> range:
+    def append_produced(self, checked: Checked, leader_epoch: int) -> range:
         """Append batches as a client built them, as the leader of this epoch.
 
-        Raises CorruptBatch, or as `append` does.
+        Raises as `append` does.
         """
-        check_produced(raw)
-        return self._append(assign(raw, self.end_offset, leader_epoch))
+        return self._append(assign(checked.raw, self.end_offset, leader_epoch))
 
     def append_batches(self, raw: bytes) -> None:
         """Append batches as fetched from a leader, with the offsets and epochs that they have.

@@ -3,19 +3,18 @@
 A batch is a header of 61 bytes and its records. The header's checksum (CRC-32C) covers everything
 behind itself, so a leader can write base offset and leader epoch, which stand before it, into a
 batch that a client built. The format is described at
-https://kafka.apache.org/documentation/#recordbatch; the variable-length numbers in it are kio's.
-Kio's own batches are not used: they keep time as a float, which loses milliseconds.
+https://kafka.apache.org/documentation/#recordbatch. Kio's own batches are not used: they keep time
+as a float, which loses milliseconds.
 """
 
 import struct
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Final
+from typing import Final, NoReturn
 
 from crc32c import crc32c
-from kio.serial.errors import DecodeError
-from kio.serial.readers import read_signed_varint, read_signed_varlong
 from kio.serial.writers import write_signed_varint, write_signed_varlong
 
 from reassure_controller.storage.errors import CorruptBatch, describe
@@ -32,6 +31,7 @@ _CHECKED_FROM: Final = _BEFORE.size
 _HEADER_BYTES: Final = _BEFORE.size + _CHECKED.size
 _BEFORE_LENGTH_COUNTS: Final = 12
 """Base offset and length stand before the bytes that the length counts."""
+_NUMBER_BITS: Final = 64
 _COMPRESSION: Final = 0b111
 _LOG_APPEND_TIME: Final = 0b1000
 
@@ -68,6 +68,17 @@ class Batch:
     def end(self) -> int:
         """The position behind the batch."""
         return self.position + self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Batches of a producer that were looked through: there is nothing wrong with them."""
+
+    raw: bytes
+    count: int
+    """How many records they have, and how many offsets they take."""
+    largest_bytes: int
+    """The size of the largest batch."""
 
 
 def encode(records: Sequence[Record], base_offset: int, leader_epoch: int, now_ms: int) -> bytes:
@@ -150,18 +161,22 @@ def scan(raw: bytes | memoryview) -> Iterator[Batch]:
         position = batch.end
 
 
-def check_produced(raw: bytes) -> None:
-    """Raise CorruptBatch unless these are batches as a client may send them.
+def check_produced(raw: bytes) -> Checked:
+    """Return batches as a client may send them. Raises CorruptBatch for bytes that are none.
 
     The offsets of a batch leave nothing out, and its records fill it, as far as they can be read
     without decompressing them.
     """
-    for batch in scan(raw):
+    batches = tuple(scan(raw))
+    if not batches:
+        raise CorruptBatch(0, describe("a batch", "nothing"))
+    for batch in batches:
         if batch.count != batch.last_offset - batch.base_offset + 1:
             reason = describe(f"{batch.last_offset - batch.base_offset + 1} records", batch.count)
             raise CorruptBatch(batch.position, reason)
         if not batch.is_compressed:
-            _read_records(raw, batch)
+            deque(_walk(raw, batch), maxlen=0)
+    return Checked(raw, sum(batch.count for batch in batches), max(batch.size for batch in batches))
 
 
 def decode(raw: bytes) -> list[tuple[int, Record]]:
@@ -178,53 +193,79 @@ def decode(raw: bytes) -> list[tuple[int, Record]]:
 
 
 def _read_records(raw: bytes, batch: Batch) -> list[tuple[int, Record]]:
-    content = memoryview(raw)[batch.position + _HEADER_BYTES : batch.end]
-    found: list[tuple[int, Record]] = []
-    position = 0
+    is_appended = batch.attributes & _LOG_APPEND_TIME
+    return [
+        (
+            batch.base_offset + delta,
+            Record(
+                None if key is None else raw[key],
+                None if value is None else raw[value],
+                batch.max_timestamp_ms if is_appended else batch.first_timestamp_ms + since_ms,
+            ),
+        )
+        for delta, since_ms, key, value in _walk(raw, batch)
+    ]
+
+
+def _walk(raw: bytes, batch: Batch) -> Iterator[tuple[int, int, slice | None, slice | None]]:
+    """Yield the records of a batch: offset and time since its first, where key and value stand.
+
+    Every record that a producer sends is looked at, so nothing is copied. Raises CorruptBatch.
+    """
+    position, most = batch.position + _HEADER_BYTES, batch.last_offset - batch.base_offset
+    begun = position
     try:
         for _ in range(batch.count):
-            offset, record, position = _read_record(content, position, batch)
-            found.append((offset, record))
-    except (ValueError, DecodeError) as error:
-        raise CorruptBatch(batch.position, f"record at byte {position}: {error}") from error
-    if position != len(content):
-        raise CorruptBatch(batch.position, describe(f"{len(content)} bytes of records", position))
-    return found
+            begun = position
+            length, position = _read_number(raw, position)
+            end = position + length
+            since_ms, position = _read_number(raw, position + 1)  # its attributes say nothing
+            delta, position = _read_number(raw, position)
+            key, position = _find_bytes(raw, position)
+            value, position = _find_bytes(raw, position)
+            headers, position = _read_number(raw, position)
+            for _ in range(2 * headers):
+                _, position = _find_bytes(raw, position)
+            if position != end or headers < 0 or not 0 <= delta <= most:
+                _refuse_record(end, f"it at {position}, offset delta {delta}, {headers} headers")
+            yield delta, since_ms, key, value
+    except (ValueError, IndexError) as error:
+        raise CorruptBatch(batch.position, f"record at byte {begun}: {error}") from error
+    if position != batch.end:
+        raise CorruptBatch(batch.position, describe(f"records up to byte {batch.end}", position))
 
 
-def _read_record(raw: memoryview, position: int, batch: Batch) -> tuple[int, Record, int]:
-    """Return the offset and content of the record at this position, and the position behind it."""
-    length, position = _read_number(raw, position)
-    end, position = position + length, position + 1  # its attributes say nothing
-    since_first_ms, size = read_signed_varlong(raw, position)
-    delta, position = _read_number(raw, position + size)
-    key, position = _read_bytes(raw, position)
-    value, position = _read_bytes(raw, position)
-    headers, position = _read_number(raw, position)
-    for _ in range(2 * headers):
-        _, position = _read_bytes(raw, position)
-    if position != end or headers < 0 or not 0 <= delta <= batch.last_offset - batch.base_offset:
-        found = f"it at {position}, offset delta {delta}, {headers} headers"
-        raise ValueError(describe(f"its end at byte {end}", found))
-    time_ms = batch.first_timestamp_ms + since_first_ms
-    if batch.attributes & _LOG_APPEND_TIME:
-        time_ms = batch.max_timestamp_ms
-    return batch.base_offset + delta, Record(key, value, time_ms), end
+def _refuse_record(end: int, found: str) -> NoReturn:
+    raise ValueError(describe(f"its end at byte {end}", found))
 
 
-def _read_number(raw: memoryview, position: int) -> tuple[int, int]:
-    """Return the number at this position, and the position behind it."""
-    if position < len(raw) and raw[position] < 0x80:  # most have one byte: kio needs not be asked
-        return raw[position] >> 1 ^ -(raw[position] & 1), position + 1
-    number, size = read_signed_varint(raw, position)
-    return number, position + size
+def _read_number(raw: bytes, position: int) -> tuple[int, int]:
+    """Return the number at this position, and the position behind it.
+
+    It is written with its sign last and its lowest seven bits first, as far as they go. Raises
+    ValueError where it has more than 64 bits, IndexError where it does not end.
+    """
+    byte = raw[position]
+    position += 1
+    if byte < 0x80:  # as most are
+        return byte >> 1 ^ -(byte & 1), position
+    number, shift = byte & 0x7F, 7
+    while byte >= 0x80:
+        byte = raw[position]
+        position += 1
+        number |= (byte & 0x7F) << shift
+        shift += 7
+    if number >> _NUMBER_BITS:
+        raise ValueError(f"expected a number of {_NUMBER_BITS} bits before byte {position}")
+    return number >> 1 ^ -(number & 1), position
 
 
-def _read_bytes(raw: memoryview, position: int) -> tuple[bytes | None, int]:
-    """Return the bytes whose length stands at this position, and the position behind them."""
+def _find_bytes(raw: bytes, position: int) -> tuple[slice | None, int]:
+    """Return where bytes stand whose length is at this position, and the position behind them."""
     length, start = _read_number(raw, position)
     if length == -1:
         return None, start
-    if not 0 <= length <= len(raw) - start:
+    end = start + length
+    if length < 0 or end > len(raw):
         raise ValueError(f"expected at most {len(raw) - start} bytes at byte {start}: {length}")
-    return bytes(raw[start : start + length]), start + length
+    return slice(start, end), end
