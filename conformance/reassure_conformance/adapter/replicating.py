@@ -13,8 +13,11 @@ from typing import Final
 
 from reassure_controller.client import Client
 from reassure_controller.controller import Controller
+from reassure_controller.effects import Effect
 from reassure_controller.replication.clock import VirtualClock
+from reassure_controller.replication.host import Lead
 from reassure_controller.replication.rules import ReplicationRules
+from reassure_controller.replication.serving import Leading
 from reassure_controller.replication.stepping import FIRST_MS, Machine, StepCluster
 from reassure_controller.session import commit, connect, stop
 from reassure_controller.storage.directory import LogDirectory
@@ -24,6 +27,8 @@ from reassure_spec.znodes import CONTROLLER
 log = logging.getLogger(__name__)
 
 CONTROLLERS: Final = (1001, 1002)
+PROFILE: Final = "kip-236"
+"""What the controllers of a cluster carry out unless it is begun with another."""
 SETTLE_S: Final = 10.0
 OBSERVED: Final = "observations"
 """Below the directory of a broker: where its observations are."""
@@ -42,33 +47,59 @@ class ReplicatingCluster:
         """The acting one last; before it the one that was superseded and does not know."""
         self._stepped: StepCluster | None = None
         self._faults: frozenset[str] = frozenset()
+        self._profile, self._readings = PROFILE, Readings()
+        self.last_effect: Effect | None = None
+        """What the acting controller carried out last, or tried to."""
 
     def __enter__(self) -> "ReplicatingCluster":
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End what is there, and the clients."""
         self.end()
         for client in self._clients.values():
             stop(client)
 
     def begin(
-        self, chroot: str, directory: Path, rules: ReplicationRules, brokers: tuple[int, ...]
+        self,
+        chroot: str,
+        directory: Path,
+        rules: ReplicationRules,
+        brokers: tuple[int, ...],
+        profile: str = PROFILE,
+        readings: Readings | None = None,
+        lead: Lead = Leading,
     ) -> StepCluster:
-        """Start these brokers in a chroot that is there, and elect a controller."""
+        """Start these brokers in a chroot that is there, and elect a controller.
+
+        The brokers go by `rules`, the controller by a profile and its `readings`.
+        """
         for client in self._clients.values():
             client.chroot = chroot
         machines = (self._make_machine(one, chroot, directory) for one in brokers)
-        self._stepped = stepped = StepCluster(machines, rules, chroot)
+        self._stepped = stepped = StepCluster(machines, rules, chroot, lead)
         for broker in brokers:
             stepped.start(broker)
         self._faults = rules.faults
+        self._profile, self._readings = profile, readings or Readings()
         self._elect(CONTROLLERS[0])
         return stepped
 
     def _elect(self, number: int) -> None:
         assert self._stepped is not None
         client, transport = self._clients[number], self._stepped.transport
-        controller = Controller(client, number, transport, Readings(), self._faults)
+        controller = Controller(
+            client,
+            number,
+            transport,
+            self._readings,
+            self._faults,
+            profile=self._profile,
+            on_point=self._note_effect,
+        )
         self._controllers.append(controller)
         controller.contend()
 
@@ -80,12 +111,20 @@ class ReplicatingCluster:
         client: Client = self._clients[broker]
         return Machine(broker, client, open_disk, own / OBSERVED, VirtualClock(FIRST_MS))
 
+    @property
+    def controller(self) -> Controller:
+        """The acting controller."""
+        return self._controllers[-1]
+
+    def _note_effect(self, _point: str) -> None:
+        self.last_effect = self.controller.next_effect
+
     def work(self, max_effects: int | None = None) -> int:
         """Let the controller deal with all that has been written, or do so many effects of it.
 
         Return how many it did. Raises NotQuiet.
         """
-        return self._controllers[-1].drain(SETTLE_S, max_effects).effects_done
+        return self.controller.drain(SETTLE_S, max_effects).effects_done
 
     def supersede(self) -> None:
         """Elect another controller; the one before is not told, its plan stays in its memory."""

@@ -1,7 +1,8 @@
 """What a replica needs of the broker that it lives on."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from reassure_controller.replication.clock import Clock
 from reassure_controller.replication.messages import Correlation
@@ -10,6 +11,12 @@ from reassure_controller.replication.rules import ReplicationRules
 from reassure_spec.observations import What
 from reassure_spec.znodes import PartitionKey, ReplicaList, StateZnode
 
+if TYPE_CHECKING:
+    from reassure_controller.replication.replica import Replica
+    from reassure_controller.replication.serving import Leading
+
+Lead = Callable[["Replica", int], "Leading"]
+"""Has a replica lead in a leader epoch."""
 IsrOutcome = Literal["ok", "refused", "unknown"]
 """What came of a change of the in-sync set; `unknown`: it may or may not have been made."""
 
@@ -66,6 +73,7 @@ class Host(Protocol):
     quotas: Quotas
     limits: Limits
     states: StateStore
+    lead: Lead
 
     def say(self, key: PartitionKey, controller_epoch: int, leader_epoch: int, what: What) -> None:
         """Write a line of history about the broker's replica of a partition."""

@@ -10,7 +10,7 @@ from reassure_controller.log_lines import about
 from reassure_controller.replication import errors
 from reassure_controller.replication.clock import Clock, SteadyClock
 from reassure_controller.replication.following import Following
-from reassure_controller.replication.host import Limits, StateStore
+from reassure_controller.replication.host import Lead, Limits, StateStore
 from reassure_controller.replication.messages import (
     AskEpochEnd,
     Consume,
@@ -62,6 +62,7 @@ class Replicas:
         quotas: Quotas | None = None,
         upkeep: UpkeepSettings | None = None,
         limits: Limits | None = None,
+        lead: Lead = Leading,
     ) -> None:
         """Take up every replica that there is a log of."""
         self.broker_id = broker_id
@@ -71,6 +72,7 @@ class Replicas:
         self.quotas = quotas or Quotas()
         self.limits = limits or rules
         self.states = states
+        self.lead = lead
         self._disk = disk
         self._observer = observer
         self._requests = 0

@@ -56,7 +56,7 @@ class Replica:
         state = self.hosted.state
         self._order = self.hosted.controller_epoch, state.leader_epoch
         if state.leader == self.host.broker_id:
-            self.role = Leading(self, state.leader_epoch)
+            self.role = self.host.lead(self, state.leader_epoch)
         elif state.leader != NO_LEADER:
             self.role = Following(self, state.leader, state.leader_epoch)
 

@@ -236,11 +236,12 @@ class Leading:
         """
         while True:
             self._settle_attempt()
-            self._look()
-            if not self._store_isr():
+            self.look()
+            if not self.store_isr():
                 return
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Conclude who keeps up and how far the mark may go, and answer whom that lets go on."""
         replica, host = self._replica, self._host
         now_ms, end = host.clock.now_ms(), replica.log.end_offset
         self._due_ms = now_ms + self._rules.evaluate_ms
@@ -252,7 +253,7 @@ class Leading:
             self._answer_up_to(mark)
 
     @clause("isr.write.conditional", "isr.lagging-leaves")
-    def _store_isr(self) -> bool:
+    def store_isr(self) -> bool:
         """Write the in-sync set where it should be another one; answer whether that was done.
 
         Refused, the state is read again: a newer leader, or controller, may have written it.
@@ -271,15 +272,16 @@ class Leading:
         if outcome == "ok":
             self.view = replace(self.view, isr=wanted)
             return True
-        self._read_again()
+        self.read_again()
         return False
 
     def _settle_attempt(self) -> None:
         """Find out what became of a write that was not answered."""
         if self.view.attempted:
-            self._read_again()
+            self.read_again()
 
-    def _read_again(self) -> None:
+    def read_again(self) -> None:
+        """Read the stored in-sync set, where this is still its leader."""
         if self._host.states.refresh(self._replica.key) == "ok":
             hosted = self._replica.hosted
             line = IsrRead(hosted.state.isr, hosted.state_version)

@@ -21,6 +21,7 @@ from reassure_controller.broker import Broker
 from reassure_controller.context import LiveBroker
 from reassure_controller.messages import LeaderAndIsr, Message, Reply, StopReplica
 from reassure_controller.replication.clock import VirtualClock
+from reassure_controller.replication.host import Lead
 from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.messages import (
     Consume,
@@ -36,6 +37,7 @@ from reassure_controller.replication.network import Network
 from reassure_controller.replication.observing import Observer
 from reassure_controller.replication.quota import Quotas
 from reassure_controller.replication.rules import ReplicationRules
+from reassure_controller.replication.serving import Leading
 from reassure_controller.session import Refused, commit
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Record, check_produced, encode
@@ -90,13 +92,20 @@ class Machine:
 class StepCluster:
     """Brokers, one client of theirs, and the network between them."""
 
-    def __init__(self, machines: Iterable[Machine], rules: ReplicationRules, chroot: str) -> None:
+    def __init__(
+        self,
+        machines: Iterable[Machine],
+        rules: ReplicationRules,
+        chroot: str,
+        lead: Lead = Leading,
+    ) -> None:
         self.network: Network[Anything] = Network()
         self.transport = StepTransport(self.network)
         self.machines = {machine.broker: machine for machine in machines}
         self.answers: deque[Produced | Consumed] = deque()
         """What the client was answered, oldest first."""
         self._rules = rules
+        self._lead = lead
         self._chroot = chroot
         self._requests = 0
         self.network.attach(CLIENT, self._answer_client)
@@ -119,6 +128,7 @@ class StepCluster:
                 observer,
                 self._rules,
                 machine.quotas,
+                lead=self._lead,
             )
 
         machine.running = Broker(

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from pkgutil import iter_modules
 from types import MappingProxyType, ModuleType
-from typing import Self
+from typing import Final, Self
 
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.adapter.driver import Driver
+from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.scenarios.live.stage import LiveAdapter, MakeStage, NotLive, Stage
 from reassure_conformance.scenarios.scenario import Scenario, compare, run_scenario
 from reassure_conformance.scenarios.worlds import World
@@ -21,6 +22,8 @@ from reassure_spec.readings import Readings
 from reassure_spec.words import Arguments
 from reassure_zookeeper.server import Server
 
+BROKERS: Final = tuple(range(6))
+"""The brokers that may have logs."""
 Make = Callable[[MakeStage, str, Readings, Arguments], World]
 
 
@@ -98,6 +101,7 @@ class LiveServer:
         """Use a server that somebody else ends. Raises ServerGone; see `start`."""
         self._faults = faults
         self._adapters: dict[tuple[str, tuple[tuple[str, str], ...]], LiveAdapter] = {}
+        self._cluster: ReplicatingCluster | None = None
         self._owned: Server | None = None
         self._driver = Driver(server.hosts, server.log_dir, chroot_prefix)
 
@@ -124,9 +128,17 @@ class LiveServer:
         for adapter in self._adapters.values():
             with contextlib.suppress(Exception):  # an adapter that died has said so before
                 adapter.close()
+        if self._cluster is not None:
+            self._cluster.close()
         self._driver.close()
         if self._owned is not None:
             self._owned.stop()
+
+    def find_cluster(self) -> ReplicatingCluster:
+        """Return what makes brokers with logs, whose clients are kept as well."""
+        if self._cluster is None:
+            self._cluster = ReplicatingCluster(self._driver.hosts, BROKERS)
+        return self._cluster
 
     def open_stage(self, profile: str, overrides: Mapping[str, str], readings: Readings) -> Stage:
         """Return a stage on which the bundled controller acts; `overrides` lead to `readings`."""
@@ -169,16 +181,20 @@ class LiveServer:
 
     def _make_world(self, scenario: Scenario, stages: list[Stage]) -> World:
         """Return the live world; the stages that it asks for are kept, one going on at a time."""
+        profile, overrides, readings = scenario.profile, scenario.overrides, scenario.readings
 
-        def make_stage() -> Stage:
+        def make_stage(adapter: LiveAdapter | None) -> Stage:
             for stage in stages[-1:]:
                 stage.end()
-            stages.append(self.open_stage(scenario.profile, scenario.overrides, scenario.readings))
+            if adapter is None:
+                stages.append(self.open_stage(profile, overrides, readings))
+            else:
+                stages.append(Stage(self._driver, adapter, profile, readings))
             return stages[-1]
 
         arguments = dict(scenario.blocks[0].arguments)
         arguments.pop(scenario.world, None)
-        begin = MakeStage(make_stage, check_faults(self._faults))
+        begin = MakeStage(make_stage, check_faults(self._faults), self.find_cluster)
         make: Make = find_live_worlds()[scenario.world].make_world
         return make(begin, scenario.profile, scenario.readings, arguments)
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, TypeVar
 
-from reassure_conformance.adapter import Adapter, Reply
+from reassure_conformance.adapter import Reply
 from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S, Driver, ServerGone
+from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_judge.history import Observation
 from reassure_judge.judge import Tracking
 from reassure_judge.protocols import make_rules
@@ -38,8 +39,41 @@ class NotLive(Exception):
         self.detail = detail
 
 
-class LiveAdapter(Adapter, Protocol):
-    """An adapter that can be put into the middle of a story."""
+class LiveAdapter(Protocol):
+    """An adapter, as far as stories need it, that can be put into the middle of one."""
+
+    def start(self, hosts: str, chroot: str, brokers: tuple[int, ...], /) -> None:
+        """Register the brokers in the chroot and elect a controller."""
+
+    def stop(self) -> None:
+        """End what was started."""
+
+    def close(self) -> None:
+        """End for good."""
+
+    def settle(self, timeout_s: float, /) -> bool:
+        """Let the controller work until nothing is left to do; answer whether that came about."""
+
+    def hold(self, effects: int, /) -> Reply:
+        """Let the controller carry out so many effects, and no more."""
+
+    def resume(self) -> Reply:
+        """Let it carry out whatever it finds to do."""
+
+    def start_broker(self, broker: int) -> Reply:
+        """Bring a broker back."""
+
+    def stop_broker(self, broker: int) -> Reply:
+        """Let a broker die."""
+
+    def change_isr(self, broker: int, topic: str, partition: int, *, joins: bool) -> Reply:
+        """Have a replica come into the in-sync set, or leave it."""
+
+    def kill_controller(self) -> Reply:
+        """End the acting controller."""
+
+    def elect(self) -> Reply:
+        """Let another one stand for election."""
 
     def inform(self, topic: str, partition: int, replicas: ReplicaList, state: StateZnode) -> None:
         """Have the live replicas know a partition as if a controller had told them."""
@@ -433,9 +467,11 @@ class Stage:
 class MakeStage:
     """Begins another cluster, of controllers and brokers with these faults."""
 
-    begin: Callable[[], Stage]
+    begin: Callable[[LiveAdapter | None], Stage]
     faults: frozenset[str]
+    find_cluster: Callable[[], ReplicatingCluster]
+    """Returns what makes brokers with logs."""
 
-    def __call__(self) -> Stage:
-        """Begin it."""
-        return self.begin()
+    def __call__(self, adapter: LiveAdapter | None = None) -> Stage:
+        """Begin it, on the bundled controller and brokers without logs where none is given."""
+        return self.begin(adapter)
