@@ -85,6 +85,16 @@ class PartitionContext:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """What holds for a topic by its settings, by those of all brokers, or by Kafka's default."""
+
+    min_insync: int = 1
+    """`min.insync.replicas`."""
+    unclean: bool = False
+    """`unclean.leader.election.enable`."""
+
+
+@dataclass(frozen=True, slots=True)
 class OldZnode:
     """The old znode as it was read, and what was made of it in this term."""
 
@@ -151,8 +161,8 @@ class Context:
     """The partition numbers of each topic."""
     flying: set[PartitionKey] = field(default_factory=set)
     """Partitions whose reassignment is to be carried on."""
-    min_insync: dict[str, int] = field(default_factory=dict)
-    """By topic, min.insync.replicas; the topics whose settings were read and stand."""
+    settings: dict[str, TopicSettings] = field(default_factory=dict)
+    """The topics whose settings were read and stand."""
     echoes: Counter[str] = field(default_factory=Counter)
     """By path, how many events of our own writes below the topics have yet to be counted off."""
     parents: set[str] = field(default_factory=set)
@@ -225,6 +235,15 @@ class Context:
         if not self.echoes[path]:
             del self.echoes[path]
         return True
+
+    def get_settings(self, topic: str) -> TopicSettings:
+        """Return a topic's settings, Kafka's defaults where they were not read."""
+        return self.settings.get(topic, TopicSettings())
+
+    def is_offline(self, key: PartitionKey) -> bool:
+        """Whether a partition that was online has nobody left who is alive and in sync."""
+        state = self.partitions[key].state
+        return state is not None and not any(map(self.is_live, state.isr))
 
     def is_live(self, broker: int) -> bool:
         """Whether the broker is registered."""

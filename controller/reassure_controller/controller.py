@@ -637,7 +637,7 @@ class Controller:
             self._start(
                 _Job(
                     "failover",
-                    lambda: plan_failover(self.context, self.rules),
+                    self._plan_failover,
                     done=self.terms.settle,
                 )
             )
@@ -650,6 +650,9 @@ class Controller:
             return True
         if self._reader.stale_topics:
             self._take_stale_topics()
+            return True
+        if self._reader.reset_topics:
+            self._take_settings()
             return True
         if self._begin_advance():
             return True
@@ -883,7 +886,7 @@ class Controller:
                 _Job(
                     "topics that stay",
                     lambda: plan_broker_start(
-                        self.context, brokers, self._present(keys), self.rules
+                        self.context, brokers, self._catch_up(keys), self.rules
                     ),
                 )
             )
@@ -894,6 +897,18 @@ class Controller:
         known = topics & self.context.numbers.keys()
         self._reader.read_topics(topics)
         self._bring_online(topics - known if "growth-ignored" in self.rules.faults else topics)
+
+    def _take_settings(self) -> None:
+        """Queue another look at what is offline in topics whose settings have changed."""
+        topics, self._reader.reset_topics = self._reader.reset_topics, set()
+        keys = [key for key in self.context.keys_of(topics) if self.context.is_offline(key)]
+        if keys:
+            self._jobs.append(
+                _Job(
+                    "offline partitions",
+                    lambda: plan_broker_failure(self.context, self._catch_up(keys), self.rules),
+                )
+            )
 
     def _bring_online(self, topics: Iterable[str]) -> None:
         """Queue the first election of partitions that never had one."""
@@ -923,9 +938,18 @@ class Controller:
             for key, content in self.context.partitions.items()
             if wanted & {*content.hosts, *(content.state.isr if content.state else ())}
         ]
+        return self._catch_up(keys)
+
+    def _catch_up(self, keys: Iterable[PartitionKey]) -> list[PartitionKey]:
+        """Return those partitions that are still there, ready to have leaders elected."""
         if not self._is_blind:
             self._reader.refresh_stale_states(keys)
+        self._reader.look_for_unclean(keys)
         return self._present(keys)
+
+    def _plan_failover(self) -> tuple[Step, ...]:
+        self._reader.look_for_unclean(self.context.partitions)
+        return plan_failover(self.context, self.rules)
 
     def _plan_failure(self, dead: set[int]) -> tuple[Step, ...]:
         return plan_broker_failure(self.context, self._touched(dead), self.rules)

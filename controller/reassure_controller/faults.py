@@ -81,6 +81,7 @@ FAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "top-below-min-accepted": "A reassignment with top below min.insync.replicas is accepted.",
         "default-minimum-ignored": "The brokers' default of min.insync.replicas does not count.",
         "own-minimum-ignored": "What a topic says of min.insync.replicas does not count.",
+        "own-unclean-ignored": "What a topic says of unclean elections does not count.",
         "minimum-read-once": "A change of min.insync.replicas is never noticed.",
         "duplicate-target-accepted": "A target that names a broker twice is accepted.",
         "expand-skipped-order": "Completion writes the assignment before it shrinks the ISR.",

@@ -343,7 +343,7 @@ def _find_refusal(
         return reason
     if _conflicts(plan, key, legacy):
         return "its legacy flag is not that of the reassignment in flight"
-    minimum = plan.context.min_insync.get(key[0], 1)
+    minimum = plan.context.get_settings(key[0]).min_insync
     if plan.readings.target_size == "at-least-min-isr" and len(target) < minimum:
         return f"the target has {len(target)} replicas, min.insync.replicas is {minimum}"
     if content.child is not None or _asks_nothing(plan, key, target):
@@ -533,9 +533,10 @@ def _expand_assigned(plan: Plan, key: PartitionKey) -> ReplicaList:
 
 
 def _start_replicas(plan: Plan, key: PartitionKey, new: ReplicaList) -> None:
-    """Add E3 and E4; a partition that was never online has no epoch to raise."""
+    """Add E3 and E4; a partition that was never online has no epoch to raise, and may be now."""
     content = plan.partition(key)
     if content.state is None:
+        _bring_online(plan, key)
         return
     state = content.state
     if "expansion-unannounced" not in plan.faults:
@@ -901,7 +902,8 @@ def _elect_offline(plan: Plan, key: PartitionKey) -> None:
         candidates = live_isr
     elif "election-any-assigned" not in plan.faults:
         candidates = tuple(one for one in candidates if one in state.isr)
-    if not candidates and plan.readings.election_unclean == "last-resort":
+    unclean = plan.readings.election_unclean == "last-resort"
+    if not candidates and (unclean or plan.context.get_settings(key[0]).unclean):
         candidates = live_isr = plan.live(content.assigned)[:1]
     if candidates:
         live_isr = live_isr or candidates[:1]

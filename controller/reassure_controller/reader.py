@@ -28,6 +28,7 @@ from reassure_controller.context import (
     OldZnode,
     PartitionContext,
     Preferred,
+    TopicSettings,
 )
 from reassure_controller.effects import Phase
 from reassure_controller.rules import Rules
@@ -60,10 +61,11 @@ from reassure_spec.znodes import (
     decode_state,
     decode_task,
     decode_topic,
-    parse_min_isr,
+    parse_limit,
     parse_number,
     parse_request_name,
     parse_task_name,
+    parse_unclean,
     partition_path,
     reassignment_path,
     state_path,
@@ -95,6 +97,8 @@ class Reader:
         """Partitions whose state has changed since it was read."""
         self.changed: set[PartitionKey] = set()
         """Partitions whose state somebody else has changed, for whoever carries on with them."""
+        self.reset_topics: set[str] = set()
+        """Topics whose settings may have changed, which may allow what they did not before."""
         self.withdrawn = False
         """Whether somebody else has deleted a request."""
         self.rubbish: list[tuple[str, str]] = []
@@ -138,13 +142,17 @@ class Reader:
                 self.changed.add(key)
 
     def _note_setting(self, path: str) -> None:
-        minimums = self._context.min_insync
         if "minimum-read-once" in self._faults:
             return
         if path == DEFAULT_BROKER_CONFIG:
-            minimums.clear()
+            self._forget_settings(self._context.numbers)
         elif path.startswith(f"{TOPIC_CONFIGS}/"):
-            minimums.pop(path.removeprefix(f"{TOPIC_CONFIGS}/"), None)
+            self._forget_settings([path.removeprefix(f"{TOPIC_CONFIGS}/")])
+
+    def _forget_settings(self, topics: Iterable[str]) -> None:
+        for topic in topics:
+            self._context.settings.pop(topic, None)
+            self.reset_topics.add(topic)
 
     def _note_request(self, kind: str, name: str) -> None:
         if "queue-watch-lost" in self._faults and self._queue_heard:
@@ -165,7 +173,7 @@ class Reader:
         self.stale_topics.update(names or (), self._context.numbers)
         self._stale_states.update(self._context.partitions)
         self.changed.update(self._context.partitions)
-        self._context.min_insync.clear()
+        self._forget_settings(self._context.numbers)
         self.read_requests()
 
     # Whole cluster
@@ -427,20 +435,31 @@ class Reader:
             self.refresh_stale_states(k for k in keys if k in known and known[k].state is None)
         else:
             self.refresh_stale_states(keys)
-        self._read_minimums({topic for topic, _ in keys} - self._context.min_insync.keys())
+        self._read_settings({topic for topic, _ in keys} - self._context.settings.keys())
 
-    def _read_minimums(self, topics: set[str]) -> None:
+    def look_for_unclean(self, keys: Iterable[PartitionKey]) -> None:
+        """Read the settings of topics in which only a replica out of sync is left to be elected."""
+        partitions = self._context.partitions
+        offline = {k[0] for k in keys if k in partitions and self._context.is_offline(k)}
+        self._read_settings(offline)
+
+    def _read_settings(self, topics: set[str]) -> None:
+        """Read what holds for these topics: their own settings go before those of all brokers."""
         if not topics:
             return
         paths = [topic_config_path(topic) for topic in topics]
         general, *own = fetch(self._client, [DEFAULT_BROKER_CONFIG, *paths])
-        default = _min_insync(DEFAULT_BROKER_CONFIG, general, 1)
+        default = _take_settings(DEFAULT_BROKER_CONFIG, general, TopicSettings())
+        usual = default
         if "default-minimum-ignored" in self._faults:
-            default = 1
+            usual = replace(usual, min_insync=1)
         for topic, path, content in zip(topics, paths, own, strict=True):
-            ignored = "own-minimum-ignored" in self._faults
-            least = _min_insync(path, None if ignored else content, default)
-            self._context.min_insync[topic] = least
+            found = _take_settings(path, content, usual)
+            if "own-minimum-ignored" in self._faults:
+                found = replace(found, min_insync=default.min_insync)
+            if "own-unclean-ignored" in self._faults:
+                found = replace(found, unclean=default.unclean)
+            self._context.settings[topic] = found
 
     def read_requests(self) -> None:
         """Read the names of the pending requests."""
@@ -589,13 +608,16 @@ def _request_order(name: str) -> tuple[int, str]:
     return (-1 if sequence is None else sequence, name)
 
 
-def _min_insync(path: str, content: Any, default: int) -> int:
-    """Return `min.insync.replicas` of settings as read, the default where they do not say."""
+def _take_settings(path: str, content: Any, usual: TopicSettings) -> TopicSettings:
+    """Return settings as read, what is usual where they do not say or make no sense."""
     if content is None:
-        return default
+        return usual
     try:
         config = decode_config(path, content[0])
-        return parse_min_isr(path, config) if MIN_ISR in config else default
+        least, unclean = parse_limit(path, config, MIN_ISR), parse_unclean(path, config)
     except BadZnode as bad:
-        log.warning("%s: %s; min.insync.replicas is taken for %d", bad.path, bad.reason, default)
-        return default
+        log.warning("%s: %s; none of these settings is used", bad.path, bad.reason)
+        return usual
+    return TopicSettings(
+        usual.min_insync if least is None else least, usual.unclean if unclean is None else unclean
+    )

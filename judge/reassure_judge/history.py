@@ -722,8 +722,7 @@ class Router(Generic[History]):
         """Return the minimum and whether unclean elections are allowed; None where unreadable."""
         try:
             config = {} if data is None else znodes.decode_config(path, data)
-            said = znodes.MIN_ISR in config
-            least = znodes.parse_min_isr(path, config) if said else None
+            least = znodes.parse_limit(path, config, znodes.MIN_ISR)
             return least, znodes.parse_unclean(path, config)
         except BadZnode as error:
             self._emit(cluster, "", -1, path, Unreadable(error.reason))

@@ -6,7 +6,7 @@ history of which nobody says when it rests is judged by its writes alone.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from reassure_judge.doubt import GRACE_MS
@@ -36,6 +36,13 @@ class ClusterView:
     min_isr: dict[str, int]
     """By topic, where its own settings say."""
     min_isr_default: int = 1
+    unclean: dict[str, bool] = field(default_factory=dict)
+    """By topic, where its own settings say."""
+    unclean_default: bool = False
+
+    def allows_unclean(self, topic: str) -> bool:
+        """Return `unclean.leader.election.enable` of the topic."""
+        return self.unclean.get(topic, self.unclean_default)
 
     def min_insync_replicas(self, topic: str) -> int:
         """Return `min.insync.replicas` of the topic."""
@@ -194,6 +201,8 @@ class Judge:
             tuple(sorted(history.requests)),
             dict(history.min_isr),
             history.min_isr_default,
+            dict(history.unclean),
+            history.unclean_default,
         )
 
     def report(self) -> Report:

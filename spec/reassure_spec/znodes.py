@@ -715,15 +715,6 @@ def decode_config(path: str, data: bytes) -> dict[str, str]:
     return config
 
 
-def parse_min_isr(path: str, config: Mapping[str, str]) -> int:
-    """Return `min.insync.replicas` of settings, 1 where they do not say.
-
-    Raises BadZnode where it is no number, with the path of the znode that they were read from.
-    """
-    minimum = parse_limit(path, config, MIN_ISR)
-    return 1 if minimum is None else minimum
-
-
 def parse_limit(path: str, config: Mapping[str, str], name: str) -> int | None:
     """Return a setting that is a whole number, None where the settings do not say.
 

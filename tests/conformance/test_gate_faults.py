@@ -120,6 +120,7 @@ CAUGHT_IN: dict[str, tuple[str, ...]] = {
     ),
     "minimum-of-the-default": ("default-minimum-ignored", "minimum-read-once"),
     "minimum-of-the-topic": ("own-minimum-ignored",),
+    "unclean-of-the-topic": ("own-unclean-ignored",),
     "led-by-the-last": ("follower-leads",),
     "strangers-stay-out": ("dead-taken-in",),
     "too-few-replicas": ("top-below-min-accepted",),

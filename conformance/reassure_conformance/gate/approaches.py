@@ -347,6 +347,19 @@ def reach_unclean_chance(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield s.Die(_leader(now))
 
 
+def reach_own_unclean(now: Moment, draw: Draw) -> Iterator[s.Step]:
+    """Let the last in-sync replica die where a topic says otherwise of that than the default."""
+    yield create(now, draw, 2 + draw(2))
+    allowed, late = bool(draw(2)), draw(2)
+    settings = [s.SetUnclean("", not allowed), s.SetUnclean(TOPIC, allowed)]
+    yield from settings[late:]
+    for follower in get_assigned(now)[1:]:
+        yield s.Leave(follower, KEY)
+    yield from settings[:late]
+    yield s.Die(_leader(now))
+    yield s.SetUnclean(TOPIC, bool(draw(2)))
+
+
 def reach_change_after_failover(now: Moment, draw: Draw) -> Iterator[s.Step]:
     """Change the target after a failover, with more replicas assigned than at first."""
     yield create(now, draw, 2)

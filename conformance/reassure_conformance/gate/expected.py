@@ -69,6 +69,7 @@ EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "top-below-min-accepted": ("top.at-least-min-isr",),
         "default-minimum-ignored": ("top.at-least-min-isr",),
         "own-minimum-ignored": ("top.at-least-min-isr",),
+        "own-unclean-ignored": ("election.clean",),
         "minimum-read-once": ("top.at-least-min-isr",),
         "duplicate-target-accepted": ("request.refuse.duplicate-replica",),
         "expand-skipped-order": ("complete.isr-before-assigned",),

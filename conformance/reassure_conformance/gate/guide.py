@@ -106,6 +106,11 @@ def _make_minimum(now: Moment, draw: Draw) -> s.Step:
     return s.SetMinIsr(topics[draw(len(topics))], 1 + draw(3))
 
 
+def _make_unclean(now: Moment, draw: Draw) -> s.Step:
+    topics = ("", *sorted({topic for topic, _ in now.existing()}))
+    return s.SetUnclean(topics[draw(len(topics))], bool(draw(2)))
+
+
 def _make_bad_target(now: Moment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Request:
     key = keys[draw(len(keys))]
     good = _pick_target(now, draw)
@@ -183,6 +188,7 @@ def _client_choices(now: Moment) -> Iterator[Choice]:
             yield Choice("grow", 2, lambda d: _make_growth(now, d))
         if not why_not(s.SetMinIsr("", 1), now):
             yield Choice("minimum", 2, lambda d: _make_minimum(now, d))
+        yield Choice("unclean", 1, lambda d: _make_unclean(now, d))
         if now.requests:
             yield Choice("bad-target", 3, lambda d: _make_bad_target(now, d, keys))
         if now.old_znode:

@@ -59,10 +59,12 @@ from reassure_spec.znodes import (
     MIN_ISR,
     PREFERRED_ELECTION,
     REASSIGN_PARTITIONS,
+    UNCLEAN,
     PartitionKey,
     ReplicaList,
     RequestZnode,
     TaskZnode,
+    decode_config,
     decode_topic,
     deleted_topic_path,
     encode_config,
@@ -427,9 +429,9 @@ class Harness:
             case s.Grow():
                 return driver.write(lambda: self._grow_topic(example.chroot, step))
             case s.SetMinIsr(topic, least):
-                path = topic_config_path(topic) if topic else DEFAULT_BROKER_CONFIG
-                content = encode_config({MIN_ISR: str(least)})
-                return driver.write(lambda: driver.put(example.chroot, {path: content}))
+                return self._set(example.chroot, topic, MIN_ISR, str(least))
+            case s.SetUnclean(topic, allowed):
+                return self._set(example.chroot, topic, UNCLEAN, str(allowed).lower())
             case s.RawRequest(kind):
                 return driver.submit(example.chroot, [_raw_content(kind)])
             case s.WriteOld(entries):
@@ -453,6 +455,15 @@ class Harness:
                 )
             case _:
                 raise AssertionError(step)
+
+    def _set(self, chroot: str, topic: str, name: str, value: str) -> Reply:
+        """Set one setting of a topic, or of all brokers (""), beside those that are set."""
+        path = topic_config_path(topic) if topic else DEFAULT_BROKER_CONFIG
+        driver, client = self.driver, self.driver.client
+        there = client.exists(chroot + path) is not None
+        config = decode_config(path, client.get(chroot + path)[0]) if there else {}
+        content = encode_config({**config, name: value})
+        return driver.write(lambda: driver.put(chroot, {path: content}))
 
     def _served_step(self, example: Example, step: s.Depose | s.DeleteTopic | s.Prefer) -> Reply:
         driver = self.driver

@@ -155,7 +155,7 @@ class MoveWatch:
         for key, (before, after) in changed.items():
             if fenced:
                 yield from self._judge_assigned(key, before, after, wrote)
-                for verdict in self._judge_state(key, before, after, wrote.before.live):
+                for verdict in self._judge_state(key, before, after, wrote.before):
                     yield key, verdict
             yield from self._follow_entry(key, before, after, fenced=fenced, live=wrote.before.live)
             asked = frozenset(self._asked.get(key, ()))
@@ -251,9 +251,10 @@ class MoveWatch:
     @clause("move.selector.reassigned", "move.partition.self-transition", "move.selector.offline")
     @clause("move.failover.no-needless-election")
     def _judge_state(
-        self, key: PartitionKey, before: Partition, after: Partition, live: frozenset[int]
+        self, key: PartitionKey, before: Partition, after: Partition, view: ClusterView
     ) -> Iterator[str | Rejected]:
         """Judge a controller's write of leader and in-sync set."""
+        live = view.live
         old, new = before.state, after.state
         if old is None or new is None:
             yield from () if new is None else ("partition.new.brought-online",)
@@ -272,7 +273,7 @@ class MoveWatch:
         yield "leader.assigned"
         if not led:
             yield "election.held"
-            yield self._judge_offline(before, old, new)
+            yield self._judge_offline(before, old, new, allowed=view.allows_unclean(key[0]))
             return
         if kept and key in self._inherited and all(old.leader in target for target in targets):
             reason = f"{old.leader} is alive and of the target, and {new.leader} was elected"
@@ -288,10 +289,13 @@ class MoveWatch:
             yield "move.partition.self-transition"
 
     def _judge_offline(
-        self, before: Partition, old: LeaderAndIsr, new: LeaderAndIsr
+        self, before: Partition, old: LeaderAndIsr, new: LeaderAndIsr, *, allowed: bool
     ) -> str | Rejected:
-        """Judge who leads where nobody did; who is alive the log tells better."""
-        last = self._readings.election_unclean == "last-resort"
+        """Judge who leads where nobody did; who is alive the log tells better.
+
+        `allowed` says whether the topic's settings allow one that is not in sync.
+        """
+        last = allowed or self._readings.election_unclean == "last-resort"
         candidates = (*old.isr, *(before.assigned or ())) if last else old.isr
         if new.leader in candidates:
             return "move.selector.offline"

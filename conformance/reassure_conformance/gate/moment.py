@@ -185,9 +185,13 @@ def _why_not_client(step: s.Step, now: Moment) -> str:
                 return "there is no such topic"
             if not set().union(*assignments) <= set(now.brokers):
                 return "it names a broker that the cluster does not have"
-        case s.SetMinIsr(topic, _):
+        case s.SetMinIsr(topic, _) | s.SetUnclean(topic, _):
             if topic and not any(name == topic for name, _ in now.existing()):
                 return "there is no such topic"
+            if topic in now.deleting:
+                return "the topic is to be deleted"
+            if isinstance(step, s.SetUnclean):
+                return ""
             if now.in_flight() or now.view.requests or now.held or now.sleeper:
                 # The drop keeps a minimum that held when its chain began (finding hypothesis-4).
                 return "a reassignment is in flight, or about to be"

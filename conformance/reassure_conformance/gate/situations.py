@@ -279,6 +279,20 @@ def _count_unclean_chances(history: History) -> int:
     return found
 
 
+def _count_own_unclean(history: History) -> int:
+    """Count deaths of the last one in sync where the topic's own settings decide who may lead."""
+    found = 0
+    for place, (topic, _), before, after, live in _changes(history):
+        wrote, old, new = history[place], before.state, after.state
+        if not isinstance(wrote, Wrote) or old is None or new is None:
+            continue
+        view, late = wrote.before, old.leader in live or any(r in live for r in old.isr)
+        own = topic in view.unclean and view.unclean[topic] is not view.unclean_default
+        others = any(r in live for r in before.assigned or ())
+        found += own and others and not late and new.leader != old.leader
+    return found
+
+
 def _count_changes_after_growth(history: History) -> int:
     """Count changes of a target, after a failover, where more than top replicas are assigned."""
     found, failed_over = 0, False
@@ -472,6 +486,14 @@ SITUATIONS: Final = (
         ("election.clean",),
         _count_unclean_chances,
         by.reach_unclean_chance,
+        frozenset({ISR, BROKERS}),
+    ),
+    Situation(
+        "own-unclean",
+        "The last in-sync replica dies, and the topic's own settings say whether another may lead.",
+        ("election.clean",),
+        _count_own_unclean,
+        by.reach_own_unclean,
         frozenset({ISR, BROKERS}),
     ),
     Situation(

@@ -172,6 +172,15 @@ class SetMinIsr:
 
 
 @dataclass(frozen=True, slots=True)
+class SetUnclean:
+    """An operator sets `unclean.leader.election.enable` of a topic, or the brokers' default."""
+
+    topic: str
+    """Empty for the default, which counts for topics that do not say."""
+    allowed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RawRequest:
     """A client makes a request znode with malformed content, a kind of `RAW_KINDS`."""
 
@@ -337,6 +346,7 @@ Step = (
     | Rewrite
     | Grow
     | SetMinIsr
+    | SetUnclean
     | RawRequest
     | WriteOld
     | RawOld
@@ -480,6 +490,7 @@ def _parse_requests(text: str) -> tuple[Request, ...]:
 _NUMBER: Final = (r"\d+", int, str)
 _WORD: Final = (r"\S+", str, str)
 _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], Any], Callable[[Any], str]]]] = {
+    "allowed": (r"true|false", lambda text: text == "true", lambda allowed: str(allowed).lower()),
     "assignments": (r".+", _parse_lists, _format_lists),
     "broker": _NUMBER,
     "effects": _NUMBER,
@@ -509,6 +520,8 @@ _FORMS: Final[tuple[tuple[str, type[Any], Mapping[str, Any]], ...]] = (
     ("grow {topic} with {assignments}", Grow, {}),
     ("set min isr of {topic} to {least}", SetMinIsr, {}),
     ("set default min isr to {least}", SetMinIsr, {"topic": ""}),
+    ("set unclean of {topic} to {allowed}", SetUnclean, {}),
+    ("set default unclean to {allowed}", SetUnclean, {"topic": ""}),
     ("send {kind} request", RawRequest, {}),
     ("old znode {entries}", WriteOld, {}),
     ("write {kind} old znode", RawOld, {}),
