@@ -44,10 +44,12 @@ RAW_KINDS: Final[Mapping[str, bytes]] = MappingProxyType(
         "not-json": b"{ this is not JSON",
         "not-an-object": b"[1,2,3]",
         "no-content": b"",
-        "no-version": b'{"assignments":{}}',
-        "wrong-version": b'{"version":7,"assignments":{}}',
-        "unknown-key": b'{"version":1,"assignments":{},"original_replicas":[1]}',
-        "duplicate-key": b'{"version":1,"assignments":{},"assignments":{}}',
+        "no-version": b'{"assignments":{"orders":{"0":[1]}}}',
+        "wrong-version": b'{"version":7,"assignments":{"orders":{"0":[1]}}}',
+        "unknown-key": (
+            b'{"version":1,"assignments":{"orders":{"0":[1]}},"original_replicas":[1]}'
+        ),
+        "duplicate-key": b'{"version":1,"assignments":{},"assignments":{"orders":{"0":[1]}}}',
         "no-assignments": b'{"version":1}',
         "replicas-not-a-list": b'{"version":1,"assignments":{"orders":{"0":"1,2"}}}',
         "replica-not-a-number": b'{"version":1,"assignments":{"orders":{"0":["one"]}}}',
@@ -56,7 +58,8 @@ RAW_KINDS: Final[Mapping[str, bytes]] = MappingProxyType(
         "deep": b"[" * 5000,
     }
 )
-"""Malformed request contents by name. `too-large` is made when it is needed."""
+"""Malformed request contents by name, which ask for something wherever they can: who reads them
+more kindly than the rules do begins a reassignment. `too-large` is made when it is needed."""
 TOO_LARGE: Final = "too-large"
 
 FOREIGN_KINDS: Final[Mapping[str, tuple[str, bytes]]] = MappingProxyType(
