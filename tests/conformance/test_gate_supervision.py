@@ -343,4 +343,6 @@ def test_what_is_not_declared_is_not_asked(
         return
     assert (code, document["verdict"], document["not_exercised"]) == (0, "holds", [])
     assert document["not_asked"]["child.foreign-removed"] == ["kill"]
+    assert document["lacking"]["kill"] == ["child.foreign-removed"]
+    assert "topic.delete.waits-for-brokers" in document["lacking"]["deletion and brokers"]
     assert document["counts"]["clauses_required"] == document["counts"]["clauses_exercised"]

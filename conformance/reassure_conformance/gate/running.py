@@ -298,6 +298,14 @@ class Result(Outcome):
             lacking[clause] = tuple(need for need in needs if need not in able)
         return {c: needs for c, needs in lacking.items() if c in asked and needs}
 
+    def lacking(self) -> dict[str, list[str]]:
+        """Return by what the implementation would have to declare the clauses not asked for it."""
+        found: dict[str, list[str]] = {}
+        for clause, needs in self.not_asked().items():
+            word = " and " if clause in EACH_NEEDED_FOR else " or "
+            found.setdefault(word.join(needs), []).append(clause)
+        return dict(sorted(found.items()))
+
     def not_claimed(self) -> Mapping[str, str]:
         """Return the clauses that are for nobody who is driven here, each with the reason."""
         return UNCLAIMED.get(self.profile, {})
@@ -348,6 +356,7 @@ class Result(Outcome):
             "clause": failure.violation.clause if failure else None,
             "not_exercised": list(self.missing()),
             "not_asked": {clause: list(needs) for clause, needs in self.not_asked().items()},
+            "lacking": self.lacking(),
             "not_claimed": dict(self.not_claimed()),
             "unsettled": self.unsettled,
             "died": self.died,

@@ -151,7 +151,8 @@ def clause_rows(
 def render_run(report: Mapping[str, Any], form: str, diagram: Sequence[str]) -> str:
     """Return what a run or the gate has to say: verdict and failure first, then the tables."""
     sums = ", ".join(f"{name} {value}" for name, value in report["counts"].items() if value)
-    verdict = f"{report['verdict'].upper()} in {report['seconds']:.1f} s: {sums}"
+    said = f"{report['verdict'].upper()}{_describe_scope(report)}"
+    verdict = f"{said} in {report['seconds']:.1f} s: {sums}"
     directory = None if report["directory"] is None else Path(report["directory"])
     parts = [verdict, ""]
     parts += fence(describe_violation(report, directory, diagram), form)
@@ -169,6 +170,23 @@ def render_run(report: Mapping[str, Any], form: str, diagram: Sequence[str]) -> 
         parts.append(report["exploration"]["text"])
     parts += [_render_clock(report["clock"], report["steps"]), verdict]
     return "\n".join(parts)
+
+
+def _describe_scope(report: Mapping[str, Any]) -> str:
+    """Return for what a verdict is, where an implementation does not declare all that there is.
+
+    >>> about = {"capabilities": ["brokers", "isr"]}
+    >>> _describe_scope({"implementation": about, "lacking": {"kill": ["a.b", "c.d"]}})
+    ' for brokers, isr; not asked: kill (2 clauses)'
+    """
+    if not report["lacking"]:
+        return ""
+    able = ", ".join(report["implementation"]["capabilities"]) or "what needs no capability"
+    lacking = (
+        f"{need} ({len(clauses)} clause{'s' if len(clauses) > 1 else ''})"
+        for need, clauses in report["lacking"].items()
+    )
+    return f" for {able}; not asked: {', '.join(lacking)}"
 
 
 def _describe_death(report: Mapping[str, Any]) -> Iterator[str]:
@@ -199,9 +217,8 @@ def _describe_gaps(report: Mapping[str, Any]) -> Iterator[str]:
         if situation["reached"] == 0:
             needed = ", ".join(situation["clauses"])
             yield f"Never came up: {situation['name']}: {situation['sentence']} (for {needed})"
-    if report["not_asked"]:
-        asked = (f"{clause} (needs: {' or '.join(n)})" for clause, n in report["not_asked"].items())
-        yield "Not asked, as the implementation does not declare it: " + ", ".join(asked)
+    for need, clauses in report["lacking"].items():
+        yield f"Not asked, as the implementation does not declare {need}: {', '.join(clauses)}"
     for clause, reason in report.get("not_claimed", {}).items():
         yield f"Not claimed: {clause}: {reason}"
     if report["stale"]:

@@ -176,6 +176,7 @@ class Result(Outcome):
             "clause": failure.violation.clause if failure else None,
             "not_exercised": list(self.missing()),
             "not_asked": {},
+            "lacking": {},
             "unjudged": {k: why for k, why in UNJUDGED.items() if k not in LOOKED_AT},
             "unsettled": self.unsettled,
             "died": self.died,
