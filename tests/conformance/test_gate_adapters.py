@@ -21,6 +21,7 @@ from reassure_conformance.adapter import (
     open_adapter,
 )
 from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.running import Settings, run
@@ -312,3 +313,26 @@ def test_unknown_fault_is_refused() -> None:
     """A fault that does not exist is refused with the names of those that do."""
     with pytest.raises(UnknownFault, match="drop-slice-exclusive"):
         Bundled(faults=("no-such-fault",))
+
+
+def test_declared_time_to_settle_is_given(make_harness: Callable[..., Harness]) -> None:
+    """An implementation that says how long it needs to settle is given that, others the default."""
+    given: list[float] = []
+
+    class Timed(Idle):
+        def __init__(self, settle_ms: int) -> None:
+            super().__init__(profile="kip-236", readings={})
+            self._settle_ms = settle_ms
+
+        def describe(self) -> Description:
+            return replace(super().describe(), settle_ms=self._settle_ms)
+
+        def settle(self, timeout_s: float) -> bool:
+            given.append(timeout_s)
+            return True
+
+    for settle_ms in (25_000, 0):
+        make_harness(Timed(settle_ms)).begin((1,))
+    assert given == [25.0, SETTLE_TIMEOUT_S]
+    with pytest.raises(BadConnectable, match="settle_ms -1; expected milliseconds"):
+        make_harness(Timed(-1))

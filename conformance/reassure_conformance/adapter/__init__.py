@@ -74,6 +74,8 @@ class Description:
     """How long a broker has to be away before its replicas are placed elsewhere."""
     partitions_per_task: int = 0
     """Most partitions that a task of healing moves; 0 for any number."""
+    settle_ms: int = 0
+    """How long `settle` may take; 0 for as long as it is given to everybody."""
     adapter_version: int = ADAPTER_VERSION
 
     def as_dict(self) -> dict[str, object]:
@@ -340,6 +342,11 @@ def check_description(adapter: Adapter, description: Description) -> None:
             f"{description.name} describes itself wrongly: {error}; expected a profile and "
             "readings that `reassure spec` lists; mend the answer to describe"
         ) from error
+    if description.settle_ms < 0:
+        raise BadConnectable(
+            f"{description.name} declares settle_ms {description.settle_ms}; expected "
+            "milliseconds, or 0 for as long as everybody is given; mend the answer to describe"
+        )
     unknown = description.capabilities - set(CAPABILITIES)
     if unknown:
         raise BadConnectable(

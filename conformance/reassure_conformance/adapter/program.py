@@ -54,7 +54,7 @@ class Program:
     """A program as an adapter: every call of the interface is a message, and waits for its answer.
 
     `command` is as a shell would read it, without a shell; `answer_s` is how long each answer may
-    take. Raises BadConnectable where nothing can be started.
+    take, besides what the call itself gives it. Raises BadConnectable where nothing can be started.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Program:
         try:
             process.stdin.write(json.dumps(message) + "\n")
             process.stdin.flush()
-            line = self._await(call)
+            line = self._await(call, self._answer_s + arguments.get("timeout_s", 0.0))
         except BrokenPipeError:
             line = ""
         if not line:
@@ -128,9 +128,9 @@ class Program:
             raise self._fault(f"it cannot go on: {answer['error']}")
         return read_answer(call, answer["answer"])
 
-    def _await(self, call: str) -> str:
+    def _await(self, call: str, patience_s: float) -> str:
         """Return the next line of standard output, "" where there are no more."""
-        until = time.monotonic() + self._answer_s
+        until = time.monotonic() + patience_s
         while (left := until - time.monotonic()) > 0:
             try:
                 line = self._lines.get(timeout=min(left, _LOOK_S))
@@ -143,7 +143,7 @@ class Program:
         self._process.kill()
         self._process.wait()
         raise self._fault(
-            f"it has not answered {call} for {self._answer_s:g} s; expected one whole line of "
+            f"it has not answered {call} for {patience_s:g} s; expected one whole line of "
             "standard output, with its newline; flush standard output after each answer"
         )
 

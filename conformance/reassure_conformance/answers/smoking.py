@@ -152,7 +152,8 @@ def _start(smoke: Smoke, harness: Harness) -> None:
                     AdapterDied.exit_code,
                 )
             )
-        _check_rest(example, "start")
+        if example.unsettled:
+            raise _restless(harness, "start", example.story.name)
     finally:
         harness.end(example)
     smoke.pass_stage("start", f"{len(_BROKERS)} brokers and a controller, at rest")
@@ -210,22 +211,17 @@ def _tell(smoke: Smoke, harness: Harness, story: Story) -> None:
                 )
             )
         if not each.rested:
-            _stay_restless(each.step, story.name)
+            raise _restless(harness, each.step, story.name)
     smoke.pass_stage(story.name, f"holds: {len(telling.exercised())} clauses put to the test")
 
 
-def _check_rest(example: Example, step: str) -> None:
-    if example.unsettled:
-        _stay_restless(step, example.story.name)
-
-
-def _stay_restless(step: str, story: str) -> None:
-    raise _Stop(
+def _restless(harness: Harness, step: str, story: str) -> _Stop:
+    return _Stop(
         Amiss(
             UNKNOWN,
             f"settle answered false after `{step}` in {story}, though nothing is held",
-            f"the cluster at rest within the {SETTLE_S:g} s that settle was given",
-            _PATIENCE,
+            f"the cluster at rest within the {harness.settle_s:g} s that settle was given",
+            f"{_PATIENCE}; where it takes longer declare settle_ms",
         )
     )
 

@@ -139,7 +139,7 @@ class Harness:
 
     `hosts` is "host:port", `log_dir` the directory of the server's transaction logs; `alive` is
     called before each look at what happened. With `strict` a SHOULD binds like a MUST; a cluster
-    may take `settle_s` to come to rest. Raises
+    may take `settle_s` to come to rest, unless it is declared. Raises
     AdapterDied whenever the adapter raises, ServerGone when ZooKeeper does not answer.
     """
 
@@ -155,7 +155,6 @@ class Harness:
         settle_s: float = SETTLE_TIMEOUT_S,
     ) -> None:
         self.adapter = adapter
-        self._settle_s = settle_s
         self.died: AdapterDied | None = None
         """What became of the adapter when it was closed, None where it went well."""
         try:
@@ -165,6 +164,8 @@ class Harness:
         except BaseException:
             self._close_adapter()
             raise
+        self.settle_s: Final = self.description.settle_ms / 1000 or settle_s
+        """How long a cluster may take to come to rest."""
         self.judge = Judge(profile, self.readings)
         self._clauses = frozenset(each.id for each in clauses_of_profile(profile))
         self.current: Example | None = None
@@ -510,7 +511,7 @@ class Harness:
         quiescent = False
         if now.acting or now.sleeper:
             with self.driver.calling("settle"):
-                quiescent = expect(bool, self.adapter.settle(self._settle_s))
+                quiescent = expect(bool, self.adapter.settle(self.settle_s))
         if quiescent:
             now.acting = True
         elif now.acting and not now.held and not now.sleeper:
