@@ -33,6 +33,7 @@ from reassure_model.kip_236.writes import (
     Write,
     WriteAssigned,
     WriteState,
+    adopt,
 )
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER
@@ -146,22 +147,6 @@ def remove_request(state: Possible, sequence: int) -> tuple[Possible, ...]:
         # Recorded, and nobody waits for its removal: asking again is another request.
         gone = Possible(replace(gone.partition, taken=None))
     return (Possible(gone.partition), Possible(partition, withdrawn=True))
-
-
-def adopt(partition: Partition, write: Write) -> Partition:
-    """Return the partition with what was written, and nothing else changed."""
-    match write:
-        case CreateState(state) | WriteState(state) | ChangeIsr(state, _):
-            return replace(partition, state=state)
-        case WriteAssigned(assigned):
-            return replace(partition, assigned=assigned)
-        case CreateReassignment(record) | UpdateReassignment(record):
-            return replace(partition, reassignment=record)
-        case DeleteReassignment():
-            return replace(partition, reassignment=None)
-        case DeleteRequest(sequence):
-            left = tuple(r for r in partition.requests if r.sequence != sequence)
-            return replace(partition, requests=left)
 
 
 def believe(state: Possible, write: Write, readings: Readings) -> tuple[Possible, ...]:

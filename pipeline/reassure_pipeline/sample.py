@@ -89,10 +89,18 @@ class SampleCluster:
         """Whether a znode is there."""
         return path in self._versions
 
-    def control(self, *ops: Op, fenced: bool = True) -> int:
-        """Append a controller's transaction, which checks the controller epoch unless told not."""
-        fence = (Check(self.chroot + znodes.CONTROLLER_EPOCH, self.epoch + 1),) if fenced else ()
-        return self.append(*fence, *ops, session=_FIRST_BROKER + self.controller)
+    def control(self, *ops: Op, fenced: bool = True, writer: int | None = None) -> int:
+        """Append a controller's transaction, which checks the controller epoch unless told not.
+
+        `writer` is a broker that makes it in the controller's place.
+        """
+        path = znodes.CONTROLLER_EPOCH
+        fence = (Check(self.chroot + path, self._versions[path] + 1),) if fenced else ()
+        return self.act(self.controller if writer is None else writer, *fence, *ops)
+
+    def act(self, broker: int, *ops: Op) -> int:
+        """Append a transaction in a broker's session."""
+        return self.append(*ops, session=_FIRST_BROKER + broker)
 
     # Brokers and controllers ----------------------------------------------------------------------
 
@@ -114,28 +122,27 @@ class SampleCluster:
 
     def register(self, broker: int) -> int:
         """Start a broker: a session, and its registration."""
-        session = _FIRST_BROKER + broker
-        self.append(CreateSession(30_000), session=session)
+        self.act(broker, CreateSession(30_000))
         data = znodes.encode_broker("127.0.0.1", 9000 + broker, self.time_ms)
-        return self.append(
-            self.create(znodes.broker_path(broker), data, ephemeral=True), session=session
-        )
+        return self.act(broker, self.create(znodes.broker_path(broker), data, ephemeral=True))
 
     def kill(self, broker: int) -> int:
-        """Expire a broker's session, and with it its registration."""
-        path = self.chroot + znodes.broker_path(broker)
-        return self.append(CloseSession((path,)), session=_FIRST_BROKER + broker)
+        """Expire a broker's session, and with it all that it owns."""
+        owned = [znodes.broker_path(broker)]
+        if broker == self.controller:
+            owned.append(znodes.CONTROLLER)
+        paths = [self.delete(path).path for path in owned if self.knows(path)]
+        return self.act(broker, CloseSession(tuple(paths)))
 
     def elect(self, broker: int, *, raised: int = 1) -> int:
         """Make a broker the controller, with the next epoch."""
         self.epoch += raised
         self.controller = broker
-        return self.append(
-            self.create(
-                znodes.CONTROLLER, znodes.encode_controller(broker, self.time_ms), ephemeral=True
-            ),
+        data = znodes.encode_controller(broker, self.time_ms)
+        return self.act(
+            broker,
+            self.create(znodes.CONTROLLER, data, ephemeral=True),
             self.put(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(self.epoch)),
-            session=_FIRST_BROKER + broker,
         )
 
     # Topics and partitions ------------------------------------------------------------------------
@@ -184,9 +191,9 @@ class SampleCluster:
         partition = self.partitions[topic, number]
         state = replace(partition.state, isr=isr)
         self.partitions[topic, number] = replace(partition, state=state)
-        session = _FIRST_BROKER + (state.leader if writer is None else writer)
         data = znodes.encode_state(state)
-        return self.append(self.put(znodes.state_path(topic, number), data), session=session)
+        op = self.put(znodes.state_path(topic, number), data)
+        return self.act(state.leader if writer is None else writer, op)
 
     def join(self, topic: str, number: int, replicas: Iterable[int]) -> int:
         """Let replicas join the in-sync set, one write each."""

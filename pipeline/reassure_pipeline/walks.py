@@ -30,8 +30,9 @@ from reassure_model.kip_46 import moves as healing
 from reassure_model.kip_46.moves import Healed, make_healed
 from reassure_model.kip_236.batch import Batch, WriteOwed
 from reassure_model.kip_236.obligations import next_write
-from reassure_model.kip_236.state import LeaderAndIsr, Reassignment, to_znode
+from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment, to_znode
 from reassure_model.kip_236.writes import (
+    ChangeIsr,
     CreateReassignment,
     CreateState,
     DeleteReassignment,
@@ -79,7 +80,8 @@ class Walk(ABC, Generic[State]):
         self._elect()
         self.state = replace(state, controller_epoch=self.cluster.epoch)
         for topic in sorted({key[0] for key, _ in state.partitions}):
-            self.cluster.append(self.cluster.create(znodes.topic_path(topic), self._topic(topic)))
+            data = encode_partitions({key[1]: p for key, p in state.partitions if key[0] == topic})
+            self.cluster.append(self.cluster.create(znodes.topic_path(topic), data))
 
     @property
     def transactions(self) -> list[Transaction]:
@@ -190,10 +192,6 @@ class Walk(ABC, Generic[State]):
         self._controllers += 1
         self.cluster.elect(_FIRST_CONTROLLER + self._controllers)
 
-    def _topic(self, topic: str) -> bytes:
-        listed = {key[1]: p.assigned for key, p in self.state.partitions if key[0] == topic}
-        return znodes.encode_topic({n: a for n, a in listed.items() if a is not None})
-
     def _write_isr(self, key: PartitionKey) -> None:
         state = self.state.get(key).state
         assert state is not None
@@ -218,38 +216,52 @@ class Walk(ABC, Generic[State]):
                 return
         self.cluster.control(*self.find_ops(key, write))
 
-    def _create_missing(self, *paths: str) -> tuple[Op, ...]:
-        return tuple(self.cluster.create(path) for path in paths if not self.cluster.knows(path))
-
     def find_ops(self, key: PartitionKey, write: Write) -> tuple[Op, ...]:
         """Return the operations that a write to a partition is."""
-        topic, number = key
-        cluster, record = self.cluster, znodes.reassignment_path(topic, number)
-        parent = f"{znodes.REASSIGNMENTS}/{topic}"
-        match write:
-            case CreateState(state):
-                above = f"{znodes.topic_path(topic)}/partitions", znodes.partition_path(*key)
-                made = cluster.create(znodes.state_path(*key), _state(state))
-                return (*self._create_missing(*above), made)
-            case WriteState(state):
-                return (cluster.put(znodes.state_path(topic, number), _state(state)),)
-            case WriteAssigned():
-                return (cluster.put(znodes.topic_path(topic), self._topic(topic)),)
-            case CreateReassignment(begun):
-                return (*self._create_missing(parent), cluster.create(record, _record(begun)))
-            case UpdateReassignment(changed):
-                return (cluster.put(record, _record(changed)),)
-            case DeleteReassignment():
-                others = any(
-                    other != key and other[0] == topic and p.reassignment is not None
-                    for other, p in self.state.partitions
-                )
-                gone = cluster.delete(record)
-                return (gone,) if others else (gone, cluster.delete(parent))
-            case DeleteRequest(sequence):
-                return (cluster.delete(znodes.request_path(sequence)),)
-            case _:
-                raise NotPossible(f"{write} is no controller's")
+        topic = {each[1]: p for each, p in self.state.partitions if each[0] == key[0]}
+        return list_ops(self.cluster, key, write, topic)
+
+
+def list_ops(
+    cluster: SampleCluster, key: PartitionKey, write: Write, partitions: Mapping[int, Partition]
+) -> tuple[Op, ...]:
+    """Return the operations that a write to a partition is.
+
+    `partitions` are those of its topic, as they are by then.
+    """
+    topic, number = key
+    record, parent = znodes.reassignment_path(*key), f"{znodes.REASSIGNMENTS}/{topic}"
+    match write:
+        case CreateState(state):
+            above = f"{znodes.topic_path(topic)}/partitions", znodes.partition_path(*key)
+            made = cluster.create(znodes.state_path(*key), _state(state))
+            return (*_create_missing(cluster, *above), made)
+        case WriteState(state) | ChangeIsr(state, _):
+            return (cluster.put(znodes.state_path(*key), _state(state)),)
+        case WriteAssigned():
+            return (cluster.put(znodes.topic_path(topic), encode_partitions(partitions)),)
+        case CreateReassignment(begun):
+            return (*_create_missing(cluster, parent), cluster.create(record, _record(begun)))
+        case UpdateReassignment(changed):
+            return (cluster.put(record, _record(changed)),)
+        case DeleteReassignment():
+            gone = cluster.delete(record)
+            others = any(
+                other != number and p.reassignment is not None for other, p in partitions.items()
+            )
+            return (gone,) if others else (gone, cluster.delete(parent))
+        case DeleteRequest(sequence):
+            return (cluster.delete(znodes.request_path(sequence)),)
+
+
+def encode_partitions(partitions: Mapping[int, Partition]) -> bytes:
+    """Return what the znode of a topic holds."""
+    listed = {number: partition.assigned for number, partition in partitions.items()}
+    return znodes.encode_topic({n: a for n, a in listed.items() if a is not None})
+
+
+def _create_missing(cluster: SampleCluster, *paths: str) -> tuple[Op, ...]:
+    return tuple(cluster.create(path) for path in paths if not cluster.knows(path))
 
 
 class LegacyWalk(Walk[Legacy]):

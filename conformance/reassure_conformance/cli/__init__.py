@@ -33,6 +33,7 @@ from reassure_conformance.cli import (
     smoke,
     soak,
     spec,
+    synth,
     tell,
     vectors,
 )
@@ -67,6 +68,7 @@ for _verb in (
     prove.prove,
     explore.explore,
     audit.audit,
+    synth.synth,
     soak.soak,
     explain.explain,
     spec.spec,

@@ -23,7 +23,6 @@ from reassure_judge.history import (
 from reassure_judge.possible import (
     RECORDS,
     Possible,
-    adopt,
     believe,
     drop_head,
     fail_over,
@@ -56,6 +55,7 @@ from reassure_model.kip_236.writes import (
     Write,
     WriteAssigned,
     WriteState,
+    adopt,
 )
 from reassure_model.machine import Due
 from reassure_model.outcome import Accepted, Rejected

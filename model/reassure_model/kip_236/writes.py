@@ -4,9 +4,9 @@ These are the persistent steps of the system: whatever a controller or a broker 
 shows as a sequence of them, and a crash can fall between any two.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from reassure_model.kip_236.state import LeaderAndIsr, Reassignment
+from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment
 from reassure_spec.znodes import ReplicaList
 
 
@@ -76,3 +76,19 @@ Write = (
     | DeleteReassignment
     | DeleteRequest
 )
+
+
+def adopt(partition: Partition, write: Write) -> Partition:
+    """Return the partition with what was written, and nothing else changed."""
+    match write:
+        case CreateState(state) | WriteState(state) | ChangeIsr(state, _):
+            return replace(partition, state=state)
+        case WriteAssigned(assigned):
+            return replace(partition, assigned=assigned)
+        case CreateReassignment(record) | UpdateReassignment(record):
+            return replace(partition, reassignment=record)
+        case DeleteReassignment():
+            return replace(partition, reassignment=None)
+        case DeleteRequest(sequence):
+            left = tuple(r for r in partition.requests if r.sequence != sequence)
+            return replace(partition, requests=left)

@@ -1,0 +1,499 @@
+"""Histories of any length, made by the model: one cluster at work, and faults planted in it.
+
+Every write of the controller is one that the model owes (`next_write`), every write of a leader one
+that it accepts; clients ask for reassignments and change them in flight, replicas lag and catch up,
+brokers die and return, controllers follow one another. What the model makes of it is written as
+ZooKeeper would log it. Nothing here asks the judge.
+
+A planted fault is one write that the model rejects (`reassure_pipeline.distortions`), at a quiet
+moment: a while after the last broker came or went, so that nobody can have missed it.
+
+Memory grows with the partitions, not with the transactions: those are handed on as they are made.
+"""
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any, Final, NamedTuple
+
+from reassure_model.controllers import ACTING
+from reassure_model.kip_236.obligations import next_write
+from reassure_model.kip_236.rules import accept_write, apply_failover
+from reassure_model.kip_236.state import (
+    Environment,
+    Partition,
+    Request,
+    is_leader_live,
+)
+from reassure_model.kip_236.system import is_stopped
+from reassure_model.kip_236.writes import (
+    ChangeIsr,
+    CreateReassignment,
+    DeleteRequest,
+    UpdateReassignment,
+    Write,
+)
+from reassure_model.outcome import Accepted
+from reassure_pipeline.distortions import (
+    AUTHORSHIPS,
+    DISTORTIONS,
+    GARBAGE,
+    JUMP,
+    Distortion,
+    find_wrong,
+    go_on,
+    is_forbidden,
+)
+from reassure_pipeline.sample import SampleCluster
+from reassure_pipeline.walks import encode_partitions, list_ops
+from reassure_spec import znodes
+from reassure_spec.errors import BadUsage
+from reassure_spec.readings import get_profile
+from reassure_spec.znodes import PartitionKey, ReplicaList, RequestZnode
+from reassure_zookeeper.transactions import Transaction
+from reassure_zookeeper.txnlog_writer import LogWriter
+
+PROFILE: Final = "kip-236"
+TRUTH: Final = "truth.json"
+PER_FILE: Final = 100_000
+"""How many transactions ZooKeeper writes into one log file unless told otherwise."""
+
+_BROKERS: Final = 24
+_REPLICAS: Final = 3
+_PER_TOPIC: Final = 10
+_MOST_FLIGHTS: Final = 64
+_QUIET_MS: Final = 60_000
+"""How long nothing has happened to a broker when a fault is planted."""
+_PATIENCE: Final = 500
+"""How many steps a fault waits for a chance to be of a kind that was planted least."""
+_MOST_WAITING: Final = 3
+_MOST_ASKED: Final = 3
+_CHANGES: Final = 0.1
+"""The share of the requests that change a reassignment in flight."""
+
+
+class Faulty(NamedTuple):
+    """Where a fault was planted and which clause it breaks."""
+
+    clause: str
+    topic: str
+    """Empty for a fault of the cluster, whose partition is -1."""
+    partition: int
+    zxid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large a history is to be. Raises BadUsage for one that cannot be."""
+
+    transactions: int
+    partitions: int
+    faults: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        least = 500 + 6 * self.partitions + 50 * self.faults
+        if self.transactions < least:
+            raise BadUsage(
+                f"{self.transactions} transactions are too few for {self.partitions} partitions "
+                f"and {self.faults} faults: ask for {least} or more"
+            )
+
+
+class SyntheticHistory:
+    """One cluster that goes its way; `steps` hands on what is written."""
+
+    def __init__(self, size: Size) -> None:
+        self.size = size
+        self.planted: list[Faulty] = []
+        self._random = Random(size.seed)
+        self._readings = get_profile(PROFILE)
+        self._cluster = SampleCluster(_BROKERS)
+        members = frozenset(range(1, _BROKERS + 1))
+        self._around = Environment(members, members, controller_epoch=self._cluster.epoch)
+        self._topics: dict[str, dict[int, Partition]] = {}
+        self._keys: list[PartitionKey] = []
+        self._shaken: deque[PartitionKey] = deque()
+        """What the controller has to look at: a broker came or went, or a partition is new."""
+        self._behind: deque[PartitionKey] = deque()
+        """Where a replica may have to catch up, and no reassignment is in flight."""
+        self._flights: dict[PartitionKey, None] = {}
+        self._waiting: deque[tuple[int, tuple[PartitionKey, ...]]] = deque()
+        """Requests in order, and what each names."""
+        self._sequence = 0
+        self._spoilt: set[PartitionKey] = set()
+        self._kinds = dict.fromkeys(
+            [d.clause for d in DISTORTIONS] + [a[0] for a in AUTHORSHIPS] + [GARBAGE, JUMP], 0
+        )
+        """How often each clause was broken."""
+        self._due_since = -1
+        """The zxid since which a fault is due, -1 while none is."""
+        self._patience = _PATIENCE
+        self._dead = 0
+        self._next_event = self._event_pause = max(500, 8 * size.partitions)
+
+    def steps(self) -> Iterator[list[Transaction]]:
+        """Yield the transactions, some at a time; as many as were asked for in all."""
+        made = self._cluster.transactions
+        left = self.size.transactions
+        for _ in self._run():
+            left -= len(made)
+            if left <= 0:
+                yield made[: len(made) + left]
+                return
+            yield made
+            made.clear()
+
+    def _run(self) -> Iterator[None]:
+        numbers = range(self.size.partitions)
+        for first in numbers[::_PER_TOPIC]:
+            self._create_topic(
+                f"topic-{first // _PER_TOPIC:05d}", len(numbers[first:][:_PER_TOPIC])
+            )
+            yield
+        begun = self._cluster.zxid + 2 * self.size.partitions
+        # The last part is left to what comes of the last fault.
+        pause = (self.size.transactions * 9 // 10 - begun) // (self.size.faults + 1)
+        self._patience = min(_PATIENCE, pause // 2)
+        while True:
+            zxid = self._cluster.zxid
+            due = len(self.planted) < self.size.faults
+            if due and zxid >= begun + pause * (len(self.planted) + 1) and not self._shaken:
+                self._plant()
+            elif zxid >= self._next_event and not self._shaken:
+                self._upset()
+            self._go_on()
+            yield
+
+    # What goes right ------------------------------------------------------------------------------
+
+    def _create_topic(self, topic: str, partitions: int) -> None:
+        made = {n: Partition(self._choose_replicas()) for n in range(partitions)}
+        self._topics[topic] = made
+        op = self._cluster.create(znodes.topic_path(topic), encode_partitions(made))
+        self._cluster.append(op)
+        keys = [(topic, number) for number in made]
+        self._keys += keys
+        self._shaken.extend(keys)
+
+    def _choose_replicas(self) -> ReplicaList:
+        return tuple(self._random.sample(sorted(self._around.live), _REPLICAS))
+
+    def _get(self, key: PartitionKey) -> Partition:
+        return self._topics[key[0]][key[1]]
+
+    def _go_on(self) -> None:
+        """Let somebody do something, whoever is in the turn and has something to do."""
+        if self._shaken and self._random.random() < 0.9:
+            self._calm()
+            return
+        acts: tuple[Callable[[], bool], ...] = (
+            self._serve_request,
+            self._carry_flight,
+            self._catch_up_in_flight,
+            self._catch_up,
+            self._submit,
+            self._lag,
+        )
+        start = self._random.randrange(len(acts))
+        acted = any(act() for act in (*acts[start:], *acts[:start]))
+        if not acted and self._dead:
+            # Everybody waits for the broker that is gone.
+            self._upset()
+
+    def _calm(self) -> None:
+        """Let the controller see to a partition that a birth or a death has to do with."""
+        key = self._shaken[0]
+        owed = self._find_owed(key)
+        if owed is None or isinstance(owed, DeleteRequest | CreateReassignment):
+            self._shaken.popleft()
+            self._behind.append(key)
+        else:
+            self._write(key, owed)
+
+    def _find_owed(self, key: PartitionKey) -> Write | None:
+        if key in self._spoilt:
+            return None
+        owed = next_write(self._get(key), self._around, self._readings)
+        return None if owed is None else owed.write
+
+    def _serve_request(self) -> bool:
+        """Let the controller take the next step with the lowest request."""
+        if not self._waiting:
+            return False
+        sequence, keys = self._waiting[0]
+        removal = DeleteRequest(sequence)
+        for key in keys:
+            owed = self._find_owed(key)
+            if owed is not None and owed != removal:
+                self._write(key, owed)
+                return True
+        self._remove_request()
+        return True
+
+    def _remove_request(self, *, fenced: bool = True) -> int:
+        sequence, keys = self._waiting.popleft()
+        for key in keys:
+            partition = self._get(key)
+            write = DeleteRequest(sequence)
+            self._topics[key[0]][key[1]] = go_on(partition, write, self._around, self._readings)
+        path = znodes.request_path(sequence)
+        return self._cluster.control(self._cluster.delete(path), fenced=fenced)
+
+    def _pick_flight(self) -> PartitionKey | None:
+        return self._random.choice(list(self._flights)) if self._flights else None
+
+    def _carry_flight(self) -> bool:
+        """Let the controller take the next step of a reassignment, requests aside."""
+        key = self._pick_flight()
+        owed = None if key is None else self._find_owed(key)
+        if key is None or owed is None or isinstance(owed, DeleteRequest | UpdateReassignment):
+            return False
+        self._write(key, owed)
+        return True
+
+    def _catch_up_in_flight(self) -> bool:
+        key = self._pick_flight()
+        return key is not None and self._join(key)
+
+    def _catch_up(self) -> bool:
+        """Let a leader take back a replica, wherever one is behind."""
+        while self._behind:
+            if self._join(self._behind[0]):
+                return True
+            self._behind.popleft()
+        return False
+
+    def _join(self, key: PartitionKey) -> bool:
+        partition = self._get(key)
+        state, around = partition.state, self._around
+        if key in self._spoilt or state is None or not is_leader_live(state, around):
+            return False
+        waiting = (r for r in partition.assigned or () if r in around.live and r not in state.isr)
+        for replica in waiting:
+            if not is_stopped(partition, replica, self._readings):
+                self._change_isr(key, (*state.isr, replica))
+                return True
+        return False
+
+    def _lag(self) -> bool:
+        """Let a leader take out a replica that lags."""
+        key = self._random.choice(self._keys)
+        state = self._get(key).state
+        if key in self._spoilt or state is None or not is_leader_live(state, self._around):
+            return False
+        followers = [replica for replica in state.isr if replica != state.leader]
+        if not followers:
+            return False
+        gone = self._random.choice(followers)
+        self._change_isr(key, tuple(replica for replica in state.isr if replica != gone))
+        self._behind.append(key)
+        return True
+
+    def _change_isr(self, key: PartitionKey, isr: ReplicaList) -> None:
+        state = self._get(key).state
+        assert state is not None
+        self._write(key, ChangeIsr(replace(state, isr=isr), state.leader))
+
+    def _submit(self) -> bool:
+        """Let a client ask for a reassignment, or for a change of one."""
+        if len(self._flights) >= _MOST_FLIGHTS or len(self._waiting) >= _MOST_WAITING:
+            return False
+        key = self._pick_flight() if self._random.random() < _CHANGES else None
+        topic, number = key or self._random.choice(self._keys)
+        size = 1 if key is not None else self._random.randint(1, _MOST_ASKED)
+        there = self._topics[topic]
+        numbers = [n for n in range(number, number + size) if n in there]
+        keys = tuple((topic, n) for n in numbers if (topic, n) not in self._spoilt)
+        if not keys:
+            return False
+        asked = {each: self._choose_replicas() for each in keys}
+        for each, target in asked.items():
+            partition = there[each[1]]
+            requests = (*partition.requests, Request(self._sequence, target))
+            there[each[1]] = replace(partition, requests=requests)
+        data = znodes.encode_request(RequestZnode(asked))
+        self._cluster.append(self._cluster.create(znodes.request_path(self._sequence), data))
+        self._waiting.append((self._sequence, keys))
+        self._sequence += 1
+        return True
+
+    def _write(self, key: PartitionKey, write: Write) -> int:
+        """Make a write that the rules allow."""
+        outcome = accept_write(self._get(key), write, self._around, self._readings)
+        if isinstance(outcome, Accepted):
+            return self._store(key, write, outcome.state)
+        raise RuntimeError(f"the model contradicts itself: {write} of {key}: {outcome}")
+
+    def _store(
+        self,
+        key: PartitionKey,
+        write: Write,
+        after: Partition,
+        *,
+        fenced: bool = True,
+        writer: int | None = None,
+    ) -> int:
+        """Write to a partition, whether or not that is allowed; answer the zxid."""
+        self._topics[key[0]][key[1]] = after
+        if after.reassignment is not None:
+            self._flights[key] = None
+        elif self._flights.pop(key, 0) is None:
+            self._behind.append(key)
+        ops = list_ops(self._cluster, key, write, self._topics[key[0]])
+        if isinstance(write, ChangeIsr):
+            return self._cluster.act(write.writer, *ops)
+        return self._cluster.control(*ops, fenced=fenced, writer=writer)
+
+    # What happens to brokers ----------------------------------------------------------------------
+
+    def _upset(self) -> None:
+        """Let a broker die or return, or the controller lose its office."""
+        self._next_event = self._cluster.zxid + self._event_pause
+        live = self._around.live
+        if self._dead:
+            self._cluster.register(self._dead)
+            self._see_live(live | {self._dead})
+            self._dead = 0
+        elif self._random.random() < 0.3:
+            self._cluster.append(self._cluster.delete(znodes.CONTROLLER))
+            self._elect()
+        else:
+            self._dead = self._random.choice(sorted(live))
+            was_controller = self._dead == self._cluster.controller
+            self._cluster.kill(self._dead)
+            self._see_live(live - {self._dead})
+            if was_controller:
+                self._elect()
+
+    def _see_live(self, live: frozenset[int]) -> None:
+        changed = live ^ self._around.live
+        self._around = replace(self._around, live=live)
+        for key in self._keys:
+            if changed.intersection(self._get(key).assigned or ()):
+                self._shaken.append(key)
+
+    def _elect(self, *, raised: int = 1) -> int:
+        others = sorted(self._around.live - {self._cluster.controller})
+        zxid = self._cluster.elect(self._random.choice(others), raised=raised)
+        self._around = replace(self._around, controller_epoch=self._cluster.epoch)
+        for key in self._flights:
+            partition = self._get(key)
+            self._topics[key[0]][key[1]] = apply_failover(partition, self._readings)
+        return zxid
+
+    # What goes wrong ------------------------------------------------------------------------------
+
+    def _plant(self) -> None:
+        """Plant the next fault, if there is a chance of the kinds that are wanted."""
+        zxid = self._cluster.zxid
+        if self._due_since < 0:
+            self._due_since = zxid
+            self._cluster.time_ms += _QUIET_MS
+        self._next_event = max(self._next_event, zxid + 1)
+        least = min(self._kinds.values())
+        patient = zxid - self._due_since < self._patience
+        kinds = [c for c, times in self._kinds.items() if times == least or not patient]
+        self._random.shuffle(kinds)
+        keys = [*self._flights, *(key for _, asked in self._waiting for key in asked)]
+        keys += [self._random.choice(self._keys) for _ in range(8)]
+        keys = [key for key in dict.fromkeys(keys) if key not in self._spoilt]
+        for clause in kinds:
+            found = self._try(clause, keys)
+            if found is not None:
+                self.planted.append(found)
+                self._kinds[clause] += 1
+                self._due_since = -1
+                self._next_event = self._cluster.zxid + self._event_pause
+                return
+
+    def _try(self, clause: str, keys: list[PartitionKey]) -> Faulty | None:
+        """Break this clause if one of these partitions gives the chance."""
+        if clause == JUMP:
+            self._cluster.append(self._cluster.delete(znodes.CONTROLLER))
+            return Faulty(clause, "", -1, self._elect(raised=2))
+        for key in keys:
+            zxid = -1
+            if clause == GARBAGE:
+                zxid = self._write_garbage(key)
+            for each, office, fenced in AUTHORSHIPS:
+                if each == clause and is_forbidden(clause, office, fenced=fenced):
+                    zxid = self._misattribute(key, office, fenced=fenced)
+            for distortion in DISTORTIONS:
+                if distortion.clause == clause:
+                    zxid = self._distort(key, distortion)
+            if zxid >= 0:
+                return Faulty(clause, *key, zxid)
+        return None
+
+    def _write_garbage(self, key: PartitionKey) -> int:
+        if self._get(key).state is None:
+            return -1
+        return self._cluster.control(self._cluster.put(znodes.state_path(*key), b"{"))
+
+    def _misattribute(self, key: PartitionKey, office: str, *, fenced: bool) -> int:
+        """Let a write that is owed be made by another, or without a look at the epoch."""
+        owed = self._find_owed(key)
+        if owed is None or isinstance(owed, DeleteRequest):
+            return -1
+        after = go_on(self._get(key), owed, self._around, self._readings)
+        writer = None
+        if office != ACTING:
+            # One that was controller once breaks the same clause.
+            writer = self._random.choice(sorted(self._around.live - {self._cluster.controller}))
+        return self._store(key, owed, after, fenced=fenced, writer=writer)
+
+    def _distort(self, key: PartitionKey, distortion: Distortion) -> int:
+        partition = self._get(key)
+        shared = [asked for _, asked in self._waiting if key in asked]
+        if distortion.spoils and (shared or 2 * len(self._spoilt) + 2 > len(self._keys)):
+            return -1
+        owed = self._find_owed(key)
+        write = find_wrong(distortion, partition, self._around, owed, self._readings)
+        if write is None:
+            return -1
+        if isinstance(write, DeleteRequest):
+            # A request is removed for all that it names, and the others must be done with it.
+            return self._remove_request() if self._waiting[0] == (write.sequence, (key,)) else -1
+        after = go_on(partition, write, self._around, self._readings)
+        zxid = self._store(key, write, after)
+        if distortion.spoils:
+            self._spoilt.add(key)
+            self._flights.pop(key, None)
+        return zxid
+
+
+def write_archive(folder: Path, size: Size, per_file: int = PER_FILE) -> dict[str, Any]:
+    """Write a history as the logs of a ZooKeeper server, and what is wrong in it beside them.
+
+    Answers what `truth.json` says. Raises BadUsage where there is something already.
+    """
+    logs = folder / "version-2"
+    if folder.exists() and any(folder.iterdir()):
+        raise BadUsage(f"{folder} is not empty; name a directory that is, or that does not exist")
+    logs.mkdir(parents=True)
+    history = SyntheticHistory(size)
+    left, writer = 0, None
+    try:
+        for batch in history.steps():
+            for transaction in batch:
+                if not left:
+                    if writer is not None:
+                        writer.close()
+                    writer, left = LogWriter(logs / f"log.{transaction.zxid:x}"), per_file
+                assert writer is not None
+                writer.append(transaction)
+                left -= 1
+    finally:
+        if writer is not None:
+            writer.close()
+    truth = {
+        "profile": PROFILE,
+        **asdict(size),
+        "planted": [fault._asdict() for fault in history.planted],
+    }
+    (folder / TRUTH).write_text(json.dumps(truth, indent=2) + "\n")
+    return truth
