@@ -73,6 +73,8 @@ _MOST_WAITING: Final = 3
 _MOST_ASKED: Final = 3
 _CHANGES: Final = 0.1
 """The share of the requests that change a reassignment in flight."""
+_LAGS: Final = 0.1
+"""How often a replica lags where it might; rarely enough that most writes are of reassignments."""
 
 
 class Faulty(NamedTuple):
@@ -281,6 +283,8 @@ class SyntheticHistory:
 
     def _lag(self) -> bool:
         """Let a leader take out a replica that lags."""
+        if self._random.random() > _LAGS:
+            return False
         key = self._random.choice(self._keys)
         state = self._get(key).state
         if key in self._spoilt or state is None or not is_leader_live(state, self._around):

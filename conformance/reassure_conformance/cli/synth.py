@@ -11,7 +11,7 @@ from reassure_conformance.cli.options import emit, format_option
 _UNITS: Final = {"": 1, "k": 1_000, "M": 1_000_000}
 
 
-class Count(click.ParamType):
+class Count(click.ParamType[int]):
     """A number, in thousands with `k` and in millions with `M`."""
 
     name = "count"
