@@ -66,7 +66,9 @@ _KINDS: Final = (
 name of the first group."""
 _NUMBERED: Final = {"broker": 0, "broker_config": 0, "state": 1}
 """Kinds of path of which one part is a number, and which one; other names are no such znodes."""
-_SIGNS: Final = frozenset({"root", "broker", "topic", "state"})
+_ELSEWHERE: Final = "elsewhere"
+"""The kind of path of a state that another process judges."""
+_SIGNS: Final = frozenset({"root", "broker", "topic", "state", _ELSEWHERE})
 """Kinds of path that show that a cluster is there."""
 _OWN_TREES: Final = ("brokers", "config", "admin", "consumers")
 """Trees of a cluster in which names are chosen by its users."""
@@ -341,6 +343,8 @@ class Router(Generic[History]):
     """What is remembered of a cluster."""
     kinds: ClassVar[tuple[str, ...]] = ()
     """How the protocol's own kinds of path are written (see `_KINDS`)."""
+    is_apart: ClassVar[bool] = False
+    """Whether what is written to the state of a partition concerns nobody else."""
     _path: ClassVar[re.Pattern[str]]
 
     def __init_subclass__(cls) -> None:
@@ -361,6 +365,8 @@ class Router(Generic[History]):
         self.min_insync_replicas = min_insync_replicas
         self.whole = whole
         self._known_since = 0 if whole else None
+        self.owns: Callable[[str, str, int], bool] | None = None
+        """Which partitions (chroot, topic, number) are judged here; None for all."""
         self.clusters: dict[str, History] = {}
         self.unjudged: Counter[str] = Counter()
         """How often each tree was written that no rule is about (`reassure_judge.trees`)."""
@@ -378,6 +384,7 @@ class Router(Generic[History]):
             "preferred": self._on_preferred,
             "deletion": self._on_deletion,
             "default_config": self._on_default_config,
+            _ELSEWHERE: self._on_elsewhere,
         }
         self._elections: dict[str, tuple[int | None, bool]] = {}
         """By chroot: whom this transaction elected, and whether it raised the epoch."""
@@ -520,6 +527,8 @@ class Router(Generic[History]):
             kind = "state"
         if kind in _NUMBERED and znodes.parse_number(parts[_NUMBERED[kind]]) is None:
             return ("", "", name_tree(path), "")
+        if kind == "state" and self.is_apart and self.owns is not None:
+            kind = kind if self.owns(chroot, parts[0], int(parts[1])) else _ELSEWHERE
         return (kind, chroot, parts[0], parts[1])
 
     def _emit(self, cluster: History, topic: str, partition: int, path: str, event: Event) -> None:
@@ -878,6 +887,11 @@ class Router(Generic[History]):
             self._find_writer(cluster, state.leader),
         )
         self._emit(cluster, topic, number, path, event)
+
+    def _on_elsewhere(
+        self, cluster: History, path: str, data: bytes | None, topic: str, second: str
+    ) -> None:
+        """Leave a state to whoever judges it."""
 
     def _decides(self, cluster: History) -> bool:
         """Whether the write at hand is a controller's."""

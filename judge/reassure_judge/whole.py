@@ -4,6 +4,7 @@ Whoever derives from it adds the znodes of the protocol that stands on top (`kin
 """
 
 from math import inf
+from typing import ClassVar
 
 from reassure_judge.books import Copied, QueueWritten, RecordCopied
 from reassure_judge.history import CREATE, AssignedWritten, Event, StateWritten
@@ -13,6 +14,8 @@ from reassure_spec.znodes import RequestZnode
 
 class WholeRouter(RequestRouter):
     """Tells the cluster of every write to a partition, and of requests as a whole."""
+
+    is_apart: ClassVar[bool] = False
 
     def get_noticed(self, cluster: RequestHistory) -> float:
         """Return up to when what was changed has been noticed by whoever writes now."""

@@ -1,12 +1,18 @@
 """Judge transaction logs, whatever cluster left them: the local engine, and the way to Spark.
 
-The local engine reads every file once, in order, and judges as it reads; memory is needed for the
-partitions, not for the transactions. Both engines answer the same report.
+The local engine reads every file in order, and judges as it reads; memory is needed for the
+partitions, not for the transactions. With several jobs every process reads all the files, skips
+what is written to the state of partitions that are another's, and judges its own (`Share`). Both
+engines answer the same report.
 """
 
 import gc
+import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +29,7 @@ from reassure_pipeline.archive import (
     load_base,
 )
 from reassure_pipeline.observed import judge_observations, list_unjudged, sort_paths
-from reassure_pipeline.passes import Judging, Routing
+from reassure_pipeline.passes import ALL, Judged, Judging, Routing, Share
 from reassure_pipeline.report import (
     ArchiveReport,
     AuditReport,
@@ -36,6 +42,8 @@ from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import LogFile
 
 _ALLOCATIONS: Final = 200_000
+_BYTES_PER_JOB: Final = 8_000_000
+"""Below this starting a process takes longer than it saves."""
 
 Progress = Callable[[str, int, int], None]
 """Called with what is going on, how much is done and how much there is."""
@@ -49,9 +57,10 @@ def audit_local(
     at_rest: bool = False,
     min_insync_replicas: int = 1,
     grace_ms: int = GRACE_MS,
+    jobs: int = 1,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Judge the logs that `paths` name, in this process.
+    """Judge the logs that `paths` name, in this process and in `jobs` - 1 more.
 
     A path is a data directory, its `version-2`, or a log file (`reassure_pipeline.archive`). With
     `at_rest` the end of each history counts as a rest: what a controller owes by then is judged
@@ -62,29 +71,79 @@ def audit_local(
     """
     rules = make_rules(profile, readings)
     archives = find_archives(paths)
-    total = sum(len(archive.files) for archive in archives)
-    tally = Tally()
-    reports: list[ArchiveReport] = []
-    done = 0
+    judge = partial(
+        _judge_archives,
+        archives,
+        rules,
+        keep_keys=at_rest,
+        min_insync_replicas=min_insync_replicas,
+        grace_ms=grace_ms,
+    )
     with _rare_collections():
-        for archive in archives:
-            base = load_base(archive)
-            routing = Routing(
-                archive.begins,
-                base,
-                rules,
-                keep_keys=at_rest,
-                min_insync_replicas=min_insync_replicas,
-                grace_ms=grace_ms,
-            )
-            audit = _LocalAudit(archive, base, routing, rules)
-            for file in archive.files:
-                if progress is not None:
-                    progress(f"reading {file.name}", done, total)
-                audit.read(file)
-                done += 1
-            reports.append(audit.report(tally))
+        if jobs == 1:
+            audits = judge(ALL, progress)
+            sums = [audit.sum_up() for audit in audits]
+        else:
+            audits, sums = _judge_in_shares(judge, jobs, progress)
+    tally = Tally()
+    reports = []
+    for audit, judged in zip(audits, sums, strict=True):
+        tally.add(judged.tally)
+        reports.append(audit.report(judged))
     return report_audit(profile, tally, reports)
+
+
+def _judge_archives(
+    archives: Sequence[Archive],
+    rules: Rules[Any, Any],
+    share: Share,
+    progress: Progress | None = None,
+    **options: Any,
+) -> "list[_LocalAudit]":
+    """Read every archive to its end, and judge the partitions of one share."""
+    total = sum(len(archive.files) for archive in archives)
+    done = 0
+    audits = []
+    for archive in archives:
+        base = load_base(archive)
+        routing = Routing(archive.begins, base, rules, share=share, **options)
+        audit = _LocalAudit(archive, base, routing, Judging(rules, share))
+        for file in archive.files:
+            if progress is not None:
+                progress(f"reading {file.name}", done, total)
+            audit.read(file)
+            done += 1
+        audit.finish()
+        audits.append(audit)
+    return audits
+
+
+def _judge_in_shares(
+    judge: "Callable[..., list[_LocalAudit]]", jobs: int, progress: Progress | None
+) -> "tuple[list[_LocalAudit], list[Judged]]":
+    """Judge the first share here and each of the others in a process; answer the sums of all.
+
+    Every process reads all there is, so what cannot be read is met, and raised, here as well.
+    """
+    others = [Share(number, jobs) for number in range(1, jobs)]
+    with ProcessPoolExecutor(len(others), get_context("fork")) as pool:
+        waiting = [pool.submit(_sum_up_share, judge, share) for share in others]
+        audits = judge(Share(0, jobs), progress)
+        sums = [audit.sum_up() for audit in audits]
+        for each in waiting:
+            for whole, part in zip(sums, each.result(), strict=True):
+                whole.add(part)
+    return audits, sums
+
+
+def _sum_up_share(judge: "Callable[..., list[_LocalAudit]]", share: Share) -> list[Judged]:
+    return [audit.sum_up() for audit in judge(share)]
+
+
+def choose_jobs(paths: Sequence[Path]) -> int:
+    """Return how many processes are worth starting for these logs, at most one for each core."""
+    size = sum(file.stat().st_size for archive in find_archives(paths) for file in archive.files)
+    return max(1, min(len(os.sched_getaffinity(0)), size // _BYTES_PER_JOB))
 
 
 def audit_spark(
@@ -122,8 +181,11 @@ def audit_paths(
     at_rest: bool = False,
     min_insync_replicas: int = 1,
     grace_ms: int = GRACE_MS,
+    jobs: int | None = None,
 ) -> AuditReport:
     """Judge transaction logs, on Spark where a `master` is given, and observations among them.
+
+    Without Spark it takes `jobs` processes, or as many as are worth it (`choose_jobs`).
 
     A profile that is judged by observations alone takes of the logs what was stored.
     """
@@ -141,7 +203,8 @@ def audit_paths(
             "grace_ms": grace_ms,
         }
         if master is None:
-            report = audit_local(sorted_paths.logs, profile, readings, **options)
+            jobs = choose_jobs(sorted_paths.logs) if jobs is None else jobs
+            report = audit_local(sorted_paths.logs, profile, readings, jobs=jobs, **options)
         else:
             report = audit_spark(sorted_paths.logs, profile, readings, master, **options)
     given = observed is not None
@@ -164,12 +227,13 @@ class _LocalAudit:
     """One archive on its way through both passes."""
 
     def __init__(
-        self, archive: Archive, base: Base | None, routing: Routing, rules: Rules[Any, Any]
+        self, archive: Archive, base: Base | None, routing: Routing, judging: Judging
     ) -> None:
         self._archive = archive
         self._after = -1 if base is None else base.zxid
         self._routing = routing
-        self._judging = Judging(rules)
+        self._judging = judging
+        self.sum_up = judging.sum_up
         self._files: list[FileFacts] = []
         self._before: FileFacts | None = None
         for seen in self._routing.begin():
@@ -197,10 +261,11 @@ class _LocalAudit:
                 observe(seen)
         return len(batch)
 
-    def report(self, tally: Tally) -> ArchiveReport:
-        """Finish, and add what was found to the sums of the whole audit."""
+    def finish(self) -> None:
+        """Judge what must be true at the end."""
         for rest in self._routing.finish():
             self._judging.rest(rest)
-        judged = self._judging.sum_up()
-        tally.add(judged.tally)
+
+    def report(self, judged: Judged) -> ArchiveReport:
+        """Report what judging the archive came to, all shares together."""
         return report_archive(self._archive, self._files, self._routing.known, judged)

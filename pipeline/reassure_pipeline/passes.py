@@ -5,7 +5,9 @@
    archive: which clusters were born in it, and what was under way when it began.
 2. `Judging` takes the observations of some partitions, those of one partition in order.
 
-The passes share nothing but what they hand on, so the second can be spread by partition.
+The passes share nothing but what they hand on, so the second can be spread by partition: to workers
+that are handed observations, or to processes that each read the whole archive and leave out the
+writes to partitions that are not in their `Share`.
 
 **What is settled.** A rejected write is a violation only if the history before it is known. Where
 it is not, the same finding is *unsettled*, and the clause is unknown rather than violated:
@@ -24,7 +26,9 @@ excuse (`reassure_judge.verdicts`, `BY_CONTENT` and `BY_CHANGE`): that is settle
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+from zlib import crc32
 
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Observation
@@ -52,6 +56,22 @@ class Rest(NamedTuple):
     """What waits in the request queue and came after the last thing was taken there."""
     time_ms: int
     """The server's clock at that transaction."""
+
+
+class Share(NamedTuple):
+    """The partitions that one of several processes judges."""
+
+    number: int
+    of: int
+
+    def has(self, chroot: str, topic: str, partition: int) -> bool:
+        """Whether a partition is among them; clusters as a whole are in the first share."""
+        if partition < 0:
+            return self.number == 0
+        return crc32(f"{chroot}/{topic}/{partition}".encode()) % self.of == self.number
+
+
+ALL: Final = Share(0, 1)
 
 
 @dataclass(slots=True)
@@ -110,12 +130,16 @@ class Routing:
         keep_keys: bool,
         min_insync_replicas: int = 1,
         grace_ms: int = GRACE_MS,
+        share: Share = ALL,
     ) -> None:
         self.known = Known(begins)
         self.rules = rules
         self.router = rules.make_router(
             grace_ms, whole=begins == BEGINNING, min_insync_replicas=min_insync_replicas
         )
+        self._share = share
+        if share != ALL:
+            self.router.owns = share.has
         self._base = base
         self._calm_ms = 0 if base is None else base.news_ms + grace_ms
         self._keys: set[Key] | None = set() if keep_keys else None
@@ -172,6 +196,8 @@ class Routing:
             known.born = {c.chroot: c.known_since for c in clusters if c.known_since is not None}
             known.unborn = len(known.born) < len(known.clusters)
         for chroot, topic, number in sorted(self._keys or ()):
+            if not self._share.has(chroot, topic, number):
+                continue
             cluster = self.router.get_cluster(chroot)
             around, untouched = cluster.get_surroundings(topic, number), cluster.find_untouched()
             place = chroot, topic, number, self._zxid
@@ -196,9 +222,14 @@ class Judged:
 class Judging:
     """Stage 2 for some partitions of one archive."""
 
-    def __init__(self, rules: Rules[Any, Any]) -> None:
+    def __init__(self, rules: Rules[Any, Any], share: Share = ALL) -> None:
         self._tracking = Tracking(rules)
-        self.observe = self._tracking.observe
+        self._has = lru_cache(maxsize=None)(share.has)
+        self.observe = self._tracking.observe if share == ALL else self._observe_own
+
+    def _observe_own(self, seen: Observation) -> None:
+        if self._has(seen.chroot, seen.topic, seen.partition):
+            self._tracking.observe(seen)
 
     def rest(self, rest: Rest) -> None:
         """Judge what must be true at the end."""

@@ -33,6 +33,7 @@ def audit_document(
     grace_ms: int = GRACE_MS,
     strict: bool = False,
     recognise: bool = False,
+    jobs: int | None = None,
 ) -> Document:
     """Judge the logs, on Spark where a master is given, and return the document.
 
@@ -61,6 +62,7 @@ def audit_document(
         at_rest=at_rest,
         min_insync_replicas=min_insync_replicas,
         grace_ms=grace_ms,
+        jobs=jobs,
     )
     foreign = next((words for each in report.archives for words in each.find_foreign()), None)
     if recognise and found is None and foreign is not None:

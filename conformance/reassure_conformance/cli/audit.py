@@ -27,6 +27,12 @@ from reassure_conformance.cli.options import (
 @click.option(
     "--spark", is_flag=False, flag_value="local[*]", metavar="[MASTER]", help="Judge on Spark."
 )
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many processes judge, without Spark (one for each core, for large logs).",
+)
 @click.option("--at-rest", is_flag=True, help="Take the end of the logs for a moment of rest.")
 @click.option(
     "--grace",
@@ -47,6 +53,7 @@ from reassure_conformance.cli.options import (
 def audit(
     paths: tuple[Path, ...],
     spark: str | None,
+    jobs: int | None,
     at_rest: bool,
     min_insync_replicas: int,
     grace: float | None,
@@ -72,5 +79,6 @@ def audit(
         grace_ms=GRACE_MS if grace is None else round(grace * 1000),
         strict=strict,
         recognise=not is_given("profile"),
+        jobs=jobs,
     )
     return emit(document, form, lambda: render_audit(document, form))

@@ -123,6 +123,7 @@ class RequestRouter(Router[RequestHistory]):
     """Reads the request queue and the records as well."""
 
     history = RequestHistory
+    is_apart: ClassVar[bool] = True
     kinds: ClassVar[tuple[str, ...]] = (
         r"(?P<request_parents>/admin/reassignment_requests|/admin/reassignments)",
         r"/admin/reassignment_requests/(?P<request>[^/]+)",

@@ -1,0 +1,73 @@
+"""An audit by several processes: the same report as by one."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reassure_judge.protocols import make_rules
+from reassure_pipeline.archive import BEGINNING
+from reassure_pipeline.audit import audit_local
+from reassure_pipeline.passes import Judging, Routing, Share
+from reassure_pipeline.planted import plant_all
+from reassure_pipeline.report import AuditReport
+from reassure_pipeline.sample import SampleCluster, write_sample
+from reassure_pipeline.synthetic import Size, write_archive
+from reassure_spec.readings import get_profile
+from reassure_zookeeper.errors import DamagedLog
+from reassure_zookeeper.txnlog import log_files
+
+Server = Callable[..., Path]
+Audit = Callable[..., AuditReport]
+
+
+@pytest.mark.parametrize("jobs", [2, 3])
+@pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kafka-zk"])
+def test_shares_come_to_the_same_report(
+    tmp_path: Path, server: Server, profile: str, jobs: int
+) -> None:
+    """Whatever the protocol keeps of a cluster as a whole, each share adds its part of the sums."""
+    write_archive(tmp_path / "made", Size(2_000, 20, 10, 1))
+    cluster = SampleCluster(chroot="/kafka")
+    plant_all(cluster)
+    cluster.kill(3)
+    paths = [tmp_path / "made", server("one", cluster.transactions)]
+    readings = get_profile(profile)
+    alone = audit_local(paths, profile, readings, at_rest=True).as_json_dict()
+    assert alone["counts"]["violations"] > 20
+    shared = audit_local(paths, profile, readings, at_rest=True, jobs=jobs).as_json_dict()
+    assert shared == alone
+
+
+def test_each_partition_is_judged_in_one_share() -> None:
+    """Shares have no partition in common, none is left out, and each has a part of the work."""
+    history = write_sample(topics=2)
+    rules = make_rules("kip-236", get_profile("kip-236"))
+    seen, judged = [], []
+    for index in range(3):
+        share = Share(index, 3)
+        routing = Routing(BEGINNING, None, rules, keep_keys=False, share=share)
+        judging = Judging(rules, share)
+        observations = [each for one in history for each in routing.feed(one)]
+        for each in observations:
+            judging.observe(each)
+        seen.append(len(observations))
+        judged.append(judging.sum_up().partitions)
+    assert sum(judged) == 20
+    assert min(judged) > 0
+    routing = Routing(BEGINNING, None, rules, keep_keys=False)
+    assert max(seen) < sum(len(routing.feed(one)) for one in history)
+
+
+def test_damage_is_told_as_by_one_process(tmp_path: Path, audit: Audit) -> None:
+    """What cannot be read ends the audit with the place, and no process stays behind."""
+    write_archive(tmp_path / "made", Size(1_500, 10, 0))
+    (log,) = log_files(tmp_path / "made")
+    content = bytearray(log.read_bytes())
+    content[len(content) // 2] ^= 1
+    log.write_bytes(content)
+    with pytest.raises(DamagedLog) as alone:
+        audit(tmp_path / "made")
+    with pytest.raises(DamagedLog) as shared:
+        audit(tmp_path / "made", jobs=2)
+    assert str(shared.value) == str(alone.value)
