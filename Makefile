@@ -28,9 +28,10 @@ $(STAMP): requirements.lock pyproject.toml
 check: env ## run the gate: proofs and conformance of the bundled controller
 	$(BIN)/reassure check
 
-# Each file of tests is run by one process: what its tests share is made once.
+# Each file of tests is run by one process: what its tests share is made once. The files come in
+# their order, which has short ones at its end, so that no process waits long for the other.
 test: env ## run the tests, two files at a time
-	$(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 browser: ## install the browser that tests open the explorer's page in, where that is allowed
 	@if command -v chromium chromium-browser google-chrome >/dev/null; then exit 0; fi; \

@@ -368,7 +368,9 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize(("mistake", "clause"), BROKEN.items(), ids=lambda value: str(value))
+@pytest.mark.parametrize(
+    ("mistake", "clause"), BROKEN.items(), ids=lambda it: getattr(it, "__name__", it)
+)
 def test_mistake_is_named(simulation: Any, mistake: Callable[[Any], int], clause: str) -> None:
     """Each mistake is one violation, of the clause it breaks, at the transaction that made it."""
     zxid = mistake(simulation)
