@@ -22,8 +22,10 @@ from the znodes, what the controller did from the transaction log, which is judg
 that nobody asked for is made in the controller's or a broker's name, and put back when the judge
 names the clause that it breaks. Where a story ends the controller has to come to rest all the same.
 
-A module of this package that has `make_world` tells the world that is called like it. What has no
-cluster is told to what the bundled brokers conclude with (`kafka_4485`).
+A module of this package that has `make_world` tells the world that is called like it. Where a
+story says what becomes of records, the brokers have logs, and each message arrives when the story
+has it arrive (`stepped`). A leader with a clock has no cluster: it is told to what the bundled
+brokers conclude with (`kafka_4485`).
 
 **What may differ.** A controller may raise the leader epoch of a partition where the model owes no
 raise, and nothing else changes by that: Kafka's does so on failover and on completion. Such a raise

@@ -4,13 +4,13 @@ What happens to logs and clock is the model's; what the leader notes of its foll
 of them, are the values of the brokers' own functions (`reassure_controller.replication`). So the
 words are the model's, and what they show is not.
 
-A real leader concludes with every fetch, and writes the in-sync set down: the stories of elections
-take the two apart, step by step, which no broker can be asked for.
+Stories of elections have no clock of their own, and are told to brokers with logs (`elections`).
 """
 
 from dataclasses import replace
 from typing import Any, Final
 
+from reassure_conformance.scenarios.live.elections import LiveElectionsWorld
 from reassure_conformance.scenarios.live.stage import MakeStage, NotLive
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.worlds.machine import MachineWorld
@@ -168,13 +168,16 @@ def _tell(leader: Leadership, watched: clock.Watched) -> Any:
     )
 
 
-make_world = LiveClockWorld
+def make_world(
+    make_stage: MakeStage, profile: str, readings: Readings, arguments: Arguments
+) -> MachineWorld:
+    """Return the world: about a leader with a clock where there is a limit, or about elections."""
+    kind = LiveClockWorld if LIMIT in arguments else LiveElectionsWorld
+    return kind(make_stage, profile, readings, arguments)
 
 
 def find_reason(scenario: Scenario) -> str:
     """Return why a scenario of the world cannot be told live, "" where it can."""
-    if LIMIT not in scenario.blocks[0].arguments:
-        return "world kafka-4485: steps that a broker takes in one, told apart"
     try:
         ReplicationRules(scenario.readings)
     except RefusedReading as refused:

@@ -183,13 +183,13 @@ class LiveServer:
         """Return the live world; the stages that it asks for are kept, one going on at a time."""
         profile, overrides, readings = scenario.profile, scenario.overrides, scenario.readings
 
-        def make_stage(adapter: LiveAdapter | None) -> Stage:
+        def make_stage(adapter: LiveAdapter | None, judged_by: str) -> Stage:
             for stage in stages[-1:]:
                 stage.end()
             if adapter is None:
                 stages.append(self.open_stage(profile, overrides, readings))
             else:
-                stages.append(Stage(self._driver, adapter, profile, readings))
+                stages.append(Stage(self._driver, adapter, judged_by or profile, readings))
             return stages[-1]
 
         arguments = dict(scenario.blocks[0].arguments)

@@ -467,11 +467,14 @@ class Stage:
 class MakeStage:
     """Begins another cluster, of controllers and brokers with these faults."""
 
-    begin: Callable[[LiveAdapter | None], Stage]
+    begin: Callable[[LiveAdapter | None, str], Stage]
     faults: frozenset[str]
     find_cluster: Callable[[], ReplicatingCluster]
     """Returns what makes brokers with logs."""
 
-    def __call__(self, adapter: LiveAdapter | None = None) -> Stage:
-        """Begin it, on the bundled controller and brokers without logs where none is given."""
-        return self.begin(adapter)
+    def __call__(self, adapter: LiveAdapter | None = None, judged_by: str = "") -> Stage:
+        """Begin it, on the bundled controller and brokers without logs where none is given.
+
+        Its log is judged by the scenario's profile where none is named.
+        """
+        return self.begin(adapter, judged_by)

@@ -39,9 +39,22 @@ class Held(Leading):
     def evaluate(self) -> None:
         """Do nothing: what is noted is looked at when it is time to conclude."""
 
+    _concludes = False
+
     def conclude(self) -> None:
         """Do what a leader does with every fetch."""
+        self._concludes = True
         super().evaluate()
+        self._concludes = False
+
+    def read_again(self) -> None:
+        """Do nothing by itself: why a write was refused is found out when it is time to."""
+        if self._concludes:
+            super().read_again()
+
+    def refresh(self) -> None:
+        """Read the stored in-sync set."""
+        super().read_again()
 
 
 class Stepped:
@@ -153,6 +166,10 @@ class Stepped:
         """Have the controller carry out one effect; return it, None where it waits after all."""
         return self._cluster.last_effect if self._cluster.work(1) else None
 
+    def work(self) -> None:
+        """Have the controller do all that it finds to do; its orders are on their way then."""
+        self._cluster.work()
+
     @property
     def has_plan(self) -> bool:
         """Whether the controller is in the middle of a plan; it looks at nothing else then."""
@@ -227,14 +244,21 @@ class Stepped:
     def append(self, leader: int, key: PartitionKey, value: bytes) -> None:
         """Have a producer write a record; whoever follows fetches until all know of it."""
         self.brokers.produce(leader, key, [value])
-        for packet in self.find_packets(leader, CLIENT):
-            self.network.deliver(packet.number)
+        self.deliver_from_client(leader)
         for _ in range(2):
             for broker in self.brokers.live:
                 self.replicate(broker, key)
             led = self.find_leader(key)
             if led is not None:
                 led.conclude()
+
+    def deliver_from_client(self, broker: int) -> None:
+        """Have what a client has sent to a broker arrive there, and the answers at the client."""
+        for packet in self.find_packets(broker, CLIENT):
+            self.network.deliver(packet.number)
+        for packet in self.network.waiting:
+            if packet.target == CLIENT:
+                self.network.deliver(packet.number)
 
     def read_values(self, broker: int, key: PartitionKey) -> set[bytes]:
         """Return the values of the records that a live broker has."""
