@@ -30,7 +30,9 @@ func (c *controller) move(w *world) (bool, error) {
 func (c *controller) moveOne(w *world, k key, p *partition) (bool, error) {
 	target := p.record.target
 	missing := without(target, p.assigned...)
-	if c.changed[k] && len(p.assigned) > p.record.top {
+	top := p.record.top
+	unfinished := len(missing) > 0 || len(p.assigned) > top+len(target)
+	if len(p.assigned) > top && (c.changed[k] || unfinished) {
 		return c.dropSome(w, k, p)
 	}
 	delete(c.changed, k)
@@ -51,7 +53,7 @@ func (c *controller) moveOne(w *world, k key, p *partition) (bool, error) {
 }
 
 // dropSome makes room for a changed target: of those assigned the first `top` stay, whoever the target
-// names; it is due once, by the controller that wrote the change.
+// names. It is due once: by the controller that wrote the change, or by the next where that can be seen.
 func (c *controller) dropSome(w *world, k key, p *partition) (bool, error) {
 	if !w.led(p) {
 		return false, nil

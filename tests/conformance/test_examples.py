@@ -6,8 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from reassure_conformance.answers.stories import tell_document
 from reassure_conformance.gate.running import Result, Settings, run
 
+DROP_OWED = """world cluster brokers=1,2,3,4,5
+
+create orders with 3
+broker 3 dies
+request orders-0 to 5
+request orders-0 to 2,5,1
+depose controller
+"""
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -39,3 +48,15 @@ def test_controller_in_go_is_sound(go_controller: Path, tmp_path: Path) -> None:
     assert result.capabilities == {"isr", "brokers", "kill"}
     wanting = {need for needs in result.not_asked().values() for need in needs}
     assert wanting == {"deletion", "messages", "preferred", "shutdown"}
+
+
+def test_controller_in_go_finds_a_drop_that_its_predecessor_owed(
+    go_controller: Path, tmp_path: Path
+) -> None:
+    """A change that waits with its drop goes on to wait after a failover, though nobody leads."""
+    story = tmp_path / "story.txt"
+    story.write_text(DROP_OWED, encoding="utf-8")
+    settings = Settings(0, connectable=f"exec:{go_controller}", hang_s=60.0)
+    document = tell_document(settings, str(story), tmp_path)
+    assert (document.verdict, document.body["violations"]) == ("holds", [])
+    assert "drop.carried-out" in document.body["told"][-1]["exercised"]
