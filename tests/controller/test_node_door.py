@@ -24,7 +24,7 @@ from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.replication.serving import Leading
 from reassure_controller.session import Indefinite, ensure_roots
 from reassure_controller.storage.directory import LogDirectory
-from reassure_controller.storage.records import Record, decode, encode
+from reassure_controller.storage.records import Checked, Record, check_produced, decode, encode
 from reassure_controller.wire.listener import Unanswerable
 from reassure_controller.wire.messages import (
     CONSUMER,
@@ -182,6 +182,24 @@ def test_producer_is_told_why_not(serve: Callable[..., Served]) -> None:
     assert served.produce(1, topic="u").error_code == ErrorCode.not_leader_or_follower
     few = serve(min_insync_replicas=3)
     assert few.produce(-1) == ProducedPartition(0, ErrorCode.not_enough_replicas, -1)
+
+
+def test_records_are_looked_through_while_the_broker_is_busy(
+    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To look through what a producer sends nobody has to wait for the broker, nor the broker."""
+    served, looked = serve(), threading.Event()
+
+    def look(raw: bytes) -> Checked:
+        looked.set()
+        return check_produced(raw)
+
+    monkeypatch.setattr("reassure_controller.node.door.check_produced", look)
+    with served.lock:
+        thread, answers = in_background(lambda: served.produce(1))
+        assert looked.wait(60)
+    thread.join()
+    assert answers == [ProducedPartition(0, ErrorCode.none, 0, 0)]
 
 
 def test_batch_beyond_the_limit_is_refused(serve: Callable[..., Served]) -> None:
