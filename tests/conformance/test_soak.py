@@ -3,8 +3,11 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from kazoo.handlers.threading import KazooTimeoutError
 
 from reassure_conformance.cli import run_command
 from reassure_conformance.gate.soak.checker import check_logs, check_marks
@@ -12,6 +15,7 @@ from reassure_conformance.gate.soak.judging import merge_logs
 from reassure_conformance.gate.soak.leaks import check_files, check_znodes, expect_znodes
 from reassure_conformance.gate.soak.members import LAG_MS, SESSION_S
 from reassure_conformance.gate.soak.operations import Mark, Value
+from reassure_conformance.gate.soak.resting import FIND_S, Rest
 from reassure_conformance.gate.soak.schedule import (
     BROKERS,
     LEAST_STRIKES,
@@ -22,6 +26,7 @@ from reassure_conformance.gate.soak.schedule import (
     role_of,
 )
 from reassure_controller import plan
+from reassure_spec.znodes import StateZnode, encode_state, encode_topic, state_path, topic_path
 from reassure_zookeeper.transactions import SetData, committed
 from reassure_zookeeper.txnlog import read_logs
 from reassure_zookeeper.txnlog_writer import write_log
@@ -69,6 +74,44 @@ def test_plan_has_leaders_die_when_logs_differ() -> None:
         assert 0 < kill.alone_s < LAG_MS / 1000
         assert cut.ends_s > kill.at_s + kill.alone_s
         assert kill.for_s > SESSION_S
+
+
+class Stored:
+    """A client of ZooKeeper that is given what is stored; without anything nobody answers."""
+
+    def __init__(self, content: Mapping[str, bytes]) -> None:
+        self._content = content
+        self.waited: list[float] = []
+
+    def get_async(self, path: str) -> SimpleNamespace:
+        """Ask."""
+
+        def get(timeout: float) -> tuple[bytes, None]:
+            self.waited.append(timeout)
+            if path not in self._content:
+                raise KazooTimeoutError
+            return self._content[path], None
+
+        return SimpleNamespace(get=get)
+
+
+@pytest.mark.parametrize(
+    ("isr", "found"), [((3, 1), "broker-3"), ((1, 2, 3), None), ((3,), None), ((3, 2), None)]
+)
+def test_leader_over_one_that_is_behind_is_found(isr: tuple[int, ...], found: str | None) -> None:
+    """It is one that somebody in sync can follow, who is assigned behind the one out of sync."""
+    stored = {
+        topic_path("t"): encode_topic({0: (2, 3, 1)}),
+        state_path("t", 0): encode_state(StateZnode(3, 0, 1, isr)),
+    }
+    assert Rest(cast("Any", Stored(stored)), [KEY], {}).find_leader("broker-2") == found
+
+
+def test_nobody_waits_long_to_find_a_leader() -> None:
+    """While no server answers nobody is found at once: who asks has to bring servers back."""
+    client = Stored({})
+    assert Rest(cast("Any", client), [KEY], {}).find_leader("broker-2") is None
+    assert client.waited == [FIND_S]
 
 
 def test_too_many_kills_are_refused() -> None:

@@ -4,15 +4,15 @@ import logging
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoNodeError
-from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.exceptions import NoNodeError
 
 from reassure_conformance.gate.soak import leaks
 from reassure_conformance.gate.soak.checker import Breach
 from reassure_conformance.gate.soak.load import Wanted
+from reassure_controller.session import Indefinite, gather
 from reassure_spec.znodes import (
     CONTROLLER,
     CONTROLLER_EPOCH,
@@ -26,6 +26,9 @@ from reassure_spec.znodes import (
     state_path,
     topic_path,
 )
+
+FIND_S: Final = 0.5
+"""How long it may take to look who leads."""
 
 log = logging.getLogger(__name__)
 
@@ -91,15 +94,22 @@ class Rest:
         preferred for no other reason than that.
         """
         lagging = int(behind.rpartition("-")[2])
+        topics = [topic_path(topic) for topic, number in self.keys if number == 0]
+        states = [state_path(*key) for key in self.keys]
         try:
-            for (topic, number), replicas in self._read_assigned().items():
-                path = state_path(topic, number)
-                state = decode_state(path, self.client.get(path)[0])
-                others = [one for one in replicas if one != state.leader]
-                if lagging not in state.isr and others[0] == lagging and len(state.isr) > 1:
-                    return f"broker-{state.leader}"
-        except (KazooException, KazooTimeoutError) as error:
-            log.info("who leads is not known just now: %r", error)
+            # No longer: whoever asks has to bring servers back that were killed.
+            found = gather([self.client.get_async(path) for path in (*topics, *states)], FIND_S)
+        except Indefinite as indefinite:
+            log.info("who leads is not known just now: %s", indefinite)
+            return None
+        assigned: list[ReplicaList] = []
+        for path, content in zip(topics, found, strict=False):
+            assigned += [replicas for _, replicas in sorted(decode_topic(path, content[0]).items())]
+        for path, content, replicas in zip(states, found[len(topics) :], assigned, strict=True):
+            state = decode_state(path, content[0])
+            others = [one for one in replicas if one != state.leader]
+            if lagging not in state.isr and others[0] == lagging and len(state.isr) > 1:
+                return f"broker-{state.leader}"
         return None
 
     def find_left(self) -> Iterator[Breach]:
