@@ -116,11 +116,15 @@ _ALL: Final = (
         (*_REQUESTS, *_begin("legacy.", "heal."), "move.expand-first", "move.cut-isr"),
         "nothing that it does depends on it",
         {
-            ("drop.order", "by-lag"): "a controller does not know how far a replica lags",
-            ("request.persist", "effects-first"): "it writes the record first",
+            ("drop.order", "by-lag"): "a controller does not know how far a replica lags, which "
+            "only leaders see, and no znode or request tells it",
+            (
+                "request.persist",
+                "effects-first",
+            ): "it plans each effect anew from what is "
+            "recorded, and of effects without a record it would lose top with its memory",
             ("move.expand-first", "no"): "it writes the assignment first",
             ("move.cut-isr", "no"): "it takes replicas out of the in-sync set first",
-            ("election.preferred", "automatic"): "it holds them when somebody asks",
         },
     ),
     Room(

@@ -108,6 +108,16 @@ def test_tales_are_read_as_they_are_written() -> None:
         assert parse_tale(format_tale(tale), f"{tale.name}.txt") == tale
 
 
+def test_failed_run_of_brokers_names_files_that_are_there(tmp_path: Path) -> None:
+    """The line that shows a violation is one of a file that the run has kept."""
+    failure = tell(tmp_path, "late-stop-obeyed", "orders-from-before-a-deletion").failure
+    kept = json.loads((tmp_path / "failure.json").read_text())["violations"]
+    files = {violation["file"] for violation in kept if "file" in violation}
+    assert failure is not None and failure.violation.file in {"", *files}
+    assert files
+    assert [file for file in files if not Path(file).is_file()] == []
+
+
 def test_failed_run_of_brokers_is_repeated_as_it_says(tmp_path: Path) -> None:
     """The tale that a run has kept breaks the same clause again, and none without the mistake."""
     assert tell(tmp_path, "late-stop-obeyed", "orders-from-before-a-deletion").failure is not None

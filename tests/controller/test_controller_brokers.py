@@ -202,3 +202,27 @@ def test_tcp_delivers_and_drops() -> None:
     transport.close()
     server.close()
     assert transport.send(broker, TOLD) is None
+
+
+@pytest.mark.parametrize(
+    ("after", "message", "reply"),
+    [
+        ("stopped", told(leader_epoch=0, is_new=True), "ok"),
+        ("stopped", told(leader_epoch=0), "ignored"),
+        ("stopped", told(leader_epoch=2, is_new=True), "ignored"),
+        ("hosting", told(leader_epoch=0, is_new=True), "ignored"),
+    ],
+)
+def test_replica_of_a_topic_made_anew_begins(
+    leader: Any, after: str, message: LeaderAndIsr, reply: str
+) -> None:
+    """Who was moved away, and never heard of the deletion, obeys the first order for a new topic.
+
+    An order of the old topic that comes late is not one: it is not new, not of epoch 0, or about a
+    replica that is there.
+    """
+    _, broker = leader
+    if after == "stopped":
+        assert broker.handle(StopReplica(100, 5, "t", 0, delete=True)) == Reply("ok")
+    assert broker.handle(message) == Reply(reply)
+    assert broker.leads("t", 0) == (reply == "ok" or after == "hosting")

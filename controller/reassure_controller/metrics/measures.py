@@ -49,14 +49,19 @@ def measure_controller(controller: Controller) -> Iterator[Metric]:
         ),
         ("queued_requests", "Requests that wait to be carried out.", len(context.requests)),
         ("queued_events", "Events that wait to be looked at.", controller.events_waiting),
-        ("last_failover_seconds", "How long the last failover took.", terms.last_failover_s),
+        (
+            "last_failover_seconds",
+            "How long the last failover took, from the election on.",
+            terms.last_failover_s,
+        ),
     )
     for suffix, text, value in gauges:
         yield GaugeMetricFamily(name(suffix), text, value)
     yield CounterMetricFamily(name("elections"), "How often it was elected.", terms.elections)
     yield SummaryMetricFamily(
         name("failover_seconds"),
-        "From an election until what was owed is carried out.",
+        "From an election until what was owed is carried out; the time from a controller's death "
+        "to the election of the next is not in it.",
         count_value=terms.failovers,
         sum_value=terms.failovers_s,
     )

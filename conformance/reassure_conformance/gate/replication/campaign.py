@@ -390,6 +390,7 @@ class Campaign:
         place = self._directory / "failure"
         shutil.rmtree(place, ignore_errors=True)
         shutil.move(failure.told.directory, place)
+        failure = _follow(failure, place)
         write_text(self._directory / f"failure{SUFFIX}", format_tale(failure.tale))
         content = {
             "clause": failure.violation.clause,
@@ -401,6 +402,20 @@ class Campaign:
         }
         write_text(self._directory / "failure.json", json.dumps(content, indent=2) + "\n")
         return failure
+
+
+def _follow(failure: Failure, place: Path) -> Failure:
+    """Return the failure with violations that name the files where they have been moved to."""
+    was = failure.told.directory
+
+    def move(violation: Violation) -> Violation:
+        file = Path(violation.file)
+        inside = violation.file and file.is_relative_to(was)
+        return replace(violation, file=str(place / file.relative_to(was))) if inside else violation
+
+    told = failure.told
+    told = replace(told, directory=place, violations=tuple(map(move, told.violations)))
+    return replace(failure, told=told, violation=move(failure.violation))
 
 
 def shorten(
