@@ -1,7 +1,11 @@
 """Fixtures every room may use: one real ZooKeeper for the whole run."""
 
+import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -35,3 +39,50 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write what the model answers into the scenario files",
     )
+
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--enable-logging=stderr",
+)
+
+
+class OpenPage(Protocol):
+    """Opens a page from disk in a browser."""
+
+    def __call__(self, page: str, folder: Path, script: str = "", address: str = "") -> str:
+        """Return the document as the browser has it once the page and a script have run."""
+
+
+@pytest.fixture(scope="session")
+def open_page() -> OpenPage:
+    """What opens pages in a browser, where nothing may be wrong by the browser's console.
+
+    Without a browser the tests that ask for it are skipped.
+    """
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        pytest.skip(f"needs a browser ({', '.join(BROWSERS)}); `make browser` installs one")
+
+    def open_it(page: str, folder: Path, script: str = "", address: str = "") -> str:
+        path = folder / "page.html"
+        # A block of its own, so that its names are not the page's.
+        clicks = f"<script>{{ {script} }}</script></body>"
+        path.write_text(page.replace("</body>", clicks), encoding="utf-8")
+        command = [browser, *FLAGS, f"--user-data-dir={folder / 'profile'}", "--dump-dom"]
+        url = f"{path.as_uri()}{address}"
+        answer = subprocess.run(
+            [*command, url], capture_output=True, text=True, timeout=120, check=True
+        )
+        assert ":CONSOLE" not in answer.stderr, answer.stderr
+        return answer.stdout
+
+    return open_it

@@ -205,6 +205,16 @@ class Judge:
             history.unclean_default,
         )
 
+    def list_due(self, chroot: str = "") -> dict[PartitionKey, str]:
+        """Return by partition what the model has a controller write next, in words, if anything."""
+        history = self.router.get_cluster(chroot)
+        due = {
+            (topic, number): tracker.describe_due(history.get_surroundings(topic, number))
+            for (root, topic, number), tracker in self.tracking.partitions.items()
+            if root == chroot
+        }
+        return {key: words for key, words in due.items() if words}
+
     def report(self) -> Report:
         """Return the verdict on every clause of the profile, and all violations by zxid."""
         violations = tuple(sorted(self.violations))

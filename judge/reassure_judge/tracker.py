@@ -357,13 +357,17 @@ class PartitionTracker:
             besides=tuple(each.clause for each in besides),
         )
 
+    def describe_due(self, around: Environment) -> str:
+        """Return what a controller has to write next, in words; "" where nothing is owed."""
+        if not self.rules.exists(self.partition):
+            return ""
+        owed = self.rules.find_owed(self.partition, around)
+        return "" if owed is None else f"{self.rules.describe(owed.write)} ({owed.clause})"
+
     def _describe_owed(self, around: Environment) -> str:
         if not self.rules.exists(self.partition):
             return "nothing: the partition does not exist"
-        owed = self.rules.find_owed(self.partition, around)
-        if owed is None:
-            return "no write at all: nothing was owed"
-        return f"{self.rules.describe(owed.write)} ({owed.clause})"
+        return self.describe_due(around) or "no write at all: nothing was owed"
 
     def rest(
         self,

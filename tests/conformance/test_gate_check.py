@@ -126,4 +126,4 @@ def test_failure_of_brokers_is_the_failure_of_the_gate(tmp_path: Path) -> None:
     assert gate.verdict() == "violated"
     assert body["clause"] == "follower.truncation.common-prefix"
     assert body["story"] and body["directory"] == str(tmp_path)
-    assert (tmp_path / "report.json").exists()
+    assert (tmp_path / "result.json").exists()

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from reassure_conformance import cli
-from reassure_conformance.gate.evidence import draw_diagram, judge_again, read_json
+from reassure_conformance.gate.evidence import judge_again, read_json
 from reassure_conformance.gate.story import read_story
+from reassure_conformance.report.timeline import draw_timeline
 from reassure_judge import verdicts
 from reassure_spec.clauses import LEVELS
 from reassure_zookeeper.txnlog import read_logs
@@ -62,7 +63,7 @@ def failed_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_planted_fault_is_violated_with_a_short_story(failed_run: Path) -> None:
     """A planted fault ends in exit code 1 and a shrunk story of at most eight steps."""
-    report = read_json(failed_run / "report.json")
+    report = read_json(failed_run / "result.json")
     assert (report["verdict"], report["exit_code"]) == ("violated", 1)
     assert report["clause"] == "complete.isr-before-assigned"
     assert len(report["story"]) <= 8
@@ -83,7 +84,7 @@ def test_run_directory_holds_what_it_takes_to_repeat(failed_run: Path) -> None:
 
 def test_kept_log_shows_the_same_violation(failed_run: Path) -> None:
     """The judge finds the violation again in the log that the run kept, without any process."""
-    report = read_json(failed_run / "report.json")
+    report = read_json(failed_run / "result.json")
     found = judge_again(failed_run, report["profile"], {})
     assert [v.as_dict() for v in found] == report["violations"]
 
@@ -199,13 +200,13 @@ def test_diagram_names_actors_and_steps(failed_run: Path) -> None:
     """The space-time diagram has a lane for each actor, every step and each zxid as elsewhere."""
     failure = read_json(failed_run / "failure.json")
     transactions = list(read_logs(failed_run / "log"))
-    lines = list(draw_diagram(failure["steps"], transactions, failure["chroot"]))
+    lines = list(draw_timeline(read_json(failed_run / "result.json")["timeline"]))
     assert "client" in lines[0]
     assert "ctl 1001" in lines[0]
     text = "\n".join(lines)
     assert all(f"> {step['step']}" in text for step in failure["steps"])
     assert "child orders/0" in text
-    shown = {line.split()[0] for line in lines[1:] if " > " not in line}
+    shown = {line.split()[0] for line in lines[1:] if line.split()[0] not in (">", "!")}
     assert shown <= {f"0x{transaction.zxid:x}" for transaction in transactions}
 
 

@@ -1,47 +1,11 @@
 """The page to step through a model, opened from disk in a real browser and clicked."""
 
 import re
-import shutil
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
-
-import pytest
 
 from reassure_explorer.engine.stepper import make_page
 from reassure_explorer.scopes.catalogue import explore_scope, get_model
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
-
-@pytest.fixture(scope="module")
-def browser() -> str:
-    """A browser that is installed; without one the tests of this file are skipped."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        pytest.skip(f"needs a browser ({', '.join(BROWSERS)}); `make browser` installs one")
-    return found
-
-
-def open_page(browser: str, page: str, folder: Path, script: str = "", address: str = "") -> str:
-    """Return the document as the browser has it once the page and a script have run."""
-    path = folder / "page.html"
-    # A block of its own, so that its names are not the page's.
-    clicks = f"<script>{{ {script} }}</script></body>"
-    path.write_text(page.replace("</body>", clicks), encoding="utf-8")
-    command = [browser, *FLAGS, f"--user-data-dir={folder / 'profile'}", "--dump-dom"]
-    url = f"{path.as_uri()}{address}"
-    answer = subprocess.run([*command, url], capture_output=True, text=True, timeout=60, check=True)
-    return answer.stdout
 
 
 def find_text(document: str, tag: str, within: str) -> list[str]:
@@ -58,12 +22,12 @@ const pick = words => [...document.querySelectorAll("#can button")]
 """
 
 
-def test_clicks_lead_from_state_to_state(browser: str, tmp_path: Path) -> None:
+def test_clicks_lead_from_state_to_state(open_page: Callable[..., str], tmp_path: Path) -> None:
     """Clicked actions change the state, are listed, and the clause that forbids others is named."""
     _, model = get_model("small", "kip-236")
     script = f"""{CLICK} pick("submit [2, 3]"); pick("controller"); pick("controller");
     document.title = "height " + document.getElementById("tell").offsetHeight;"""
-    document = open_page(browser, make_page(model, states=300), tmp_path, script)
+    document = open_page(make_page(model, states=300), tmp_path, script)
     assert find_text(document, "li", "way") == ["submit [2, 3]", "controller", "controller"]
     cells = find_text(document, "td", "state")
     assert dict(zip(cells[::2], cells[1::2], strict=True))["assigned"] == "[1 2 3]"
@@ -74,25 +38,25 @@ def test_clicks_lead_from_state_to_state(browser: str, tmp_path: Path) -> None:
     assert "<title>height 0</title>" in document
 
 
-def test_address_leads_to_the_state(browser: str, tmp_path: Path) -> None:
+def test_address_leads_to_the_state(open_page: Callable[..., str], tmp_path: Path) -> None:
     """The way stands in the address: opened again, the page is where it was."""
     _, model = get_model("small", "kip-236")
     page = make_page(model, states=300)
     script = f"{CLICK} pick('submit [2, 3]'); pick('controller'); document.title = location.hash;"
-    first = open_page(browser, page, tmp_path, script)
+    first = open_page(page, tmp_path, script)
     title = re.search(r"<title>(#[0-9-]+)</title>", first)
     assert title is not None
-    again = open_page(browser, page, tmp_path, address=title.group(1))
+    again = open_page(page, tmp_path, address=title.group(1))
     assert find_text(again, "li", "way") == ["submit [2, 3]", "controller"]
     assert find_text(again, "td", "state") == find_text(first, "td", "state")
 
 
-def test_story_is_told_to_its_end(browser: str, tmp_path: Path) -> None:
+def test_story_is_told_to_its_end(open_page: Callable[..., str], tmp_path: Path) -> None:
     """The button tells the story step by step, until the page says what is broken."""
     (violation,) = explore_scope("logs", profile="kafka-4485").result.violations
     _, model = get_model("logs", "kafka-4485")
     script = 'const tell = document.getElementById("tell"); while (!tell.hidden) tell.click();'
-    document = open_page(browser, make_page(model, violation.trace, 50), tmp_path, script)
+    document = open_page(make_page(model, violation.trace, 50), tmp_path, script)
     assert len(find_text(document, "li", "way")) == len(violation.trace.steps)
     broken = re.search(r'id="broken"[^>]*>(.*?)</p>', document)
     assert broken is not None and broken.group(1).startswith(violation.invariant)

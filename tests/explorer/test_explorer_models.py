@@ -214,7 +214,7 @@ def test_story_of_a_model_from_elsewhere_is_written(tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert call("--model", f"{tmp_path}/bad.py:two_phase", "--out", str(out)) == 1
     assert {path.name for path in out.iterdir()} == {
-        *("report.json", "agreement.txt", "agreement.itf.json", "agreement.svg")
+        *("result.json", "agreement.txt", "agreement.itf.json", "agreement.svg")
     }
     trace = json.loads((out / "agreement.itf.json").read_text())
     assert ["r1", "working"] in trace["states"][0]["managers"]["#map"]

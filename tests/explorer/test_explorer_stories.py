@@ -183,7 +183,7 @@ def test_command_writes_report_and_stories(tmp_path: Path) -> None:
     document = json.loads(answer.stdout)
     assert document["violations"][0]["clause"] == "isr.stored.holds-committed"
     names = {path.name for path in tmp_path.iterdir()}
-    assert {"report.json", "isr.stored.holds-committed.svg"} <= names
+    assert {"result.json", "isr.stored.holds-committed.svg"} <= names
 
 
 def test_document_example_runs() -> None:

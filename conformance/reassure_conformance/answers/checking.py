@@ -211,7 +211,7 @@ class CheckResult:
             yield {**row, "by": by, "proof": proofs.get(name)}
 
 
-_OF_FAILURE: Final = ("violations", "story", "repeats", "clause", "directory")
+_OF_FAILURE: Final = ("violations", "story", "repeats", "clause", "timeline", "directory")
 _OF_DEATH: Final = ("died", "died_after", "traceback")
 """What of a report is about a failure, and about an implementation that died."""
 

@@ -345,7 +345,7 @@ def make_document(
 
 
 def write_stories(exploration: Exploration, directory: Path) -> None:
-    """Write report.json, and each story as text, scenario, ITF trace and picture."""
+    """Write result.json, and each story as text, scenario, ITF trace and picture."""
     draw = draw_trace if exploration.profile is None else draw_scope_trace
     directory.mkdir(parents=True, exist_ok=True)
     make_document(exploration).write(directory)

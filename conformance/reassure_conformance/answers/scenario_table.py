@@ -126,6 +126,7 @@ def scenarios_document(
     body = {
         "told_to": "controller" if live else "model",
         "faults": list(faults),
+        "passed": [name_scenario(o.scenario) for o in outcomes if judge_outcome(o) == PASSED],
         "skipped": _group_skipped(outcomes),
         "failures": [_describe(outcome) for outcome in outcomes if outcome.failed],
     }

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from reassure_conformance.cli.options import emit, format_option, make_diagram
-from reassure_conformance.report.document import HOLDS, Document
+from reassure_conformance.cli.options import emit, format_option
+from reassure_conformance.report.document import HOLDS, RESULT, Document
 
 
 @click.command()
@@ -27,12 +27,11 @@ def explain(what: str, form: str) -> int:
         facts = describe_finding(finding, find_shown().get(what, ()))
         lines = [f"{what}  {finding.title}", f"  {finding.statement}", ""]
         lines += [f"  {title}: {text}" for title, text in facts.items()]
-    elif (Path(what) / "report.json").exists():
+    elif (Path(what) / RESULT).exists():
         from reassure_conformance.gate.evidence import read_json
 
-        report = read_json(Path(what) / "report.json")
-        diagram = make_diagram(report, Path(what))
-        lines = list(display.describe_violation(report, Path(what), diagram))
+        report = read_json(Path(what) / RESULT)
+        lines = list(display.describe_violation(report))
         lines = lines or [f"{what}: {report['verdict']}, nothing was violated"]
     else:
         raise click.UsageError(

@@ -241,25 +241,7 @@ def emit_run(document: Document, form: str, directory: Path) -> int:
     from reassure_conformance.report import display
 
     document.write(directory)
-    report = document.as_dict()
-    place = Path(report["directory"] or directory)
-    return emit(
-        document, form, lambda: display.render_run(report, form, make_diagram(report, place))
-    )
-
-
-def make_diagram(report: Mapping[str, Any], directory: Path) -> list[str]:
-    """Return what happened in the failing story of a run, as a diagram."""
-    if not report["violations"]:
-        return []
-    from reassure_conformance.gate.evidence import draw_diagram, read_json
-    from reassure_zookeeper.txnlog import read_logs
-
-    failure = read_json(directory / "failure.json")
-    if not failure["steps"]:
-        return []  # of brokers: what they observed is on no line of ZooKeeper's
-    transactions = list(read_logs(directory / "log"))
-    return list(draw_diagram(failure["steps"], transactions, failure["chroot"]))
+    return emit(document, form, lambda: display.render_run(document.as_dict(), form))
 
 
 def _say(text: str) -> None:

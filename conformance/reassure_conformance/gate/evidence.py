@@ -15,9 +15,10 @@ from reassure_conformance.report.display import show_zxid
 from reassure_conformance.report.document import write_text
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import Violation
+from reassure_model.kip_236.state import Partition
 from reassure_spec.errors import BadData
 from reassure_spec.readings import get_profile, override_readings
-from reassure_spec.znodes import DELETED_TOPICS, PERSISTENT_ROOTS
+from reassure_spec.znodes import DELETED_TOPICS, PERSISTENT_ROOTS, PartitionKey
 from reassure_zookeeper.transactions import (
     Check,
     CloseSession,
@@ -139,10 +140,14 @@ def judge_again(folder: Path, profile: str, readings: Mapping[str, str]) -> list
     return [violation for violation in judge.violations if violation.chroot == chroot]
 
 
-# -- the space-time diagram
+# -- the timeline: what a space-time diagram is drawn from
 
+CLIENT: Final = "client"
+SERVER: Final = "ZooKeeper"
 _SET_UP: Final = ("/brokers", "/config", "/admin", "/controller_epoch")
-"""What every cluster begins with; a diagram leaves the writing of it out."""
+"""What every cluster begins with; a timeline leaves the writing of it out."""
+_LANES: Final = {CLIENT: 0, "controller": 1, "broker": 2, SERVER: 3}
+"""The kinds of actors, in the order of their lanes."""
 
 
 def name_sessions(transactions: Iterable[Transaction]) -> dict[int, str]:
@@ -215,24 +220,6 @@ def _is_set_up(op: Op, chroot: str) -> bool:
     return isinstance(op, Create) and (path in roots or path.startswith("/config/brokers/"))
 
 
-def _lanes(transactions: Iterable[Transaction], names: Mapping[int, str]) -> list[str]:
-    """Return the actors that wrote anything, in the order of the columns."""
-    seen = {names.get(t.session_id, "client") for t in transactions} | {"client"}
-    order = {"client": 0, "controller": 1, "broker": 2}
-    return sorted(seen, key=lambda name: (order.get(name.split()[0], 3), name))
-
-
-def _rows(transactions: Iterable[Transaction], chroot: str) -> Iterator[tuple[Transaction, str]]:
-    for transaction in transactions:
-        shown = [
-            text
-            for op in transaction.ops
-            if not _is_set_up(op, chroot) and (text := _short(op, chroot))
-        ]
-        if shown:
-            yield transaction, "; ".join(shown)
-
-
 def list_writes(
     transactions: Iterable[Transaction], names: Mapping[int, str], chroot: str
 ) -> Iterator[str]:
@@ -240,36 +227,148 @@ def list_writes(
 
     `names` are those of `name_sessions`.
     """
-    for transaction, text in _rows((t for t in transactions if _touches(t, chroot)), chroot):
-        who = names.get(transaction.session_id, "client")
-        yield f"{show_zxid(transaction.zxid)} {who}: {text}"
+    for transaction in transactions:
+        gist = _gist_of(transaction, chroot) if _touches(transaction, chroot) else ""
+        if gist:
+            who = names.get(transaction.session_id, CLIENT)
+            yield f"{show_zxid(transaction.zxid)} {who}: {gist}"
 
 
-def draw_diagram(
-    steps: Sequence[Mapping[str, Any]], transactions: Sequence[Transaction], chroot: str
-) -> Iterator[str]:
-    """Yield the lines of a space-time diagram: time runs down, one lane for each actor.
+def _gist_of(transaction: Transaction, chroot: str) -> str:
+    """Return in short what a transaction did, but for what every cluster begins with."""
+    ops = (op for op in transaction.ops if not _is_set_up(op, chroot))
+    return "; ".join(text for op in ops if (text := _short(op, chroot)))
 
-    `steps` are those of failure.json. A row is a transaction: its zxid, a mark in the lane of
-    whoever wrote it, and what it wrote. A step stands above the first transaction after it.
+
+class _Timeline:
+    """Turns the transactions of a failing story into rows, judging each once more on the way."""
+
+    def __init__(
+        self, profile: str, readings: Mapping[str, str], failure: Mapping[str, Any]
+    ) -> None:
+        self._judge = Judge(profile, override_readings(get_profile(profile), readings))
+        self._chroot = str(failure["chroot"])
+        self._quiet = frozenset(failure["quiet"])
+        self._broken: dict[int, list[str]] = {}
+        """The clauses that a transaction broke."""
+        self._owed: dict[int, list[str]] = {}
+        """Those that were broken by writing nothing after it."""
+        for violation in failure["violations"]:
+            written = int(violation.get("session", "0"), 16)
+            found = self._broken if written else self._owed
+            found.setdefault(violation["zxid"], []).append(violation["clause"])
+        self._registered: dict[str, str] = {}
+        """The lane of whoever registered in a znode."""
+        self._data: dict[str, str] = {}
+        self._shown: dict[str, dict[str, Any]] = {}
+
+    def take(self, transaction: Transaction, lane: str) -> Iterator[dict[str, Any]]:
+        """Judge a transaction and yield its row, and another where what was owed then is missing.
+
+        Of one that only made what every cluster has there is none.
+        """
+        due = self._list_due()
+        self._judge.feed(transaction)
+        if transaction.zxid in self._quiet:
+            self._judge.quiesce(self._chroot)
+        ops = [op for op in transaction.ops if not _is_set_up(op, self._chroot)]
+        changes = [change for op in ops for change in self._describe(op)]
+        gist = _gist_of(transaction, self._chroot)
+        for op in ops:
+            if isinstance(op, Create) and op.ephemeral:
+                self._registered[op.path.removeprefix(self._chroot)] = lane
+        gone = (each["path"] for each in changes if each["after"] is None)
+        ended = [self._registered.pop(path) for path in gone if path in self._registered]
+        if gist:
+            yield {
+                "zxid": transaction.zxid,
+                "time_ms": transaction.time_ms,
+                "lane": lane,
+                "gist": gist,
+                "changes": changes,
+                "due": due,
+                "state": self._find_changed(),
+                "ended": ended,
+                "broken": self._broken.get(transaction.zxid, []),
+            }
+        if transaction.zxid in self._owed:
+            owed = self._owed[transaction.zxid]
+            yield {"rest": transaction.zxid, "due": self._list_due(), "broken": owed}
+
+    def _list_due(self) -> dict[str, str]:
+        due = self._judge.list_due(self._chroot)
+        return {name_partition(key): words for key, words in due.items()}
+
+    def _describe(self, op: Op) -> Iterator[dict[str, Any]]:
+        """Yield what an op changed: znode, content before and after."""
+        gone = op.paths or () if isinstance(op, CloseSession) else ()
+        paths = [op.path] if isinstance(op, Create | SetData | Delete) else list(gone)
+        for path in paths:
+            before = self._data.pop(path, None)
+            after = show_data(op.data) if isinstance(op, Create | SetData) else None
+            if after is not None:
+                self._data[path] = after
+            yield {"path": path.removeprefix(self._chroot), "before": before, "after": after}
+
+    def _find_changed(self) -> dict[str, Any]:
+        """Return the partitions that are not as they were, as the judge takes them to be."""
+        partitions = self._judge.view(self._chroot).partitions
+        shown = {name_partition(key): _show_partition(each) for key, each in partitions.items()}
+        changed = {name: each for name, each in shown.items() if self._shown.get(name) != each}
+        gone: dict[str, Any] = dict.fromkeys(self._shown.keys() - shown.keys())
+        self._shown = shown
+        return changed | gone
+
+
+def name_partition(key: PartitionKey) -> str:
+    """Return the name of a partition as people write it.
+
+    >>> name_partition(("orders", 0))
+    'orders-0'
     """
+    return f"{key[0]}-{key[1]}"
+
+
+def _show_partition(partition: Partition) -> dict[str, Any]:
+    state, flight = partition.state, partition.reassignment
+    return {
+        "assigned": None if partition.assigned is None else list(partition.assigned),
+        "leader": None if state is None else state.leader,
+        "isr": None if state is None else list(state.isr),
+        "leader_epoch": None if state is None else state.leader_epoch,
+        "target": None if flight is None else list(flight.target),
+        "requests": [request.sequence for request in partition.requests],
+    }
+
+
+def make_timeline(
+    profile: str,
+    readings: Mapping[str, str],
+    failure: Mapping[str, Any],
+    transactions: Sequence[Transaction],
+) -> dict[str, Any]:
+    """Return what happened in a failing story: actors as lanes, steps and transactions as rows.
+
+    `failure` is the record of failure.json. A step stands before the first transaction after it. A
+    transaction has beside it what the model had a controller write by then (`due`), the partitions
+    that it left changed (`state`) and the clauses that it broke.
+    """
+    chroot = str(failure["chroot"])
     kept = [t for t in transactions if _touches(t, chroot)]
     names = name_sessions(kept)
-    rows = list(_rows(kept, chroot))
-    lanes = _lanes((t for t, _ in rows), names)
-    short = [lane.replace("controller ", "ctl ").replace("broker ", "brk ") for lane in lanes]
-    width = max(len(lane) for lane in short) + 2
-    yield f"{'zxid':>8}  " + "".join(lane.ljust(width) for lane in short) + "ZooKeeper"
-    waiting = list(steps)
-    for transaction, text in rows:
-        while waiting and waiting[0]["after_zxid"] < transaction.zxid:
-            yield f"{'':8}  > {_show_step(waiting.pop(0))}"
-        place = lanes.index(names.get(transaction.session_id, "client"))
-        marks = "".join(("*" if i == place else "|").ljust(width) for i in range(len(lanes)))
-        yield f"{show_zxid(transaction.zxid):>8}  {marks}{text}"
-    for step in waiting:
-        yield f"{'':8}  > {_show_step(step)}"
+    timeline = _Timeline(profile, readings, failure)
+    waiting = list(failure["steps"])
+    rows: list[dict[str, Any]] = []
+    for transaction in kept:
+        for row in timeline.take(transaction, names.get(transaction.session_id, CLIENT)):
+            while waiting and waiting[0]["after_zxid"] < transaction.zxid:
+                rows.append(_describe_step(waiting.pop(0)))
+            rows.append(row)
+    rows += map(_describe_step, waiting)
+    actors = {row["lane"] for row in rows if "lane" in row} | {CLIENT, SERVER}
+    lanes = sorted(actors, key=lambda name: (_LANES[name.split()[0]], name))
+    return {"lanes": lanes, "rows": rows}
 
 
-def _show_step(step: Mapping[str, Any]) -> str:
-    return str(step["step"]) + ("" if step["result"] == "ok" else f"  ({step['result']})")
+def _describe_step(step: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: step[name] for name in ("step", "result", "why")}

@@ -3,7 +3,7 @@
 A run has a directory, made before anything is judged:
 
     run.json            what was asked for: seed, implementation, profile, readings, settings
-    report.json         what came of it
+    result.json         what came of it, its schema is `reassure spec schema result`
     zookeeper/          the server's own files, its transaction log among them, for `audit`
     failure.txt       the shortest story of the violation
     failure.json        its evidence: violations, steps and what became of them, quiet points
@@ -354,6 +354,7 @@ class Result(Outcome):
             "story": list(failure.lines()) if failure else [],
             "repeats": failure.repeats if failure else None,
             "clause": failure.violation.clause if failure else None,
+            "timeline": self._make_timeline(),
             "not_exercised": list(self.missing()),
             "not_asked": {clause: list(needs) for clause, needs in self.not_asked().items()},
             "lacking": self.lacking(),
@@ -377,6 +378,15 @@ class Result(Outcome):
             "clock": {name: round(value, 3) for name, value in self.clock.items()},
             "directory": str(self.directory) if self.directory else None,
         }
+
+    def _make_timeline(self) -> dict[str, Any] | None:
+        """Return what happened in the failing story, None where nothing failed."""
+        from reassure_conformance.gate.evidence import make_timeline
+
+        if self.failure is None:
+            return None
+        told = self.failure.example.transactions
+        return make_timeline(self.profile, self.readings, self.failure.as_dict(), told)
 
 
 class _Stop(Exception):

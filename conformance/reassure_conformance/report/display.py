@@ -6,7 +6,6 @@ rich's business and are off without a terminal or with NO_COLOR.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 
 from reassure_spec.clauses import load_clauses
@@ -148,14 +147,22 @@ def clause_rows(
     return rows
 
 
-def render_run(report: Mapping[str, Any], form: str, diagram: Sequence[str]) -> str:
+def say_counts(counts: Mapping[str, int | float]) -> str:
+    """Return the counts that are not 0, in a line.
+
+    >>> say_counts({"clauses_required": 2, "skipped": 0})
+    'clauses required 2'
+    """
+    return ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in counts.items() if n)
+
+
+def render_run(report: Mapping[str, Any], form: str) -> str:
     """Return what a run or the gate has to say: verdict and failure first, then the tables."""
     sums = ", ".join(f"{name} {value}" for name, value in report["counts"].items() if value)
     said = f"{report['verdict'].upper()}{_describe_scope(report)}"
     verdict = f"{said} in {report['seconds']:.1f} s: {sums}"
-    directory = None if report["directory"] is None else Path(report["directory"])
     parts = [verdict, ""]
-    parts += fence(describe_violation(report, directory, diagram), form)
+    parts += fence(describe_violation(report), form)
     parts += fence(_describe_death(report), form)
     parts += fence(describe_not_followed(report["not_followed"]), form)
     parts += _describe_gaps(report)
@@ -232,9 +239,7 @@ def _render_clock(clock: Mapping[str, float], steps: int) -> str:
     return f"{steps / total:.0f} steps/s; time in: {shares}"
 
 
-def describe_violation(
-    report: Mapping[str, Any], directory: Path | None, diagram: Sequence[str] = ()
-) -> Iterator[str]:
+def describe_violation(report: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines that show the first violation of a run's report."""
     violations = report["violations"]
     if not violations:
@@ -256,12 +261,14 @@ def describe_violation(
     if others:
         names = ", ".join(sorted({v["clause"] for v in others}))
         yield f"  and then {len(others)} more: {names}"
-    if diagram:
+    if report["timeline"]:
+        from reassure_conformance.report.timeline import draw_timeline
+
         yield ""
-        yield from diagram
-    if directory is not None:
+        yield from draw_timeline(report["timeline"])
+    if report["directory"] is not None:
         yield ""
-        yield f"Repeat it with: reassure replay {directory}"
+        yield f"Repeat it with: reassure replay {report['directory']}"
 
 
 def describe_not_followed(violations: Sequence[Mapping[str, Any]]) -> Iterator[str]:

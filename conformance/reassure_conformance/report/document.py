@@ -1,7 +1,8 @@
 """What a verb says at its end: one JSON document with a common head, and an exit code.
 
 Every verb's document begins alike: `verb`, `version`, `verdict`, `exit_code`, `seconds`, `seed`,
-`profile`, `readings`, `counts`; what is the verb's own comes after.
+`profile`, `readings`, `counts`, `schema`; what is the verb's own comes after. The schema of all
+documents is `report/result.schema.json` (`reassure spec schema result`).
 """
 
 import json
@@ -10,11 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from reassure_spec.errors import BadData
+
 HOLDS: Final = "holds"
 VIOLATED: Final = "violated"
 UNKNOWN: Final = "unknown"
 VACUOUS: Final = "vacuous"
 
+RESULT: Final = "result.json"
+"""The file of a run directory in which its document stands."""
+SCHEMA: Final = 1
+"""The version of the schema of documents; a change that could break a reader raises it."""
 INTERRUPTED: Final = 130
 """The exit code of a verb that was interrupted: neither a pass nor a violation."""
 EXIT_CODES: Final[Mapping[str, int]] = {HOLDS: 0, VIOLATED: 1, UNKNOWN: 2, VACUOUS: 3}
@@ -29,6 +36,15 @@ def get_version() -> str:
         return version("reassure")
     except PackageNotFoundError:
         return "0+unknown"
+
+
+def result_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of every document."""
+    from importlib.resources import files
+
+    text = (files("reassure_conformance.report") / "result.schema.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
 
 
 def write_text(path: Path, text: str) -> None:
@@ -73,16 +89,42 @@ class Document:
             "profile": self.profile,
             "readings": dict(self.readings),
             "counts": dict(self.counts),
+            "schema": SCHEMA,
             **self.body,
         }
 
     def write(self, directory: Path) -> None:
-        """Write the document as `report.json` into the directory of a run."""
-        write_text(directory / "report.json", self.as_json() + "\n")
+        """Write the document into the directory of a run, where reports are made from it."""
+        write_text(directory / RESULT, self.as_json() + "\n")
 
     def as_json(self) -> str:
         """Return the document as indented JSON without a newline at its end."""
         return json.dumps(self.as_dict(), indent=2)
+
+
+class BadResult(BadData):
+    """A file that holds no result document that this version can read."""
+
+
+def read_result(source: Path) -> dict[str, Any]:
+    """Return the document in a file, or in the directory of a run. Raises BadResult."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
+
+    path = source / RESULT if source.is_dir() else source
+    if not path.is_file():
+        raise BadResult(f"{path} is missing: a run writes it at its end; run it again to its end")
+    try:
+        result: Any = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadResult(f"{path} is no JSON document: {error}") from error
+    wrong = best_match(Draft202012Validator(result_schema()).iter_errors(result))
+    if wrong is not None:
+        raise BadResult(
+            f"{path} is no result of version {SCHEMA}: {wrong.json_path}: {wrong.message[:300]}; "
+            "see `reassure spec schema result`"
+        )
+    return dict(result)
 
 
 def error_document(verb: str, code: int, error: Mapping[str, Any]) -> Document:

@@ -174,6 +174,7 @@ class Result(Outcome):
             "story": list(failure.lines()) if failure else [],
             "repeats": failure.repeats if failure else None,
             "clause": failure.violation.clause if failure else None,
+            "timeline": None,
             "not_exercised": list(self.missing()),
             "not_asked": {},
             "lacking": {},

@@ -1,0 +1,164 @@
+"""What a result document holds, as cases: what every report for another program is made from.
+
+A case is one thing that was asked, whatever the verb: a clause, a theorem, an invariant, a planted
+fault, a scenario, a promise. `list_cases` is the one place that knows the verbs apart.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reassure_conformance.report.display import describe_record
+from reassure_spec.clauses import load_clauses
+
+Result = Mapping[str, Any]
+"""A document, as `result.schema.json` has it."""
+
+PASSED: Final = "passed"
+FAILED: Final = "failed"
+ADVISED: Final = "advised"
+"""Advice was not followed: no failure, and worth a warning."""
+OPEN: Final = "open"
+"""Nobody can say, or a required clause was not put to the test."""
+SKIPPED: Final = "skipped"
+
+_OF_CLAUSES: Final = {
+    "holds": PASSED,
+    "violated": FAILED,
+    "not followed": ADVISED,
+    "unknown": OPEN,
+    "not exercised": SKIPPED,
+}
+_OF_THEOREMS: Final = {"holds": PASSED, "finding": PASSED, "violated": FAILED}
+_OF_FAULTS: Final = {"killed": PASSED, "survived": FAILED}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One thing that was asked, and what came of it."""
+
+    group: str
+    """What kind of thing it is."""
+    name: str
+    outcome: str
+    """`PASSED`, `FAILED`, `ADVISED`, `OPEN` or `SKIPPED`."""
+    message: str = ""
+    """What is wrong, or why there is no answer, in a line."""
+    details: tuple[str, ...] = ()
+    """The evidence, as lines."""
+    seconds: float = 0.0
+    record: Mapping[str, Any] | None = None
+    """The violation, where there is one."""
+
+
+def list_cases(result: Result) -> tuple[Case, ...]:
+    """Return all that a document says was asked, in its order."""
+    return tuple(_iterate(result))
+
+
+def describe_clause(clause_id: str) -> str:
+    """Return the sentence of a clause, "" for what is none."""
+    clause = load_clauses().get(clause_id)
+    return "" if clause is None else clause.sentence
+
+
+def _iterate(result: Result) -> Iterator[Case]:
+    if "error" in result:
+        error = result["error"]
+        yield Case(
+            "verb", result["verb"] or "reassure", OPEN, f"{error['class']}: {error['message']}"
+        )
+    if result.get("died"):
+        lines = tuple(result["traceback"].splitlines())
+        yield Case("implementation", "alive", OPEN, f"it died: {result['died']}", lines)
+    yield from _iterate_clauses(result)
+    yield from _iterate_violations(result)
+    yield from map(_make_theorem, _list(result, "theorems"))
+    yield from map(_make_kill, _list(result, "matrix") if result["verb"] == "faults" else ())
+    yield from _iterate_scenarios(result)
+    for breach in _list(result, "breaches"):
+        yield Case("promises", breach["promise"], FAILED, breach["what"])
+    for what in _list(result, "unknown"):
+        yield Case("promises", "unknown", OPEN, str(what))
+    if "exploration" in result:
+        yield from _iterate(result["exploration"])
+
+
+def _list(result: Result, name: str) -> list[Any]:
+    found = result.get(name)
+    return found if isinstance(found, list) else []
+
+
+def _iterate_clauses(result: Result) -> Iterator[Case]:
+    missing, not_asked = result.get("not_exercised", ()), result.get("not_asked", {})
+    records = [*_list(result, "violations"), *_list(result, "not_followed")]
+    for clause in _list(result, "clauses"):
+        name, outcome, message = clause["id"], _OF_CLAUSES[clause["verdict"]], ""
+        record = next((each for each in records if each["clause"] == name), None)
+        details: tuple[str, ...] = ()
+        if record is not None:
+            message, details = record["reason"], tuple(describe_record(record))
+            if name == result.get("clause"):
+                story = enumerate(result["story"], start=1)
+                details = (*(f"  {number}. {step}" for number, step in story), *details)
+        elif name in not_asked:
+            outcome, message = SKIPPED, f"not asked; needs: {' or '.join(not_asked[name])}"
+        elif name in missing and result["verdict"] == "violated":
+            outcome, message = SKIPPED, "not reached: the run ended at the first violation"
+        elif name in missing:
+            outcome, message = OPEN, "required, and not put to the test"
+        elif outcome == OPEN:
+            message = f"{clause['undecided']} times nobody can say"
+        elif outcome == SKIPPED:
+            message = "not exercised"
+        yield Case("clauses", name, outcome, message, details, record=record)
+
+
+def _iterate_violations(result: Result) -> Iterator[Case]:
+    """Yield the violations of a document without a table of clauses."""
+    if "clauses" in result:
+        return
+    for violation in _list(result, "violations"):
+        if "story" in violation:
+            story = (f"  {each['action'] or 'start'}" for each in violation["story"])
+            yield Case("invariants", violation["clause"], FAILED, violation["reason"], tuple(story))
+        else:
+            lines = tuple(describe_record(violation))
+            name, reason = violation["clause"], violation["reason"]
+            yield Case("clauses", name, FAILED, reason, lines, record=violation)
+    goals = result.get("goals")
+    for goal, depth in goals.items() if isinstance(goals, Mapping) else ():
+        if depth is None:
+            yield Case("goals", goal, OPEN, "never reached")
+        else:
+            yield Case("goals", goal, PASSED)
+
+
+def _make_theorem(theorem: Mapping[str, Any]) -> Case:
+    outcome = theorem.get("outcome")
+    if outcome is None:
+        return Case("theorems", theorem["name"], SKIPPED, "listed only")
+    message = "" if outcome == "holds" else f"{outcome}: {theorem.get('reason') or ''}"
+    seconds = float(theorem.get("seconds") or 0.0)
+    found = _OF_THEOREMS.get(outcome, OPEN)
+    return Case("theorems", theorem["name"], found, message, seconds=seconds)
+
+
+def _make_kill(kill: Mapping[str, Any]) -> Case:
+    story = tuple(f"  {number}. {step}" for number, step in enumerate(kill["story"], start=1))
+    outcome = _OF_FAULTS.get(kill["outcome"], OPEN)
+    message = "" if outcome == PASSED else kill["why"] or "no clause caught it"
+    return Case("faults", kill["fault"], outcome, message, story, kill["seconds"])
+
+
+def _iterate_scenarios(result: Result) -> Iterator[Case]:
+    if result["verb"] != "scenarios" or "failures" not in result:
+        return
+    for failure in result["failures"]:
+        lines = tuple(failure["difference"].splitlines())
+        yield Case("scenarios", failure["scenario"], FAILED, "it ended otherwise", lines)
+    for entry in result["skipped"]:
+        for name in entry["scenarios"]:
+            yield Case("scenarios", name, SKIPPED, entry["reason"])
+    for name in result["passed"]:
+        yield Case("scenarios", name, PASSED)

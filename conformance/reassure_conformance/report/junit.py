@@ -1,0 +1,65 @@
+"""A result as JUnit XML: a suite for each kind of thing that was asked, a test for each of them."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
+from xml.etree import ElementTree as Xml
+
+from reassure_conformance.report.cases import (
+    ADVISED,
+    FAILED,
+    OPEN,
+    SKIPPED,
+    Case,
+    Result,
+    describe_clause,
+    list_cases,
+)
+
+_ELEMENTS: Final = {FAILED: "failure", OPEN: "error", SKIPPED: "skipped"}
+
+
+def render_junit(result: Result) -> str:
+    """Return the XML; what nobody can say is an error, advice not followed is told and passes."""
+    cases = list_cases(result)
+    root = Xml.Element("testsuites", {"name": f"reassure {result['verb']}", **_count(cases)})
+    for group, members in groupby(cases, key=lambda case: case.group):
+        suite = list(members)
+        branch = Xml.SubElement(root, "testsuite", {"name": group, **_count(suite)})
+        if result["seed"] is not None:
+            properties = Xml.SubElement(branch, "properties")
+            Xml.SubElement(properties, "property", name="seed", value=str(result["seed"]))
+        for case in suite:
+            _add(branch, f"reassure.{result['verb'].replace(' ', '.')}.{group}", case)
+    Xml.indent(root)
+    return Xml.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _count(cases: Sequence[Case]) -> dict[str, str]:
+    outcomes = [case.outcome for case in cases]
+    return {
+        "tests": str(len(cases)),
+        "failures": str(outcomes.count(FAILED)),
+        "errors": str(outcomes.count(OPEN)),
+        "skipped": str(outcomes.count(SKIPPED)),
+        "time": f"{sum(case.seconds for case in cases):.3f}",
+    }
+
+
+def _add(suite: Xml.Element, where: str, case: Case) -> None:
+    element = Xml.SubElement(
+        suite, "testcase", classname=where, name=case.name, time=f"{case.seconds:.3f}"
+    )
+    details = "\n".join(filter(None, (describe_clause(case.name), *case.details)))
+    if case.outcome in _ELEMENTS:
+        said = Xml.SubElement(element, _ELEMENTS[case.outcome], message=_clean(case.message))
+        said.text = None if case.outcome == SKIPPED else _clean(details) or None
+    elif case.outcome == ADVISED:
+        Xml.SubElement(element, "system-out").text = _clean(f"not followed: {case.message}")
+
+
+def _clean(text: str) -> str:
+    """Return text without the characters that XML cannot hold."""
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
+    )

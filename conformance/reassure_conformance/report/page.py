@@ -1,0 +1,127 @@
+"""A result as one HTML file that needs no network: what to show, for `page.html.jinja`."""
+
+import json
+from collections import Counter
+from importlib.resources import files
+from typing import Any, Final, NamedTuple
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from reassure_conformance.report.cases import (
+    ADVISED,
+    FAILED,
+    OPEN,
+    PASSED,
+    SKIPPED,
+    Case,
+    Result,
+    describe_clause,
+    list_cases,
+)
+from reassure_conformance.report.lifecycle import draw_lifecycle, has_lifecycle
+from reassure_conformance.report.spacetime import LANE, ROW, draw_sheets, pack_rows
+from reassure_conformance.report.summary import name_repeat
+from reassure_spec.clauses import load_clauses
+
+WORDS: Final = {
+    FAILED: "violated",
+    OPEN: "not settled",
+    ADVISED: "not followed",
+    PASSED: "holds",
+    SKIPPED: "not asked",
+}
+"""What outcomes are called, in the order in which they are offered as filters."""
+SAID: Final = {
+    "holds": "Everything that was asked for holds.",
+    "violated": "Something that must hold was broken.",
+    "unknown": "Nobody can say: a budget ended, or an outcome is not certain.",
+    "vacuous": "Something that had to be put to the test was not.",
+}
+
+
+class Line(NamedTuple):
+    """A line of the table of cases."""
+
+    case: Case
+    level: str
+    sentence: str
+    times: str
+    """How often it was put to the test, where that was counted."""
+
+
+class Spot(NamedTuple):
+    """A fault in the kill matrix."""
+
+    kill: dict[str, Any]
+    area: str
+    """The area of the clause that caught it, "" for none."""
+    heat: int
+    """From 0, in one step, to 4: how long a story it took."""
+
+
+def render_page(result: Result) -> str:
+    """Return the page."""
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    source = files("reassure_conformance.report") / "page.html.jinja"
+    template = environment.from_string(source.read_text(encoding="utf-8"))
+    cases = list_cases(result)
+    timeline = result.get("timeline")
+    outcomes = Counter(case.outcome for case in cases)
+    spots = _list_spots(result)
+    return template.render(
+        result=result,
+        said=SAID[result["verdict"]],
+        words=WORDS,
+        failing=[case for case in cases if case.outcome == FAILED],
+        sentences={case.name: describe_clause(case.name) for case in cases},
+        lines=_list_lines(result, cases),
+        outcomes={outcome: outcomes[outcome] for outcome in WORDS if outcomes[outcome]},
+        repeat=name_repeat(result),
+        life=Markup(draw_lifecycle(result)) if has_lifecycle(result) else None,
+        situations=[each for each in result.get("situations", ()) if each["reached"] is not None],
+        spots=spots,
+        areas=sorted({spot.area for spot in spots} - {""}),
+        lanes=timeline["lanes"] if timeline else [],
+        sheets=[sheet._replace(svg=Markup(sheet.svg)) for sheet in draw_sheets(timeline)]
+        if timeline
+        else [],
+        row=ROW,
+        lane=LANE,
+        data=_embed(pack_rows(timeline) if timeline else []),
+    )
+
+
+def _embed(value: Any) -> Markup:
+    """Return data as a script element can hold it."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return Markup(text.replace("<", "\\u003c"))
+
+
+def _list_lines(result: Result, cases: tuple[Case, ...]) -> list[Line]:
+    rows = {clause["id"]: clause for clause in result.get("clauses", ())}
+    clauses = load_clauses()
+    lines = []
+    for case in cases:
+        row = rows.get(case.name) if case.group == "clauses" else None
+        level = clauses[case.name].level if case.name in clauses else case.group
+        times = "" if row is None else str(row["exercised"])
+        lines.append(Line(case, level, describe_clause(case.name), times))
+    order = list(WORDS)
+    return sorted(lines, key=lambda line: order.index(line.case.outcome))
+
+
+def _list_spots(result: Result) -> list[Spot]:
+    if result["verb"] != "faults" or "matrix" not in result:
+        return []
+    limits = (1, 3, 5, 8)
+    return [
+        Spot(
+            kill,
+            kill["clause"].partition(".")[0],
+            sum(kill["steps"] > limit for limit in limits),
+        )
+        for kill in result["matrix"]
+    ]

@@ -1,0 +1,213 @@
+"""The page that is made from a result, opened from disk in a real browser and clicked."""
+
+import re
+from collections.abc import Callable
+from html import unescape
+from typing import Any
+
+import pytest
+
+from reassure_conformance.report.document import Document
+from reassure_conformance.report.lifecycle import list_ways
+from reassure_conformance.report.page import render_page
+from reassure_model.kip_236.stages import MOVES
+from reassure_spec.clauses import clauses_of_profile
+
+OpenPage = Callable[..., str]
+PARTITION = {
+    "assigned": [1, 2],
+    "leader": 1,
+    "isr": [1, 2],
+    "leader_epoch": 4,
+    "target": None,
+    "requests": [],
+}
+BROKEN = "drop.before-expansion"
+
+
+def make_write(zxid: int, **more: Any) -> dict[str, Any]:
+    """Return the row of a controller's write."""
+    content = f'{{"version":1,"leader":1,"leader_epoch":{zxid},"isr":[1,2]}}'
+    return {
+        "zxid": zxid,
+        "time_ms": 1_700_000_000_000 + zxid,
+        "lane": "controller 1001",
+        "gist": f"= orders-0/state leader 1 isr [1, 2] epoch {zxid}",
+        "changes": [
+            {"path": "/brokers/topics/orders/partitions/0/state", "before": None, "after": content}
+        ],
+        "due": {"orders-0": f"assigned [{zxid % 7}, 2] (expand.carried-out)"},
+        "state": {"orders-0": {**PARTITION, "leader_epoch": zxid}},
+        "ended": [],
+        "broken": [],
+        **more,
+    }
+
+
+def make_result(steps: int, *, violated: bool = True) -> dict[str, Any]:
+    """Return the document of a run whose story has so many steps, each with a transaction."""
+    rows: list[dict[str, Any]] = []
+    for number in range(1, steps + 1):
+        rows.append({"step": f"request orders-0 to {number % 5}", "result": "ok", "why": ""})
+        rows.append(make_write(2 * number))
+    rows.append(make_write(2 * steps + 1, lane="broker 2", ended=["broker 2"]))
+    rows.append(make_write(2 * steps + 2, gist="= <b>orders</b>", broken=[BROKEN]))
+    verdicts = {BROKEN: "violated" if violated else "holds", "request.consumed": "not exercised"}
+    clauses = [
+        {
+            "id": clause.id,
+            "level": clause.level,
+            "verdict": verdicts.get(clause.id, "holds"),
+            "exercised": 0 if clause.id == "request.consumed" else 3,
+            "undecided": 0,
+        }
+        for clause in clauses_of_profile("kip-236")
+    ]
+    lanes = ["client", "controller 1001", "broker 2", "ZooKeeper"]
+    body = {
+        "implementation": {"name": "page-test"},
+        "clauses": clauses,
+        "violations": [],
+        "timeline": {"lanes": lanes, "rows": rows} if violated else None,
+        "story": [f"step {number}" for number in range(3)] if violated else [],
+        "clause": BROKEN if violated else None,
+        "directory": "runs/it's <here>",
+    }
+    verdict = "violated" if violated else "holds"
+    counts = {"steps": steps}
+    document = Document("run", verdict, 1.5, counts, 7, "kip-236", body=body)
+    return document.as_dict()
+
+
+def find_title(document: str) -> str:
+    """Return the title, where scripts leave what they found."""
+    found = re.search(r"<title>(.*?)</title>", document, re.DOTALL)
+    assert found is not None
+    return unescape(found.group(1))
+
+
+def test_filters_show_what_they_say(open_page: OpenPage, tmp_path: Any) -> None:
+    """A verdict and a word leave only the rows that have both; nothing found is said."""
+    script = """
+    const rows = () => [...document.querySelectorAll("#table tbody tr")].filter(r => !r.hidden);
+    const pick = o => document.querySelector(`.filters [data-o="${o}"]`).click();
+    const find = w => { document.getElementById("find").value = w;
+                        document.getElementById("find").dispatchEvent(new Event("input")); };
+    const said = [rows().length];
+    pick("failed"); said.push(rows().length, rows()[0].querySelector(".name").textContent);
+    find("no such word"); said.push(rows().length, document.getElementById("none").hidden);
+    pick(""); find("REQUEST.CONSUMED"); said.push(rows().length);
+    document.title = said.join("|");
+    """
+    result = make_result(1)
+    title = find_title(open_page(render_page(result), tmp_path, script))
+    assert title == f"{len(result['clauses'])}|1|{BROKEN}|0|false|1"
+
+
+def test_selected_row_has_model_beside_real(open_page: OpenPage, tmp_path: Any) -> None:
+    """The broken row is selected first; the arrow key leads on; each shows model and reality."""
+    script = """
+    const panel = document.getElementById("detail"), film = document.getElementById("film");
+    const first = panel.textContent;
+    film.dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowUp"}));
+    document.title = first + "|" + panel.textContent;
+    """
+    first, then = find_title(open_page(render_page(make_result(3)), tmp_path, script)).split("|")
+    assert "model: next write" in first and "expand.carried-out" in first
+    assert f"breaks {BROKEN}" in first and "<b>orders</b>" in first
+    assert '"leader_epoch":7' in first, "what stood there before"
+    assert "real: broker 2" in then and "breaks" not in then
+
+
+def test_lanes_have_crash_marks(open_page: OpenPage, tmp_path: Any) -> None:
+    """A broker that dies has a cross in its lane, which is dotted from there on."""
+    script = """
+    const count = q => document.querySelectorAll(".sheet svg " + q).length;
+    document.title = [count(".x"), count(".off"), count(".b.d")].join();
+    """
+    assert find_title(open_page(render_page(make_result(2)), tmp_path, script)) == "1,1,1"
+
+
+def test_page_fits_and_loads_nothing(open_page: OpenPage, tmp_path: Any) -> None:
+    """Nothing is wider than a window of 500 pixels, and nothing comes from elsewhere."""
+    script = """
+    document.title = document.documentElement.scrollWidth <= innerWidth;
+    """
+    page = render_page(make_result(2))
+    assert find_title(open_page(page, tmp_path, script)) == "true"
+    loaded = re.findall(r'(?:src|href)="([^"]*)"', page)
+    assert [each for each in loaded if not each.startswith("data:")] == []
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_long_story_is_a_small_page(open_page: OpenPage, tmp_path: Any) -> None:
+    """A story of 5,000 steps makes a page of less than 5 MB, and its last row can be selected."""
+    page = render_page(make_result(5_000))
+    assert len(page.encode()) < 5_000_000
+    script = "document.title = document.querySelectorAll('[data-r]').length + '|' + \
+    document.getElementById('detail').textContent.includes('breaks');"
+    assert find_title(open_page(page, tmp_path, script)) == "10002|true"
+
+
+def test_page_says_the_verdict_first_and_how_to_repeat() -> None:
+    """The verdict comes before anything else, then what is wrong, with the command; all escaped."""
+    page = render_page(make_result(1))
+    body = page[page.index("<body>") :]
+    places = [
+        body.index("<h1>violated</h1>"),
+        body.index('id="failing"'),
+        body.index('id="asked"'),
+    ]
+    assert places == sorted(places)
+    assert "reassure replay runs/it&#39;s &lt;here&gt;" in body
+    assert "<here>" not in body
+
+
+def test_green_page_has_nothing_wrong() -> None:
+    """A page of what holds has no story and nothing that is wrong, and its lifecycle."""
+    page = render_page(make_result(1, violated=False))
+    assert 'id="failing"' not in page
+    assert 'id="story"' not in page
+    assert 'class="way bad"' not in page
+    assert 'id="lifecycle"' in page
+
+
+def test_lifecycle_has_every_move_of_the_model() -> None:
+    """The picture has each move of the model's table, and those that break a clause stand out."""
+    ways = list_ways()
+    assert {(way.before, way.after) for way in ways} == {
+        (before, after) for (before, _), move in MOVES.items() for after in move.to
+    }
+    page = render_page(make_result(1))
+    assert page.count('class="way ') == len(ways)
+    assert page.count('class="way bad"') == sum(BROKEN in way.clauses for way in ways) > 0
+
+
+def test_kill_matrix_has_a_spot_for_each_fault() -> None:
+    """Each killed fault has one spot, in the column of its clause's area; survivors stand out."""
+    kill = {
+        "fault": "drop-skipped",
+        "outcome": "killed",
+        "clause": BROKEN,
+        "expected": True,
+        "steps": 3,
+        "story": ["create orders with 1"],
+        "examples": 0,
+        "repeats": True,
+        "seconds": 1.0,
+        "why": "",
+    }
+    lived = {**kill, "fault": "other", "outcome": "survived", "clause": "", "steps": 0, "story": []}
+    body = {"matrix": [kill, lived], "directory": "runs/x"}
+    result = Document("faults", "violated", 1.0, {"faults": 2}, 1, "kip-236", body=body).as_dict()
+    page = render_page(result)
+    matrix = page[page.index('<section id="matrix">') :]
+    assert re.findall(r'<td class="(h\d[^"]*)"[^>]*>(\d+)</td>', matrix) == [("h1", "3")]
+    assert re.findall(r'class="lived" title="(\w+)"', matrix) == ["other"]
+
+
+@pytest.mark.parametrize("verb", ["spec list", "prove"])
+def test_any_result_has_a_page(verb: str) -> None:
+    """A result without clauses or story has a page too."""
+    page = render_page(Document(verb, "vacuous", None, {}).as_dict())
+    assert "<h1>vacuous</h1>" in page

