@@ -55,10 +55,12 @@ from reassure_spec.znodes import (
     broker_config_path,
     broker_path,
     decode_state,
+    decode_topic,
     encode_broker,
     encode_config,
     encode_state,
     state_path,
+    topic_path,
 )
 
 if TYPE_CHECKING:  # a broker without logs does not load what reads and writes them
@@ -282,13 +284,10 @@ class Broker:
         key = (message.topic, message.partition)
         if self.broker_id not in message.replicas:
             return "not-a-replica"
-        # The epochs of a topic that was deleted and made anew begin again; who had been moved away
-        # before has not heard of the deletion.
-        is_first = message.is_new and message.leader_epoch == 0 and key not in self._hosted
-        known = NO_EPOCH if is_first else self._obeyed.get(key, NO_EPOCH)
-        if message.leader_epoch == known or (
-            message.leader_epoch < known and "stale-order-obeyed" not in self._faults
-        ):
+        known = self._obeyed.get(key, NO_EPOCH)
+        earlier = message.leader_epoch < known and "stale-order-obeyed" not in self._faults
+        is_old = earlier or message.leader_epoch == known
+        if is_old and not self._is_made_anew(message, known):
             return "ignored"
         state = StateZnode(
             leader=message.leader,
@@ -303,6 +302,32 @@ class Broker:
         if self.replicas is not None:
             self.replicas.become(key)
         return "ok"
+
+    def _is_made_anew(self, message: LeaderAndIsr, known: int) -> bool:
+        """Whether an order is of another topic of that name than the one obeyed in epoch `known`.
+
+        The epochs of a topic that was deleted and made anew begin again, and who had been moved
+        away before has not heard of the deletion. An order that ZooKeeper bears out is no old one:
+        epochs never fall while a topic lasts, and who was told to stop in the same epoch is not
+        assigned any more. (Kafka has ids of topics for it since 2.8, KIP-516.)
+        """
+        key = (message.topic, message.partition)
+        if key in self._hosted:
+            return False
+        paths = [state_path(*key), topic_path(message.topic)]
+        try:
+            self._require_connection()
+            state, topic = fetch(self._client, paths)
+            if state is None or topic is None:
+                return False
+            stored = decode_state(paths[0], state[0])
+            assigned = decode_topic(paths[1], topic[0]).get(message.partition, ())
+        except (Indefinite, BadZnode) as unreadable:
+            log.warning("an order is taken for an old one: %s", unreadable)
+            return False
+        if (stored.leader, stored.leader_epoch) != (message.leader, message.leader_epoch):
+            return False
+        return message.leader_epoch < known or self.broker_id in assigned
 
     def _stop_replica(self, message: StopReplica) -> str:
         """Stop a replica, unless it has been told of a later leader epoch since (KIP-570)."""

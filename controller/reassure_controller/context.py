@@ -11,6 +11,7 @@ from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass, field, replace
 
 from reassure_controller.effects import (
+    LOGS_DELETED,
     CreatePartitionState,
     CreateReassignment,
     CreateTask,
@@ -262,9 +263,12 @@ class Context:
         return [key for key in keys if self.partitions[key].child is not None]
 
     def note_stopped(self, effect: SendStopReplica, broker: int, *, is_deleted: bool) -> None:
-        """Remember who has deleted its log for a deletion of the topic, and who was told to."""
+        """Remember who has deleted its log for a deletion of the topic, and who was told to.
+
+        Whoever deletes it because a reassignment drops it may be added, and start it, once more.
+        """
         deletion = self.deletions.get(effect.topic)
-        if deletion is None or not effect.delete:
+        if deletion is None or effect.point != LOGS_DELETED:
             return
         done = {(effect.partition, broker)} if is_deleted else set()
         self.deletions[effect.topic] = replace(

@@ -81,6 +81,7 @@ from reassure_controller.plan import (
     plan_old_znode,
     plan_request,
     plan_rubbish,
+    tell_untold,
 )
 from reassure_controller.reader import Reader
 from reassure_controller.rules import Rules
@@ -570,7 +571,7 @@ class Controller:
         job.attempts += 1
         if job.attempts > MAX_ATTEMPTS:
             raise StuckError(f"{job.name} was planned {MAX_ATTEMPTS} times and never got through")
-        steps = job.make()
+        steps = tell_untold(self.context, job.make(), self.rules)
         rubbish = () if "foreign-kept" in self.rules.faults else self._reader.rubbish
         self._engine.load(plan_rubbish(rubbish) + steps)
 

@@ -11,7 +11,7 @@ plan are therefore "before the first effect" and each `point` in turn.
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from reassure_spec.znodes import (
     LegacyEntry,
@@ -20,6 +20,9 @@ from reassure_spec.znodes import (
     ReplicaList,
     StateZnode,
 )
+
+LOGS_DELETED: Final = "deletion.replicas-deleted"
+"""The point of the messages that have to be answered before a topic goes."""
 
 
 class Phase(Enum):

@@ -706,6 +706,21 @@ def _remove_entry(plan: Plan, key: PartitionKey) -> tuple[Step, ...]:
     return ()
 
 
+def tell_untold(context: Context, steps: tuple[Step, ...], rules: Rules) -> tuple[Step, ...]:
+    """Return the steps, and before them what tells brokers of a write that nobody answered.
+
+    It may have been carried out: then the steps find nothing left to write, and tell nobody.
+    """
+    plan = Plan(context, rules)
+    if "unknown-untold" in plan.faults:
+        return steps
+    told = {(one.key, to) for one in steps if isinstance(one, SendLeaderAndIsr) for to in one.to}
+    for key in _list_kept(plan, context.untold & context.partitions.keys()):
+        hosts = plan.partition(key).hosts
+        plan.send(key, "partition.state-sent", tuple(r for r in hosts if (key, r) not in told))
+    return (*plan.steps, *steps)
+
+
 def plan_new_partitions(
     context: Context, keys: Iterable[PartitionKey], rules: Rules
 ) -> tuple[Step, ...]:
@@ -856,9 +871,6 @@ def repair(plan: Plan, key: PartitionKey) -> bool:
         _elect_offline(plan, key)
     else:
         _remove_dead(plan, key)
-    untold = key in plan.context.untold and "unknown-untold" not in plan.faults
-    if untold and len(plan.steps) == before:
-        plan.send(key, "partition.state-sent", content.hosts)
     return len(plan.steps) > before
 
 

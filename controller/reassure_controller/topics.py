@@ -23,15 +23,13 @@ Source: Kafka 0.8.1 and later, topic deletion.
 from typing import Final
 
 from reassure_controller.context import Context, Deletion
-from reassure_controller.effects import EndDeletion, RemoveSettings, RemoveTopic, Step
+from reassure_controller.effects import LOGS_DELETED, EndDeletion, RemoveSettings, RemoveTopic, Step
 from reassure_controller.plan import Plan, shrink
 from reassure_controller.rules import Rules
 from reassure_spec.znodes import PartitionKey, ReplicaList
 
 RETRY_MS: Final = 5_000
 """How long a replica that is there and did not answer is left in peace."""
-DELETED: Final = "deletion.replicas-deleted"
-"""The point of the messages that have to be answered before a topic goes."""
 
 
 def find_due_deletion(context: Context, now_ms: int, rules: Rules) -> str | None:
@@ -63,7 +61,7 @@ def plan_deletion(context: Context, topic: str, now_ms: int, rules: Rules) -> tu
             r for r in _list_replicas(context, key) if (key[1], r) not in deletion.answered
         )
         if left and "deletion-not-sent" not in rules.faults:
-            plan.stop(key, DELETED, left, delete=True)
+            plan.stop(key, LOGS_DELETED, left, delete=True)
     return tuple(plan.steps)
 
 

@@ -63,6 +63,8 @@ class _Deletion:
     """Whether a broker with a replica was down at some time since."""
     known: bool = False
     """Whether there was such a topic."""
+    was_gone: bool = False
+    """Whether there was none at some time since: what is there then is another one."""
     returned: dict[int, int] = field(default_factory=dict)
     """By broker that came back since, the transaction in which it did."""
 
@@ -164,6 +166,7 @@ class TopicsWatch:
             partitions = _list_partitions(topic, after)
             replicas = {one for _, p in partitions for one in p.assigned or ()}
             deletion.known = deletion.known or bool(partitions)
+            deletion.was_gone = deletion.was_gone or not partitions
             deletion.was_moving |= any(p.reassignment is not None for _, p in partitions)
             deletion.lacked |= not replicas <= after.live
             deletion.there |= after.live
@@ -206,7 +209,7 @@ class TopicsWatch:
             for name, since, until in self._spans
         ]
         partitions = _list_partitions(topic, after)
-        if partitions:
+        if partitions and not deletion.was_gone:
             reason = "the topic is there still, and nobody asks for its deletion any more"
             yield Verdict(partitions[0][0], Rejected(LAST, reason))
             return
