@@ -13,10 +13,10 @@ from reassure_conformance.cli import run_command
 from reassure_conformance.gate.expected import EXPECTED
 from reassure_conformance.scenarios.live import (
     LiveServer,
-    elections,
     find_reason_to_skip,
     kafka_42,
     kafka_4485,
+    leader_terms,
     run_live,
 )
 from reassure_conformance.scenarios.live.live_server import find_live_worlds
@@ -75,11 +75,11 @@ ENDS_EARLY: Final = {
     "counterexamples/story-entry-holds-committed": REFUSED,
     "kafka-4485/election-3": REFUSED,
     # What a leader knows of a follower comes by its fetches, and by the time since.
-    "kafka-4485/clean-elections-only": elections.AT_ONCE,
-    "kafka-4485/close-follower-holds-the-mark": elections.ALONE,
-    "kafka-4485/entry-below-the-mark": elections.ALONE,
-    "kafka-4485/entry-in-second-term": elections.ALONE,
-    "kafka-4485/new-member-holds-the-mark": elections.ALONE,
+    "kafka-4485/clean-elections-only": leader_terms.AT_ONCE,
+    "kafka-4485/close-follower-holds-the-mark": leader_terms.ALONE,
+    "kafka-4485/entry-below-the-mark": leader_terms.ALONE,
+    "kafka-4485/entry-in-second-term": leader_terms.ALONE,
+    "kafka-4485/new-member-holds-the-mark": leader_terms.ALONE,
     # The model alone can say that nothing is reachable.
     "kafka-42/recheck-keeps-the-leader": kafka_42.NOTHING_FOUND,
 }

@@ -4,13 +4,13 @@ What happens to logs and clock is the model's; what the leader notes of its foll
 of them, are the values of the brokers' own functions (`reassure_controller.replication`). So the
 words are the model's, and what they show is not.
 
-Stories of elections have no clock of their own, and are told to brokers with logs (`elections`).
+Stories of elections have no clock of their own, and are told to brokers with logs (`leader_terms`).
 """
 
 from dataclasses import replace
 from typing import Any, Final
 
-from reassure_conformance.scenarios.live.elections import LiveElectionsWorld
+from reassure_conformance.scenarios.live.leader_terms import LiveElectionsWorld
 from reassure_conformance.scenarios.live.stage import MakeStage, NotLive
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.worlds.machine import MachineWorld
