@@ -215,3 +215,10 @@ def test_badge_is_svg_with_the_verdict(failed_run: Path) -> None:
     assert cli.run_command(["report", str(failed_run), "--format", "badge"], said.append) == 0
     label = Xml.fromstring(said[0]).get("aria-label")
     assert label == "reassure kip-236: violated"
+
+
+def test_explain_says_what_may_have_been_meant() -> None:
+    """A name that is nearly that of a clause is a usage error that names the clause."""
+    document = say("explain", "drop.caried-out")
+    assert document["exit_code"] == 64
+    assert "Did you mean drop.carried-out" in document["error"]["message"]

@@ -1,5 +1,6 @@
 """The verb `explain`: a clause, a finding, or what went wrong in a run."""
 
+from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -34,9 +35,11 @@ def explain(what: str, form: str) -> int:
         lines = list(display.describe_violation(report))
         lines = lines or [f"{what}: {report['verdict']}, nothing was violated"]
     else:
+        near = get_close_matches(what, [*load_clauses(), *findings], n=3)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise click.UsageError(
             f"{what!r} is neither a clause (`reassure spec list`), nor a finding "
-            "(`reassure spec findings`), nor the directory of a run"
+            f"(`reassure spec findings`), nor the directory of a run.{hint}"
         )
     lines = display.fence(lines, form)
     document = Document("explain", HOLDS, None, {"lines": len(lines)}, body={"text": lines})
