@@ -94,6 +94,7 @@ class Broker:
         transport: LocalTransport | None = None,
         *,
         address: tuple[str, int] = ("127.0.0.1", 9092),
+        rack: str | None = None,
         owns_client: bool = True,
         faults: frozenset[str] = frozenset(),
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
@@ -104,6 +105,7 @@ class Broker:
         self._transport = transport
         self.address = address
         """Where it says that it listens."""
+        self._rack = rack
         self._owns_client = owns_client
         self._faults = faults
         self._clock_ms = clock_ms
@@ -159,7 +161,8 @@ class Broker:
         config = (broker_config_path(self.broker_id), encode_config({}))
         path = broker_path(self.broker_id)
         ephemeral = "registration-stays" not in self._faults
-        registration = (path, encode_broker(*self.address, self._clock_ms()), None, ephemeral)
+        content = encode_broker(*self.address, self._clock_ms(), self._rack)
+        registration = (path, content, None, ephemeral)
         refused = self._create(config, registration)
         if isinstance(refused, NoNodeError):  # nobody has made the paths of this cluster yet
             ensure_roots(self._client)

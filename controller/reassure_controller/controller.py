@@ -299,6 +299,11 @@ class Controller:
         """The effect that comes next in the plan in hand, None where none waits."""
         return self._engine.next_effect
 
+    @property
+    def plan(self) -> tuple[Step, ...]:
+        """What is left of the plan in hand."""
+        return self._engine.plan
+
     def contend(self) -> bool:
         """Stand for election; return whether this controller is the active one now.
 

@@ -670,19 +670,18 @@ def encode_controller_epoch(epoch: int) -> bytes:
     return str(epoch).encode()
 
 
-def encode_broker(host: str, port: int, timestamp_ms: int) -> bytes:
-    """Encode a broker's registration (version 4)."""
-    return _dump(
-        {
-            "version": 4,
-            "host": host,
-            "port": port,
-            "jmx_port": -1,
-            "timestamp": str(timestamp_ms),
-            "endpoints": [f"PLAINTEXT://{host}:{port}"],
-            "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
-        }
-    )
+def encode_broker(host: str, port: int, timestamp_ms: int, rack: str | None = None) -> bytes:
+    """Encode a broker's registration (version 4), with its rack where it has one."""
+    content = {
+        "version": 4,
+        "host": host,
+        "port": port,
+        "jmx_port": -1,
+        "timestamp": str(timestamp_ms),
+        "endpoints": [f"PLAINTEXT://{host}:{port}"],
+        "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+    }
+    return _dump(content if rack is None else {**content, "rack": rack})
 
 
 def decode_broker(path: str, data: bytes) -> tuple[str, int]:

@@ -36,6 +36,7 @@ ANOTHER_WAY: Final = "the controller goes another way, which the rules allow"
 MIDDLE: Final = "a start that every controller takes for the middle of a change"
 DEFINED: Final = "the in-sync set as it is defined, where a leader has it stored"
 REFUSED: Final = "the leader refuses a change of the in-sync set that the rules allow"
+MOVED: Final = "a partition that is moved, taken for where it was and not for where it goes"
 ENDS_EARLY: Final = {
     # A broker dies in the middle of a plan, which the controller finishes before it looks.
     "counterexamples/story-one-drop-for-a-change": ANOTHER_WAY,
@@ -44,6 +45,12 @@ ENDS_EARLY: Final = {
     "reassignment/target-in-sync-with-others": MIDDLE,
     # The leader was told its target, and a new controller does not tell it otherwise.
     "reassignment/stopped-replica-stays-out": REFUSED,
+    # A plan is carried out to its end, whoever returns and whatever time it is by then.
+    "counterexamples/story-queue-names-each-once": ANOTHER_WAY,
+    "kip-46/back-while-tasks-are-generated": ANOTHER_WAY,
+    # Where partitions are moved by requests they count as where they go, in the model as well.
+    "kip-46/dead-target-stops-the-queue": MOVED,
+    "kip-46/queue-grows-while-two-are-away": MOVED,
     # The document defines the in-sync set afresh each time; brokers store it.
     "counterexamples/empty-follower-is-not-waited-for": DEFINED,
     "kafka-4485/answer-waits-for-the-mark": DEFINED,
@@ -84,6 +91,14 @@ ENDS_EARLY: Final = {
     "kafka-42/recheck-keeps-the-leader": kafka_42.NOTHING_FOUND,
 }
 """Scenarios of which only a first part can be told, each with the reason."""
+
+NOT_TOLD: Final = {
+    "kip-46/quota-is-a-share": "world kip-46: a share of the bandwidth, which no controller is "
+    "asked for",
+    "kip-46/stale-task-is-skipped": "world kip-46: that nothing leads to a state, which only a "
+    "search can say",
+}
+"""Scenarios of the old znode and of healing that are told to the model alone, with the reasons."""
 
 CAUGHT_BY: Final = {
     "drop-slice-exclusive": "batches/cancel-of-one",
@@ -127,6 +142,21 @@ CAUGHT_BY: Final = {
     "malformed-old-znode-kept": "kip-236-legacy/malformed-znode",
     "entry-removed-before-target": "kafka-42/case-1-leader-in-target",
     "path-removed-whole": "kafka-42/other-partitions-stay-under-the-path",
+    "failure-not-recorded": "counterexamples/story-one-meaning-of-redundancy",
+    "record-refreshed": "counterexamples/story-tasks-made-once",
+    "record-kept-on-return": "kip-46/back-in-time",
+    "record-kept-when-scheduled": "kip-46/a-broker-stays-away",
+    "record-deleted-first": "kip-46/a-broker-stays-away",
+    "task-unmarked": "kip-46/a-broker-stays-away",
+    "replacement-dead": "kip-46/second-failure-not-due",
+    "replacement-twice": "kip-46/nobody-can-take-over",
+    "replacement-not-spread": "kip-46/spread-evenly",
+    "newest-task-first": "kip-46/one-task-at-a-time",
+    "tasks-together": "kip-46/one-task-at-a-time",
+    "running-task-cancelled": "kip-46/running-task-is-never-cancelled",
+    "needless-task-started": "kip-46/cancelled-when-back",
+    "operator-task-cancelled": "kip-46/operators-task-is-never-cancelled",
+    "senseless-task-kept": "kip-46/bad-tasks",
 }
 """A scenario for each planted fault that tells a controller with it from one without."""
 
@@ -164,8 +194,11 @@ CONCLUDED_WRONGLY: Final = {
     "truncates-to-end": "kafka-4485/election-5-amended",
     "truncates-to-mark": "kafka-4485/same-leader-elected-again-amended",
     "truncation-skipped": "kafka-4485/uncommitted-record-goes",
+    "interval-not-awaited": "kip-46/not-before-the-interval",
+    "task-of-any-size": "kip-46/tasks-are-small",
 }
-"""A scenario for planted faults of brokers with logs, which nothing but their lines shows."""
+"""A scenario for planted faults that nothing but their lines shows: of brokers with logs, and of
+settings that stand in no znode."""
 
 
 def name_of(scenario: Scenario) -> str:
@@ -215,10 +248,11 @@ def test_nearly_all_of_the_world_with_a_controller_is_told() -> None:
     assert len((told & own) - ENDS_EARLY.keys()) * 10 >= len(own) * 9 > 0
 
 
-def test_every_story_of_the_old_znode_is_told_to_its_end() -> None:
-    """No file of that world is skipped, and none ends early."""
-    own = {name_of(scenario) for scenario in EVERY if scenario.world == "kip-236-legacy"}
-    assert own == {name_of(s) for s in TOLD if s.world == "kip-236-legacy"} - ENDS_EARLY.keys()
+def test_stories_of_the_old_znode_and_of_healing_are_told_but_for_known_reasons() -> None:
+    """Of those two worlds no file is skipped but those that are listed, each for its reason."""
+    own = [scenario for scenario in EVERY if scenario.world in ("kip-236-legacy", "kip-46")]
+    reasons = {name_of(scenario): find_reason_to_skip(scenario) for scenario in own}
+    assert {name: reason for name, reason in reasons.items() if reason} == NOT_TOLD
 
 
 def test_worlds_without_a_controller_are_not_told() -> None:
@@ -266,7 +300,7 @@ def test_planted_fault_is_caught(fault: str, zookeeper_server: Server) -> None:
     with LiveServer(zookeeper_server, (fault,), chroot_prefix=prefix) as faulty:
         outcome = run_live(read_named(CAUGHT_BY[fault]), faulty)
     assert outcome.failed
-    assert outcome.difference
+    assert outcome.difference or outcome.skipped  # it need not come to the end of the file
     assert {violation.clause for violation in outcome.violations} & set(EXPECTED[fault])
 
 
@@ -295,7 +329,7 @@ def test_verb_tells_the_controller(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_verb_that_told_nothing_is_vacuous(capsys: pytest.CaptureFixture[str]) -> None:
     """Where every scenario is skipped nothing was shown."""
-    assert run_command(["scenarios", "kip-46", "--live"]) == 3
+    assert run_command(["scenarios", "kip-46/quota-is-a-share", "--live"]) == 3
     assert "VACUOUS" in capsys.readouterr().out
 
 

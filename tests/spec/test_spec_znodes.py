@@ -54,6 +54,8 @@ def test_small_contents_come_back(broker: int, epoch: int, config: dict[str, str
     data = znodes.encode_controller_epoch(epoch)
     assert znodes.decode_controller_epoch("/e", data) == epoch
     assert znodes.decode_broker("/b", znodes.encode_broker("h", 9092, 17)) == ("h", 9092)
+    assert znodes.decode_rack("/b", znodes.encode_broker("h", 9092, 17)) is None
+    assert znodes.decode_rack("/b", znodes.encode_broker("h", 9092, 17, "a")) == "a"
     assert znodes.decode_config("/k", znodes.encode_config(config)) == config
 
 

@@ -32,7 +32,7 @@ from reassure_controller.broker import Broker
 from reassure_controller.client import Client
 from reassure_controller.context import LiveBroker
 from reassure_controller.controller import Controller, NotQuiet
-from reassure_controller.effects import SendLeaderAndIsr, SendStopReplica
+from reassure_controller.effects import SendLeaderAndIsr, SendStopReplica, Step
 from reassure_controller.elections import NOT_CONTROLLER, Shutdown
 from reassure_controller.faults import FAULTS, check_faults
 from reassure_controller.healing import HealingSettings
@@ -156,7 +156,8 @@ def _read_message(broker: int, message: LeaderAndIsr | StopReplica, zxid: int) -
 class Bundled:
     """Adapter of the bundled controller, with every capability.
 
-    `faults` are names of planted faults; one comma-separated text is accepted as well, so that they
+    `healing` and `racks` (by broker) are what an operator sets. `faults` are names of planted
+    faults; one comma-separated text is accepted as well, so that they
     can stand in a connectable. Raises UnknownFault, UnknownReading, RefusedReading.
     """
 
@@ -166,6 +167,8 @@ class Bundled:
         profile: str = "kip-236",
         readings: Mapping[str, str] | None = None,
         faults: tuple[str, ...] | str = (),
+        healing: HealingSettings = HEALING,
+        racks: Mapping[int, str] | None = None,
     ) -> None:
         if isinstance(faults, str):
             faults = tuple(filter(None, faults.split(",")))
@@ -173,6 +176,8 @@ class Bundled:
         self._profile = profile
         self._changes = dict(readings or {})
         self._readings = choose_readings(controller_of(profile), profile, self._changes)
+        self._healing = healing
+        self._racks = dict(racks or {})
         self._hosts = ""
         self._chroot = ""
         self._transport = _Wire(self._find_zxid)
@@ -198,8 +203,8 @@ class Bundled:
             profile=self._profile,
             readings=self._changes,
             capabilities=list_capabilities(self._profile),
-            failure_interval_ms=HEALING.failure_interval_ms,
-            partitions_per_task=HEALING.partitions_per_task,
+            failure_interval_ms=self._healing.failure_interval_ms,
+            partitions_per_task=self._healing.partitions_per_task,
         )
 
     # -- examples
@@ -281,7 +286,14 @@ class Bundled:
         if client is None:
             client = self._broker_clients[broker] = self._connect()
         client.chroot = self._chroot
-        agent = Broker(client, broker, self._transport, owns_client=False, faults=self._faults)
+        agent = Broker(
+            client,
+            broker,
+            self._transport,
+            rack=self._racks.get(broker),
+            owns_client=False,
+            faults=self._faults,
+        )
         agent.register()
         self._brokers[broker] = agent
         return Reply.OK
@@ -378,6 +390,24 @@ class Bundled:
         ):
             process.asleep = process.controller.pump(1).held
 
+    def go_on_to(self, kinds: tuple[type, ...], timeout_s: float) -> tuple[Step, ...]:
+        """Let the acting controller work until an effect of these kinds comes next.
+
+        Returns what is left of its plan then, () where it found nothing more to do.
+        Raises NotQuiet.
+        """
+        process = self._acting()
+        while process is not None and process.controller.drain(timeout_s, 0).held:
+            if isinstance(process.controller.next_effect, kinds):
+                return process.controller.plan
+            process.controller.pump(1)
+        return ()
+
+    @property
+    def now_ms(self) -> int:
+        """The controllers' clock."""
+        return self._now_ms
+
     def hold(self, effects: int) -> Reply:
         """Give the acting controller a budget of effects, or the next one where none acts."""
         process = self._acting()
@@ -436,7 +466,7 @@ class Bundled:
             self._faults,
             lambda: self._now_ms,
             profile=self._profile,
-            healing=HEALING,
+            healing=self._healing,
         )
         self._next_id += 1
         process = _Process(controller, client)

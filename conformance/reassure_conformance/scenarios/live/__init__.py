@@ -22,6 +22,9 @@ from the znodes, what the controller did from the transaction log, which is judg
 that nobody asked for is made in the controller's or a broker's name, and put back when the judge
 names the clause that it breaks. Where a story ends the controller has to come to rest all the same.
 
+What a machine's world says of its partitions, and of what stands beside them, is said of what
+ZooKeeper holds (`machine`). Times are counted from the beginning of a story.
+
 A module of this package that has `make_world` tells the world that is called like it. Where a
 story says what becomes of records, the brokers have logs, and each message arrives when the story
 has it arrive (`stepped`). A leader with a clock has no cluster: it is told to what the bundled
@@ -30,7 +33,8 @@ brokers conclude with (`kafka_4485`).
 **What may differ.** A controller may raise the leader epoch of a partition where the model owes no
 raise, and nothing else changes by that: Kafka's does so on failover and on completion. Such a raise
 is not shown, epochs are shown less those raises, and `outcome.raises` counts them. Partitions are
-shown one after another; in which order a controller turns to them is its own business.
+shown one after another; in which order a controller turns to them is its own business, and so is
+whether it removes a record of healing before or after it writes another one.
 """
 
 from reassure_conformance.scenarios.live.live_server import (

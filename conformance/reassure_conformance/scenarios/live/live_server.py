@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pkgutil import iter_modules
 from types import MappingProxyType, ModuleType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.adapter.driver import Driver
@@ -100,7 +100,7 @@ class LiveServer:
     ) -> None:
         """Use a server that somebody else ends. Raises ServerGone; see `start`."""
         self._faults = faults
-        self._adapters: dict[tuple[str, tuple[tuple[str, str], ...]], LiveAdapter] = {}
+        self._adapters: dict[tuple[str, tuple[tuple[str, str], ...], str], LiveAdapter] = {}
         self._cluster: ReplicatingCluster | None = None
         self._owned: Server | None = None
         self._driver = Driver(server.hosts, server.log_dir, chroot_prefix)
@@ -140,11 +140,22 @@ class LiveServer:
             self._cluster = ReplicatingCluster(self._driver.hosts, BROKERS)
         return self._cluster
 
-    def open_stage(self, profile: str, overrides: Mapping[str, str], readings: Readings) -> Stage:
-        """Return a stage on which the bundled controller acts; `overrides` lead to `readings`."""
-        key = (profile, tuple(sorted(overrides.items())))
+    def open_stage(
+        self,
+        profile: str,
+        overrides: Mapping[str, str],
+        readings: Readings,
+        settings: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Stage:
+        """Return a stage on which the bundled controller acts; `overrides` lead to `readings`.
+
+        `settings` are what an operator sets, as the adapter takes them.
+        """
+        key = (profile, tuple(sorted(overrides.items())), str(sorted(settings.items())))
         if key not in self._adapters:
-            self._adapters[key] = Bundled(profile=profile, readings=overrides, faults=self._faults)
+            self._adapters[key] = Bundled(
+                profile=profile, readings=overrides, faults=self._faults, **settings
+            )
         return Stage(self._driver, self._adapters[key], profile, readings)
 
     def tell(self, scenario: Scenario) -> LiveOutcome:
@@ -183,11 +194,13 @@ class LiveServer:
         """Return the live world; the stages that it asks for are kept, one going on at a time."""
         profile, overrides, readings = scenario.profile, scenario.overrides, scenario.readings
 
-        def make_stage(adapter: LiveAdapter | None, judged_by: str) -> Stage:
+        def make_stage(
+            adapter: LiveAdapter | None, judged_by: str, settings: Mapping[str, Any]
+        ) -> Stage:
             for stage in stages[-1:]:
                 stage.end()
             if adapter is None:
-                stages.append(self.open_stage(profile, overrides, readings))
+                stages.append(self.open_stage(profile, overrides, readings, settings))
             else:
                 stages.append(Stage(self._driver, adapter, judged_by or profile, readings))
             return stages[-1]

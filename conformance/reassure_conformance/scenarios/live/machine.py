@@ -9,8 +9,9 @@ from typing import Any
 from reassure_conformance.adapter import Reply
 from reassure_conformance.scenarios.live.stage import ANOTHER_WAY, NotLive, Stage
 from reassure_conformance.scenarios.worlds.machine import LIMIT, MachineWorld
-from reassure_model.environment import Die, Failover, NotPossible, Return
+from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.machine import Machine
+from reassure_model.outcome import Rejected
 from reassure_spec.readings import Readings
 from reassure_spec.words import Arguments
 
@@ -70,7 +71,7 @@ class LiveMachineWorld(MachineWorld):
     # -- the words of the machine
 
     def _go(self, name: str, action: Any) -> str:
-        if isinstance(action, str) or not hasattr(action, "__dataclass_fields__"):
+        if isinstance(action, str | Rejected):
             return super()._go(name, action)
         said = self._do(action)
         self._read_back()
@@ -88,6 +89,15 @@ class LiveMachineWorld(MachineWorld):
         """Take over what ZooKeeper holds."""
         for name, state in self._states.items():
             self._states[name] = self._look_at(state)
+
+    def _act(self, action: Any) -> str:
+        """Have an action of a story that was found happen; return it in words."""
+        name = self._get({})
+        if isinstance(action, Controller):
+            return self._effect(name) or "the controller waits"
+        before = self._states[name]
+        self._go(name, action)
+        return self._machine.tell(action, before, self._states[name], self._readings)
 
     # -- the controller
 
@@ -110,7 +120,7 @@ class LiveMachineWorld(MachineWorld):
         return lines if quiet else [*lines, "not at rest when the time was up"]
 
 
-def judge_line(stage: Stage, text: str, broken: str, *, owed: bool) -> str:
+def judge_line(stage: Stage, text: str, broken: str, *, owed: bool, why: str = ANOTHER_WAY) -> str:
     """Return a line with the clause that is broken. Raises NotLive for what nobody owed."""
     if broken:
         return f"{text} (breaks {broken})"
@@ -118,4 +128,4 @@ def judge_line(stage: Stage, text: str, broken: str, *, owed: bool) -> str:
         return text
     if stage.violations:
         return f"{text} (not owed)"
-    raise NotLive(ANOTHER_WAY, text)
+    raise NotLive(why, text)

@@ -6,13 +6,14 @@ controller becomes a `Done`, which says besides whether the model owed that writ
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 from reassure_conformance.adapter import Reply
 from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S, Driver, ServerGone
 from reassure_conformance.adapter.replicating import ReplicatingCluster
+from reassure_controller.effects import Step
 from reassure_judge.history import Observation
 from reassure_judge.judge import Tracking
 from reassure_judge.protocols import make_rules
@@ -83,6 +84,21 @@ class LiveAdapter(Protocol):
 
     def write_as(self, broker: int, path: str, content: bytes) -> Reply:
         """Write a znode in the session of a broker, REFUSED where it has none."""
+
+
+@runtime_checkable
+class PlanningAdapter(LiveAdapter, Protocol):
+    """One whose controllers have a clock of their own, and show what they are about to do."""
+
+    @property
+    def now_ms(self) -> int:
+        """The controllers' clock."""
+
+    def advance(self, milliseconds: int) -> Reply:
+        """Let time pass on the controllers' clock."""
+
+    def go_on_to(self, kinds: tuple[type, ...], timeout_s: float) -> tuple[Step, ...]:
+        """Let the controller work until an effect of these kinds comes next; return its plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,6 +366,34 @@ class Stage:
         self.call(lambda adapter: adapter.elect())
         self.read()
 
+    def go_on_to(self, kinds: tuple[type, ...]) -> tuple[Step, ...]:
+        """Let the controller work until an effect of these kinds comes next.
+
+        Returns what is left of its plan then, () where it found nothing more to do.
+        """
+        self.call(lambda adapter: adapter.resume())
+        planning = self._planning
+        plan = self.call(lambda _: planning.go_on_to(kinds, SETTLE_TIMEOUT_S))
+        self.read()
+        if not plan:
+            self._rest()
+        return plan
+
+    def advance(self, milliseconds: int) -> None:
+        """Let time pass on the controllers' clock."""
+        planning = self._planning
+        self.call(lambda _: planning.advance(milliseconds))
+
+    @property
+    def now_ms(self) -> int:
+        """The controllers' clock."""
+        return self._planning.now_ms
+
+    @property
+    def _planning(self) -> PlanningAdapter:
+        assert isinstance(self._adapter, PlanningAdapter)
+        return self._adapter
+
     def work(self, effects: int | None) -> tuple[list[Done], bool]:
         """Let the controller carry out so many effects, or all that it finds to do.
 
@@ -467,14 +511,17 @@ class Stage:
 class MakeStage:
     """Begins another cluster, of controllers and brokers with these faults."""
 
-    begin: Callable[[LiveAdapter | None, str], Stage]
+    begin: Callable[[LiveAdapter | None, str, Mapping[str, Any]], Stage]
     faults: frozenset[str]
     find_cluster: Callable[[], ReplicatingCluster]
     """Returns what makes brokers with logs."""
 
-    def __call__(self, adapter: LiveAdapter | None = None, judged_by: str = "") -> Stage:
+    def __call__(
+        self, adapter: LiveAdapter | None = None, judged_by: str = "", **settings: Any
+    ) -> Stage:
         """Begin it, on the bundled controller and brokers without logs where none is given.
 
-        Its log is judged by the scenario's profile where none is named.
+        Its log is judged by the scenario's profile where none is named. `settings` are what an
+        operator sets, as the bundled adapter takes them.
         """
-        return self.begin(adapter, judged_by)
+        return self.begin(adapter, judged_by, settings)

@@ -256,14 +256,19 @@ class MachineWorld:
         story = search(machine, state, readings, lambda each: bool(find(each)), times, sets)
         if story is None:
             return "not reachable"
-        lines = []
-        for number, action in enumerate(story, start=1):
-            outcome = machine.step(state, action, readings)
-            assert not isinstance(outcome, Rejected)  # the search has taken the same step
-            told = machine.tell(action, state, outcome.state, readings)
-            lines.append(f"{number}. {told}")
-            state = outcome.state
-        return "\n".join([*lines, f"=> {find(state)}"])
+        lines = [f"{number}. {told}" for number, told in enumerate(map(self._act, story), start=1)]
+        found = find(self._states[self._get({})])
+        self._states = {**self._states, self._get({}): state}
+        return "\n".join([*lines, f"=> {found}"])
+
+    def _act(self, action: Any) -> str:
+        """Take one action of a story that was found; return it in words."""
+        name = self._get({})
+        before = self._states[name]
+        outcome = self._machine.step(before, action, self._readings)
+        assert not isinstance(outcome, Rejected)  # the search has taken the same step
+        self._states[name] = outcome.state
+        return self._machine.tell(action, before, outcome.state, self._readings)
 
     def _parse_found(self, arguments: Arguments) -> Callable[[Any], str | None]:
         """Return what a search looks for. Raises ScenarioError."""
