@@ -15,8 +15,12 @@ from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S
 from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
 from reassure_conformance.scenarios.live.live_server import LiveServer
-from reassure_conformance.scenarios.live.requests import create_partition, read_partition, submit
 from reassure_conformance.scenarios.live.stage import Stage
+from reassure_conformance.scenarios.live.staged_requests import (
+    create_partition,
+    read_partition,
+    submit,
+)
 from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment
 from reassure_proofs.engine import opinion
 from reassure_proofs.engine.candidate import prove_candidate

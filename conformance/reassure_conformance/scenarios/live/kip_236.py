@@ -11,7 +11,8 @@ from typing import ClassVar, Final
 from reassure_conformance.adapter import Reply
 from reassure_conformance.adapter.bundled import find_unsupported
 from reassure_conformance.gate.steps import BadStep, parse_partition
-from reassure_conformance.scenarios.live.requests import (
+from reassure_conformance.scenarios.live.stage import Done, MakeStage, NotLive, Stage
+from reassure_conformance.scenarios.live.staged_requests import (
     Writes,
     change_isr,
     create_partition,
@@ -20,7 +21,6 @@ from reassure_conformance.scenarios.live.requests import (
     refuse_to_go_on,
     submit,
 )
-from reassure_conformance.scenarios.live.stage import Done, MakeStage, NotLive, Stage
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.worlds.kip_236 import (
     EVIDENCE,

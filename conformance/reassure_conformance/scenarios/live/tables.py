@@ -7,8 +7,8 @@ middle of a change, so that the drop is due; an election to one that finds no li
 from typing import Final
 
 from reassure_conformance.adapter.bundled import find_unsupported
-from reassure_conformance.scenarios.live.requests import create_partition
 from reassure_conformance.scenarios.live.stage import Done, MakeStage
+from reassure_conformance.scenarios.live.staged_requests import create_partition
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.worlds.tables import TablesWorld
 from reassure_model.kip_236.rules import is_change_unfinished
