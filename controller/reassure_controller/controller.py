@@ -555,6 +555,8 @@ class Controller:
                 log.info("planning again: %s", broken)
             self._stale = broken.effect
             self._unplanned = True
+            # The next plan may be of other partitions: whoever asked may ask for others by now.
+            self._reader.changed |= self._engine.list_partitions()
             if isinstance(broken, Uncertain):
                 if isinstance(broken.effect, CreatePartitionState | WriteState):
                     self.context.untold.add(broken.effect.key)

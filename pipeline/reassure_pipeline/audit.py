@@ -28,15 +28,15 @@ from reassure_pipeline.archive import (
     find_archives,
     load_base,
 )
-from reassure_pipeline.observed import judge_observations, list_unjudged, sort_paths
-from reassure_pipeline.passes import ALL, Judged, Judging, Routing, Share
-from reassure_pipeline.report import (
+from reassure_pipeline.audit_report import (
     ArchiveReport,
     AuditReport,
     join_facts,
     report_archive,
     report_audit,
 )
+from reassure_pipeline.observed import judge_observations, list_unjudged, sort_paths
+from reassure_pipeline.passes import ALL, Judged, Judging, Routing, Share
 from reassure_spec.readings import Readings
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import LogFile

@@ -36,9 +36,9 @@ from reassure_pipeline.archive import (
     matters,
 )
 from reassure_pipeline.audit import Progress
+from reassure_pipeline.audit_report import AuditReport, join_facts, report_archive, report_audit
 from reassure_pipeline.gateway import hand_on, open_spark
 from reassure_pipeline.passes import Judged, Judging, Known, Rest, Routing
-from reassure_pipeline.report import AuditReport, join_facts, report_archive, report_audit
 from reassure_spec.readings import Readings
 from reassure_zookeeper.errors import DamagedLog
 from reassure_zookeeper.transactions import Transaction

@@ -9,7 +9,7 @@ from zlib import adler32
 import pytest
 
 from reassure_pipeline.audit import audit_local
-from reassure_pipeline.report import AuditReport
+from reassure_pipeline.audit_report import AuditReport
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.tree import Tree

@@ -9,8 +9,8 @@ from zlib import adler32
 
 import pytest
 
+from reassure_pipeline.audit_report import AuditReport
 from reassure_pipeline.planted import OLD
-from reassure_pipeline.report import AuditReport
 from reassure_pipeline.sample import SampleCluster
 from reassure_zookeeper.errors import DamagedLog, DamagedSnapshot, LogsMissing, ReplayError
 from reassure_zookeeper.transactions import Transaction

@@ -8,9 +8,9 @@ import pytest
 from reassure_judge.protocols import make_rules
 from reassure_pipeline.archive import BEGINNING
 from reassure_pipeline.audit import audit_local
+from reassure_pipeline.audit_report import AuditReport
 from reassure_pipeline.passes import Judging, Routing, Share
 from reassure_pipeline.planted import plant_all
-from reassure_pipeline.report import AuditReport
 from reassure_pipeline.sample import SampleCluster, write_sample
 from reassure_pipeline.synthetic import Size, write_archive
 from reassure_spec.readings import get_profile

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from reassure_conformance.cli import run_command
+from reassure_pipeline.audit_report import AuditReport
 from reassure_pipeline.distortions import AUTHORSHIPS, DISTORTIONS, GARBAGE, JUMP
-from reassure_pipeline.report import AuditReport
 from reassure_pipeline.synthetic import Faulty, Size, SyntheticHistory, write_archive
 from reassure_spec.errors import BadUsage
 from reassure_zookeeper.tree import Tree
