@@ -17,9 +17,6 @@ func (c *controller) move(w *world) (bool, error) {
 			delete(c.changed, k)
 			continue
 		}
-		if p.state == nil {
-			continue
-		}
 		if taken, err := c.moveOne(w, k, p); taken || err != nil {
 			return taken, err
 		}
@@ -38,6 +35,9 @@ func (c *controller) moveOne(w *world, k key, p *partition) (bool, error) {
 	delete(c.changed, k)
 	if len(missing) > 0 {
 		return true, c.assign(k, p, append(slices.Clone(p.assigned), missing...))
+	}
+	if p.state == nil { // nobody alive is assigned yet
+		return false, nil
 	}
 	if c.announced[k] != fmt.Sprint(target) {
 		err := c.writeState(k, p, p.state.leader, p.state.isr)
