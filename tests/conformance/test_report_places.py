@@ -38,11 +38,11 @@ def test_verdict_says_for_what_it_is() -> None:
         "clock": {},
         "steps": 2,
     }
-    lines = render_run(report, "markdown", []).splitlines()
+    lines = render_run(report, "markdown").splitlines()
     said = (
         "HOLDS for brokers, isr; not asked: deletion and kill (1 clause), kill (2 clauses) in 1.0 s"
     )
     assert lines[0] == lines[-1] == f"{said}: steps 2"
     assert "Not asked, as the implementation does not declare kill: a.b, a.c" in lines
     whole = {**report, "lacking": {}}
-    assert render_run(whole, "markdown", []).startswith("HOLDS in 1.0 s: steps 2")
+    assert render_run(whole, "markdown").startswith("HOLDS in 1.0 s: steps 2")

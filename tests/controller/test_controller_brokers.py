@@ -17,7 +17,13 @@ from reassure_controller.messages import (
 )
 from reassure_controller.session import Indefinite, connect
 from reassure_controller.transport import TcpTransport, TransportServer
-from reassure_spec.znodes import StateZnode, encode_state, state_path
+from reassure_spec.znodes import (
+    StateZnode,
+    encode_state,
+    encode_topic,
+    state_path,
+    topic_path,
+)
 
 TOLD = LeaderAndIsr(
     controller=100,
@@ -205,24 +211,30 @@ def test_tcp_delivers_and_drops() -> None:
 
 
 @pytest.mark.parametrize(
-    ("after", "message", "reply"),
+    ("after", "stored", "assigned", "told_in", "reply"),
     [
-        ("stopped", told(leader_epoch=0, is_new=True), "ok"),
-        ("stopped", told(leader_epoch=0), "ignored"),
-        ("stopped", told(leader_epoch=2, is_new=True), "ignored"),
-        ("hosting", told(leader_epoch=0, is_new=True), "ignored"),
+        ("stopped", 0, (1, 2), 0, "ok"),
+        ("stopped", 2, (2, 1), 2, "ok"),
+        ("stopped", 3, (2, 1), 3, "ok"),
+        ("stopped", 3, (2, 3), 3, "ignored"),
+        ("stopped", 3, (1, 2), 0, "ignored"),
+        ("stopped", 3, (1, 2), 2, "ignored"),
+        ("hosting", 0, (1, 2), 0, "ignored"),
     ],
 )
 def test_replica_of_a_topic_made_anew_begins(
-    leader: Any, after: str, message: LeaderAndIsr, reply: str
+    leader: Any, after: str, stored: int, assigned: tuple[int, ...], told_in: int, reply: str
 ) -> None:
-    """Who was moved away, and never heard of the deletion, obeys the first order for a new topic.
+    """Who was moved away, and never heard of the deletion, obeys the orders for a new topic.
 
-    An order of the old topic that comes late is not one: it is not new, not of epoch 0, or about a
-    replica that is there.
+    An order of the old topic that comes late is not one: ZooKeeper has another epoch, or has
+    assigned the replica to others; and who hosts a replica has missed no deletion.
     """
-    _, broker = leader
+    cluster, broker = leader
     if after == "stopped":
-        assert broker.handle(StopReplica(100, 5, "t", 0, delete=True)) == Reply("ok")
-    assert broker.handle(message) == Reply(reply)
+        stop = StopReplica(100, 5, "t", 0, delete=True, leader_epoch=3)
+        assert broker.handle(stop) == Reply("ok")
+    cluster.admin.set(state_path("t", 0), encode_state(StateZnode(1, stored, 5, assigned)))
+    cluster.admin.set(topic_path("t"), encode_topic({0: assigned}))
+    assert broker.handle(told(leader_epoch=told_in)) == Reply(reply)
     assert broker.leads("t", 0) == (reply == "ok" or after == "hosting")

@@ -251,8 +251,8 @@ def test_calm_story_is_the_same_on_the_controller() -> None:
     """The real controller follows a calm story line by line; another kind is not told to it."""
     calm = next(i for i in INSTANCES if i.scope == "promises-calm")
     scenarios = {}
-    moved = Instance("move-5", "moves", "move.isr.within-assigned", 4)
-    for instance in (calm, moved):
+    shipped = Instance("shipped", "shipped", "shipped.leader.holds-committed", 8)
+    for instance in (calm, shipped):
         profile = instance.chosen_profile
         readings, model = get_model(instance.scope, profile, instance.readings)
         (violation,) = explore_derived(narrow(model, instance.invariant)).violations
@@ -260,10 +260,10 @@ def test_calm_story_is_the_same_on_the_controller() -> None:
     outcomes = run_on_controller(scenarios, lambda *_: None)
     assert outcomes[calm.finding].found[-1][0].startswith("assigned [1]")
     assert outcomes[calm.finding].difference == ""
-    assert outcomes["move-5"].skipped.startswith("world kafka-42")
+    assert outcomes["shipped"].skipped.startswith("world kafka-zk")
     words = render_outcomes(outcomes)
     assert f"{calm.finding}: does the same, line by line" in words
-    assert "move-5: not told, world kafka-42" in words
+    assert "shipped: not told, world kafka-zk" in words
 
 
 def test_shipped_leader_may_have_no_log() -> None:
