@@ -25,8 +25,8 @@ $(STAMP): requirements.lock pyproject.toml
 	  --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
 
-check: env ## run the gate: proofs and conformance of the bundled controller
-	$(BIN)/reassure check
+check: env ## run the gate: proofs and conformance of the bundled controller (SEED=7 repeats one)
+	$(BIN)/reassure check $(if $(SEED),--seed $(SEED))
 
 # Each file of tests is run by one process: what its tests share is made once. The files come in
 # their order, which has short ones at its end, so that no process waits long for the other.

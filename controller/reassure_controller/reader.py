@@ -427,10 +427,14 @@ class Reader:
     def catch_up(self, keys: Iterable[PartitionKey], *, states: bool = True) -> None:
         """Read what has changed about these partitions, the settings of their topics included.
 
-        `states=False` leaves a state that is remembered as it is.
+        Those that are not known may have been made since events were looked at last. `states=False`
+        leaves a state that is remembered as it is.
         """
         keys = list(keys)
         known = self._context.partitions
+        unknown = {key[0] for key in keys if key not in known}
+        if unknown:
+            self.read_topics(unknown)
         if not states:
             self.refresh_stale_states(k for k in keys if k in known and known[k].state is None)
         else:
