@@ -103,6 +103,15 @@ def test_records_that_do_not_fill_their_batch_are_refused(tmp_path: Path) -> Non
     assert log.append_produced(check_produced(sound), 0) == range(1)
 
 
+def test_number_that_does_not_end_is_given_up_after_ten_bytes() -> None:
+    """A number of 64 bits has ten bytes: of one that goes on and on no more are read."""
+    content = bytearray(encode([Record(None, b"v" * 40, 1)], 0, 0, 0))
+    content[61:] = b"\xff" * (len(content) - 61)
+    struct.pack_into(">I", content, 17, crc32c(bytes(content[21:])))
+    with pytest.raises(CorruptBatch, match="expected a number of 64 bits before byte 71"):
+        check_produced(bytes(content))
+
+
 def test_batch_of_a_client_leaves_no_offset_out(tmp_path: Path) -> None:
     """A batch that counts fewer records than it takes offsets is refused."""
     content = bytearray(encode(RECORDS, 0, 0, 0))

@@ -250,12 +250,12 @@ def _read_number(raw: bytes, position: int) -> tuple[int, int]:
     if byte < 0x80:  # as most are
         return byte >> 1 ^ -(byte & 1), position
     number, shift = byte & 0x7F, 7
-    while byte >= 0x80:
+    while byte >= 0x80 and shift < _NUMBER_BITS:
         byte = raw[position]
         position += 1
         number |= (byte & 0x7F) << shift
         shift += 7
-    if number >> _NUMBER_BITS:
+    if byte >= 0x80 or number >> _NUMBER_BITS:
         raise ValueError(f"expected a number of {_NUMBER_BITS} bits before byte {position}")
     return number >> 1 ^ -(number & 1), position
 
