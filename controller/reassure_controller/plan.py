@@ -711,9 +711,9 @@ def tell_untold(context: Context, steps: tuple[Step, ...], rules: Rules) -> tupl
 
     It may have been carried out: then the steps find nothing left to write, and tell nobody.
     """
-    plan = Plan(context, rules)
-    if "unknown-untold" in plan.faults:
+    if not context.untold or "unknown-untold" in rules.faults:
         return steps
+    plan = Plan(context, rules)
     told = {(one.key, to) for one in steps if isinstance(one, SendLeaderAndIsr) for to in one.to}
     for key in _list_kept(plan, context.untold & context.partitions.keys()):
         hosts = plan.partition(key).hosts
