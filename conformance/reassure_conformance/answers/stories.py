@@ -14,7 +14,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any, Final
 
-from reassure_conformance.adapter import AdapterDied, open_adapter
+from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S, ServerGone
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.evidence import list_writes, name_sessions
@@ -149,13 +149,7 @@ def open_bench(
     Raises BadConnectable, AdapterDied, ServerGone, also for an adapter that dies at its end.
     """
     note_limit(settings.hang_s)
-    adapter = open_adapter(
-        settings.connectable,
-        profile=settings.profile,
-        readings=settings.readings,
-        faults=settings.faults,
-        answer_s=settings.hang_s,
-    )
+    adapter = settings.open()
     try:
         with Server.start(directory / "zookeeper") as server:
             harness = Harness(

@@ -33,6 +33,7 @@ from reassure_conformance.adapter import (
     MESSAGES,
     PREFERRED,
     SHUTDOWN,
+    Adapter,
     AdapterDied,
     open_adapter,
 )
@@ -155,6 +156,16 @@ class Settings:
     """Folder of saved failures, told before anything else and added to; "" for none."""
     strict: bool = False
     """Whether a SHOULD binds like a MUST."""
+
+    def open(self) -> Adapter:
+        """Return the implementation of these settings. Raises BadConnectable."""
+        return open_adapter(
+            self.connectable,
+            profile=self.profile,
+            readings=self.readings,
+            faults=self.faults,
+            answer_s=self.hang_s,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record that run.json holds."""
@@ -422,13 +433,7 @@ class Runner:
         start = time.monotonic()
         settings = self._settings
         self._write("run.json", {"version": get_version(), **settings.as_dict()})
-        adapter = open_adapter(
-            settings.connectable,
-            profile=settings.profile,
-            readings=settings.readings,
-            faults=settings.faults,
-            answer_s=settings.hang_s,
-        )
+        adapter = settings.open()
         data_dir = self._directory / "zookeeper"
         with (
             Server.start(data_dir) as server,

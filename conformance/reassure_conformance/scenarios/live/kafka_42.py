@@ -17,7 +17,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from reassure_conformance.scenarios.live.stage import ANOTHER_WAY, MakeStage, NotLive, Stage
+from reassure_conformance.scenarios.live.stage import (
+    ANOTHER_WAY,
+    REFUSED,
+    MakeStage,
+    NotLive,
+    Stage,
+)
 from reassure_conformance.scenarios.live.stepped import Stepped
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.worlds.machine import LIMIT, MachineWorld
@@ -76,7 +82,6 @@ TOLD_BESIDE: Final = frozenset({"move.interrupt", "move.online-from"})
 """Readings that are not the controller's: of the command, and of states that it does not keep."""
 
 PLAN_FIRST: Final = "the controller finishes what it has planned before it looks at a death"
-REFUSED: Final = "the leader refuses a change of the in-sync set that the rules allow"
 STAYS_STOPPED: Final = "a replica that was stopped is not started again in the same leader epoch"
 NOTHING_FOUND: Final = "a search that finds no story, so that there is none to tell"
 

@@ -28,7 +28,7 @@ from reassure_conformance.scenarios.worlds.kip_236 import (
     WRITES_MAX,
     ReassignmentWorld,
 )
-from reassure_model.environment import Die, Failover, Join, Leave, Return
+from reassure_model.environment import Join, Leave
 from reassure_model.kip_236.rules import apply_failover
 from reassure_model.kip_236.state import Partition
 from reassure_model.kip_236.system import Action, System
@@ -151,16 +151,7 @@ class LiveReassignmentWorld(ReassignmentWorld):
         return rejected or refuse_to_go_on(action)
 
     def _for_all(self, action: Action) -> str:
-        match action:
-            case Die(broker):
-                reply = self.stage.stop_broker(broker)
-            case Return(broker):
-                reply = self.stage.start_broker(broker)
-            case Failover():
-                self.stage.fail_over()
-                reply = Reply.OK
-            case _:
-                raise AssertionError(action)
+        reply = self.stage.act(action)
         if reply is not Reply.OK:
             raise ScenarioError(f"{action}: the implementation answers {reply.value}")
         self._look()

@@ -16,7 +16,7 @@ controller's name.
 from dataclasses import replace
 from typing import Any, Final
 
-from reassure_conformance.scenarios.live.stage import MakeStage, NotLive
+from reassure_conformance.scenarios.live.stage import REFUSED, MakeStage, NotLive
 from reassure_conformance.scenarios.live.stepped import Held, Stepped
 from reassure_conformance.scenarios.worlds.machine import MachineWorld
 from reassure_controller.messages import LeaderAndIsr as Order
@@ -78,7 +78,6 @@ REFUSALS: Final = (FENCED_LEADER_EPOCH, NOT_WRITTEN, NOT_ELECTED)
 
 ALONE: Final = "that one follower lags alone, or keeps up again, as no leader can find"
 AT_ONCE: Final = "a follower that fetches from the leader's end keeps up at once"
-REFUSED: Final = "the leader refuses a change of the in-sync set that the rules allow"
 
 
 class LiveElectionsWorld(MachineWorld):

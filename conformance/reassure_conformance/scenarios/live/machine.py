@@ -9,7 +9,7 @@ from typing import Any
 from reassure_conformance.adapter import Reply
 from reassure_conformance.scenarios.live.stage import ANOTHER_WAY, NotLive, Stage
 from reassure_conformance.scenarios.worlds.machine import LIMIT, MachineWorld
-from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
+from reassure_model.environment import Controller, NotPossible
 from reassure_model.machine import Machine
 from reassure_model.outcome import Rejected
 from reassure_spec.readings import Readings
@@ -38,16 +38,7 @@ class LiveMachineWorld(MachineWorld):
 
     def _do(self, action: Any) -> str:
         """Have an action happen on the stage; return why it is rejected, "" where it is not."""
-        match action:
-            case Die(broker):
-                reply = self.stage.stop_broker(broker)
-            case Return(broker):
-                reply = self.stage.start_broker(broker)
-            case Failover():
-                self.stage.fail_over()
-                reply = Reply.OK
-            case _:
-                raise AssertionError(action)
+        reply = self.stage.act(action)
         if reply is not Reply.OK:
             raise NotPossible(f"{action}: the implementation answers {reply.value}")
         return ""

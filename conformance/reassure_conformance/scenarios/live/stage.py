@@ -18,6 +18,7 @@ from reassure_judge.history import Observation
 from reassure_judge.judge import Tracking
 from reassure_judge.protocols import make_rules
 from reassure_judge.verdicts import Violation
+from reassure_model.environment import Die, Failover, Return
 from reassure_model.kip_236.state import Environment, LeaderAndIsr, to_znode
 from reassure_model.kip_236.writes import WriteState
 from reassure_spec import znodes
@@ -27,6 +28,7 @@ from reassure_zookeeper.transactions import Create
 
 Answer = TypeVar("Answer")
 ANOTHER_WAY: Final = "the controller goes another way, which the rules allow"
+REFUSED: Final = "the leader refuses a change of the in-sync set that the rules allow"
 """Why a story ends where a controller does what is allowed, and is not what the model would do."""
 
 
@@ -365,6 +367,19 @@ class Stage:
         self.call(lambda adapter: adapter.kill_controller())
         self.call(lambda adapter: adapter.elect())
         self.read()
+
+    def act(self, action: object) -> Reply:
+        """Have a broker die or return, or the controller be another one."""
+        match action:
+            case Die(broker):
+                return self.stop_broker(broker)
+            case Return(broker):
+                return self.start_broker(broker)
+            case Failover():
+                self.fail_over()
+                return Reply.OK
+            case _:
+                raise AssertionError(action)
 
     def go_on_to(self, kinds: tuple[type, ...]) -> tuple[Step, ...]:
         """Let the controller work until an effect of these kinds comes next.

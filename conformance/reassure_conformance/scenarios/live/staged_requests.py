@@ -11,7 +11,13 @@ from kazoo.protocol.states import ZnodeStat
 
 from reassure_conformance.adapter import Reply
 from reassure_conformance.gate.steps import format_partition
-from reassure_conformance.scenarios.live.stage import ANOTHER_WAY, Done, NotLive, Stage
+from reassure_conformance.scenarios.live.stage import (
+    ANOTHER_WAY,
+    REFUSED,
+    Done,
+    NotLive,
+    Stage,
+)
 from reassure_judge.verdicts import Violation
 from reassure_model.environment import Join, Leave
 from reassure_model.kip_236.identity import Identity
@@ -130,8 +136,7 @@ def change_isr(stage: Stage, key: PartitionKey, action: Join | Leave) -> bool:
 
 def refuse_to_go_on(action: Join | Leave) -> NoReturn:
     """Raise NotLive for a change of the in-sync set that the rules allow and no leader made."""
-    reason = "the leader refuses a change of the in-sync set that the rules allow"
-    raise NotLive(reason, str(action))
+    raise NotLive(REFUSED, str(action))
 
 
 def create_partition(
