@@ -61,6 +61,7 @@ from reassure_controller.elections import (
     find_refused_shutdown,
     list_remaining,
     plan_preferred,
+    plan_rebalancing,
     plan_shutdown,
 )
 from reassure_controller.engine import Conflict, ControllerMoved, Engine, Uncertain, list_keys
@@ -686,6 +687,9 @@ class Controller:
         if plan_preferred(self.context, self.rules):
             self._start(_Job("preferred leaders", self._plan_preferred))
             return True
+        if self._plan_rebalancing():
+            self._start(_Job("rebalancing", self._plan_rebalancing))
+            return True
         topic = find_due_deletion(self.context, self._clock_ms(), self.rules)
         if topic is None:
             return False
@@ -697,6 +701,11 @@ class Controller:
         if asked is not None and not self._is_blind:
             self._reader.refresh_states(asked.partitions)
         return plan_preferred(self.context, self.rules)
+
+    def _plan_rebalancing(self) -> tuple[Step, ...]:
+        if self.rules.rebalances and not self._is_blind:
+            self._reader.refresh_stale_states(self.context.partitions)
+        return plan_rebalancing(self.context, self.rules)
 
     def _plan_deletion(self, topic: str) -> tuple[Step, ...]:
         self._reader.refresh_states(self.context.keys_of([topic]))

@@ -42,6 +42,22 @@ def plan_preferred(context: Context, rules: Rules) -> tuple[Step, ...]:
     return (*plan.steps, EndPreferred(point="preferred.ended", version=asked.version))
 
 
+def plan_rebalancing(context: Context, rules: Rules) -> tuple[Step, ...]:
+    """Return the steps that give preferred leaders back though nobody asks, where that is read so.
+
+    A partition that is being reassigned, or whose topic is to be deleted, is left alone. Kafka does
+    it every few minutes for brokers that lead much less than they should; here it is done when
+    there is nothing else to do.
+    """
+    if not rules.rebalances:
+        return ()
+    plan = Plan(context, rules)
+    for key in sorted(context.partitions):
+        if context.partitions[key].child is None and key[0] not in context.deletions:
+            _elect_preferred(plan, key)
+    return tuple(plan.steps)
+
+
 def _elect_preferred(plan: Plan, key: PartitionKey) -> None:
     content = plan.partition(key)
     state = content.state
@@ -49,7 +65,8 @@ def _elect_preferred(plan: Plan, key: PartitionKey) -> None:
         return
     preferred = content.assigned[0]
     in_sync = preferred in state.isr or "preferred-out-of-sync" in plan.faults
-    if preferred == state.leader or not in_sync or not plan.context.is_live(preferred):
+    stays = plan.context.is_live(preferred) and preferred not in plan.context.stopping
+    if preferred == state.leader or not in_sync or not stays:
         return
     plan.write_state(key, "preferred.leader-elected", leader=preferred, isr=state.isr)
     plan.send(key, "preferred.state-sent", content.assigned)

@@ -39,6 +39,11 @@ class Rules:
         return has_protocol(self.profile, "kip-236-legacy", "kafka-42")
 
     @property
+    def rebalances(self) -> bool:
+        """Whether it gives preferred leaders back unasked; from memory alone nobody does."""
+        return self.keeps_records and self.readings.election_preferred == "automatic"
+
+    @property
     def heals(self) -> bool:
         """Whether it looks after brokers that stay away."""
         return has_protocol(self.profile, "kip-46")

@@ -125,7 +125,6 @@ _ALL: Final = (
             "recorded, and of effects without a record it would lose top with its memory",
             ("move.expand-first", "no"): "it writes the assignment first",
             ("move.cut-isr", "no"): "it takes replicas out of the in-sync set first",
-            ("election.preferred", "automatic"): "it holds them when somebody asks",
         },
     ),
     Room(

@@ -10,6 +10,7 @@ import pytest
 from reassure_controller.elections import Shutdown
 from reassure_controller.node.handover import ControllerDoor, ask_to_stop
 from reassure_controller.wire.listener import WireServer
+from reassure_spec.readings import get_profile, override_readings
 from reassure_spec.znodes import (
     DELETED_TOPICS,
     NO_LEADER,
@@ -339,3 +340,35 @@ def wait_for(is_so: Callable[[], bool]) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError("it never came about")
         time.sleep(0.02)
+
+
+@pytest.mark.clause("act.preferred-election")
+@pytest.mark.parametrize("value", ["asked", "automatic"])
+def test_preferred_leader_comes_back_unasked(cluster: Any, value: str) -> None:
+    """Where the reading says automatic the first assigned replica leads again once in sync."""
+    readings = override_readings(get_profile("kip-236"), {"election.preferred": value})
+    controller = cluster.controller(readings=readings)
+    cluster.create_topic("orders", {0: (1, 2)})
+    controller.drain()
+    cluster.die(1)
+    controller.drain()
+    cluster.come(1)
+    controller.drain()
+    assert cluster.state("orders", 0).leader == 2
+    cluster.join("orders", 0, 1)
+    controller.drain()
+    assert cluster.state("orders", 0).leader == (1 if value == "automatic" else 2)
+
+
+@pytest.mark.parametrize("value", ["asked", "automatic"])
+def test_broker_that_stops_is_not_given_leadership(cluster: Any, value: str) -> None:
+    """Who has handed over and is in sync once more before it ends does not lead again."""
+    readings = override_readings(get_profile("kip-236"), {"election.preferred": value})
+    controller = cluster.controller(readings=readings)
+    cluster.create_topic("orders", {0: (1, 2)})
+    controller.drain()
+    assert shut_down(cluster, controller, 1).remaining == ()
+    cluster.join("orders", 0, 1)
+    prefer(cluster, ("orders", 0))
+    controller.drain()
+    assert (cluster.state("orders", 0).leader, cluster.state("orders", 0).isr) == (2, (2, 1))
