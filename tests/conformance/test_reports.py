@@ -3,10 +3,12 @@
 import importlib.resources
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml
 
+import click
 import pytest
 from jsonschema import Draft4Validator, Draft202012Validator
 from junitparser import JUnitXml
@@ -18,6 +20,7 @@ from reassure_conformance.report.itf import NoTrace, render_itf
 from reassure_conformance.report.junit import render_junit
 from reassure_conformance.report.sarif import render_sarif
 from reassure_conformance.report.summary import render_summary
+from reassure_zookeeper.server import Server
 
 VERBS = [
     ["explain", "drop.carried-out"],
@@ -29,6 +32,7 @@ VERBS = [
     ["spec", "coverage"],
     ["spec", "diff", "kip-236", "kafka-42"],
     ["scenarios", "drop"],
+    ["scenarios", "drop/no-such"],
     ["explore", "--list"],
     ["explore", "--scope", "small"],
     ["explore", "--scope", "logs"],
@@ -37,9 +41,41 @@ VERBS = [
     ["prove", "--list"],
     ["prove", "--explain", "controller-epoch-is-new"],
     ["prove", "controller-epoch-is-new"],
+    ["prove", "no-such-theorem"],
+    ["new-adapter", "python", "{tmp}/adapter"],
+    ["new-adapter", "python", "{tmp}"],
+    ["synth", "--transactions", "400", "--partitions", "5", "--faults", "1", "{tmp}/made"],
+    ["synth", "--transactions", "many", "{tmp}/made"],
+    ["audit", "{tmp}"],
+    ["audit", "{run}/logs"],
+    ["replay", "{run}"],
+    ["replay", "{tmp}"],
+    ["vectors", "--out", "{tmp}/vectors"],
+    ["run", "--fault", "drop-skipped", "--examples", "0", "--seed", "1", "--out", "{tmp}/run"],
+    ["run", "--profile", "kafka-4485", "--examples", "2", "--no-stories", "--out", "{tmp}/run"],
+    ["run", "-i", "exec:./no-such-program", "--out", "{tmp}/run"],
+    ["faults", "drop-skipped", "--examples", "0", "--seed", "1", "--out", "{tmp}/faults"],
+    ["smoke"],
+    ["smoke", "-i", "exec:./no-such-program"],
+    ["tell", "change-in-flight"],
+    ["tell", "change-in-flight", "--fault", "drop-skipped"],
+    ["tell", "change-in-flight", "-i", "exec:./no-such-program"],
+    ["reassign", "--list", "--zookeeper", "{zookeeper}"],
+    ["reassign", "--list", "--zookeeper", "127.0.0.1:1"],
+    ["cluster", "status", "-d", "{tmp}"],
+    ["check", "--fault"],
     ["no-such-verb"],
 ]
-"""Command lines whose documents take no server; the others are validated where they are tested."""
+"""Command lines that take seconds at most, of every verb; `SLOW` has those of more."""
+SLOW = [
+    ["check", "--quick", "--examples", "1", "--seed", "1", "--out", "{tmp}/check"],
+    ["soak", "--seconds", "10", "--kills", "1", "--seed", "1", "--out", "{tmp}/soak"],
+    ["prove", "--sweep", "drop-leader-kept"],
+    ["prove", "--replay", "unbounded-others-first"],
+    ["explore", "--sweep", "--scope", "small"],
+    ["scenarios", "drop", "--live"],
+]
+EVERY = [*VERBS, *(pytest.param(each, marks=pytest.mark.slow) for each in SLOW)]
 
 
 def say(*arguments: str) -> dict[str, Any]:
@@ -77,10 +113,53 @@ def test_schema_is_one_and_is_published() -> None:
     assert json.loads(buffer.getvalue()) == result_schema()
 
 
-@pytest.mark.parametrize("arguments", VERBS, ids=" ".join)
-def test_documents_are_of_the_schema(arguments: list[str]) -> None:
-    """What a verb prints as JSON keeps to the schema of results."""
-    Draft202012Validator(result_schema()).validate(say(*arguments))
+@pytest.fixture
+def places(failed_run: Path, tmp_path: Path, zookeeper_server: Server) -> dict[str, object]:
+    """What command lines name: an empty directory, a run that failed, a ZooKeeper."""
+    return {"tmp": tmp_path, "run": failed_run, "zookeeper": zookeeper_server.hosts}
+
+
+@pytest.mark.parametrize("arguments", EVERY, ids=" ".join)
+def test_documents_are_of_the_schema(
+    arguments: list[str], places: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A verb prints as JSON one document of the schema, whatever came of it, and nothing else."""
+    document = say(*(each.format(**places) for each in arguments))
+    Draft202012Validator(result_schema()).validate(document)
+    assert capsys.readouterr().out == ""
+
+
+def list_verbs(group: click.Group, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the words of each verb that prints a document."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command, words = group.get_command(context, name), (*before, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from list_verbs(command, words)
+        elif any(
+            isinstance(each.type, click.Choice) and "json" in each.type.choices
+            for each in command.params
+        ):
+            yield words
+
+
+@pytest.mark.parametrize("verb", list(list_verbs(cli.cli)), ids=" ".join)
+def test_every_verb_is_in_the_schema(verb: tuple[str, ...]) -> None:
+    """Every verb is validated above; what it says of an option that there is not is a document."""
+    lines = (*VERBS, *SLOW)
+    assert any(tuple(line[: len(verb)]) == verb for line in lines), "no command line of this verb"
+    document = say(*verb, "--no-such-option")
+    Draft202012Validator(result_schema()).validate(document)
+    assert (document["verb"], document["exit_code"]) == (" ".join(verb), 64)
+
+
+def test_verb_that_the_schema_does_not_know_is_refused(result: dict[str, Any]) -> None:
+    """A document without an error is of a verb that the schema describes."""
+    validator = Draft202012Validator(result_schema())
+    other = {**result, "verb": "another"}
+    assert not validator.is_valid(other)
+    assert validator.is_valid({**other, "error": {"class": "NoSuchCommand", "message": ""}})
 
 
 def test_other_results_are_refused(result: dict[str, Any]) -> None:

@@ -84,23 +84,24 @@ def audit_document(
     )
 
 
-def render_audit(document: Document, form: str) -> str:
-    """Return the text for people: verdict and violations first, then the table of clauses."""
+def render_audit(document: Document, form: str, *, verbose: bool = False) -> str:
+    """Return the text for people: verdict and violations first, then the clauses to look at.
+
+    With `verbose` every clause has its row.
+    """
     from reassure_conformance.report import display
 
     report = document.as_dict()
     sums = ", ".join(f"{name} {value}" for name, value in report["counts"].items())
     verdict = f"{document.verdict.upper()}: {sums}"
-    parts = [verdict, "", *_describe_profile(report)]
+    parts = [display.paint(verdict), "", *_describe_profile(report)]
     parts += display.fence(_describe_findings(report), form)
     parts += [f"Needed: {need}" for need in report["needs"]]
     parts += _describe_undecided(report)
     parts += [line for archive in report["archives"] for line in _describe(archive)]
     parts += _describe_observed(report)
-    columns = ["clause", "level", "verdict", "exercised"]
-    rows = display.clause_rows(report["clauses"])
-    parts += ["", display.render_table("Clauses", columns, rows, form), verdict]
-    return "\n".join(parts)
+    parts += display.render_clauses(report, form, verbose=verbose)
+    return "\n".join([*parts, display.paint(verdict)])
 
 
 def _describe_findings(report: Mapping[str, Any]) -> Iterator[str]:

@@ -155,9 +155,11 @@ def _describe(outcome: LiveOutcome) -> dict[str, Any]:
 
 
 def render_scenarios(document: Document, form: str) -> str:
-    """Return the differences, the reasons for what was skipped, and the sums."""
+    """Return the verdict and the sums, the differences, and the reasons for what was skipped."""
     body, counts = document.body, document.counts
-    lines = []
+    sums = ", ".join(f"{name} {value}" for name, value in counts.items())
+    told = f"told to the {body['told_to']} in {document.seconds:.1f} s"
+    lines = [display.paint(f"{document.verdict.upper()}, {told}: {sums}")]
     for failure in body["failures"]:
         lines.append(f"{failure['scenario']}:")
         lines += [f"  {line}" for line in failure["difference"].splitlines()]
@@ -168,6 +170,4 @@ def render_scenarios(document: Document, form: str) -> str:
     if body["skipped"]:
         rows = [[entry["reason"], entry["count"]] for entry in body["skipped"]]
         lines.append(display.render_table("Skipped", ["reason", "scenarios"], rows, form))
-    sums = ", ".join(f"{name} {value}" for name, value in counts.items())
-    told = f"told to the {body['told_to']} in {document.seconds:.1f} s"
-    return "\n".join([*lines, f"{document.verdict.upper()}, {told}: {sums}"])
+    return "\n".join(lines)

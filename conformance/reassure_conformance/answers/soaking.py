@@ -73,7 +73,7 @@ def _command(outcome: Outcome, faults: Sequence[str]) -> str:
 
 def _render(document: Document, outcome: Outcome, form: str) -> str:
     report = document.as_dict()
-    lines = [f"{outcome.verdict.upper()}: {report['repeat']}", ""]
+    lines = [display.paint(f"{outcome.verdict.upper()}: {report['repeat']}"), ""]
     lines += [f"VIOLATED {breach.promise}: {breach.what}" for breach in outcome.breaches]
     lines += [f"UNKNOWN {what}" for what in outcome.unknown]
     lines += [f"LEFT OPEN {what}" for what in outcome.left_open]

@@ -13,6 +13,7 @@ from reassure_conformance.cli.options import (
     parse_readings,
     rules_options,
     strict_option,
+    verbose_option,
 )
 
 
@@ -49,6 +50,7 @@ from reassure_conformance.cli.options import (
 )
 @strict_option
 @rules_options
+@verbose_option
 @format_option
 def audit(
     paths: tuple[Path, ...],
@@ -60,6 +62,7 @@ def audit(
     strict: bool,
     profile: str,
     readings: Sequence[str],
+    verbose: bool,
     form: str,
 ) -> int:
     """Judge transaction logs: files, or directories of them, of a run or of any cluster."""
@@ -81,4 +84,4 @@ def audit(
         recognise=not is_given("profile"),
         jobs=jobs,
     )
-    return emit(document, form, lambda: render_audit(document, form))
+    return emit(document, form, lambda: render_audit(document, form, verbose=verbose))

@@ -13,6 +13,7 @@ from reassure_conformance.cli.options import (
     rules_options,
     run_options,
     strict_option,
+    verbose_option,
 )
 
 
@@ -22,8 +23,11 @@ from reassure_conformance.cli.options import (
 @strict_option
 @rules_options
 @run_options
+@verbose_option
 @format_option
-def check(quick: bool, examples: int | None, form: str, out: Path | None, **options: Any) -> int:
+def check(
+    quick: bool, examples: int | None, verbose: bool, form: str, out: Path | None, **options: Any
+) -> int:
     """Run the gate: proofs, exploration, the bundled controller on an embedded ZooKeeper."""
     from dataclasses import replace
 
@@ -38,4 +42,4 @@ def check(quick: bool, examples: int | None, form: str, out: Path | None, **opti
     directory = make_directory(out, settings.seed)
     with Progress() as progress:
         result = gate.check(settings, directory, progress)
-    return emit_run(result.as_document(), form, directory)
+    return emit_run(result.as_document(), form, directory, verbose=verbose)

@@ -12,6 +12,7 @@ from reassure_conformance.cli.options import (
     make_settings,
     rules_options,
     run_options,
+    verbose_option,
 )
 
 
@@ -26,11 +27,20 @@ from reassure_conformance.cli.options import (
 )
 @rules_options
 @run_options
+@verbose_option
 @format_option
 def faults(
-    names: tuple[str, ...], examples: int, form: str, out: Path | None, **options: Any
+    names: tuple[str, ...],
+    examples: int,
+    verbose: bool,
+    form: str,
+    out: Path | None,
+    **options: Any,
 ) -> int:
-    """Plant each known fault in the bundled controller or brokers and show what catches it."""
+    """Plant each known fault in the bundled controller or brokers and show what catches it.
+
+    Listed are those that are named, or else what is not as expected.
+    """
     from dataclasses import replace
 
     from reassure_conformance.adapter.bundled import list_faults
@@ -45,4 +55,6 @@ def faults(
     directory = make_directory(out, settings.seed)
     with Progress() as progress:
         document = matrix_document(names or tuple(known), settings, directory, progress)
-    return emit(document, form, lambda: render_matrix(document, form))
+    return emit(
+        document, form, lambda: render_matrix(document, form, verbose=verbose or bool(names))
+    )

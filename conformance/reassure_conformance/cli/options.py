@@ -26,6 +26,13 @@ def format_option(command: Command) -> Command:
     )(command)
 
 
+def verbose_option(command: Command) -> Command:
+    """Add whether what holds is listed as well."""
+    return click.option(
+        "-v", "--verbose", is_flag=True, help="List everything, not only what wants a look."
+    )(command)
+
+
 def rules_options(command: Command) -> Command:
     """Add the profile and the readings."""
     command = click.option(
@@ -236,12 +243,13 @@ def emit_table(
     return emit(document, form, lambda: display.render_table(title, columns, rows, form))
 
 
-def emit_run(document: Document, form: str, directory: Path) -> int:
+def emit_run(document: Document, form: str, directory: Path, *, verbose: bool) -> int:
     """Write the report of a run, print it, and return the exit code."""
     from reassure_conformance.report import display
 
     document.write(directory)
-    return emit(document, form, lambda: display.render_run(document.as_dict(), form))
+    report = document.as_dict()
+    return emit(document, form, lambda: display.render_run(report, form, verbose=verbose))
 
 
 def _say(text: str) -> None:

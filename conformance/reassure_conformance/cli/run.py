@@ -13,6 +13,7 @@ from reassure_conformance.cli.options import (
     rules_options,
     run_options,
     strict_option,
+    verbose_option,
 )
 
 
@@ -43,11 +44,13 @@ from reassure_conformance.cli.options import (
 @strict_option
 @rules_options
 @run_options
+@verbose_option
 @format_option
 def run(
     connectable: str | None,
     faults: tuple[str, ...],
     no_stories: bool,
+    verbose: bool,
     form: str,
     out: Path | None,
     **options: Any,
@@ -75,4 +78,4 @@ def run(
     directory = conformance.make_directory(out, settings.seed)
     with Progress() as progress:
         result = conformance.run(settings, directory, progress)
-    return emit_run(result.as_document(), form, directory)
+    return emit_run(result.as_document(), form, directory, verbose=verbose)

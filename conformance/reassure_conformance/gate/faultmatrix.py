@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from reassure_conformance.gate.expected import EXPECTED, PROFILES, READINGS
 from reassure_conformance.gate.running import BUNDLED, Outcome, Progress, Settings, run
-from reassure_conformance.report.display import render_table
+from reassure_conformance.report.display import paint, render_table
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
 
 KILLED: Final = "killed"
@@ -155,9 +155,10 @@ def matrix_document(
     return document
 
 
-def render_matrix(document: Document, form: str) -> str:
-    """Return the matrix as a table, with its counts."""
+def render_matrix(document: Document, form: str, *, verbose: bool) -> str:
+    """Return verdict and counts, then as a table the faults to look at; all with `verbose`."""
     columns = ["fault", "outcome", "by clause", "expected", "steps", "seconds"]
+    matrix = document.body["matrix"]
     rows = [
         [
             kill["fault"],
@@ -167,8 +168,13 @@ def render_matrix(document: Document, form: str) -> str:
             kill["steps"],
             round(kill["seconds"], 1),
         ]
-        for kill in document.body["matrix"]
+        for kill in matrix
+        if verbose or kill["outcome"] != KILLED or not kill["expected"]
     ]
-    table = render_table("Kill matrix", columns, rows, form)
     counts = ", ".join(f"{name} {value}" for name, value in document.counts.items())
-    return f"{table}{document.verdict.upper()} in {document.seconds:.1f} s: {counts}"
+    parts = [paint(f"{document.verdict.upper()} in {document.seconds:.1f} s: {counts}")]
+    if rows:
+        parts += ["", render_table("Kill matrix", columns, rows, form).rstrip("\n")]
+    if len(rows) < len(matrix):
+        parts += ["", f"{len(matrix) - len(rows)} killed as expected; --verbose lists them."]
+    return "\n".join(parts)

@@ -4,6 +4,7 @@ Text is made here as plain lines or as rich tables; nothing here decides anythin
 rich's business and are off without a terminal or with NO_COLOR.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -26,6 +27,11 @@ STYLES: Final = {
 
 Row = Sequence[object]
 
+_WIDTH: Final = 120
+"""How wide tables are without a terminal, at least."""
+_BETWEEN: Final = 3
+"""How many characters a table takes between two columns, and in all at both edges."""
+
 
 def render_table(title: str, columns: Sequence[str], rows: Sequence[Row], form: str) -> str:
     """Return a table as text: `pretty` for terminals, `markdown` for documents."""
@@ -41,26 +47,100 @@ def _cell(value: object) -> str:
     return str(value).replace("|", "\\|").replace("\n", " ")
 
 
+def get_width() -> int | None:
+    """Return how many characters fit on a line, None where what is said goes to no terminal."""
+    from rich.console import Console
+
+    console = Console()
+    return console.width if console.is_terminal else None
+
+
+def paint(text: str) -> str:
+    """Return text with its first word coloured as a verdict, where there are colours."""
+    from rich.console import Console
+    from rich.text import Text
+
+    word = text.partition(" ")[0].rstrip(":,")
+    console = Console(soft_wrap=True)
+    if not console.is_terminal or word.lower() not in STYLES:
+        return text
+    shown = Text(text)
+    shown.stylize(STYLES[word.lower()], 0, len(word))
+    with console.capture() as capture:
+        console.print(shown, end="")
+    return capture.get()
+
+
 def _render_rich(title: str, columns: Sequence[str], rows: Sequence[Row]) -> str:
+    """Return a table of which no word is torn; where the terminal is too narrow, its rows below.
+
+    Without a terminal nobody's width is known: what reads on finds names whole.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for place, column in enumerate(columns):
-        number = all(isinstance(row[place], int | float) for row in rows) and bool(rows)
-        # Without a terminal nobody's width is known, and clause ids should not be torn apart.
-        whole = column == "clause"
-        table.add_column(
-            column, justify="right" if number else "left", overflow="fold", no_wrap=whole
-        )
-    for row in rows:
-        table.add_row(*(Text(str(value), style=STYLES.get(str(value), "")) for value in row))
-    console = Console() if Console().is_terminal else Console(width=120)
+    texts = [[show_lines(value) for value in row] for row in rows]
+    turned = list(zip(columns, *texts, strict=True))
+    least = [max(map(len, _list_words(cells))) for cells in turned]
+    need = sum(least) + _BETWEEN * len(columns)
+    width = get_width() or max(_WIDTH, need)
+    console = Console(width=width) if get_width() is None else Console()
     with console.capture() as capture:
-        console.print(table)
-    return capture.get()
+        if width < need:
+            console.print(title, style="italic", highlight=False)
+            for cells in texts:
+                console.print(*_list_fields(columns, cells), sep="\n", highlight=False)
+        else:
+            table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+            widths = _fit(turned, least, width)
+            for place, column in enumerate(columns):
+                number = all(isinstance(row[place], int | float) for row in rows) and bool(rows)
+                justify: Any = "right" if number else "left"
+                table.add_column(column, justify=justify, overflow="fold", width=widths[place])
+            for cells in texts:
+                table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in cells))
+            console.print(table)
+    return "\n".join(line.rstrip() for line in capture.get().split("\n"))
+
+
+def show_lines(value: object) -> str:
+    """Return a value as text for a cell, of which each line stays on its own."""
+    return "\n".join(show_text(line) for line in str(value).split("\n"))
+
+
+def _list_words(cells: Iterable[str]) -> Iterator[str]:
+    """Yield the words that must not be torn; one that fills lines by itself may be."""
+    return (
+        word if len(word) < _WIDTH / 2 else "" for cell in cells for word in cell.split() or [""]
+    )
+
+
+def _fit(turned: Sequence[Sequence[str]], least: Sequence[int], width: int) -> list[int]:
+    """Return widths of columns, given with their cells, that fit.
+
+    The widest gives way, down to its longest word.
+    """
+    widths = [max(len(line) for cell in cells for line in cell.split("\n")) for cells in turned]
+    over = sum(widths) + _BETWEEN * len(widths) - width
+    for _ in range(over):
+        spare = [own - few for own, few in zip(widths, least, strict=True)]
+        widest = max(range(len(widths)), key=lambda n: (spare[n] > 0, widths[n]))
+        widths[widest] -= 1
+    return widths
+
+
+def _list_fields(columns: Sequence[str], cells: Sequence[str]) -> Iterator[Any]:
+    """Yield a row as lines: its first cell, then what the others say, by column."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    yield Text(cells[0], style="bold", overflow="fold")
+    for column, cell in zip(columns[1:], cells[1:], strict=True):
+        if cell:
+            field = Text.assemble(f"{column} " if column else "", (cell, STYLES.get(cell, "")))
+            yield Padding(field, (0, 0, 0, 2))
 
 
 def show_zxid(zxid: int) -> str:
@@ -122,27 +202,50 @@ def _describe_transaction(violation: Mapping[str, Any]) -> Iterator[str]:
     yield f"  session  {violation['session']}{author}"
 
 
-def clause_rows(
-    clauses: Sequence[Mapping[str, Any]],
-    proofs: Mapping[str, str] | None = None,
-    not_asked: Iterable[str] = (),
-) -> list[Row]:
+def render_clauses(
+    report: Mapping[str, Any], form: str, *, verbose: bool, columns: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yield the table of the clauses that want a look, and what the others come to.
+
+    All of them with `verbose`. `columns` are those that a report has beside the usual ones.
+    """
+    rows = clause_rows(report)
+    shown = [row for row in rows if verbose or row[2] not in _CALM]
+    if shown:
+        names = ["clause", "level", "verdict", "exercised", *columns]
+        yield ""
+        yield render_table("Clauses", names, shown, form)
+    if rest := Counter(str(row[2]) for row in rows if row not in shown):
+        said = ", ".join(f"{count} {_CALM[verdict]}" for verdict, count in rest.items())
+        yield f"{'Besides' if shown else 'Clauses'}: {said}; --verbose lists them."
+
+
+_CALM: Final = {"holds": "that hold", "not exercised": "not exercised"}
+"""Verdicts on clauses that want no look, and what is said of how many there are."""
+
+
+def clause_rows(report: Mapping[str, Any]) -> list[Row]:
     """Return one row for each clause: id, level, verdict, exercised.
 
-    Where given, by whom it was exercised, and the proof.
+    Where the gate asked by whom it was exercised, and the proof, as well. What was required and
+    not put to the test is vacuous, unless a violation ended the run before it came up.
     """
+    not_asked = report.get("not_asked", {})
+    missing = () if report["verdict"] == "violated" else report.get("not_exercised", ())
     rows: list[Row] = []
-    for clause in clauses:
-        verdict = "not asked" if clause["id"] in not_asked else clause["verdict"]
-        count = str(clause["exercised"])
-        if clause.get("undecided"):
+    for clause in report["clauses"]:
+        name, verdict, count = clause["id"], clause["verdict"], str(clause["exercised"])
+        if name in not_asked:
+            verdict, count = "not asked", f"needs {' or '.join(not_asked[name])}"
+        elif name in missing:
+            verdict = "vacuous"
+        elif clause.get("undecided"):
             count += f" + {clause['undecided']} undecided"
-        row: list[object] = [clause["id"], clause["level"], verdict, count]
+        row: list[object] = [name, clause["level"], verdict, count]
         if "by" in clause:
             by = clause["by"]
             row.append(", ".join(f"{who} {n}" if len(by) > 1 else who for who, n in by.items()))
-        if proofs is not None:
-            row.append(proofs.get(clause["id"], ""))
+            row.append(clause.get("proof") or "")
         rows.append(row)
     return rows
 
@@ -156,27 +259,37 @@ def say_counts(counts: Mapping[str, int | float]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in counts.items() if n)
 
 
-def render_run(report: Mapping[str, Any], form: str) -> str:
-    """Return what a run or the gate has to say: verdict and failure first, then the tables."""
-    sums = ", ".join(f"{name} {value}" for name, value in report["counts"].items() if value)
-    said = f"{report['verdict'].upper()}{_describe_scope(report)}"
-    verdict = f"{said} in {report['seconds']:.1f} s: {sums}"
-    parts = [verdict, ""]
-    parts += fence(describe_violation(report), form)
+def render_run(report: Mapping[str, Any], form: str, *, verbose: bool = False) -> str:
+    """Return what a run or the gate has to say: verdict and failure first, then what wants a look.
+
+    With `verbose` every clause has its row.
+    """
+    said = f"{report['verdict'].upper()}{_describe_scope(report)} in {report['seconds']:.1f} s"
+    parts = [paint(f"{said}{_describe_extent(report['counts'])}"), ""]
+    width = get_width() if form == "pretty" else None
+    parts += fence(describe_violation(report, width), form)
     parts += fence(_describe_death(report), form)
     parts += fence(describe_not_followed(report["not_followed"]), form)
     parts += _describe_gaps(report)
-    proofs = None
-    columns = ["clause", "level", "verdict", "exercised"]
-    if "theorems" in report:
-        columns += ["by", "proof"]
-        proofs = {clause["id"]: clause.get("proof") or "" for clause in report["clauses"]}
-    rows = clause_rows(report["clauses"], proofs, report["not_asked"])
-    parts += ["", render_table("Clauses", columns, rows, form)]
+    columns = ["by", "proof"] if "theorems" in report else []
+    parts += render_clauses(report, form, verbose=verbose, columns=columns)
     if "exploration" in report:
         parts.append(report["exploration"]["text"])
-    parts += [_render_clock(report["clock"], report["steps"]), verdict]
+    sums = ", ".join(f"{name} {value}" for name, value in report["counts"].items() if value)
+    parts += [_render_clock(report["clock"], report["steps"]), paint(f"{said}: {sums}")]
     return "\n".join(parts)
+
+
+def _describe_extent(counts: Mapping[str, int | float]) -> str:
+    """Return how much was put to the test, where it was counted.
+
+    >>> _describe_extent({"clauses_required": 3, "clauses_exercised": 2, "steps": 1})
+    ': 2 of 3 clauses put to the test'
+    """
+    if "clauses_required" not in counts:
+        return ""
+    exercised, required = counts["clauses_exercised"], counts["clauses_required"]
+    return f": {exercised} of {required} clauses put to the test"
 
 
 def _describe_scope(report: Mapping[str, Any]) -> str:
@@ -218,14 +331,13 @@ def _describe_gaps(report: Mapping[str, Any]) -> Iterator[str]:
             "is still owed. What had been done stands in unsettled-N.txt of the directory of the "
             "run; docs/adapter.md says more."
         )
-    if report["not_exercised"]:
-        yield "Not exercised, though required: " + ", ".join(report["not_exercised"])
+    if report["not_exercised"] and report["verdict"] == "violated":
+        count = len(report["not_exercised"])
+        yield f"{count} required clauses were not reached: the run ended at the first violation."
     for situation in report["situations"]:
         if situation["reached"] == 0:
             needed = ", ".join(situation["clauses"])
             yield f"Never came up: {situation['name']}: {situation['sentence']} (for {needed})"
-    for need, clauses in report["lacking"].items():
-        yield f"Not asked, as the implementation does not declare {need}: {', '.join(clauses)}"
     for clause, reason in report.get("not_claimed", {}).items():
         yield f"Not claimed: {clause}: {reason}"
     if report["stale"]:
@@ -239,8 +351,8 @@ def _render_clock(clock: Mapping[str, float], steps: int) -> str:
     return f"{steps / total:.0f} steps/s; time in: {shares}"
 
 
-def describe_violation(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines that show the first violation of a run's report."""
+def describe_violation(report: Mapping[str, Any], width: int | None = None) -> Iterator[str]:
+    """Yield the lines that show the first violation of a run's report; `width` is a terminal's."""
     violations = report["violations"]
     if not violations:
         return
@@ -265,7 +377,7 @@ def describe_violation(report: Mapping[str, Any]) -> Iterator[str]:
         from reassure_conformance.report.timeline import draw_timeline
 
         yield ""
-        yield from draw_timeline(report["timeline"])
+        yield from draw_timeline(report["timeline"], width)
     if report["directory"] is not None:
         yield ""
         yield f"Repeat it with: reassure replay {report['directory']}"

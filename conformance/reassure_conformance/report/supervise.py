@@ -132,7 +132,7 @@ def _be_worker(
     global _voice
     os.setsid()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    sys.stdout = _Aside(is_terminal=sys.stdout.isatty())
+    sys.stdout = _Aside(is_terminal=sys.stdout.isatty(), encoding=sys.stdout.encoding)
     faulthandler.enable(trace)
     threading.Thread(target=_follow, args=(lifeline,), daemon=True).start()
     voice = _voice = _Voice(os.getpid(), pipe, threading.Lock())
@@ -142,12 +142,12 @@ def _be_worker(
 
 
 class _Aside(io.TextIOWrapper):
-    """Standard output that goes to standard error, and still knows whether it is a terminal."""
+    """Standard output that goes to standard error, and still knows for what a verb writes."""
 
-    def __init__(self, *, is_terminal: bool) -> None:
+    def __init__(self, *, is_terminal: bool, encoding: str) -> None:
         os.dup2(2, 1)
         raw = os.fdopen(1, "wb", closefd=False)
-        super().__init__(raw, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+        super().__init__(raw, encoding=encoding, errors="backslashreplace", line_buffering=True)
         self._is_terminal = is_terminal
 
     def isatty(self) -> bool:
