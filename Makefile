@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
+# On a terminal pip shows how far it is; elsewhere only what goes wrong.
+INSTALL = $(BIN)/python -m pip install --disable-pip-version-check $$(test -t 2 || echo --quiet)
 
 .DEFAULT_GOAL := help
 .PHONY: help env check test browser lint format docs lock clean
@@ -18,11 +20,13 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Python 3.11 or newer is needed, $(PYTHON) is $$($(PYTHON) --version 2>&1);" \
 	    "say which one to use: make env PYTHON=/path/to/python3.11" >&2; exit 69; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	  --require-hashes --requirement requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	  --no-deps --no-build-isolation --editable .
+	@echo "env 1/3: $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "env 2/3: $$(grep -c '^[a-z].*==' requirements.lock) packages; PySpark is large and is" \
+	  "built once, which takes minutes"
+	@$(INSTALL) --require-hashes --requirement requirements.lock
+	@echo "env 3/3: the project"
+	@$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
 
 check: env ## run the gate: proofs and conformance of the bundled controller (SEED=7 repeats one)
@@ -53,8 +57,10 @@ format: env ## put the code into the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: env ## build docs/generated, and write what is tracked of it anew; takes minutes
+docs: env ## build the site in build/site, and write what is tracked of it anew; takes minutes
 	$(BIN)/python docs/generate.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "open build/site/index.html"
 
 lock: ## write requirements.lock anew from pyproject.toml (needs the network)
 	$(PYTHON) -m venv build/lock

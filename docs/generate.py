@@ -16,6 +16,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, TypeVar
 
+from pieces import make_anchor, make_page, make_table
+from reference import REFERENCE
+
 from reassure_conformance.answers.places import (
     collect_sources,
     describe_finding,
@@ -50,18 +53,6 @@ from reassure_spec.systems import SYSTEMS, System
 from reassure_spec.znodes import ReplicaList
 
 HERE: Final = Path(__file__).parent
-_NOTE: Final = "<!-- Written by `make docs`. Do not edit. -->"
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield "| " + " | ".join(columns) + " |"
-    yield "|" + "---|" * len(columns)
-    for row in rows:
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
-
-
-def _page(title: str, *lines: str) -> str:
-    return "\n".join((f"# {title}", "", _NOTE, "", *lines)) + "\n"
 
 
 def render_clauses() -> str:
@@ -87,7 +78,7 @@ def render_clauses() -> str:
             *([f"- Told by no scenario: {clause.untold}"] if clause.untold else []),
             "",
         ]
-    return _page(
+    return make_page(
         "Clauses",
         "*Checks* says what in the model carries a clause out, and what judges, proves, tells,",
         "plants against or tests it. The judge puts writes to the rules of the model; only what it",
@@ -112,7 +103,7 @@ def render_findings() -> str:
         lines += [""]
     lines += ["## Taken back", ""]
     lines += [f"- {each.id}, {each.title}: {each.reason}" for each in WITHDRAWN]
-    return _page("Findings", *lines)
+    return make_page("Findings", *lines)
 
 
 def render_readings() -> str:
@@ -126,16 +117,16 @@ def render_readings() -> str:
         (f"`{reading.name}`", *(choices[name][reading.name] for name in PROFILES))
         for reading in READINGS
     ]
-    return _page(
+    return make_page(
         "Readings",
         "A reading is one of the named ways to understand a disputed sentence. The first value is",
         "the default.",
         "",
-        *_table(("reading", "values", "why the first", "source"), reasons),
+        *make_table(("reading", "values", "why the first", "source"), reasons),
         "",
         "## What each profile takes",
         "",
-        *_table(("reading", *PROFILES), taken),
+        *make_table(("reading", *PROFILES), taken),
     )
 
 
@@ -167,7 +158,7 @@ def _machines(title: str, tables: Mapping[str, Mapping[State, frozenset[State]]]
         groups.setdefault(tuple(_diagram(table)), []).append(profile)
     for diagram, profiles in groups.items():
         yield from (f"## {title}: {', '.join(profiles)}", "", *diagram, "")
-        yield from _table(("state", "from"), _list_previous(tables[profiles[0]]))
+        yield from make_table(("state", "from"), _list_previous(tables[profiles[0]]))
         yield ""
 
 
@@ -192,7 +183,7 @@ def _lifecycle() -> Iterator[str]:
         (_name(before), _spell(by), ", ".join(f"`{each}`" for each in move.clauses))
         for (before, by), move in MOVES.items()
     )
-    yield from _table(("stage", "write", "what it is put to, in order"), checked)
+    yield from make_table(("stage", "write", "what it is put to, in order"), checked)
     yield ""
     rows = (
         (
@@ -202,7 +193,7 @@ def _lifecycle() -> Iterator[str]:
         )
         for stage in Stage
     )
-    yield from _table(("stage", "what comes next", "after a failover"), rows)
+    yield from make_table(("stage", "what comes next", "after a failover"), rows)
     yield ""
 
 
@@ -214,7 +205,7 @@ def render_state_machines() -> str:
         *_machines("Partition", PARTITION_TABLES),
         *_dropped_replica(),
     ]
-    return _page("State machines", *lines[:-1])
+    return make_page("State machines", *lines[:-1])
 
 
 # A page for each system --------------------------------------------------------------------------
@@ -228,12 +219,6 @@ _SHORT: Final = 40
 _STORIES: Final = "../../../spec/reassure_spec/scenarios"
 _MOVES: Final = ("kafka-42", "requests", "shipped")
 _STEPS: Final = " One move [step by step](../worked-moves.md)."
-
-
-def make_anchor(heading: str) -> str:
-    """Return what a link to a heading of a page ends in."""
-    kept = "".join(c for c in heading.lower() if c.isalnum() or c in " -_")
-    return kept.replace(" ", "-")
 
 
 def _link(text: str, page: str, heading: str) -> str:
@@ -268,7 +253,7 @@ def _list_checks(row: Row) -> str:
 
 def _clause_table(system: System) -> Iterator[str]:
     rows = [row for row in _rows() if system.has_clause(row.clause.id)]
-    yield from _table(
+    yield from make_table(
         ("clause", "level", "what it says", "carried out by", "checked by"),
         (
             (
@@ -285,12 +270,12 @@ def _clause_table(system: System) -> Iterator[str]:
     yield ""
     yield f"Of {len(rows)} clauses, so many have at least one of each:"
     yield ""
-    yield from _table(_COLUMNS, [[str(count) for count in counts.values()]])
+    yield from make_table(_COLUMNS, [[str(count) for count in counts.values()]])
 
 
 def _module_table(system: System) -> Iterator[str]:
     modules = [(name, import_module(f"reassure_model.{name}")) for name in system.modules]
-    yield from _table(
+    yield from make_table(
         ("module", "what it is"),
         ((f"`{name}`", (module.__doc__ or "").splitlines()[0]) for name, module in modules),
     )
@@ -323,10 +308,10 @@ def _properties(system: System) -> Iterator[str]:
     goals = list(_goals(sorted({place.strip("`").rpartition(".")[0] for _, _, place in never})))
     if refused:
         columns = ("clause", "a request is refused when", "looked for by")
-        yield from ("## What is refused", "", *_table(columns, refused), "")
+        yield from ("## What is refused", "", *make_table(columns, refused), "")
     if never:
         columns = ("clause", "broken when", "looked for by")
-        yield from ("## What must never be", "", *_table(columns, never), "")
+        yield from ("## What must never be", "", *make_table(columns, never), "")
     if goals:
         yield from ("## What must be reachable", "", *goals, "")
 
@@ -341,7 +326,12 @@ def _scopes(system: System) -> Iterator[str]:
         if looked_at:
             found.append((f"`{scope.name}`", scope.summary, ", ".join(looked_at)))
     if found:
-        yield from ("## Explored", "", *_table(("scope", "what it holds", "clauses"), found), "")
+        yield from (
+            "## Explored",
+            "",
+            *make_table(("scope", "what it holds", "clauses"), found),
+            "",
+        )
 
 
 def _reading_table(system: System) -> Iterator[str]:
@@ -360,7 +350,11 @@ def _reading_table(system: System) -> Iterator[str]:
             ]
             rows.append((f"`{reading.name}`", reading.why, "; ".join(told)))
     if rows:
-        yield from ("## Readings", "", *_table(("reading", "why its first value", "told"), rows))
+        yield from (
+            "## Readings",
+            "",
+            *make_table(("reading", "why its first value", "told"), rows),
+        )
         yield ""
 
 
@@ -378,7 +372,7 @@ def _finding_table(system: System) -> Iterator[str]:
     ]
     if rows:
         columns = ("finding", "title", "smallest instance", "shown by")
-        yield from ("## Findings", "", *_table(columns, rows), "")
+        yield from ("## Findings", "", *make_table(columns, rows), "")
 
 
 def _scenario_table(system: System) -> Iterator[str]:
@@ -389,7 +383,7 @@ def _scenario_table(system: System) -> Iterator[str]:
         if each.area not in system.areas and system.has_scenario(each.area, each.clauses)
     ]
     yield from ("## Scenarios", "")
-    yield from _table(
+    yield from make_table(
         ("scenario", "what it shows"),
         ((_link_story(f"{each.area}/{each.name}"), _shorten(each.why)) for each in own),
     )
@@ -416,12 +410,12 @@ def _asks(system: System) -> Iterator[str]:
     asked = ASKS.get(system.id, ())
     if asked:
         rows = [(words, ", ".join(map(_link_story, names))) for words, names in asked]
-        yield from ("## What is asked for", "", *_table(("what", "told by"), rows), "")
+        yield from ("## What is asked for", "", *make_table(("what", "told by"), rows), "")
 
 
 def render_system(system: System) -> str:
     """Return the page of one system: what it is, and everything that belongs to it."""
-    return _page(
+    return make_page(
         system.title,
         system.words,
         "",
@@ -455,12 +449,12 @@ def render_systems() -> str:
             sum(part.has_scenario(each.area, each.clauses) for each in _scenarios()),
         )
         rows.append((f"[{part.title}]({part.id}.md)", *map(str, counts)))
-    return _page(
+    return make_page(
         "Systems",
         "What the documents describe, a page each: in words, its clauses with what carries them",
         "out and checks them, state machines, what must never be, readings, findings, scenarios.",
         "",
-        *_table(("system", "clauses", "findings", "scenarios"), rows),
+        *make_table(("system", "clauses", "findings", "scenarios"), rows),
     )
 
 
@@ -539,22 +533,22 @@ def _walk_shipped() -> Iterator[Step]:
 
 def render_worked_moves() -> str:
     """Return the same move under three protocols, effect by effect."""
-    return _page(
+    return make_page(
         "One move under three protocols",
         f"From {list(_FROM)} to {list(_TO)}, led by {_FROM[0]}, with nothing going wrong. A crash",
         "can fall between any two lines.",
         "",
         "## KAFKA-42 with its four repairs",
         "",
-        *_table(_STEP, _walk_first()),
+        *make_table(_STEP, _walk_first()),
         "",
         "## KIP-236",
         "",
-        *_table(_STEP, _walk_requests()),
+        *make_table(_STEP, _walk_requests()),
         "",
         "## Shipped controllers (KIP-455), by the old znode",
         "",
-        *_table(_STEP, _walk_shipped()),
+        *make_table(_STEP, _walk_shipped()),
     )
 
 
@@ -569,7 +563,7 @@ def _format_counts(scope: str, profile: str) -> str:
 
 
 def _scope_table() -> Iterator[str]:
-    yield from _table(
+    yield from make_table(
         ("scope", "what it holds", "profile", "counts", "counts as amended"),
         (
             (
@@ -590,7 +584,7 @@ def _format_rules(instance: Instance) -> str:
 
 
 def _instance_table() -> Iterator[str]:
-    yield from _table(
+    yield from make_table(
         ("finding", "scope", "profile and readings", "breaks", "steps"),
         (
             (
@@ -607,7 +601,7 @@ def _instance_table() -> Iterator[str]:
 
 def render_scopes() -> str:
     """Return the scopes of the explorer with their counts, and the findings that they show."""
-    return _page(
+    return make_page(
         "Scopes",
         "Counts are distinct states, steps and depth; [explorer](../explorer.md) says what of.",
         "",
@@ -647,6 +641,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "docs/generated/state-machines.md": render_state_machines,
     "docs/generated/worked-moves.md": render_worked_moves,
     "docs/generated/systems/README.md": render_systems,
+    **{f"docs/generated/{name}.md": render for name, render in REFERENCE.items()},
     **{f"docs/generated/systems/{part.id}.md": partial(render_system, part) for part in SYSTEMS},
 }
 """What is built and not tracked."""

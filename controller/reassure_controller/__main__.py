@@ -60,7 +60,8 @@ PATIENCE: Final = 3
 former life of its own is forgotten."""
 
 
-def _parser(program: str) -> argparse.ArgumentParser:
+def make_parser(program: str) -> argparse.ArgumentParser:
+    """Return what reads the command line."""
     parser = argparse.ArgumentParser(prog=program, description="Run a controller or a broker.")
     roles = parser.add_subparsers(dest="role", required=True)
     controller = roles.add_parser("controller", help="stand for election and reassign")
@@ -238,7 +239,7 @@ def main(
 ) -> int:
     """Run the command line and return the exit code."""
     try:
-        arguments = _parser(program).parse_args(argv)
+        arguments = make_parser(program).parse_args(argv)
     except SystemExit as ended:
         return 0 if ended.code in (0, None) else BadUsage.exit_code
     speaker = Speaker(arguments.role, arguments.id)

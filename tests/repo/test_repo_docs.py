@@ -1,8 +1,11 @@
 """The documentation says what the code says."""
 
-import importlib.util
+import importlib
 import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -29,12 +32,9 @@ MOVES = {
 @cache
 def load_generator() -> ModuleType:
     """Return the script that writes the generated pages."""
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs/generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "docs")
+        return importlib.import_module("generate")
 
 
 @cache
@@ -121,3 +121,52 @@ def test_glossary_uses_words_not_acronyms() -> None:
     text = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
     for word in ("assigned", "original", "target", "top", "drop", "isr", "high_watermark"):
         assert f"`{word}`" in text, word
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the site, built from all pages but one that takes minutes."""
+    root = tmp_path_factory.mktemp("site")
+    shutil.copytree(ROOT / "docs", root / "docs", ignore=shutil.ignore_patterns("generated"))
+    for path in ROOT.iterdir():
+        if not (root / path.name).exists():
+            (root / path.name).symlink_to(path)
+    for name, text in {**build_pages(), SLOW: "# Left out\n"}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(root / "out")],
+        cwd=root,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    return root / "out"
+
+
+def test_site_has_every_page_and_what_pages_link_to(site: Path) -> None:
+    """The site is built without a warning, with all pages, and the files that these link to."""
+    pages = [*(ROOT / "docs").glob("*.md"), *map(ROOT.joinpath, build_pages())]
+    names = [str(path.relative_to(ROOT / "docs").with_suffix(".html")) for path in pages]
+    absent = [name for name in names if not (site / name.replace("README", "index")).exists()]
+    assert absent == []
+    story = "source/conformance/reassure_conformance/gate/stories/a-move.txt.html"
+    assert "request orders-0" in (site / story).read_text(encoding="utf-8")
+
+
+def test_site_loads_nothing_from_elsewhere(site: Path) -> None:
+    """No page of the site loads anything over a network, and every diagram is drawn in it."""
+    loads = re.compile(
+        r"<(?:script|img|iframe)[^>]*src=[\"']?(?:https?:)?//|url\([\"']?(?:https?:)?//"
+    )
+    links = re.compile(r"<link[^>]*href=[\"']?(?:https?:)?//")
+    for path in (*site.rglob("*.html"), *site.rglob("*.css")):
+        text = path.read_text(encoding="utf-8")
+        assert not loads.search(text), path
+        assert not links.search(text), path
+        assert "stateDiagram-v2" not in text, path
+        assert "flowchart LR" not in text, path
+    assert '<figure class="diagram">' in (site / "architecture.html").read_text(encoding="utf-8")
