@@ -287,7 +287,7 @@ class Broker:
         key = (message.topic, message.partition)
         if self.broker_id not in message.replicas:
             return "not-a-replica"
-        known = self._obeyed.get(key, NO_EPOCH)
+        known = self.find_obeyed(key)
         earlier = message.leader_epoch < known and "stale-order-obeyed" not in self._faults
         is_old = earlier or message.leader_epoch == known
         if is_old and not self._is_made_anew(message, known):
@@ -340,7 +340,7 @@ class Broker:
         if "deaf-to-stop" in self._faults:
             return "ok"
         key, epoch = (message.topic, message.partition), message.leader_epoch
-        known = self._obeyed.get(key, NO_EPOCH)
+        known = self.find_obeyed(key)
         if NO_EPOCH < epoch < known and "late-stop-obeyed" not in self._faults:
             return "ignored"
         if epoch == EPOCH_DURING_DELETE or "stop-forgotten" in self._faults:
@@ -363,6 +363,10 @@ class Broker:
     def hosted(self, topic: str, partition: int) -> HostedPartition | None:
         """Return what the broker keeps of a partition, or None when it has no replica of it."""
         return self._hosted.get((topic, partition))
+
+    def find_obeyed(self, key: PartitionKey) -> int:
+        """Return the latest leader epoch of an order that was obeyed in this life."""
+        return self._obeyed.get(key, NO_EPOCH)
 
     def leads(self, topic: str, partition: int) -> bool:
         """Whether the broker takes itself for the partition's leader."""

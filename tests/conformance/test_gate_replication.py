@@ -1,14 +1,18 @@
 """The gate of brokers with logs: tales hold, and each planted mistake breaks one of them."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from reassure_conformance.answers.replaying import replay
 from reassure_conformance.gate.expected import EXPECTED
-from reassure_conformance.gate.replication.campaign import Campaign, Result
+from reassure_conformance.gate.replication.campaign import Campaign, Result, _Stop
+from reassure_conformance.gate.replication.drawing import LAYOUTS
+from reassure_conformance.gate.replication.situations import SITUATIONS, Situation
 from reassure_conformance.gate.replication.tale import format_tale, parse_tale, shipped_tales
+from reassure_conformance.gate.replication.trial import Setting
 from reassure_conformance.gate.running import Settings
 from reassure_controller.faults import REPLICATION_FAULTS
 
@@ -42,7 +46,8 @@ CAUGHT_IN: dict[str, tuple[str, ...]] = {
     "nobody-fetches": ("end-read-early",),
     "old-leader-back-at-an-old-mark": ("entry-before-start",),
     "one-batch-at-a-time": ("follower-mark-uncapped",),
-    "order-for-an-earlier-life": ("truncates-to-mark", "dead-order-obeyed"),
+    "order-for-an-earlier-life": ("truncates-to-mark",),
+    "order-outlived-by-the-log": ("dead-order-obeyed",),
     "order-of-an-earlier-epoch": ("stale-order-obeyed",),
     "request-of-an-earlier-epoch": ("stale-fetch-noted",),
     "request-of-an-earlier-life": ("dead-life-noted",),
@@ -56,6 +61,20 @@ CAUGHT_IN: dict[str, tuple[str, ...]] = {
     "two-leaders-die-with-one-record-each": ("truncates-to-end",),
 }
 """By shipped tale, the faults that it catches. `reassure faults` draws trials against each."""
+MADE_FOR = {
+    "fetch-of-an-earlier-epoch": "stale-fetch-noted",
+    "fetch-of-an-earlier-life": "dead-life-noted",
+    "order-of-an-earlier-epoch": "stale-order-obeyed",
+    "order-for-an-earlier-life": "dead-order-obeyed",
+    "stop-of-an-earlier-epoch": "late-stop-obeyed",
+    "order-after-a-stop": "stop-forgotten",
+    "stopped-while-it-leads": "stopped-leads-on",
+    "marks-apart": "mark-of-another",
+    "mark-beyond-the-log": "checkpoint-uncapped",
+}
+"""By situation, the fault that shows there."""
+SHARED = LAYOUTS[2]
+"""Two partitions with a follower that they share."""
 CASES = [(fault, tale) for tale, faults in CAUGHT_IN.items() for fault in faults]
 
 
@@ -85,8 +104,9 @@ def test_every_fault_has_a_tale() -> None:
 
 
 def test_shipped_tales_hold(tmp_path: Path) -> None:
-    """No clause is broken in a tale by brokers without a fault, advice included."""
+    """No clause is broken in a tale by brokers without a fault, and every situation comes up."""
     result = tell(tmp_path)
+    assert [name for name, count in result.reached.items() if count == 0] == []
     assert result.failure is None, result.failure
     assert not result.died, result.trace
     assert result.unsettled == 0
@@ -98,6 +118,46 @@ def test_tale_catches_fault(fault: str, name: str, tmp_path: Path) -> None:
     failure = tell(tmp_path, fault, name).failure
     assert failure is not None, f"{fault} survives {name}"
     assert failure.violation.clause in EXPECTED[fault]
+
+
+class Approaching(Campaign):
+    """A campaign that draws nothing: it gets into one situation, as the approach says."""
+
+    def approach(self, situation: Situation, setting: Setting) -> Result:
+        """Take the steps of an approach, and always the first of what could be drawn."""
+        with self._open(), suppress(_Stop):
+            trial = self._begin(setting)
+            for step in situation.approach(trial, lambda _: 0):
+                trial.perform(step)
+            told = trial.finish()
+            self.result.reached = dict(self._reached)
+            if self._note(told):
+                self._fail(setting, told)
+        return self.result
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda one: one.name)
+@pytest.mark.parametrize("is_planted", [False, True], ids=["sound", "with-the-fault"])
+def test_approach_gets_there(situation: Situation, is_planted: bool, tmp_path: Path) -> None:
+    """By the steps of its approach a situation comes up, and its fault shows in twelve at most."""
+    fault = MADE_FOR[situation.name]
+    settings = Settings(seed=1, profile="kafka-4485", strict=True, faults=(fault,) * is_planted)
+    campaign = Approaching(settings, tmp_path, lambda *_: None)
+    setting = Setting(brokers=SHARED[0], partitions=SHARED[1])
+    result = campaign.approach(situation, setting)
+    if not is_planted:
+        assert result.failure is None and result.reached[situation.name]
+        return
+    failure = result.failure
+    assert failure is not None and failure.violation.clause in EXPECTED[fault]
+    assert len(failure.lines()) <= 12
+
+
+def test_clause_counts_only_where_its_situations_came_up(tmp_path: Path) -> None:
+    """A run in which nothing came late has not put to the test what late orders do."""
+    result = tell(tmp_path, name="a-record-is-committed")
+    (found,) = (one for one in result.clauses if one.id == "epoch.replica.never-back")
+    assert not found.exercised
 
 
 def test_tales_are_read_as_they_are_written() -> None:

@@ -25,6 +25,9 @@ from reassure_conformance.cli.options import (
     show_default=True,
     help="How many examples to generate for each fault, at most.",
 )
+@click.option(
+    "--no-stories", is_flag=True, help="Leave out the stories that come with it: draw alone."
+)
 @rules_options
 @run_options
 @verbose_option
@@ -32,6 +35,7 @@ from reassure_conformance.cli.options import (
 def faults(
     names: tuple[str, ...],
     examples: int,
+    no_stories: bool,
     verbose: bool,
     form: str,
     out: Path | None,
@@ -51,7 +55,13 @@ def faults(
     unknown = sorted(set(names) - set(known))
     if unknown:
         raise click.UsageError(f"no fault {', '.join(unknown)}; there are: {', '.join(known)}")
-    settings = replace(make_settings(options), examples=examples, steps_min=0, seconds_max=60.0)
+    settings = replace(
+        make_settings(options),
+        examples=examples,
+        with_stories=not no_stories,
+        steps_min=0,
+        seconds_max=60.0,
+    )
     directory = make_directory(out, settings.seed)
     with Progress() as progress:
         document = matrix_document(names or tuple(known), settings, directory, progress)

@@ -10,7 +10,7 @@ A recogniser is a function of an example's history that counts.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, Protocol
 
 from reassure_conformance.adapter import BROKERS, HOLD, ISR, KILL, LOSE, MESSAGES
 from reassure_conformance.gate import approaches as by
@@ -535,8 +535,20 @@ def possible_with(capabilities: frozenset[str], profile: str) -> tuple[Situation
     )
 
 
+class Needed(Protocol):
+    """What there is to a situation, of controllers or of brokers, once it is known what came up."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        """The clauses that are put to the test only where it comes up."""
+
+
 def find_unreached(
-    possible: Iterable[Situation], reached: Mapping[str, int]
+    possible: Iterable[Needed], reached: Mapping[str, int]
 ) -> Mapping[str, tuple[str, ...]]:
     """Return, by clause, the situations that it needs and that never came up."""
     found: dict[str, tuple[str, ...]] = {}

@@ -28,6 +28,8 @@ class Network(Generic[Message]):
         self._receivers: dict[str, Callable[[str, Message], None]] = {}
         self._waiting: dict[int, Packet[Message]] = {}
         self._sent = 0
+        self.on_arrival: Callable[[Packet[Message]], None] = lambda _: None
+        """Is shown each message just before it arrives where somebody is there."""
 
     def attach(self, name: str, receive: Callable[[str, Message], None]) -> None:
         """Deliver to `receive` what is for this name; it is given who sent it, and the message."""
@@ -57,6 +59,7 @@ class Network(Generic[Message]):
         if receive is None:
             self._waiting.pop(number, None)
             return False
+        self.on_arrival(packet)
         receive(packet.source, packet.message)
         return True
 

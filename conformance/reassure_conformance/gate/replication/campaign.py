@@ -9,9 +9,11 @@ import json
 import logging
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import cycle
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -21,6 +23,7 @@ from reassure_conformance.adapter.driver import Driver, ServerGone
 from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.gate.replication.alphabet import Step, format_step
 from reassure_conformance.gate.replication.drawing import Batch, draw_trials
+from reassure_conformance.gate.replication.situations import SITUATIONS
 from reassure_conformance.gate.replication.tale import (
     Tale,
     format_tale,
@@ -31,11 +34,13 @@ from reassure_conformance.gate.replication.trial import (
     AMENDED,
     AS_WRITTEN,
     BROKERS,
+    Event,
     Setting,
     Told,
     Trial,
 )
 from reassure_conformance.gate.running import Outcome, Progress, Settings
+from reassure_conformance.gate.situations import find_unreached
 from reassure_conformance.report.document import (
     Document,
     get_version,
@@ -111,6 +116,8 @@ class Result(Outcome):
     died: str = ""
     trace: str = ""
     stale: tuple[str, ...] = ()
+    reached: Mapping[str, int] = field(default_factory=dict)
+    """How often each situation came up."""
     tales: int = 0
     examples: int = 0
     steps: int = 0
@@ -142,6 +149,8 @@ class Result(Outcome):
             "records": self.records,
             "acknowledged": self.promised,
             "not_followed": len(self.not_followed),
+            "situations": len(self.reached),
+            "situations_reached": sum(1 for count in self.reached.values() if count),
         }
 
     def as_document(self) -> Document:
@@ -184,7 +193,16 @@ class Result(Outcome):
             "died_after": [],
             "traceback": self.trace,
             "stale": list(self.stale),
-            "situations": [],
+            "situations": [
+                {
+                    "name": situation.name,
+                    "sentence": situation.sentence,
+                    "clauses": list(situation.clauses),
+                    "needs": [],
+                    "reached": self.reached.get(situation.name),
+                }
+                for situation in SITUATIONS
+            ],
             "undeclared": {},
             "clock": {name: round(value, 3) for name, value in self.clock.items()},
             "directory": str(self.directory) if self.directory else None,
@@ -207,6 +225,8 @@ class Campaign:
         ReplicationRules(self._readings)  # refused at the door, or not at all
         self._made = 0
         self._tally = Tally()
+        self._reached = Counter[str]()
+        """How often each situation came up, by name."""
         self._not_followed: list[Violation] = []
         self.result = Result(settings, self._readings.as_dict(), directory=directory)
 
@@ -256,9 +276,11 @@ class Campaign:
         result.clock = clock
         violations = result.failure.told.violations if result.failure else ()
         result.not_followed = tuple(self._not_followed)
+        result.reached = {one.name: self._reached[one.name] for one in SITUATIONS}
+        unreached = find_unreached(SITUATIONS, result.reached)
         result.clauses = summarise(
             PROFILE,
-            self._tally.exercised,
+            {clause: n for clause, n in self._tally.exercised.items() if clause not in unreached},
             (*violations, *self._not_followed),
             undecided=self._tally.undecided,
             settled=True,
@@ -279,7 +301,10 @@ class Campaign:
             faults=self._faults,
         )
         directory = self._directory / "trials" / str(self._made)
-        return Trial(self._driver, self._cluster, directory, setting, rules)
+        return Trial(self._driver, self._cluster, directory, setting, rules, self._note_event)
+
+    def _note_event(self, event: Event) -> None:
+        self._reached.update(one.name for one in SITUATIONS if one.is_in(event))
 
     def _choose_readings(self, setting: Setting) -> Readings:
         if setting.rules == AS_WRITTEN:
@@ -345,7 +370,8 @@ class Campaign:
     def _draw(self, deadline: float) -> None:
         settings, result = self._settings, self.result
         while result.examples < settings.examples and time.monotonic() < deadline:
-            batch = Batch(self._begin, self._take_drawn, deadline)
+            unreached = [one for one in SITUATIONS if not self._reached[one.name]]
+            batch = Batch(self._begin, self._take_drawn, deadline, cycle(unreached or SITUATIONS))
             left = min(BATCH, settings.examples - result.examples)
             before = result.examples
             draw_trials(batch, left, settings.seed + result.examples * 7919)

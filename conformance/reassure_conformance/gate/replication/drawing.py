@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 from reassure_conformance.gate.replication.alphabet import Step
 from reassure_conformance.gate.replication.scenes import ONE_TERM, SCENES, draw_step
+from reassure_conformance.gate.replication.situations import Situation
 from reassure_conformance.gate.replication.trial import (
     AMENDED,
     AS_WRITTEN,
@@ -40,11 +41,13 @@ FETCH_SIZES: Final = (1 << 20, 1)
 
 LAYOUTS: Final[tuple[tuple[ReplicaList, tuple[Assignment, ...]], ...]] = (
     ((1, 2, 3), ((("t", 0), (1, 2, 3)),)),
-    ((1, 2, 3), ((("t", 0), (1, 2, 3)), (("t", 1), (3, 1)))),
+    ((1, 2, 3), ((("t", 0), (1, 2, 3)), (("t", 1), (3, 1, 2)))),
+    ((1, 2, 3), ((("t", 0), (1, 2)), (("u", 0), (1, 2, 3)))),
     ((1, 2, 3, 4), ((("t", 0), (1, 2, 3)), (("u", 0), (4, 1)))),
-    ((1, 2, 3, 4), ((("t", 0), (1, 2)), (("t", 1), (2, 3, 4)), (("u", 0), (3, 1)))),
+    ((1, 2, 3, 4), ((("t", 0), (1, 2)), (("t", 1), (2, 3, 4)), (("u", 0), (3, 4)))),
 )
-"""Brokers, and partitions with their replicas: one, several, of one topic, of two."""
+"""Brokers, and partitions with their replicas: one, several, of one topic, of two, with followers
+of their own and with followers that they share."""
 
 
 class Broken(AssertionError):
@@ -63,6 +66,8 @@ class Batch:
     done: Callable[[Told], bool]
     """Takes what came of a trial, and answers whether it failed."""
     deadline: float
+    aims: Iterator[Situation]
+    """The situations that three in four trials are to get into, one after the other for ever."""
     failed: list[tuple[Setting, Told]] = field(default_factory=list)
     died: Exception | None = None
 
@@ -83,6 +88,7 @@ class TrialMachine(RuleBasedStateMachine):
         minimum=st.integers(1, 2),
         size=st.sampled_from(FETCH_SIZES),
         layout=st.sampled_from(LAYOUTS),
+        aim=st.integers(0, 3),
     )
     def start(
         self,
@@ -90,12 +96,15 @@ class TrialMachine(RuleBasedStateMachine):
         minimum: int,
         size: int,
         layout: tuple[ReplicaList, tuple[Assignment, ...]],
+        aim: int,
     ) -> None:
         """Start brokers: one time in five under the document as written, in one term."""
         if time.monotonic() > self.batch.deadline or self.batch.died or self.batch.failed:
             raise OutOfTime
         setting = Setting(rules, minimum, size, *layout)
-        self.trial = self._guard(lambda: self.batch.begin(setting), None)
+        self.trial = trial = self._guard(lambda: self.batch.begin(setting), None)
+        if trial is not None and aim and rules != AS_WRITTEN:
+            self.scene = next(self.batch.aims).approach(trial, lambda n: self.draw(n))
 
     @rule(data=st.data())
     def take_step(self, data: st.DataObject) -> None:

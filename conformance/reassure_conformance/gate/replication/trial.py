@@ -28,13 +28,21 @@ from reassure_conformance.adapter.replicating import (
 )
 from reassure_conformance.gate.replication.alphabet import OF_ONE_PARTITION, Step
 from reassure_conformance.gate.steps import format_partition, parse_partition
-from reassure_controller.messages import LeaderAndIsr, StopReplica
+from reassure_controller.messages import ChangeIsr, LeaderAndIsr, Reply, StopReplica
 from reassure_controller.replication import errors
+from reassure_controller.replication.following import Following
 from reassure_controller.replication.messages import Consumed, Produced
+from reassure_controller.replication.network import Packet
 from reassure_controller.replication.observing import list_files
+from reassure_controller.replication.replica import Replica
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.replication.serving import Leading
-from reassure_controller.replication.stepping import CLIENT, StepCluster, name_broker
+from reassure_controller.replication.stepping import (
+    CLIENT,
+    Anything,
+    StepCluster,
+    name_broker,
+)
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Record, decode, encode, scan
 from reassure_judge.observed.judge import ObservationJudge
@@ -159,6 +167,59 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
+class Arrived:
+    """A message is about to reach a broker that is up."""
+
+    cluster: StepCluster
+    broker: int
+    message: Anything
+
+    @property
+    def replica(self) -> Replica | None:
+        """The replica that it is about."""
+        return self.cluster.replicas(self.broker).find(self._key)
+
+    @property
+    def role(self) -> Leading | Following | None:
+        """What the replica does."""
+        return None if self.replica is None else self.replica.role
+
+    @property
+    def obeyed(self) -> int:
+        """The latest leader epoch of the partition that the broker has obeyed in this life."""
+        running = self.cluster.machines[self.broker].running
+        assert running is not None
+        return running.find_obeyed(self._key)
+
+    @property
+    def is_of_this_life(self) -> bool:
+        """Whether it is an order for the life that the broker is in."""
+        message, epoch = self.message, self.cluster.replicas(self.broker).broker_epoch
+        return isinstance(message, LeaderAndIsr | StopReplica) and message.broker_epoch == epoch
+
+    @property
+    def _key(self) -> PartitionKey:
+        match self.message:
+            case LeaderAndIsr() | StopReplica() | ChangeIsr():
+                return self.message.topic, self.message.partition
+            case Reply():
+                raise TypeError("a broker is sent no Reply")
+            case _:
+                return self.message.key
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """A broker has died; this is its disk, with what it has lost by that."""
+
+    disk: LogDirectory
+
+
+Event = Arrived | Died
+"""What situations are recognised in."""
+
+
+@dataclass(frozen=True, slots=True)
 class Stored:
     """What ZooKeeper holds of a partition."""
 
@@ -178,8 +239,12 @@ class Trial:
         directory: Path,
         setting: Setting,
         rules: ReplicationRules,
+        note: Callable[[Event], None] = lambda _: None,
     ) -> None:
-        """Start the brokers, create the partitions, and let everybody know."""
+        """Start the brokers, create the partitions, and let everybody know.
+
+        From then on `note` is told of what happens as soon as it does.
+        """
         self.setting = setting
         self.rules = rules
         self.clients = {key: Client() for key in setting.keys}
@@ -198,6 +263,13 @@ class Trial:
             )
             cluster.work()
             self.stepped.network.deliver_all()
+        self._note_event = note
+        self.stepped.network.on_arrival = self._note_arrival
+
+    def _note_arrival(self, packet: Packet[Anything]) -> None:
+        if packet.target != CLIENT:
+            broker = next(b for b in self.stepped.live if name_broker(b) == packet.target)
+            self._note_event(Arrived(self.stepped, broker, packet.message))
 
     # Looking
 
@@ -382,6 +454,7 @@ class Trial:
                 starts = [batch.base_offset for batch in scan(raw)]
                 kept = max(0, len(starts) - batches)
                 log.truncate_to(starts[kept] if kept < len(starts) else log.end_offset)
+            self._note_event(Died(disk))
 
         self.stepped.crash(broker, lost=lose)
         self._cluster.work()

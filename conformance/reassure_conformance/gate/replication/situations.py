@@ -1,0 +1,406 @@
+"""Situations of brokers: what must come up in trials before a clause counts as put to the test.
+
+A broker that obeys whatever it is told looks right as long as messages come in the order in which
+they were sent. So each situation here says in one sentence what has to come up, how it is told when
+it does, which clauses need it, and by which scene drawing gets there.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from reassure_conformance.gate.replication.alphabet import Step
+from reassure_conformance.gate.replication.scenes import (
+    ALL,
+    Draw,
+    Scene,
+    commit,
+    find_followers,
+    find_last,
+    find_leader,
+    pick,
+)
+from reassure_conformance.gate.replication.trial import Arrived, Died, Event, Trial
+from reassure_conformance.gate.steps import format_partition
+from reassure_controller.messages import LeaderAndIsr, StopReplica
+from reassure_controller.replication.following import Following
+from reassure_controller.replication.hosting import Replicas
+from reassure_controller.replication.messages import Fetch, Fetched
+from reassure_controller.replication.network import Packet
+from reassure_controller.replication.serving import Leading
+from reassure_controller.replication.stepping import Anything, name_broker
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What has to come up, how it is told, and how to get there."""
+
+    name: str
+    sentence: str
+    clauses: tuple[str, ...]
+    """The clauses that are put to the test only where it comes up."""
+    is_in: Callable[[Event], bool]
+    """Whether an event is an instance of it."""
+    approach: Scene
+    """The steps by which drawing gets there."""
+
+
+# -- how each is told
+
+
+def _find_fetch(event: Event) -> tuple[Fetch, Leading, Replicas] | None:
+    """Return a request that reaches a leader which could note it, and who has sent it, as he is."""
+    if not isinstance(event, Arrived) or not isinstance(event.message, Fetch):
+        return None
+    fetch, replica, role = event.message, event.replica, event.role
+    if replica is None or not isinstance(role, Leading) or fetch.replica not in event.cluster.live:
+        return None
+    there = replica.log.start_offset <= fetch.offset <= replica.log.end_offset
+    if fetch.replica not in role.view.followers or not there:
+        return None
+    return fetch, role, event.cluster.replicas(fetch.replica)
+
+
+def _is_fetch_of_earlier_epoch(event: Event) -> bool:
+    found = _find_fetch(event)
+    if found is None:
+        return False
+    fetch, role, sender = found
+    is_alive = fetch.broker_epoch == sender.broker_epoch
+    return is_alive and fetch.leader_epoch < role.leader_epoch
+
+
+def _is_fetch_of_earlier_life(event: Event) -> bool:
+    """Whether a leader would let a follower in by what an earlier life of it had."""
+    found = _find_fetch(event)
+    if found is None:
+        return False
+    fetch, role, sender = found
+    replica = sender.find(fetch.key)
+    left = 0 if replica is None else replica.log.end_offset
+    is_close = (
+        fetch.replica not in role.view.isr and fetch.offset >= role.view.high_watermark > left
+    )
+    is_dead = fetch.broker_epoch != sender.broker_epoch
+    return is_dead and is_close and fetch.leader_epoch == role.leader_epoch
+
+
+def _is_order_of_earlier_epoch(event: Event) -> bool:
+    if not isinstance(event, Arrived) or not isinstance(event.message, LeaderAndIsr):
+        return False
+    return (
+        event.is_of_this_life
+        and event.role is not None
+        and event.message.leader_epoch < event.obeyed
+    )
+
+
+def _is_order_for_earlier_life(event: Event) -> bool:
+    """Whether an order for an earlier life is older than what the log on disk speaks of."""
+    if not isinstance(event, Arrived) or not isinstance(event.message, LeaderAndIsr):
+        return False
+    replica, epoch = event.replica, event.message.leader_epoch
+    if event.is_of_this_life or replica is None:
+        return False
+    return event.obeyed < epoch < replica.log.epochs.latest
+
+
+def _is_late_stop(event: Event) -> bool:
+    if not isinstance(event, Arrived) or not isinstance(event.message, StopReplica):
+        return False
+    is_older = 0 <= event.message.leader_epoch < event.obeyed
+    return event.is_of_this_life and event.role is not None and is_older
+
+
+def _is_order_after_stop(event: Event) -> bool:
+    if not isinstance(event, Arrived) or not isinstance(event.message, LeaderAndIsr):
+        return False
+    is_older = event.message.leader_epoch < event.obeyed
+    return event.is_of_this_life and event.role is None and is_older
+
+
+def _is_leader_stopped(event: Event) -> bool:
+    if not isinstance(event, Arrived) or not isinstance(event.message, StopReplica):
+        return False
+    is_due = event.message.leader_epoch >= event.obeyed and not event.message.delete
+    return event.is_of_this_life and isinstance(event.role, Leading) and is_due
+
+
+def _are_marks_apart(event: Event) -> bool:
+    """Whether a follower has records beyond the mark it is told, and has been told of a larger."""
+    if not isinstance(event, Arrived) or not isinstance(event.message, Fetched):
+        return False
+    answer, replica = event.message, event.replica
+    if replica is None or not isinstance(replica.role, Following) or not answer.records:
+        return False
+    others = [
+        one.high_watermark
+        for one in event.cluster.replicas(event.broker)
+        if one.key != answer.key and isinstance(one.role, Following)
+    ]
+    return max(others, default=0) > answer.high_watermark
+
+
+def _is_mark_beyond_log(event: Event) -> bool:
+    if not isinstance(event, Died):
+        return False
+    marks = event.disk.high_watermarks
+    return any(marks.get(key, 0) > log.end_offset for key, log in event.disk.logs.items())
+
+
+# -- how to get there
+
+
+def _list_places(trial: Trial, wanted: Callable[[Packet[Anything]], bool]) -> list[int]:
+    """Return the places of those messages on their way that are wanted."""
+    return [n for n, packet in enumerate(trial.stepped.network.waiting) if wanted(packet)]
+
+
+def _deliver(trial: Trial, wanted: Callable[[Packet[Anything]], bool]) -> Iterator[Step]:
+    """Deliver, in order, those messages on their way that are wanted."""
+    while places := _list_places(trial, wanted):
+        yield Step("deliver", (places[0],))
+
+
+def _is_order(packet: Packet[Anything], broker: int) -> bool:
+    is_order = isinstance(packet.message, LeaderAndIsr | StopReplica)
+    return packet.target == name_broker(broker) and is_order
+
+
+def _is_stop(packet: Packet[Anything], broker: int) -> bool:
+    return _is_order(packet, broker) and isinstance(packet.message, StopReplica)
+
+
+def _find_leader_and_follower(trial: Trial, draw: Draw, of: str) -> tuple[int, int] | None:
+    """Return the leader, and a follower that is drawn; None where there is none of them."""
+    leader, followers = trial.leader(of), find_followers(trial, of)
+    if leader is None or not followers:
+        return None
+    return leader, followers[draw(len(followers))]
+
+
+def _shrink(trial: Trial, of: str, gone: int) -> Iterator[Step]:
+    """Have a partition move away from one broker, and keep the orders on their way."""
+    yield Step("move", tuple(one for one in trial.hosts(of) if one != gone), of)
+    yield Step("work")
+
+
+def outrun_fetch(trial: Trial, draw: Draw) -> Iterator[Step]:
+    """Have a leader hear of a new leader epoch before a request that was sent in the last one."""
+    of = pick(trial, draw)
+    found = _find_leader_and_follower(trial, draw, of)
+    if found is None:
+        return
+    leader, late = found
+    yield Step("fetch", (late,))
+    yield Step("move", trial.read()[trial.find_key(of)].assigned[::-1], of)
+    yield Step("work")
+    yield from _deliver(trial, lambda packet: _is_order(packet, leader))
+    yield Step("deliver-all")
+
+
+def outlive_fetch(trial: Trial, draw: Draw) -> Iterator[Step]:
+    """Have a follower that is out of sync ask for more, lose what it had, and its request arrive.
+
+    Then the leader dies.
+    """
+    of = pick(trial, draw)
+    found = _find_leader_and_follower(trial, draw, of)
+    if found is None:
+        return
+    leader, late = found
+    yield Step("produce", (1, ALL, leader), of)
+    yield Step("deliver-all")
+    yield Step("wait", (1100,))
+    yield Step("replicate", (late,))
+    yield Step("fetch", (late,))
+    yield Step("power", (late, 1))
+    yield Step("start", (late,))
+    yield Step("work")
+    yield Step("deliver-all")
+    yield Step("crash", (leader,))
+    yield Step("work")
+
+
+def outrun_order(trial: Trial, draw: Draw) -> Iterator[Step]:
+    """Have the newest of several orders arrive first."""
+    of = pick(trial, draw)
+    found = _find_leader_and_follower(trial, draw, of)
+    if found is None:
+        return
+    leader, gone = found
+    yield from _shrink(trial, of, gone)
+    for place in _list_places(trial, lambda packet: _is_order(packet, leader))[-1:]:
+        yield Step("deliver", (place,))
+    yield Step("deliver-all")
+
+
+def outlive_order(trial: Trial, draw: Draw) -> Iterator[Step]:
+    """Have an order arrive after its broker has obeyed a later one, died, and come back.
+
+    The broker has forgotten what it was told, and its log has not.
+    """
+    of = pick(trial, draw)
+    found = _find_leader_and_follower(trial, draw, of)
+    if found is None:
+        return
+    leader, gone = found
+    yield from _shrink(trial, of, gone)
+    orders = [one for one in trial.stepped.network.waiting if _is_order(one, leader)]
+    later = {one.number for one in orders[1:]}
+    yield from _deliver(trial, lambda packet: packet.number in later)
+    yield Step("produce", (1, 1, leader), of)
+    yield Step("deliver", (find_last(trial),))
+    yield Step("crash", (leader,))
+    yield Step("start", (leader,))
+    yield Step("deliver-all")
+
+
+def come_back(trial: Trial, draw: Draw) -> Iterator[Step]:
+    """Have a replica moved away and back before the order to stop it arrives."""
+    of = pick(trial, draw)
+    found = _find_leader_and_follower(trial, draw, of)
+    if found is None:
+        return
+    hosts, gone = tuple(trial.hosts(of)), found[1]
+    yield from _shrink(trial, of, gone)
+    yield Step("move", hosts, of)
+    yield Step("work")
+    is_role = lambda one: _is_order(one, gone) and not _is_stop(one, gone)  # noqa: E731
+    yield from _deliver(trial, is_role)
+    yield Step("deliver-all")
+
+
+def stop_first(trial: Trial, draw: Draw) -> Iterator[Step]:
+    """Have a replica moved away, and the order to stop it arrive before those of earlier epochs."""
+    of = pick(trial, draw)
+    found = _find_leader_and_follower(trial, draw, of)
+    if found is None:
+        return
+    gone = found[1]
+    yield from _shrink(trial, of, gone)
+    yield from _deliver(trial, lambda packet: _is_stop(packet, gone))
+    yield Step("deliver-all")
+
+
+def stop_leader(trial: Trial, draw: Draw) -> Iterator[Step]:
+    """Have a leader moved away, and stopped for a while before its replica is deleted."""
+    of = pick(trial, draw)
+    found = _find_leader_and_follower(trial, draw, of)
+    if found is None:
+        return
+    leader, _ = found
+    yield from _shrink(trial, of, leader)
+    for place in _list_places(trial, lambda packet: _is_stop(packet, leader))[:1]:
+        yield Step("deliver", (place,))
+    yield Step("wait", (600,))
+    yield Step("deliver-all")
+
+
+def part_marks(trial: Trial, draw: Draw) -> Iterator[Step]:
+    """Have one partition's records on every broker, and another's on one follower alone.
+
+    Its leader dies before its mark has moved.
+    """
+    keys = trial.setting.keys
+    names = [format_partition(key) for key in keys]
+    shared = [
+        (first, second, broker)
+        for first in names
+        for second in names
+        if first != second
+        for broker in find_followers(trial, first)
+        if broker in find_followers(trial, second)
+    ]
+    if not shared:
+        return
+    first, second, broker = shared[draw(len(shared))]
+    yield from commit(trial, draw, first)
+    yield Step("replicate", (broker,))
+    leader = find_leader(trial, draw, second)
+    yield Step("produce", (1, 1, leader), second)
+    yield Step("deliver-all")
+    yield Step("replicate", (broker,))
+    yield Step("crash", (leader,))
+    yield Step("work")
+    yield Step("deliver-all")
+
+
+def lose_what_the_mark_says(trial: Trial, draw: Draw) -> Iterator[Step]:
+    """Have a broker end in order with its mark on disk, and lose records from before it."""
+    of = pick(trial, draw)
+    yield from commit(trial, draw, of)
+    one = find_leader(trial, draw, of)
+    yield Step("stop", (one,))
+    yield Step("start", (one,))
+    yield Step("power", (one, 1 + draw(2)))
+    yield Step("start", (one,))
+
+
+SITUATIONS: Final = (
+    Situation(
+        "fetch-of-an-earlier-epoch",
+        "A follower's request arrives after its leader was told of a later leader epoch.",
+        ("fetch.epoch-fenced",),
+        _is_fetch_of_earlier_epoch,
+        outrun_fetch,
+    ),
+    Situation(
+        "fetch-of-an-earlier-life",
+        "A request that could let a follower into the in-sync set speaks of records that its "
+        "broker has lost since.",
+        ("log.committed-kept",),
+        _is_fetch_of_earlier_life,
+        outlive_fetch,
+    ),
+    Situation(
+        "order-of-an-earlier-epoch",
+        "An order arrives after one of a later leader epoch.",
+        ("epoch.replica.never-back",),
+        _is_order_of_earlier_epoch,
+        outrun_order,
+    ),
+    Situation(
+        "order-for-an-earlier-life",
+        "An order arrives after its broker has died and come back, and is older than its log.",
+        ("epoch.replica.never-back",),
+        _is_order_for_earlier_life,
+        outlive_order,
+    ),
+    Situation(
+        "stop-of-an-earlier-epoch",
+        "An order to stop a replica arrives after it was told of a later leader epoch.",
+        ("epoch.replica.never-back",),
+        _is_late_stop,
+        come_back,
+    ),
+    Situation(
+        "order-after-a-stop",
+        "An order arrives after its replica was stopped in a later leader epoch.",
+        ("epoch.replica.never-back",),
+        _is_order_after_stop,
+        stop_first,
+    ),
+    Situation(
+        "stopped-while-it-leads",
+        "A replica that leads is told to stop, and not yet to delete its log.",
+        ("replica.stopped.silent",),
+        _is_leader_stopped,
+        stop_leader,
+    ),
+    Situation(
+        "marks-apart",
+        "A follower takes records beyond their mark while another partition's mark is larger.",
+        ("hw.follower.from-leader",),
+        _are_marks_apart,
+        part_marks,
+    ),
+    Situation(
+        "mark-beyond-the-log",
+        "A disk loses records from before the high watermark that it has a checkpoint of.",
+        ("hw.follower.from-leader",),
+        _is_mark_beyond_log,
+        lose_what_the_mark_says,
+    ),
+)
+"""Every situation of brokers, each with a counter in the report of a run."""
