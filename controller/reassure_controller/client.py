@@ -142,12 +142,16 @@ class Client(KazooClient):  # type: ignore[misc]
         """How often what was asked of ZooKeeper, by Kazoo's name for it."""
         self.below: dict[str, Watch] = {}
         """By path outside of the chroot, who is told of all that happens at it and below it."""
-        super().__init__(handler=_Handler(), **options)
+        super().__init__(**{"handler": _Handler(), **options})
 
     def _call(self, request: Any, async_object: Any) -> Any:
         """Send a request, and count it."""
-        self.operations.add(type(request).__name__.lstrip("_"))
+        self.count(request)
         return super()._call(request, async_object)
+
+    def count(self, request: Any) -> None:
+        """Count a request."""
+        self.operations.add(type(request).__name__.lstrip("_"))
 
     def _reset_watchers(self) -> None:
         """Forget every watch, as the server does with the connection."""

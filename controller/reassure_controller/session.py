@@ -77,9 +77,14 @@ class Refused(Exception):
 
 
 def connect(
-    hosts: str, *, timeout_s: float = 10.0, wait_s: float | None = None, make_chroot: bool = True
+    hosts: str,
+    *,
+    timeout_s: float = 10.0,
+    wait_s: float | None = None,
+    make_chroot: bool = True,
+    kind: type[Client] = Client,
 ) -> Client:
-    """Return a started client for `hosts`, which may end in a chroot.
+    """Return a started client for `hosts`, which may end in a chroot, of this kind.
 
     A chroot that is not there is created, unless told not to.
 
@@ -88,7 +93,7 @@ def connect(
     """
     wait_s = timeout_s if wait_s is None else wait_s
     retry = KazooRetry(max_tries=-1, delay=0.01, backoff=2, max_delay=0.25, max_jitter=0.2)
-    client = Client(hosts=hosts, timeout=timeout_s, connection_retry=retry)
+    client = kind(hosts=hosts, timeout=timeout_s, connection_retry=retry)
     client.start_async().wait(wait_s)
     if not client.connected:
         client.stop()

@@ -7,13 +7,14 @@ from kazoo.exceptions import NoNodeError
 from kazoo.protocol.states import EventType
 
 from reassure_controller.client import Client, Read
+from reassure_controller.direct import DirectClient
 from reassure_controller.session import barrier, connect, fetch, list_children, stop
 
 
-@pytest.fixture
-def client(make_cluster: Any) -> Any:
-    """A client in a chroot of its own."""
-    made = connect(make_cluster().hosts)
+@pytest.fixture(params=[Client, DirectClient])
+def client(make_cluster: Any, request: pytest.FixtureRequest) -> Any:
+    """A client of either kind, in a chroot of its own."""
+    made = connect(make_cluster().hosts, kind=request.param)
     yield made
     stop(made)
 

@@ -76,6 +76,8 @@ def prepare(
         "zookeeper.snapCount": settings.snap_count,
         "zookeeper.extendedTypesEnabled": "true",
         "znode.container.checkIntervalMs": settings.container_check_ms,
+        # The thread that sees a request come reads it, rather than waking another one for that.
+        "zookeeper.nio.numWorkerThreads": 0,
         "zookeeper.jmx.log4j.disable": "true",
         "java.net.preferIPv4Stack": "true",
     }

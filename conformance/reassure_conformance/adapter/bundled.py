@@ -32,6 +32,7 @@ from reassure_controller.broker import Broker
 from reassure_controller.client import Client
 from reassure_controller.context import LiveBroker
 from reassure_controller.controller import Controller, NotQuiet
+from reassure_controller.direct import DirectClient
 from reassure_controller.effects import SendLeaderAndIsr, SendStopReplica, Step
 from reassure_controller.elections import NOT_CONTROLLER, Shutdown
 from reassure_controller.faults import FAULTS, check_faults
@@ -538,7 +539,7 @@ class Bundled:
                 expire_session(self._hosts, process.cut)
 
     def _connect(self) -> Client:
-        return connect(self._hosts, timeout_s=SESSION_TIMEOUT_S)
+        return connect(self._hosts, timeout_s=SESSION_TIMEOUT_S, kind=DirectClient)
 
     def _await_session(self, client: Client, lost: int = 0) -> tuple[int, bytes] | None:
         """Return the client's session once it has one other than `lost`; None if it gets none."""

@@ -27,7 +27,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import ZnodeStat
 
 from reassure_conformance.adapter import Reply, calling
-from reassure_controller.client import Client
+from reassure_controller.direct import DirectClient
 from reassure_spec.errors import Unavailable
 from reassure_spec.znodes import (
     DELETED_TOPICS,
@@ -63,7 +63,7 @@ class Driver:
         self._prefix: Final = chroot_prefix
         self._follower = LogFollower(log_dir)
         self._follower.read_new()
-        self.client = Client(hosts=hosts, timeout=30.0)
+        self.client = DirectClient(hosts=hosts, timeout=30.0)
         try:
             self.client.start(timeout=15)
         except KazooTimeoutError as error:

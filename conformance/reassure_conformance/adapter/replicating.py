@@ -13,6 +13,7 @@ from typing import Final
 
 from reassure_controller.client import Client
 from reassure_controller.controller import Controller
+from reassure_controller.direct import DirectClient
 from reassure_controller.effects import Effect
 from reassure_controller.replication.clock import VirtualClock
 from reassure_controller.replication.host import Lead
@@ -42,7 +43,7 @@ class ReplicatingCluster:
     """Makes one stepped cluster after another, on clients that stay. A context manager."""
 
     def __init__(self, hosts: str, brokers: tuple[int, ...]) -> None:
-        self._clients = {one: connect(hosts) for one in (*brokers, *CONTROLLERS)}
+        self._clients = {one: connect(hosts, kind=DirectClient) for one in (*brokers, *CONTROLLERS)}
         self._controllers: list[Controller] = []
         """The acting one last; before it the one that was superseded and does not know."""
         self._stepped: StepCluster | None = None
