@@ -243,6 +243,7 @@ FAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "deaf-to-stop": "A broker goes on with a replica that it was told to stop.",
         "follower-leads": "A follower changes the in-sync set as if it led.",
         "dead-taken-in": "A leader takes in a replica that has died.",
+        "untold-epoch-taken": "A leader writes in a leader epoch that it was not told of.",
         "registration-stays": "The registration of a broker is not ephemeral.",
         "stranger-taken-in": "A leader takes in whoever asks.",
         # Logs

@@ -193,6 +193,7 @@ EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "deaf-to-stop": ("message.leader-able",),
         "follower-leads": ("isr.change.by-leader",),
         "dead-taken-in": ("isr.change.live-only",),
+        "untold-epoch-taken": ("message.deleted-after-cut",),
         "registration-stays": ("broker.registered-ephemeral",),
         "stranger-taken-in": ("isr.change.assigned-only",),
         "deletion-ignored": ("act.deletion-carried-out",),
