@@ -106,6 +106,8 @@ func (b *brokers) stopAll() {
 }
 
 // lead tells a broker who leads a partition and who is assigned; it says whether it heard.
+//
+// What the controller read before the broker's own last write is no news to it.
 func (b *brokers) lead(id int, k key, s *state, assigned []int) bool {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -113,7 +115,9 @@ func (b *brokers) lead(id int, k key, s *state, assigned []int) bool {
 	if one == nil {
 		return false
 	}
-	one.knows[k] = told{s, assigned}
+	if known, there := one.knows[k]; !there || s.version >= known.state.version {
+		one.knows[k] = told{s, assigned}
+	}
 	return true
 }
 
