@@ -1,7 +1,10 @@
 """Controllers written from the page of the protocol: each is found as its README says."""
 
+import functools
 import shutil
 import subprocess
+from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,43 +23,94 @@ depose controller
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-@pytest.fixture(scope="module")
-def go_controller(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program of the controller in Go, built."""
-    if shutil.which("go") is None:
-        pytest.skip("there is no go here, which the example in Go needs")
-    folder = EXAMPLES / "go-controller"
+CLASSES = ("zookeeper", "zookeeper-jute", "slf4j-api", "netty-handler", "jackson-core")
+CLASSES += ("jackson-databind", "jackson-annotations")
+"""The jars that the example in Java needs, of those that come with PySpark."""
+SERVED_BY_NONE = {"deletion", "messages", "preferred", "shutdown"}
+
+
+def _require(tool: str, language: str) -> None:
+    if shutil.which(tool) is None:
+        pytest.skip(f"there is no {tool} here, which the example in {language} needs")
+
+
+def _build_go(folder: Path) -> str:
+    _require("go", "Go")
+    example = EXAMPLES / "go-controller"
     fetched = subprocess.run(
-        ["go", "mod", "download"], cwd=folder, capture_output=True, text=True, timeout=300
+        ["go", "mod", "download"], cwd=example, capture_output=True, text=True, timeout=300
     )
     if fetched.returncode:
         pytest.skip(f"the library of the example in Go cannot be had: {fetched.stderr.strip()}")
-    program = tmp_path_factory.mktemp("go") / "go-controller"
-    subprocess.run(["go", "build", "-o", str(program), "."], cwd=folder, check=True, timeout=600)
-    return program
+    program = folder / "go-controller"
+    subprocess.run(["go", "build", "-o", str(program), "."], cwd=example, check=True, timeout=600)
+    return f"exec:{program}"
+
+
+def _build_node(folder: Path) -> str:
+    _require("npm", "Node")
+    for file in (EXAMPLES / "node-controller").iterdir():
+        if file.is_file():
+            shutil.copy(file, folder)
+    fetched = subprocess.run(
+        ["npm", "ci", "--no-audit", "--no-fund"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    if fetched.returncode:
+        pytest.skip(f"the library of the example in Node cannot be had: {fetched.stderr.strip()}")
+    return f"exec:node {folder / 'adapter.mjs'}"
+
+
+def _build_java(folder: Path) -> str:
+    _require("javac", "Java")
+    spark = find_spec("pyspark")
+    if spark is None or spark.origin is None:
+        pytest.skip("there is no PySpark here, whose jars the example in Java needs")
+    jars = Path(spark.origin).parent / "jars"
+    path = ":".join(str(jar) for name in CLASSES for jar in jars.glob(f"{name}-[0-9]*.jar"))
+    sources = sorted(map(str, (EXAMPLES / "java-controller").glob("*.java")))
+    subprocess.run(["javac", "-cp", path, "-d", str(folder), *sources], check=True, timeout=600)
+    return f"exec:java -cp {folder}:{path} Adapter"
+
+
+BUILDS = {"go": _build_go, "node": _build_node, "java": _build_java}
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """What builds an example, once, and returns its connectable."""
+    return functools.cache(lambda name: BUILDS[name](tmp_path_factory.mktemp(name)))
 
 
 @pytest.mark.slow
-def test_controller_in_go_is_sound(go_controller: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "profile"), [("go", "kip-236"), ("node", "kip-236"), ("java", "kip-236-legacy")]
+)
+def test_controller_is_sound(
+    name: str, profile: str, build: Callable[[str], str], tmp_path: Path
+) -> None:
     """It holds in every story and in generated examples, and meets every clause that it can."""
-    settings = Settings(1, connectable=f"exec:{go_controller}", examples=30, steps_min=0)
+    settings = Settings(1, connectable=build(name), profile=profile, examples=30, steps_min=0)
     result = run(settings, tmp_path)
     assert isinstance(result, Result)
     assert result.died == ""
     assert result.failure is None, result.failure.lines()
     assert result.verdict() == "holds", result.missing()
     assert result.capabilities == {"isr", "brokers", "kill"}
-    wanting = {need for needs in result.not_asked().values() for need in needs}
-    assert wanting == {"deletion", "messages", "preferred", "shutdown"}
+    assert {need for needs in result.not_asked().values() for need in needs} == SERVED_BY_NONE
 
 
-def test_controller_in_go_finds_a_drop_that_its_predecessor_owed(
-    go_controller: Path, tmp_path: Path
+@pytest.mark.parametrize("name", BUILDS)
+def test_controller_finds_a_drop_that_its_predecessor_owed(
+    name: str, build: Callable[[str], str], tmp_path: Path
 ) -> None:
     """A change that waits with its drop goes on to wait after a failover, though nobody leads."""
     story = tmp_path / "story.txt"
     story.write_text(DROP_OWED, encoding="utf-8")
-    settings = Settings(0, connectable=f"exec:{go_controller}", hang_s=60.0)
+    settings = Settings(0, connectable=build(name), hang_s=60.0)
     document = tell_document(settings, str(story), tmp_path)
     assert (document.verdict, document.body["violations"]) == ("holds", [])
     assert "drop.carried-out" in document.body["told"][-1]["exercised"]

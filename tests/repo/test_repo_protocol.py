@@ -91,12 +91,13 @@ def test_clauses_that_the_page_names_are_there() -> None:
     assert _named() - load_clauses().keys() == set()
 
 
-def test_page_says_all_that_binds_a_controller() -> None:
-    """Each MUST of the profile that ZooKeeper can show is told with its clause, or by a znode."""
+@pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy"])
+def test_page_says_all_that_binds_a_controller(profile: str) -> None:
+    """Each MUST of a profile that ZooKeeper can show is told with its clause, or by a znode."""
     elsewhere = ("message.", "hw.", "isr.pseudo", "isr.member", "topic.", "drop.leader-kept")
     silent = {
         c.id
-        for c in clauses_of_profile("kip-236")
+        for c in clauses_of_profile(profile)
         if c.level == "MUST" and not c.id.startswith(elsewhere)
     } - _named()
     assert silent == set()

@@ -96,7 +96,7 @@ class Adapter(Protocol):
         """Say what the implementation is and what it can do; called once, first."""
 
     def start(self, hosts: str, chroot: str, brokers: tuple[int, ...]) -> None:
-        """Bring up these brokers and one controller in a chroot that exists and is empty.
+        """Bring up these brokers and one controller in a chroot that has the persistent paths.
 
         `hosts` is "host:port". Called once for each example; `stop` comes before the next.
         """
