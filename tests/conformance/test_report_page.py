@@ -141,12 +141,101 @@ def test_page_fits_and_loads_nothing(open_page: OpenPage, tmp_path: Any) -> None
 
 
 def test_long_story_is_a_small_page(open_page: OpenPage, tmp_path: Any) -> None:
-    """A story of 5,000 steps makes a page of less than 5 MB, and its last row can be selected."""
+    """Of 5,000 steps in less than 5 MB only what is looked at is drawn, and all can be reached."""
     page = render_page(make_result(5_000))
     assert len(page.encode()) < 5_000_000
-    script = "document.title = document.querySelectorAll('[data-r]').length + '|' + \
-    document.getElementById('detail').textContent.includes('breaks');"
-    assert find_title(open_page(page, tmp_path, script)) == "10002|true"
+    script = """
+    const drawn = () => [...document.querySelectorAll("[data-r]")].map(b => +b.dataset.r);
+    const said = [drawn().length < 200, Math.max(...drawn()), "breaks"];
+    said[2] = document.getElementById("detail").textContent.includes("breaks");
+    document.getElementById("film").scrollTop = 0;
+    document.getElementById("film").onscroll();
+    said.push(Math.min(...drawn()), drawn().length < 200);
+    document.title = said.join("|");
+    """
+    assert find_title(open_page(page, tmp_path, script)) == "true|10001|true|0|true"
+
+
+def test_zoom_keeps_the_place_and_the_strip_leads_anywhere(
+    open_page: OpenPage, tmp_path: Any
+) -> None:
+    """From further away there are more rows, the same in the middle; a click leads to its place."""
+    script = """
+    const film = document.getElementById("film"), map = document.getElementById("map");
+    const high = () => film.querySelector(".rows button").offsetHeight;
+    const middle = () => Math.round((film.scrollTop + film.clientHeight / 2) / high());
+    map.onclick({ offsetX: map.clientWidth / 2 });
+    const before = middle(), close = high();
+    document.getElementById("out").click();
+    const said = [Math.abs(before - 500) < 10, Math.abs(middle() - before) < 10, high() < close];
+    document.title = said.join("|");
+    """
+    page = render_page(make_result(500))
+    assert find_title(open_page(page, tmp_path, script)) == "true|true|true"
+
+
+def test_step_says_what_followed(open_page: OpenPage, tmp_path: Any) -> None:
+    """A step that is selected shows the transactions that came before the next step."""
+    script = """
+    document.querySelector("[data-r='0']").click();
+    document.title = document.getElementById("detail").textContent;
+    """
+    shown = find_title(open_page(render_page(make_result(2)), tmp_path, script))
+    assert "request orders-0 to 1" in shown and "0x2 = orders-0/state" in shown
+    assert "0x4" not in shown
+
+
+RECORD = {
+    "clause": BROKEN,
+    "topic": "orders",
+    "partition": 0,
+    "author": "controller 1001",
+    "time_ms": 0,
+    "before": "assigned [1, 2]",
+    "after": "assigned [1, 2, 3]",
+    "reason": "expanded <too> early",
+    "expected": "assigned [1]",
+    "besides": [],
+    "zxid": 8,
+    "path": "/brokers/topics/orders",
+    "session": "0x1",
+}
+
+
+def test_violations_are_listed_and_lead_to_the_diagram(open_page: OpenPage, tmp_path: Any) -> None:
+    """Each violation has its evidence once it is opened, and the way to its row; 50 at a time."""
+    result = make_result(3)
+    result["violations"] = [RECORD, *({**RECORD, "zxid": 1000 + n} for n in range(69))]
+    script = """
+    const list = document.getElementById("list"), items = () => [...list.children], said = [];
+    said.push(items().length, items()[0].children.length);
+    document.getElementById("more").click();
+    said.push(items().length, document.getElementById("more").hidden);
+    for (const item of items().slice(0, 2)) item.querySelector("summary").click();
+    said.push(items()[0].textContent.includes("expanded <too> early"));
+    said.push(items()[1].querySelector("button") === null);
+    items()[0].querySelector("button").click();
+    said.push(document.getElementById("detail").textContent.includes("breaks"));
+    document.title = said.join("|");
+    """
+    title = find_title(open_page(render_page(result), tmp_path, script))
+    assert title == "50|1|70|true|true|true|true"
+
+
+def test_explored_violation_shows_its_states(open_page: OpenPage, tmp_path: Any) -> None:
+    """The states of an explored violation are a table of the fields that change."""
+    states = [
+        {"action": None, "state": {"isr": [1], "other": 1}},
+        {"action": "request 2", "state": {"isr": [1, 2], "other": 1}},
+    ]
+    broken = {"clause": BROKEN, "reason": "why", "steps": 1, "story": states}
+    body = {"scope": "x", "violations": [broken], "coverage": {}}
+    result = Document("explore", "violated", 1.0, {"distinct": 2}, body=body).as_dict()
+    script = """
+    document.title =
+      [...document.querySelectorAll("#list th, #list .now")].map(e => e.textContent).join("|");
+    """
+    assert find_title(open_page(render_page(result), tmp_path, script)) == "action|isr|[1, 2]"
 
 
 def test_page_says_the_verdict_first_and_how_to_repeat() -> None:

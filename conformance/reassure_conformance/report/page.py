@@ -19,8 +19,9 @@ from reassure_conformance.report.cases import (
     describe_clause,
     list_cases,
 )
+from reassure_conformance.report.display import show_zxid
 from reassure_conformance.report.lifecycle import draw_lifecycle, has_lifecycle
-from reassure_conformance.report.spacetime import LANE, ROW, draw_sheets, pack_rows
+from reassure_conformance.report.spacetime import pack_rows
 from reassure_conformance.report.summary import name_repeat
 from reassure_spec.clauses import load_clauses
 
@@ -38,6 +39,10 @@ SAID: Final = {
     "unknown": "Nobody can say: a budget ended, or an outcome is not certain.",
     "vacuous": "Something that had to be put to the test was not.",
 }
+
+
+_LINES: Final = 30
+"""How many lines of evidence a card has, the last ones: a story may have thousands of steps."""
 
 
 class Line(NamedTuple):
@@ -75,6 +80,7 @@ def render_page(result: Result) -> str:
         result=result,
         said=SAID[result["verdict"]],
         words=WORDS,
+        shown=_LINES,
         failing=[case for case in cases if case.outcome == FAILED],
         sentences={case.name: describe_clause(case.name) for case in cases},
         lines=_list_lines(result, cases),
@@ -85,13 +91,16 @@ def render_page(result: Result) -> str:
         spots=spots,
         areas=sorted({spot.area for spot in spots} - {""}),
         lanes=timeline["lanes"] if timeline else [],
-        sheets=[sheet._replace(svg=Markup(sheet.svg)) for sheet in draw_sheets(timeline)]
-        if timeline
-        else [],
-        row=ROW,
-        lane=LANE,
-        data=_embed(pack_rows(timeline) if timeline else []),
+        rows=_embed(pack_rows(timeline) if timeline else []),
+        violations=_embed(_list_violations(result)),
     )
+
+
+def _list_violations(result: Result) -> list[Any]:
+    """Return what was broken, left open or not followed: records, or stories of states."""
+    found = (result.get(name) for name in ("violations", "unsettled", "not_followed"))
+    every = [each for records in found if isinstance(records, list) for each in records]
+    return [{**each, "zxid": show_zxid(each["zxid"])} if "zxid" in each else each for each in every]
 
 
 def _embed(value: Any) -> Markup:
