@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from reassure_conformance.answers.proving import (
+from reassure_conformance.answers.counterexamples import (
     NOT_POSSIBLE,
     SAME,
     ReplayRow,

