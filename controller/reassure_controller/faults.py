@@ -34,6 +34,7 @@ REPLICATION_FAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "entry-refused": "A follower that left the in-sync set never enters it again.",
         "laggard-kept": "A follower that lags stays in the in-sync set.",
         "isr-unconditional": "The in-sync set is written whatever stands there.",
+        "unanswered-taken-for-made": "An in-sync set that may not be stored is taken for stored.",
         # Clients
         "served-beyond-mark": "Consumers are shown the leader's end.",
         "served-at-once": "A new leader shows a mark that may be older than what was shown.",

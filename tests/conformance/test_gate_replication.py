@@ -58,6 +58,7 @@ CAUGHT_IN: dict[str, tuple[str, ...]] = {
     "session-ends": ("expiry-unnoticed",),
     "stopped-while-it-leads": ("stopped-leads-on",),
     "two-partitions-part": ("epochs-shared",),
+    "written-and-not-answered": ("unanswered-taken-for-made",),
     "two-leaders-die-with-one-record-each": ("truncates-to-end",),
 }
 """By shipped tale, the faults that it catches. `reassure faults` draws trials against each."""

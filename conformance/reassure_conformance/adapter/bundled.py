@@ -14,10 +14,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
-
-from kazoo.client import TransactionRequest
-from kazoo.exceptions import ConnectionLoss
+from typing import Final
 
 from reassure_conformance.adapter import (
     CAPABILITIES,
@@ -27,6 +24,7 @@ from reassure_conformance.adapter import (
     Description,
     Reply,
 )
+from reassure_conformance.adapter.losing import keep_writes, lose_write
 from reassure_conformance.report.document import get_version
 from reassure_controller.broker import Broker
 from reassure_controller.client import Client
@@ -94,31 +92,6 @@ class _Process:
     """Whether its session was ended while it slept."""
     cut: tuple[int, bytes] | None = None
     """The session whose connection was cut, None where none was."""
-
-
-class _Lost:
-    """A transaction under which the connection breaks, before it arrives or before its answer.
-
-    It is used like a `TransactionRequest`.
-    """
-
-    def __init__(self, client: Client, *, done: bool) -> None:
-        self._client = client
-        self._request = TransactionRequest(client)
-        self._done = done
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._request, name)
-
-    def commit_async(self) -> Any:
-        """Send the transaction or not, break the connection, and answer that it was lost."""
-        if self._done:
-            self._request.commit_async().wait()
-        with contextlib.suppress(FaultError):
-            cut_connection(self._client)
-        lost = self._client.handler.async_result()
-        lost.set_exception(ConnectionLoss())
-        return lost
 
 
 class _Wire(LocalTransport):
@@ -513,23 +486,19 @@ class Bundled:
         process = self._acting()
         if process is None:
             return Reply.REFUSED
-        client, left = process.client, writes
+        client = process.client
 
-        def make_transaction() -> TransactionRequest | _Lost:
-            nonlocal left
-            left -= 1
-            if left >= 0:
-                return TransactionRequest(client)
+        def break_connection() -> None:
             process.cut = client.client_id
-            del client.transaction
-            return _Lost(client, done=done)
+            with contextlib.suppress(FaultError):
+                cut_connection(client)
 
-        client.transaction = make_transaction
+        lose_write(client, writes, done=done, on_lost=break_connection)
         return Reply.OK
 
     def _keep_writes(self) -> None:
         for process in self._processes:
-            process.client.__dict__.pop("transaction", None)
+            keep_writes(process.client)
 
     def _end(self, process: _Process) -> None:
         """Kill a process; its session ends at once, also where no connection is left to end it."""

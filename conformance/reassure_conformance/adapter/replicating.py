@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from reassure_conformance.adapter.losing import keep_writes, lose_write
 from reassure_controller.client import Client
 from reassure_controller.controller import Controller
 from reassure_controller.direct import DirectClient
@@ -111,6 +112,14 @@ class ReplicatingCluster:
         )
         client: Client = self._clients[broker]
         return Machine(broker, client, open_disk, own / OBSERVED, VirtualClock(FIRST_MS))
+
+    def lose_write(self, broker: int, *, done: bool) -> None:
+        """Leave the next write of a broker without an answer; `done` says whether it is made."""
+        lose_write(self._clients[broker], done=done)
+
+    def keep_writes(self, broker: int) -> None:
+        """Lose no write of a broker that was not lost yet."""
+        keep_writes(self._clients[broker])
 
     @property
     def controller(self) -> Controller:

@@ -28,6 +28,7 @@ _REPLICATION: Final[Mapping[str, tuple[str, ...]]] = {
     "entry-refused": ("isr.entry.at-high-watermark",),
     "laggard-kept": ("isr.lagging-leaves",),
     "isr-unconditional": ("isr.write.conditional",),
+    "unanswered-taken-for-made": ("hw.over-stored-isr", "isr.lagging-leaves"),
     "served-beyond-mark": ("hw.served-below",),
     "served-at-once": ("hw.served-from-end-at-election", "hw.consumer.monotone"),
     "acks-all-early": ("hw.acks-all.answered",),

@@ -266,10 +266,10 @@ class Leading:
         outcome = states.write_isr(key, wanted)
         version = self._replica.hosted.state_version if outcome == "ok" else None
         self._replica.say(IsrWrite(wanted, expected, version))
-        if outcome == "unknown":
+        if outcome == "unknown" and "unanswered-taken-for-made" not in self._rules.faults:
             self.view = replace(self.view, attempted=wanted)
             return False
-        if outcome == "ok":
+        if outcome != "refused":
             self.view = replace(self.view, isr=wanted)
             return True
         self.read_again()

@@ -58,6 +58,8 @@ FORMS: Final[Mapping[str, str]] = MappingProxyType(
         "start": "{} starts",
         "expire": "the session of {} ends",
         "register": "{} registers again",
+        "lose-write": "the next write of {} is lost",
+        "lose-answer": "the next write of {} is not answered",
         "wait": "wait {} ms",
         "set-back": "the clock of {} goes back {} ms",
         # Controllers

@@ -102,9 +102,9 @@ def diverge(trial: Trial, draw: Draw) -> Iterator[Step]:
     yield Step("deliver-all")
 
 
-def fall_behind(trial: Trial, draw: Draw) -> Iterator[Step]:
+def fall_behind(trial: Trial, draw: Draw, of: str | None = None) -> Iterator[Step]:
     """Have a follower fall out of the in-sync set, and come back."""
-    of = pick(trial, draw)
+    of = pick(trial, draw) if of is None else of
     followers = find_followers(trial, of)
     if not followers:
         return
@@ -121,6 +121,15 @@ def fall_behind(trial: Trial, draw: Draw) -> Iterator[Step]:
     yield Step("deliver-all")
     for _ in range(1 + draw(4)):
         yield Step("replicate", (late,))
+
+
+def leave_unanswered(trial: Trial, draw: Draw) -> Iterator[Step]:
+    """Have a leader not know whether a late follower left, or came back into, the in-sync set."""
+    of = pick(trial, draw)
+    for step in fall_behind(trial, draw, of):
+        if draw(4) == 0:
+            yield Step(("lose-write", "lose-answer")[draw(2)], (find_leader(trial, draw, of),))
+        yield step
 
 
 def keep_up(trial: Trial, draw: Draw) -> Iterator[Step]:
@@ -333,6 +342,7 @@ SCENES: Final[tuple[Scene, ...]] = (
     fail_over,
     diverge,
     fall_behind,
+    leave_unanswered,
     keep_up,
     linger,
     bounce,
@@ -347,7 +357,7 @@ SCENES: Final[tuple[Scene, ...]] = (
     expire,
 )
 """Every scene, the more often the more it is drawn."""
-ONE_TERM: Final[tuple[Scene, ...]] = (commit, fall_behind, keep_up)
+ONE_TERM: Final[tuple[Scene, ...]] = (commit, fall_behind, leave_unanswered, keep_up)
 """Those in which nobody dies."""
 
 
@@ -377,6 +387,8 @@ def draw_step(trial: Trial, draw: Draw, *, one_term: bool) -> Step:
         Step("start", (broker,)),
         Step("expire", (broker,)),
         Step("register", (broker,)),
+        Step("lose-write", (leader,)),
+        Step("lose-answer", (leader,)),
         Step("move", draw_target(trial, draw, of), of),
         Step("work"),
         Step("work"),

@@ -322,6 +322,8 @@ class Trial:
             about = (self.find_key(step.of),)
         if not self.clients.keys() >= set(about):
             return False
+        if step.verb in _OF_A_LIFE:
+            self._cluster.keep_writes(*step.numbers[:1])
         with self._driver.calling(step.verb):
             done = _ACTS[step.verb](self, *about, *step.numbers)
         if done:
@@ -485,6 +487,19 @@ class Trial:
         self.stepped.register(broker)
         return True
 
+    def lose_write(self, broker: int) -> bool:
+        """Have the next in-sync set that a broker writes not arrive; the broker cannot know."""
+        return self._leave_unanswered(broker, done=False)
+
+    def lose_answer(self, broker: int) -> bool:
+        """Have the next in-sync set that a broker writes stored, and the answer lost."""
+        return self._leave_unanswered(broker, done=True)
+
+    def _leave_unanswered(self, broker: int, *, done: bool) -> bool:
+        if self._is_up(broker):
+            self._cluster.lose_write(broker, done=done)
+        return self._is_up(broker)
+
     def wait(self, ms: int) -> bool:
         """Let time pass, so slowly that timers do what is due when it is due."""
         for _ in range(max(1, ms // self._chunk_ms)):
@@ -536,6 +551,7 @@ class Trial:
         """
         self.wake()
         for broker in self.setting.brokers:
+            self._cluster.keep_writes(broker)
             if not self.start(broker):
                 self.register(broker)
         found, idle = "", 0
@@ -649,6 +665,8 @@ class Trial:
         shutil.rmtree(self._directory)
 
 
+_OF_A_LIFE: Final = frozenset({"crash", "tear", "power", "stop", "start", "expire", "register"})
+"""The verbs of steps that begin or end what a broker does: what it was to write is forgotten."""
 _ACTS: Final[Mapping[str, Callable[..., bool]]] = MappingProxyType(
     {
         "produce": Trial.produce,
@@ -667,6 +685,8 @@ _ACTS: Final[Mapping[str, Callable[..., bool]]] = MappingProxyType(
         "start": Trial.start,
         "expire": Trial.expire,
         "register": Trial.register,
+        "lose-write": Trial.lose_write,
+        "lose-answer": Trial.lose_answer,
         "wait": Trial.wait,
         "set-back": Trial.set_back,
         "work": Trial.work,
