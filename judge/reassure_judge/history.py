@@ -67,10 +67,11 @@ name of the first group."""
 _NUMBERED: Final = {"broker": 0, "broker_config": 0, "state": 1}
 """Kinds of path of which one part is a number, and which one; other names are no such znodes."""
 _ELSEWHERE: Final = "elsewhere"
-"""The kind of path of a state that another process judges."""
-_SIGNS: Final = frozenset({"root", "broker", "topic", "state", _ELSEWHERE})
+"""What is put before the kind of a path that is about a topic which is judged elsewhere."""
+SIGNS: Final = frozenset({"root", "broker", "topic", "state"})
 """Kinds of path that show that a cluster is there."""
-_OWN_TREES: Final = ("brokers", "config", "admin", "consumers")
+_SIGNS: Final = SIGNS | {f"{_ELSEWHERE} {kind}" for kind in SIGNS}
+OWN_TREES: Final = frozenset({"brokers", "config", "admin", "consumers"})
 """Trees of a cluster in which names are chosen by its users."""
 _KEPT_BACK: Final = 1000
 """How many observations are kept back of a chroot that may be a cluster's."""
@@ -261,6 +262,7 @@ class ClusterHistory:
         """Writes before there was a sign of brokers or topics."""
         self.shown = False
         """Whether there was a sign of brokers or topics, so that this is a cluster at all."""
+        self.had_topics = False
         self.kept_back: deque[Observation] = deque(maxlen=_KEPT_BACK)
         """What was seen before that sign."""
         self._around: dict[int, Environment] = {}
@@ -274,7 +276,7 @@ class ClusterHistory:
 
     def is_met(self) -> bool:
         """Whether there was something of it: what is made then is not its beginning."""
-        return bool(self.topics or self.registered or self.epoch)
+        return bool(self.had_topics or self.registered or self.epoch)
 
     def get_author(self, session: int, *, fenced: bool) -> Author:
         """Return who a session is now."""
@@ -343,8 +345,8 @@ class Router(Generic[History]):
     """What is remembered of a cluster."""
     kinds: ClassVar[tuple[str, ...]] = ()
     """How the protocol's own kinds of path are written (see `_KINDS`)."""
-    is_apart: ClassVar[bool] = False
-    """Whether what is written to the state of a partition concerns nobody else."""
+    apart: ClassVar[frozenset[str]] = frozenset()
+    """Kinds of path that name a topic, and that concern nothing but the partitions of it."""
     _path: ClassVar[re.Pattern[str]]
 
     def __init_subclass__(cls) -> None:
@@ -365,8 +367,9 @@ class Router(Generic[History]):
         self.min_insync_replicas = min_insync_replicas
         self.whole = whole
         self._known_since = 0 if whole else None
-        self.owns: Callable[[str, str, int], bool] | None = None
-        """Which partitions (chroot, topic, number) are judged here; None for all."""
+        self.owns: Callable[[str, str], bool] | None = None
+        """Which topics (chroot, topic) are judged here, and whether clusters as a whole are (""):
+        nothing is told of others. None for all."""
         self.clusters: dict[str, History] = {}
         self.unjudged: Counter[str] = Counter()
         """How often each tree was written that no rule is about (`reassure_judge.trees`)."""
@@ -384,8 +387,9 @@ class Router(Generic[History]):
             "preferred": self._on_preferred,
             "deletion": self._on_deletion,
             "default_config": self._on_default_config,
-            _ELSEWHERE: self._on_elsewhere,
         }
+        self._about = ""
+        """The topic that the write at hand concerns alone."""
         self._elections: dict[str, tuple[int | None, bool]] = {}
         """By chroot: whom this transaction elected, and whether it raised the epoch."""
         self._now = (0, 0, 0)
@@ -464,6 +468,7 @@ class Router(Generic[History]):
         return counts
 
     def _take(self) -> list[Observation]:
+        self._about = ""
         if self._elections:
             zxid, _, session = self._now
             for chroot, (broker, raised) in self._elections.items():
@@ -527,11 +532,21 @@ class Router(Generic[History]):
             kind = "state"
         if kind in _NUMBERED and znodes.parse_number(parts[_NUMBERED[kind]]) is None:
             return ("", "", name_tree(path), "")
-        if kind == "state" and self.is_apart and self.owns is not None:
-            kind = kind if self.owns(chroot, parts[0], int(parts[1])) else _ELSEWHERE
+        if kind in self.apart and self.owns is not None and not self.owns(chroot, parts[0]):
+            kind = f"{_ELSEWHERE} {kind}"
         return (kind, chroot, parts[0], parts[1])
 
+    def locate(self, path: str) -> tuple[str, str, str]:
+        """Return (kind, chroot, topic) of a path: the topic where that is all it concerns, else "".
+
+        Of a path that no rule is about the kind is "", and the last part is the tree it is in.
+        """
+        kind, chroot, first, _ = self._parse(path)
+        return kind, chroot, first if not kind or kind in self.apart else ""
+
     def _emit(self, cluster: History, topic: str, partition: int, path: str, event: Event) -> None:
+        if self.owns is not None and not self.owns(cluster.chroot, topic or self._about):
+            return
         zxid, time_ms, session = self._now
         out = self._out if cluster.shown else cluster.kept_back
         changes, chroot = cluster.changes, cluster.chroot
@@ -576,7 +591,12 @@ class Router(Generic[History]):
         cluster = self.clusters.get(chroot) or self.get_cluster(chroot)
         if not cluster.shown:
             self._look_for_sign(cluster, kind)
-        self._handlers[kind](cluster, path[len(chroot) :], data, first, second)
+        handler = self._handlers.get(kind)
+        if handler is None:
+            cluster.had_topics |= kind.endswith(" topic")
+            return
+        self._about = first if kind in self.apart else ""
+        handler(cluster, path[len(chroot) :], data, first, second)
 
     def _look_for_sign(self, cluster: History, kind: str) -> None:
         cluster.before_sign += 1
@@ -592,7 +612,7 @@ class Router(Generic[History]):
             and chroot[len(other.chroot) + 1 + len(tree) :][:1] in ("", "/")
             for other in self.clusters.values()
             if other.shown
-            for tree in _OWN_TREES
+            for tree in OWN_TREES
         )
 
     def _on_close(self, session: int, paths: Iterable[str] | None) -> None:
@@ -799,6 +819,7 @@ class Router(Generic[History]):
     def _on_topic(
         self, cluster: History, path: str, data: bytes | None, topic: str, second: str
     ) -> None:
+        cluster.had_topics = True
         before = cluster.topics.get(topic, {})
         try:
             found = ({}, {}) if data is None else znodes.decode_topic_and_extras(path, data)
@@ -887,11 +908,6 @@ class Router(Generic[History]):
             self._find_writer(cluster, state.leader),
         )
         self._emit(cluster, topic, number, path, event)
-
-    def _on_elsewhere(
-        self, cluster: History, path: str, data: bytes | None, topic: str, second: str
-    ) -> None:
-        """Leave a state to whoever judges it."""
 
     def _decides(self, cluster: History) -> bool:
         """Whether the write at hand is a controller's."""

@@ -444,14 +444,18 @@ class ClusterTracker:
         self.tally = tally
         self.bad: dict[str, BadRequestSeen] = {}
         self.book = rules.make_book(tally)
+        self._met = False
+        """Whether a controller or a broker was seen: not where only some topics are judged."""
         self._reported: set[str] = set()
 
     def feed(self, seen: Observation) -> None:
         """Judge one observation and take it over."""
         match seen.event:
             case ElectionSeen():
+                self._met = True
                 self._on_election(seen, seen.event)
             case BrokerRegistered(ephemeral):
+                self._met = True
                 broken = find_broken_registration(ephemeral=ephemeral)
                 if broken is None:
                     self.tally.exercised["broker.registered-ephemeral"] += 1
@@ -506,7 +510,7 @@ class ClusterTracker:
         """Judge what must be gone, and what must be there, when nothing is left to do."""
         if self.book is not None:
             self.book.rest(chroot, zxid, around, time_ms)
-        for kept in self.rules.kept_at_rest:
+        for kept in self.rules.kept_at_rest if self._met else ():
             self.tally.exercised[kept] += 1
         for path, found in self.bad.items():
             if path in self._reported:

@@ -15,7 +15,7 @@ from reassure_spec.znodes import RequestZnode
 class WholeRouter(RequestRouter):
     """Tells the cluster of every write to a partition, and of requests as a whole."""
 
-    is_apart: ClassVar[bool] = False
+    apart: ClassVar[frozenset[str]] = frozenset()
 
     def get_noticed(self, cluster: RequestHistory) -> float:
         """Return up to when what was changed has been noticed by whoever writes now."""

@@ -2,7 +2,7 @@
 
 The local engine reads every file in order, and judges as it reads; memory is needed for the
 partitions, not for the transactions. With several jobs every process reads all the files, skips
-what is written to the state of partitions that are another's, and judges its own (`Share`). Both
+what is written about topics that are another's, and judges its own (`Share`). Both
 engines answer the same report.
 """
 
@@ -36,7 +36,7 @@ from reassure_pipeline.audit_report import (
     report_audit,
 )
 from reassure_pipeline.observed import judge_observations, list_unjudged, sort_paths
-from reassure_pipeline.passes import ALL, Judged, Judging, Routing, Share
+from reassure_pipeline.passes import ALL, Judged, Judging, Known, Routing, Share
 from reassure_spec.readings import Readings
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import LogFile
@@ -79,7 +79,7 @@ def audit_local(
         min_insync_replicas=min_insync_replicas,
         grace_ms=grace_ms,
     )
-    with _rare_collections():
+    with rare_collections():
         if jobs == 1:
             audits = judge(ALL, progress)
             sums = [audit.sum_up() for audit in audits]
@@ -107,7 +107,7 @@ def _judge_archives(
     for archive in archives:
         base = load_base(archive)
         routing = Routing(archive.begins, base, rules, share=share, **options)
-        audit = _LocalAudit(archive, base, routing, Judging(rules, share))
+        audit = _LocalAudit(archive, base, routing, Judging(rules))
         for file in archive.files:
             if progress is not None:
                 progress(f"reading {file.name}", done, total)
@@ -131,13 +131,16 @@ def _judge_in_shares(
         audits = judge(Share(0, jobs), progress)
         sums = [audit.sum_up() for audit in audits]
         for each in waiting:
-            for whole, part in zip(sums, each.result(), strict=True):
+            for audit, whole, (known, part) in zip(audits, sums, each.result(), strict=True):
+                audit.known.add(known)
                 whole.add(part)
     return audits, sums
 
 
-def _sum_up_share(judge: "Callable[..., list[_LocalAudit]]", share: Share) -> list[Judged]:
-    return [audit.sum_up() for audit in judge(share)]
+def _sum_up_share(
+    judge: "Callable[..., list[_LocalAudit]]", share: Share
+) -> list[tuple[Known, Judged]]:
+    return [(audit.known, audit.sum_up()) for audit in judge(share)]
 
 
 def choose_jobs(paths: Sequence[Path]) -> int:
@@ -192,7 +195,7 @@ def audit_paths(
     sorted_paths = sort_paths(paths)
     observed, tally = None, Tally()
     if sorted_paths.files:
-        with _rare_collections():
+        with rare_collections():
             observed, tally = judge_observations(sorted_paths, readings, is_over=at_rest)
     if get_rules(profile).reads == OBSERVATIONS:
         report = report_audit(profile, Tally(), ())
@@ -213,7 +216,7 @@ def audit_paths(
 
 
 @contextmanager
-def _rare_collections() -> Iterator[None]:
+def rare_collections() -> Iterator[None]:
     """Let Python look for cycles rarely: what judging leaves behind forms none, and is much."""
     before = gc.get_threshold()
     gc.set_threshold(_ALLOCATIONS, *before[1:])
@@ -233,6 +236,7 @@ class _LocalAudit:
         self._after = -1 if base is None else base.zxid
         self._routing = routing
         self._judging = judging
+        self.known = routing.known
         self.sum_up = judging.sum_up
         self._files: list[FileFacts] = []
         self._before: FileFacts | None = None
@@ -268,4 +272,4 @@ class _LocalAudit:
 
     def report(self, judged: Judged) -> ArchiveReport:
         """Report what judging the archive came to, all shares together."""
-        return report_archive(self._archive, self._files, self._routing.known, judged)
+        return report_archive(self._archive, self._files, self.known, judged)

@@ -10,26 +10,20 @@ loopback, and there is no web interface.
 """
 
 import os
-import pickle
 import subprocess
 import sys
 import tempfile
 import time
-from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final
 
-from reassure_spec.errors import ReassureError, Unavailable
-from reassure_zookeeper.java import SPARK_NEEDS, find_java
+from reassure_pipeline.class_data import MAKING_LIMIT_S, ClassData
+from reassure_spec.errors import Unavailable
+from reassure_zookeeper.java import SPARK_NEEDS, Java, find_java
 
-Given = ParamSpec("Given")
-Row = TypeVar("Row")
-
-_MARK: Final = "<<reassure-error>>"
 _START_LIMIT_S: Final = 120.0
 _STOP_LIMIT_S: Final = 10.0
 _SHIPPED: Final = (
@@ -81,6 +75,7 @@ def open_spark(master: str) -> Iterator[Any]:
     try:
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark import SparkConf, SparkContext
+        from pyspark.errors import PySparkException
     except ImportError as problem:
         raise SparkUnavailable(
             f"PySpark cannot be imported ({problem}); install the package pyspark, or audit "
@@ -98,7 +93,7 @@ def open_spark(master: str) -> Iterator[Any]:
                 try:
                     context = SparkContext(conf=conf, gateway=gateway)
                     yield context
-                except Py4JError as problem:
+                except (Py4JError, PySparkException) as problem:
                     # Asked while Java still runs: it is Java that has the words.
                     raise find_cause(problem) from None
                 finally:
@@ -106,43 +101,11 @@ def open_spark(master: str) -> Iterator[Any]:
                         context.stop()
 
 
-class WorkerFailed(ReassureError):
-    """An error on a worker, on its way to whoever asked; its text holds the error itself."""
-
-
-def hand_on(work: Callable[Given, Iterator[Row]]) -> Callable[Given, Iterator[Row]]:
-    """Let an error on a worker reach whoever asked as the same error; a decorator."""
-
-    @wraps(work)
-    def guarded(*args: Given.args, **kwargs: Given.kwargs) -> Iterator[Row]:
-        try:
-            yield from work(*args, **kwargs)
-        except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-            try:
-                packed = b64encode(pickle.dumps(error)).decode()
-            except Exception:  # an error may hold anything, and is told in words then
-                packed = ""
-            raise WorkerFailed(f"{said} {_MARK}{packed}{_MARK}") from error
-
-    return guarded
-
-
-def find_cause(problem: Exception) -> Exception:
-    """Return the error that a failure of Spark comes from: a worker's own, or Spark's in words."""
-    text = str(problem)
-    _, mark, rest = text.partition(_MARK)
-    if not mark:
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        told = next((line for line in lines if "Exception:" in line), lines[0] if lines else "")
-        return SparkUnavailable(f"Spark failed: {told}; audit without Spark, or see its Java's log")
-    try:
-        error = pickle.loads(b64decode(rest.partition(_MARK)[0]))
-    except Exception:  # a class that cannot be built again; its words are there
-        error = None
-    if isinstance(error, Exception):
-        return error
-    return WorkerFailed(text[: text.index(_MARK)].rpartition("WorkerFailed: ")[2].strip())
+def find_cause(problem: Exception) -> SparkUnavailable:
+    """Return a failure of Spark in its own words."""
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    told = next((line for line in lines if "Exception:" in line), lines[0] if lines else "")
+    return SparkUnavailable(f"Spark failed: {told}; audit without Spark, or see its Java's log")
 
 
 def find_roots() -> list[str]:
@@ -158,6 +121,8 @@ def _settings(master: str, folder: Path) -> Mapping[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.catalogImplementation": "in-memory",
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(find_roots()),
     }
     if master.startswith("local"):
@@ -174,10 +139,12 @@ def _java_running(master: str, folder: Path) -> Iterator[Any]:
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
 
+    java, class_path = find_java(minimum=SPARK_NEEDS), _list_class_path()
+    class_data = ClassData(java, class_path)
     log = folder / "spark.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            _make_command(master, folder),
+            _make_command(java, class_path, class_data.list_options(), master, folder),
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
@@ -197,19 +164,27 @@ def _java_running(master: str, folder: Path) -> Iterator[Any]:
         # PySpark keeps the gateway for the next context of this process, and this one is gone.
         SparkContext._gateway = None  # noqa: SLF001
         SparkContext._jvm = None  # noqa: SLF001
-        _stop(process)
+        _stop(process, MAKING_LIMIT_S if class_data.makes else _STOP_LIMIT_S)
+        class_data.keep(process.returncode)
 
 
-def _make_command(master: str, folder: Path) -> list[str]:
+def _list_class_path() -> list[Path]:
+    """Return the folders of settings, where there are any, and Spark's jars."""
     import pyspark
 
-    java = find_java(minimum=SPARK_NEEDS)
+    configured = (os.environ.get(name) for name in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR"))
+    jars = sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar"))
+    return [*(Path(folder) for folder in configured if folder), *jars]
+
+
+def _make_command(
+    java: Java, class_path: Sequence[Path], options: Sequence[str], master: str, folder: Path
+) -> list[str]:
     logging = folder / "log4j2.properties"
     logging.write_text(_LOGGING, encoding="utf-8")
-    configured = (os.environ.get(name) for name in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR"))
-    class_path = [*filter(None, configured), str(Path(pyspark.__file__).parent / "jars" / "*")]
     return [
         str(java.path),
+        *options,
         *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
         "-Dio.netty.tryReflectionSetAccessible=true",
         "-Djava.net.preferIPv4Stack=true",
@@ -218,7 +193,7 @@ def _make_command(master: str, folder: Path) -> list[str]:
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
         "-cp",
-        os.pathsep.join(class_path),
+        os.pathsep.join(map(str, class_path)),
         "org.apache.spark.deploy.SparkSubmit",
         "--master",
         master,
@@ -259,12 +234,12 @@ def _await_gateway(process: subprocess.Popen[bytes], file: Path, log: Path) -> t
     return int.from_bytes(content[:4], "big"), content[8 : 8 + length].decode()
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def _stop(process: subprocess.Popen[bytes], limit_s: float) -> None:
     """Let Java end, which it does when its input ends; then make it."""
     assert process.stdin is not None
     process.stdin.close()
     try:
-        process.wait(_STOP_LIMIT_S)
+        process.wait(limit_s)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

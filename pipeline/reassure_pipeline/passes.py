@@ -5,9 +5,9 @@
    archive: which clusters were born in it, and what was under way when it began.
 2. `Judging` takes the observations of some partitions, those of one partition in order.
 
-The passes share nothing but what they hand on, so the second can be spread by partition: to workers
-that are handed observations, or to processes that each read the whole archive and leave out the
-writes to partitions that are not in their `Share`.
+The passes share nothing but what they hand on, so both can be spread by topic: to workers and
+processes that each take in what concerns a cluster as a whole, and leave out what is written about
+topics that are not in their `Share`.
 
 **What is settled.** A rejected write is a violation only if the history before it is known. Where
 it is not, the same finding is *unsettled*, and the clause is unknown rather than violated:
@@ -59,16 +59,27 @@ class Rest(NamedTuple):
 
 
 class Share(NamedTuple):
-    """The partitions that one of several processes judges."""
+    """The topics that one of several processes judges.
+
+    Topics rather than partitions, for most of what is written about a partition stands in a znode
+    that it shares with the others of its topic, or is about that one.
+    """
 
     number: int
     of: int
 
-    def has(self, chroot: str, topic: str, partition: int) -> bool:
-        """Whether a partition is among them; clusters as a whole are in the first share."""
-        if partition < 0:
+    def has(self, chroot: str, topic: str) -> bool:
+        """Whether a topic is among them; clusters as a whole ("") are in the first share."""
+        if not topic:
             return self.number == 0
-        return crc32(f"{chroot}/{topic}/{partition}".encode()) % self.of == self.number
+        return crc32(name_topic(chroot, topic).encode("utf-8", "surrogatepass")) % self.of == (
+            self.number
+        )
+
+
+def name_topic(chroot: str, topic: str) -> str:
+    """Return what a topic's share is chosen by."""
+    return f"{chroot}/{topic}"
 
 
 ALL: Final = Share(0, 1)
@@ -96,6 +107,11 @@ class Known:
     """Those of them in which there is no sign of KIP-236."""
     unjudged: Counter[str] = field(default_factory=Counter)
     """How often each tree was written that no rule is about."""
+
+    def add(self, other: "Known") -> None:
+        """Take in what routing has learned for another share; this is the first one's."""
+        self.in_flight |= {key: zxid for key, zxid in other.in_flight.items() if zxid is not None}
+        self.silent &= other.silent
 
 
 def is_settled(violation: Violation, known: Known, holes: tuple[Hole, ...]) -> bool:
@@ -137,9 +153,8 @@ class Routing:
         self.router = rules.make_router(
             grace_ms, whole=begins == BEGINNING, min_insync_replicas=min_insync_replicas
         )
-        self._share = share
         if share != ALL:
-            self.router.owns = share.has
+            self.router.owns = lru_cache(maxsize=None)(share.has)
         self._base = base
         self._calm_ms = 0 if base is None else base.news_ms + grace_ms
         self._keys: set[Key] | None = set() if keep_keys else None
@@ -164,6 +179,11 @@ class Routing:
         if self._watchful:
             self._watch(transaction, observations)
         return observations
+
+    def skip(self, zxid: int, time_ms: int) -> None:
+        """Note a later transaction that nobody here has to do with."""
+        if zxid > self._zxid:
+            self._zxid, self._time_ms = zxid, time_ms
 
     def _watch(self, transaction: Transaction, observations: list[Observation]) -> None:
         known = self.known
@@ -196,8 +216,6 @@ class Routing:
             known.born = {c.chroot: c.known_since for c in clusters if c.known_since is not None}
             known.unborn = len(known.born) < len(known.clusters)
         for chroot, topic, number in sorted(self._keys or ()):
-            if not self._share.has(chroot, topic, number):
-                continue
             cluster = self.router.get_cluster(chroot)
             around, untouched = cluster.get_surroundings(topic, number), cluster.find_untouched()
             place = chroot, topic, number, self._zxid
@@ -222,14 +240,9 @@ class Judged:
 class Judging:
     """Stage 2 for some partitions of one archive."""
 
-    def __init__(self, rules: Rules[Any, Any], share: Share = ALL) -> None:
+    def __init__(self, rules: Rules[Any, Any]) -> None:
         self._tracking = Tracking(rules)
-        self._has = lru_cache(maxsize=None)(share.has)
-        self.observe = self._tracking.observe if share == ALL else self._observe_own
-
-    def _observe_own(self, seen: Observation) -> None:
-        if self._has(seen.chroot, seen.topic, seen.partition):
-            self._tracking.observe(seen)
+        self.observe = self._tracking.observe
 
     def rest(self, rest: Rest) -> None:
         """Judge what must be true at the end."""

@@ -1,31 +1,36 @@
-"""The same audit on Spark: decode by file, route by archive, judge by partition.
+"""The same audit on Spark: files decoded side by side, topics judged side by side.
 
-1. **Decode.** One task per log file reads it, checks it and hands on the transactions that may
-   matter; a file cannot be split, since records are found only one after the other.
-2. **Route.** One task per archive takes its transactions in zxid order; this part of the work is
-   sequential by nature, and cheap.
-3. **Judge.** Observations are spread by archive, chroot, topic and partition, and sorted by zxid
-   and step inside; each partition is judged by itself.
+**What is whose.** Of all that the judge remembers, registrations, terms, defaults, requests and
+signs of a cluster are the cluster's; everything else is a topic's: its assignment and settings, the
+states of its partitions, their records (`Router.apart`). So a history is cut by topic:
 
-Rows go between the passes by `repartitionAndSortWithinPartitions`: everything of one key reaches
-one task, in order. (Grouping would not keep the order.) The rows are Python's own records, so plain
-RDDs carry them, and neither a SQL session nor pandas is needed.
+1. **Decode.** One task per log file reads and checks it, leaves out what concerns no rule, and
+   hands on Arrow batches: archive, zxid, the record's own bytes, and whom it is addressed to: one
+   topic, or everybody (`reassure_pipeline.addressing`). What the file was worth comes last.
+2. **Route.** Java's part: a row for a topic goes to the share that the topic's hash falls to, a
+   row for everybody to every share; each share is sorted by archive and zxid. Java sorts on disk
+   where it must, so that memory does not grow with a history, nor with one busy partition.
+3. **Judge.** Each share runs through its rows once, with the routing and the judging that the local
+   engine's processes run for theirs (`reassure_pipeline.passes`), and hands on what it came to.
+
+The order inside a topic is all that matters to a verdict, and shares add up, so the report is the
+local engine's, byte for byte. Nothing of the history comes to the driver: sums, findings, and
+what each file was worth. A profile whose protocol keeps a book over all partitions has nothing that
+is a topic's own: then every share routes everything, and judges its topics.
 """
 
-from collections import Counter
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from itertools import groupby
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final, NamedTuple
-from zlib import crc32
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from reassure_judge.doubt import GRACE_MS
-from reassure_judge.history import Observation, written_paths
 from reassure_judge.protocols import make_rules
 from reassure_judge.rules import Rules
-from reassure_judge.trees import name_tree
 from reassure_judge.verdicts import Tally
+from reassure_pipeline.addressing import Addressing
 from reassure_pipeline.archive import (
     Archive,
     Base,
@@ -33,23 +38,25 @@ from reassure_pipeline.archive import (
     check_joint,
     find_archives,
     load_base,
-    matters,
 )
-from reassure_pipeline.audit import Progress
+from reassure_pipeline.audit import Progress, rare_collections
 from reassure_pipeline.audit_report import AuditReport, join_facts, report_archive, report_audit
-from reassure_pipeline.gateway import hand_on, open_spark
-from reassure_pipeline.passes import Judged, Judging, Known, Rest, Routing
+from reassure_pipeline.gateway import open_spark
+from reassure_pipeline.passes import Judged, Judging, Known, Routing, Share
 from reassure_spec.readings import Readings
+from reassure_zookeeper.codec import decode
 from reassure_zookeeper.errors import DamagedLog
-from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import LogFile, TornTail
 
-OrderedKey = tuple[int, str, str, int, int, int]
-"""Archive, chroot, topic and partition; then zxid and step, which only order."""
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
 
-_LAST_STEP: Final = 1 << 30
-_ABOUT_ARCHIVE: Final = -2
-"""The partition number of rows that concern an archive as a whole."""
+_LAST: Final = (1 << 63) - 1
+"""Stands where a zxid does, for what comes after all transactions of an archive."""
+_FINDINGS: Final = 1000
+"""How many findings travel in one row."""
+_ADDRESSED: Final = "archive int, zxid bigint, place binary, record binary"
+_OUTCOME: Final = "archive int, outcome binary"
 
 
 class FileTask(NamedTuple):
@@ -61,6 +68,8 @@ class FileTask(NamedTuple):
     """Absolute, as a worker may run elsewhere."""
     after: int
     """Transactions up to this zxid are in the base."""
+    calm_ms: int | None
+    """Up to when there may be news of before the base; None where there is none."""
 
 
 class FileResult(NamedTuple):
@@ -68,15 +77,30 @@ class FileResult(NamedTuple):
 
     archive: int
     file: int
-    first_zxid: int
-    last_zxid: int
-    judged: int
-    tail: tuple[int, str] | None
-    """Offset and reason of a torn tail."""
-    damage: tuple[int, str] | None
-    """Offset and reason of damage, after which nothing was read."""
-    unjudged: Counter[str]
-    """How often each tree was written of which nothing was handed on."""
+    facts: FileFacts
+    last: tuple[int, int] | None
+    """zxid and time of the last transaction that is judged."""
+    calm_zxid: int | None
+    """The first transaction after `FileTask.calm_ms`."""
+    error: Exception | None
+    """Why it was not read to its end."""
+
+
+class Plan(NamedTuple):
+    """What every task has to know."""
+
+    rules: Rules[Any, Any]
+    archives: Sequence[Archive]
+    bases: Sequence[Base | None]
+    shares: int
+    at_rest: bool
+    min_insync_replicas: int
+    grace_ms: int
+
+
+Outcome = tuple[int, FileResult | Known | Judged | Exception]
+"""A share, and what it has to tell of an archive. An error amid judging may come of a damaged file,
+which is told first."""
 
 
 def audit_spark(
@@ -99,205 +123,263 @@ def audit_spark(
     report = progress or _say_nothing
     archives = find_archives(paths)
     bases = [load_base(archive) for archive in archives]
-    report("starting Spark", 0, 3)
+    report("starting Spark", 0, 2)
     with open_spark(master) as context:
-        report("decoding", 1, 3)
-        decoded = _decode_all(context, archives, bases)
-        files = collect_facts(decoded.filter(_is_result).values().collect(), archives)
-        report("judging", 2, 3)
-        route = partial(
-            route_archive,
-            rules=rules,
-            keep_keys=at_rest,
-            min_insync_replicas=min_insync_replicas,
-            grace_ms=grace_ms,
-        )
-        results = _judge_all(context, decoded, archives, bases, rules, route)
-    tally = Tally()
-    reports = []
-    for index, archive in enumerate(archives):
-        known, judged = results[index]
-        tally.add(judged.tally)
-        reports.append(report_archive(archive, files[index], known, judged))
-    return report_audit(profile, tally, reports)
+        report("decoding and judging", 1, 2)
+        shares = max(1, context.defaultParallelism)
+        plan = Plan(rules, archives, bases, shares, at_rest, min_insync_replicas, grace_ms)
+        rows = judge_all(context, plan).collect()
+    return sum_up(profile, plan, ((row.archive, pickle.loads(row.outcome)) for row in rows))
 
 
 def _say_nothing(what: str, done: int, total: int) -> None:
     pass
 
 
+def judge_all(context: Any, plan: Plan) -> Any:
+    """Return what each share came to, as a DataFrame (`_OUTCOME`)."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession(context)
+    tasks = list_tasks(plan)
+    sent = context.broadcast(plan)
+
+    def read(batches: Iterable["RecordBatch"]) -> Iterator["RecordBatch"]:
+        numbers = (number for batch in batches for number in batch.column(0).to_pylist())
+        return chain.from_iterable(read_file(tasks[number], sent.value) for number in numbers)
+
+    def judge(batches: Iterable["RecordBatch"]) -> Iterator["RecordBatch"]:
+        return judge_share(batches, sent.value)
+
+    # A topic's hash, as `Share.has` takes it.
+    own = f"array(cast(pmod(crc32(place), {plan.shares}) as int))"
+    every = f"sequence(0, {plan.shares - 1})"
+    spread = f"explode(if(length(place) = 0, {every}, {own})) as share"
+    addressed = map_arrow(session.range(0, len(tasks), 1, len(tasks)), read, _ADDRESSED)
+    routed = (
+        addressed.selectExpr("archive", "zxid", "place", "record", spread)
+        .repartitionById(plan.shares, "share")
+        .sortWithinPartitions("archive", "zxid")
+    )
+    return map_arrow(routed.select("share", "archive", "zxid", "record"), judge, _OUTCOME)
+
+
+def map_arrow(frame: Any, function: Callable[..., Any], schema: str) -> Any:
+    """Do what `DataFrame.mapInArrow` does, which takes pandas though it needs none."""
+    from pyspark.sql import DataFrame
+    from pyspark.sql.udf import UserDefinedFunction
+    from pyspark.util import PythonEvalType
+
+    kind = PythonEvalType.SQL_MAP_ARROW_ITER_UDF
+    column = UserDefinedFunction(function, schema, evalType=kind)(
+        *(frame[c] for c in frame.columns)
+    )
+    mapped = frame._jdf.mapInArrow(column._jc, False, None)  # noqa: SLF001
+    return DataFrame(mapped, frame.sparkSession)
+
+
 # Decode -------------------------------------------------------------------------------------------
 
 
-def _decode_all(context: Any, archives: Sequence[Archive], bases: Sequence[Base | None]) -> Any:
-    from pyspark import StorageLevel
-
-    tasks = [
-        FileTask(index, number, str(file.absolute()), -1 if base is None else base.zxid)
-        for index, (archive, base) in enumerate(zip(archives, bases, strict=True))
+def list_tasks(plan: Plan) -> list[FileTask]:
+    """Return a task for each log file."""
+    return [
+        FileTask(
+            index,
+            number,
+            str(file.absolute()),
+            -1 if base is None else base.zxid,
+            None if base is None else base.news_ms + plan.grace_ms,
+        )
+        for index, (archive, base) in enumerate(zip(plan.archives, plan.bases, strict=True))
         for number, file in enumerate(archive.files)
     ]
-    # Looked at twice: first for what the files are worth, then for the transactions.
-    decoded = context.parallelize(tasks, len(tasks)).flatMap(decode_file)
-    return decoded.persist(StorageLevel.MEMORY_AND_DISK)
 
 
-@hand_on
-def decode_file(task: FileTask) -> Iterator[tuple[tuple[int, int], Transaction | FileResult]]:
-    """Yield the transactions of one file that may matter, then what the file was worth.
+def read_file(task: FileTask, plan: Plan) -> Iterator["RecordBatch"]:
+    """Yield the records of one file that may matter, then what the file was worth.
 
-    Damage is handed on rather than raised, so that it is reported as what it is, in file order.
+    Whatever ends the reading is handed on rather than raised, so that it is told in file order.
     """
-    file = LogFile(task.path)
+    records: list[bytes] = []
+    path = plan.archives[task.archive].files[task.file]
+    file = LogFile(task.path, records=records)
+    addressing = Addressing(plan.rules)
     first, judged = -1, 0
-    damage: tuple[int, str] | None = None
-    unjudged: Counter[str] = Counter()
+    last: tuple[int, int] | None = None
+    calm: int | None = None
+    error: Exception | None = None
     try:
         for batch in file.batches():
-            if first < 0:
-                first = batch[0].zxid
-            for transaction in batch:
-                if transaction.zxid > task.after:
-                    judged += 1
-                    if matters(transaction):
-                        yield (task.archive, transaction.zxid), transaction
-                    elif transaction.error is None:
-                        unjudged.update(filter(None, map(name_tree, written_paths(transaction))))
+            first = batch[0].zxid if first < 0 else first
+            rows: list[tuple[int, bytes, bytes]] = []
+            for transaction, record in zip(batch, records, strict=True):
+                if transaction.zxid <= task.after:
+                    continue
+                judged += 1
+                place = addressing.find(transaction)
+                if place is not None:
+                    rows.append((transaction.zxid, place, record))
+                if calm is None and task.calm_ms is not None and transaction.time_ms > task.calm_ms:
+                    calm = transaction.zxid
+            records.clear()
+            if batch[-1].zxid > task.after:
+                last = batch[-1].zxid, batch[-1].time_ms
+            yield _make_addressed(task.archive, rows)
     except DamagedLog as problem:
-        damage = problem.offset, problem.reason
-    tail = None if file.tail is None else (file.tail.offset, file.tail.reason)
-    result = FileResult(
-        task.archive, task.file, first, file.last_zxid, judged, tail, damage, unjudged
-    )
-    yield (task.archive, -1), result
+        error = DamagedLog(path, problem.offset, problem.reason)
+    except Exception as problem:  # told by the driver, which knows what comes before
+        error = problem
+    tail = None if file.tail is None else TornTail(path, file.tail.offset, file.tail.reason)
+    facts = FileFacts(path, first, file.last_zxid, judged, tail, addressing.unjudged)
+    result = FileResult(task.archive, task.file, facts, last, calm, error)
+    yield _make_addressed(task.archive, [(_LAST, b"", pickle.dumps(result))])
 
 
-def _is_transaction(row: tuple[Any, Any]) -> bool:
-    return isinstance(row[1], Transaction)
+def _make_addressed(archive: int, rows: Sequence[tuple[int, bytes, bytes]]) -> "RecordBatch":
+    import pyarrow
+
+    zxids, places, records = zip(*rows, strict=True) if rows else ((), (), ())
+    columns = [
+        pyarrow.array([archive] * len(rows), pyarrow.int32()),
+        pyarrow.array(zxids, pyarrow.int64()),
+        pyarrow.array(places, pyarrow.binary()),
+        pyarrow.array(records, pyarrow.binary()),
+    ]
+    return pyarrow.RecordBatch.from_arrays(columns, ["archive", "zxid", "place", "record"])
 
 
-def _is_result(row: tuple[Any, Any]) -> bool:
-    return isinstance(row[1], FileResult)
+# Judge --------------------------------------------------------------------------------------------
+
+
+def judge_share(batches: Iterable["RecordBatch"], plan: Plan) -> Iterator["RecordBatch"]:
+    """Judge what came to one share, archive after archive; yield what each came to."""
+    judged: _ShareAudit | None = None
+    with rare_collections():
+        for batch in batches:
+            shares, archives, zxids, records = (column.to_pylist() for column in batch.columns)
+            for share, archive, zxid, record in zip(shares, archives, zxids, records, strict=True):
+                if judged is None or judged.archive != archive:
+                    if judged is not None:
+                        yield _make_outcome(judged.archive, judged.finish())
+                    judged = _ShareAudit(archive, Share(share, plan.shares), plan)
+                if zxid == _LAST:
+                    judged.end_file(pickle.loads(record))
+                else:
+                    judged.feed(record)
+        if judged is not None:
+            yield _make_outcome(judged.archive, judged.finish())
+
+
+def _make_outcome(archive: int, outcomes: Iterable[Outcome]) -> "RecordBatch":
+    import pyarrow
+
+    packed = [pickle.dumps(outcome) for outcome in outcomes]
+    columns = [
+        pyarrow.array([archive] * len(packed), pyarrow.int32()),
+        pyarrow.array(packed, pyarrow.binary()),
+    ]
+    return pyarrow.RecordBatch.from_arrays(columns, ["archive", "outcome"])
+
+
+class _ShareAudit:
+    """One archive on its way through both passes, as far as one share goes."""
+
+    def __init__(self, archive: int, share: Share, plan: Plan) -> None:
+        self.archive = archive
+        self._share = share
+        self._routing = Routing(
+            plan.archives[archive].begins,
+            plan.bases[archive],
+            plan.rules,
+            keep_keys=plan.at_rest,
+            min_insync_replicas=plan.min_insync_replicas,
+            grace_ms=plan.grace_ms,
+            share=share,
+        )
+        self._judging = Judging(plan.rules)
+        self._files: list[FileResult] = []
+        self._error: Exception | None = None
+        for seen in self._routing.begin():
+            self._judging.observe(seen)
+
+    def feed(self, record: bytes) -> None:
+        """Judge one transaction, the next in order."""
+        if self._error is not None:
+            return
+        try:
+            for seen in self._routing.feed(decode(record)):
+                self._judging.observe(seen)
+        except Exception as error:  # told by the driver, unless a file is damaged
+            self._error = error
+
+    def end_file(self, result: FileResult) -> None:
+        """Take note of what a file was worth."""
+        self._files.append(result)
+        if result.last is not None:
+            self._routing.skip(*result.last)
+
+    def finish(self) -> Iterator[Outcome]:
+        """Judge what must be true at the end, and yield what there is to tell."""
+        number = self._share.number
+        for result in self._files if number == 0 else ():
+            yield number, result
+        if self._error is not None:
+            yield number, self._error
+            return
+        for rest in self._routing.finish():
+            self._judging.rest(rest)
+        yield number, self._routing.known
+        judged = self._judging.sum_up()
+        found, judged.tally.violations = judged.tally.violations, []
+        yield number, judged
+        for at in range(0, len(found), _FINDINGS):
+            yield number, Judged(Tally(violations=found[at : at + _FINDINGS]))
+
+
+# Sum up -------------------------------------------------------------------------------------------
+
+
+def sum_up(profile: str, plan: Plan, outcomes: Iterable[tuple[int, Outcome]]) -> AuditReport:
+    """Put together what all shares came to.
+
+    Raises what ended the reading of a file, the first in order, and then what ended the judging.
+    """
+    found = [(index, *outcome) for index, outcome in outcomes]
+    results = [(index, what) for index, _, what in found if isinstance(what, FileResult)]
+    files = collect_facts((result for _, result in results), plan.archives)
+    for _, _, what in found:
+        if isinstance(what, Exception):
+            raise what
+    tally, reports = Tally(), []
+    for index, archive in enumerate(plan.archives):
+        mine = sorted((each for each in found if each[0] == index), key=itemgetter(1))
+        known, *others = [what for _, _, what in mine if isinstance(what, Known)]
+        for other in others:
+            known.add(other)
+        calm = [result.calm_zxid for at, result in results if at == index]
+        known.calm_zxid = min((zxid for zxid in calm if zxid is not None), default=None)
+        judged = Judged()
+        for _, _, what in mine:
+            if isinstance(what, Judged):
+                judged.add(what)
+        tally.add(judged.tally)
+        reports.append(report_archive(archive, files[index], known, judged))
+    return report_audit(profile, tally, reports)
 
 
 def collect_facts(
     results: Iterable[FileResult], archives: Sequence[Archive]
 ) -> list[list[FileFacts]]:
-    """Return what the files are worth, by archive; raises `DamagedLog` for the first damage."""
-    facts: list[list[FileFacts]] = []
+    """Return what the files are worth, by archive; raises what ended the reading of the first."""
+    facts: list[list[FileFacts]] = [[] for _ in archives]
     before: FileFacts | None = None
-    for result in sorted(results):
-        if result.file == 0:
-            facts.append([])
-            before = None
-        path = archives[result.archive].files[result.file]
-        if result.first_zxid >= 0:
-            check_joint(before, path, result.first_zxid)
-        if result.damage is not None:
-            raise DamagedLog(path, *result.damage)
-        tail = None if result.tail is None else TornTail(path, *result.tail)
-        found = FileFacts(
-            path, result.first_zxid, result.last_zxid, result.judged, tail, result.unjudged
-        )
-        before = join_facts(before, found)
-        facts[-1].append(found)
+    for result in sorted(results, key=lambda each: (each.archive, each.file)):
+        before = None if result.file == 0 else before
+        if result.facts.first_zxid >= 0:
+            check_joint(before, result.facts.path, result.facts.first_zxid)
+        if result.error is not None:
+            raise result.error
+        before = join_facts(before, result.facts)
+        facts[result.archive].append(result.facts)
     return facts
-
-
-# Route and judge ----------------------------------------------------------------------------------
-
-
-def _judge_all(
-    context: Any,
-    decoded: Any,
-    archives: Sequence[Archive],
-    bases: Sequence[Base | None],
-    rules: Rules[Any, Any],
-    route_one: Callable[..., Any],
-) -> list[tuple[Known, Judged]]:
-    begins = [archive.begins for archive in archives]
-    sent = context.broadcast(list(bases))
-
-    def route(index: int, rows: Iterable[tuple[Any, Transaction]]) -> Any:
-        return route_one(index, begins[index], sent.value[index], rows)
-
-    def judge(rows: Iterable[tuple[OrderedKey, Any]]) -> Iterator[tuple[int, Known | Judged]]:
-        return judge_partitions(rules, rows)
-
-    spread = max(2, context.defaultParallelism)
-    rows = (
-        decoded.filter(_is_transaction)
-        .repartitionAndSortWithinPartitions(len(archives), _get_archive)
-        .mapPartitionsWithIndex(route)
-        .repartitionAndSortWithinPartitions(spread, hash_partition)
-        .mapPartitions(judge)
-        .collect()
-    )
-    known: dict[int, Known] = {}
-    judged = [Judged() for _ in archives]
-    for index, row in rows:
-        if isinstance(row, Known):
-            known[index] = row
-        else:
-            judged[index].add(row)
-    return [(known[index], judged[index]) for index in range(len(archives))]
-
-
-def _get_archive(key: tuple[int, int]) -> int:
-    return key[0]
-
-
-def hash_partition(key: OrderedKey) -> int:
-    """Return a number that is the same for all rows of one partition, in every process."""
-    return crc32(repr(key[:4]).encode())
-
-
-@hand_on
-def route_archive(
-    index: int,
-    begins: str,
-    base: Base | None,
-    rows: Iterable[tuple[Any, Transaction]],
-    *,
-    rules: Rules[Any, Any],
-    keep_keys: bool,
-    min_insync_replicas: int = 1,
-    grace_ms: int = GRACE_MS,
-) -> Iterator[tuple[OrderedKey, Observation | Rest | Known]]:
-    """Yield the observations of one archive, then what is to be judged at rest, then its facts."""
-    routing = Routing(
-        begins,
-        base,
-        rules,
-        keep_keys=keep_keys,
-        min_insync_replicas=min_insync_replicas,
-        grace_ms=grace_ms,
-    )
-    for seen in routing.begin():
-        yield (index, seen.chroot, seen.topic, seen.partition, seen.zxid, seen.step), seen
-    for _, transaction in rows:
-        for seen in routing.feed(transaction):
-            yield (index, seen.chroot, seen.topic, seen.partition, seen.zxid, seen.step), seen
-    for rest in routing.finish():
-        yield (index, rest.chroot, rest.topic, rest.partition, rest.zxid, _LAST_STEP), rest
-    yield (index, "", "", _ABOUT_ARCHIVE, 0, 0), routing.known
-
-
-@hand_on
-def judge_partitions(
-    rules: Rules[Any, Any], rows: Iterable[tuple[OrderedKey, Any]]
-) -> Iterator[tuple[int, Known | Judged]]:
-    """Judge partition after partition; yield one sum per archive, and the facts passed through."""
-    sums: dict[int, Judged] = {}
-    for key, group in groupby(rows, key=lambda row: row[0][:4]):
-        if key[3] == _ABOUT_ARCHIVE:
-            yield key[0], next(group)[1]
-            continue
-        judging = Judging(rules)
-        for _, row in group:
-            if isinstance(row, Rest):
-                judging.rest(row)
-            else:
-                judging.observe(row)
-        sums.setdefault(key[0], Judged()).add(judging.sum_up())
-    yield from sums.items()

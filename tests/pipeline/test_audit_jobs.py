@@ -39,21 +39,21 @@ def test_shares_come_to_the_same_report(
     assert shared == alone
 
 
-def test_each_partition_is_judged_in_one_share() -> None:
+def test_each_topic_is_judged_in_one_share() -> None:
     """Shares have no partition in common, none is left out, and each has a part of the work."""
-    history = write_sample(topics=2)
+    history = write_sample(topics=8)
     rules = make_rules("kip-236", get_profile("kip-236"))
     seen, judged = [], []
     for index in range(3):
         share = Share(index, 3)
         routing = Routing(BEGINNING, None, rules, keep_keys=False, share=share)
-        judging = Judging(rules, share)
+        judging = Judging(rules)
         observations = [each for one in history for each in routing.feed(one)]
         for each in observations:
             judging.observe(each)
         seen.append(len(observations))
         judged.append(judging.sum_up().partitions)
-    assert sum(judged) == 20
+    assert sum(judged) == 80
     assert min(judged) > 0
     routing = Routing(BEGINNING, None, rules, keep_keys=False)
     assert max(seen) < sum(len(routing.feed(one)) for one in history)

@@ -2,77 +2,148 @@
 
 import json
 import os
-import threading
+import pickle
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
+from zlib import crc32
 
+import pyarrow
 import pytest
 
+from reassure_judge.doubt import GRACE_MS
 from reassure_judge.protocols import make_rules
-from reassure_judge.verdicts import Violation
-from reassure_pipeline.archive import Archive, find_archives
+from reassure_pipeline.archive import Archive, find_archives, load_base
 from reassure_pipeline.audit import audit_local, audit_spark
-from reassure_pipeline.gateway import (
-    SparkUnavailable,
-    WorkerFailed,
-    find_cause,
-    hand_on,
-    open_spark,
-)
+from reassure_pipeline.audit_report import AuditReport
+from reassure_pipeline.gateway import SparkUnavailable, find_cause, open_spark
 from reassure_pipeline.passes import Judged
 from reassure_pipeline.planted import plant_all
 from reassure_pipeline.sample import SampleCluster, write_sample
 from reassure_pipeline.spark import (
     FileResult,
-    FileTask,
-    OrderedKey,
-    collect_facts,
-    decode_file,
-    hash_partition,
-    judge_partitions,
-    route_archive,
+    Plan,
+    judge_share,
+    list_tasks,
+    read_file,
+    sum_up,
 )
+from reassure_pipeline.synthetic import Size, write_archive
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.errors import DamagedLog, JavaError
 from reassure_zookeeper.transactions import Create, Transaction
 
 PROFILE = "kip-236"
 READINGS = get_profile(PROFILE)
-RULES = make_rules(PROFILE, READINGS)
 Server = Callable[..., Path]
 Snapshot = Callable[[Path, list[Transaction], int], Path]
 
 
-def _routed(transactions: list[Transaction]) -> list[tuple[OrderedKey, object]]:
-    rows = [((0, transaction.zxid), transaction) for transaction in transactions]
-    return list(route_archive(0, "beginning", None, rows, rules=RULES, keep_keys=True))
+def _make_plan(folders: Sequence[Path], profile: str, shares: int, *, at_rest: bool) -> Plan:
+    rules = make_rules(profile, get_profile(profile))
+    archives = find_archives(folders)
+    bases = [load_base(archive) for archive in archives]
+    return Plan(rules, archives, bases, shares, at_rest, 1, GRACE_MS)
 
 
-def _judge(rows: list[tuple[OrderedKey, object]]) -> list[Violation]:
-    sums = [row for _, row in judge_partitions(RULES, rows) if isinstance(row, Judged)]
-    return sorted(found for judged in sums for found in judged.tally.violations)
+def _route(plan: Plan) -> list[list[tuple[int, int, int, bytes]]]:
+    """Do what Java does with the rows of all files: (share, archive, zxid, record) by share."""
+    routed: list[list[tuple[int, int, int, bytes]]] = [[] for _ in range(plan.shares)]
+    for task in reversed(list_tasks(plan)):
+        for batch in read_file(task, plan):
+            for archive, zxid, place, record in zip(*map(_list_values, batch.columns), strict=True):
+                shares = [crc32(place) % plan.shares] if place else range(plan.shares)
+                for share in shares:
+                    routed[share].append((share, archive, zxid, record))
+    for rows in routed:
+        rows.sort(key=lambda row: row[:3])
+    return routed
 
 
-def test_sorted_rows_of_a_correct_history_are_clean() -> None:
-    """Rows sorted by key give the verdict of the history, however they were spread before."""
-    rows = _routed(write_sample(topics=1, partitions=5))
-    by_hash = sorted(rows, key=lambda row: (hash_partition(row[0]) % 2, row[0]))
-    assert _judge(sorted(rows, key=lambda row: row[0])) == []
-    assert _judge(by_hash) == []
+def _list_values(column: pyarrow.Array) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    return values
 
 
-def test_rows_out_of_order_inside_a_partition_are_noticed() -> None:
-    """Were the order inside a partition lost, a correct history would look broken."""
-    rows = sorted(_routed(write_sample(topics=1, partitions=1)), key=lambda row: row[0])
-    rows[4], rows[-4] = rows[-4], rows[4]
-    assert _judge(rows) != []
+def _audit_apart(plan: Plan, profile: str) -> AuditReport:
+    """Do what Spark does, without it."""
+    outcomes = []
+    for rows in _route(plan):
+        columns = [pyarrow.array(column) for column in zip(*rows, strict=True)]
+        batch = pyarrow.RecordBatch.from_arrays(columns, ["share", "archive", "zxid", "record"])
+        halves = batch.slice(0, len(rows) // 2), batch.slice(len(rows) // 2)
+        for found in judge_share(halves, plan):
+            archives, packed = map(_list_values, found.columns)
+            outcomes += zip(archives, map(pickle.loads, packed), strict=True)
+    return sum_up(profile, plan, outcomes)
 
 
-def test_rows_of_one_partition_go_to_one_place() -> None:
-    """Where a row goes depends on archive, cluster and partition, and not on its place in time."""
-    assert hash_partition((0, "", "events", 1, 7, 0)) == hash_partition((0, "", "events", 1, 9, 3))
-    assert hash_partition((0, "", "events", 1, 7, 0)) != hash_partition((0, "", "events", 2, 7, 0))
+@pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kafka-zk"])
+@pytest.mark.parametrize("shares", [1, 3])
+def test_shares_judged_apart_come_to_the_report_of_the_local_engine(
+    tmp_path: Path, server: Server, snapshot: Snapshot, profile: str, shares: int
+) -> None:
+    """However topics are spread, and wherever a history begins, the reports are equal bytes."""
+    write_archive(tmp_path / "made", Size(3_000, 40, 10, 1), per_file=700)
+    cluster = SampleCluster(chroot="/kafka")
+    for path in ("/hbase", "/hbase/rs", "/kafka/admin/delete_topics", "/consumers"):
+        cluster.append(Create(path))
+    cut = cluster.zxid
+    plant_all(cluster)
+    cluster.kill(3)
+    cluster.append(Create("/locks"))
+    history = cluster.transactions
+    folders = [
+        tmp_path / "made",
+        server("whole", history[:200], history[200:]),
+        server("late", history[cut:]),
+        server("middle", history[300:]),
+    ]
+    snapshot(folders[2], history[:cut], cut)
+    plan = _make_plan(folders, profile, shares, at_rest=True)
+    local = audit_local(folders, profile, get_profile(profile), at_rest=True)
+    assert len(local.violations) > 20
+    apart = _audit_apart(plan, profile)
+    assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
+
+
+def test_a_topic_is_judged_where_its_share_is(server: Server) -> None:
+    """Most of a history goes to one share only, and no share is left without work."""
+    folder = server("one", write_sample(topics=8))
+    plan = _make_plan([folder], PROFILE, 2, at_rest=False)
+    whole = len(write_sample(topics=8))
+    sizes = [len(rows) for rows in _route(plan)]
+    assert max(sizes) < 0.8 * whole
+    assert sum(sizes) < 1.5 * whole
+
+
+def test_rows_out_of_order_are_noticed(server: Server) -> None:
+    """Were the order inside a topic lost, a correct history would look broken."""
+    folder = server("one", write_sample(topics=1, partitions=1))
+    plan = _make_plan([folder], PROFILE, 1, at_rest=False)
+    (rows,) = _route(plan)
+    for order, is_clean in ((rows, True), ([*rows[:-9], *rows[-9:-1][::-1], rows[-1]], False)):
+        columns = [pyarrow.array(column) for column in zip(*order, strict=True)]
+        batch = pyarrow.RecordBatch.from_arrays(columns, ["share", "archive", "zxid", "record"])
+        found = [
+            pickle.loads(p) for each in judge_share([batch], plan) for p in each[1].to_pylist()
+        ]
+        violations = [
+            v for _, what in found if isinstance(what, Judged) for v in what.tally.violations
+        ]
+        assert (violations == []) is is_clean
+
+
+def _decode(plan: Plan) -> list[tuple[bytes | None, int, FileResult | None]]:
+    """Return place, zxid and result of each row that the files are decoded to."""
+    rows = []
+    for task in list_tasks(plan):
+        for batch in read_file(task, plan):
+            for _, zxid, place, record in zip(*map(_list_values, batch.columns), strict=True):
+                last = zxid == (1 << 63) - 1
+                rows.append((place, zxid, pickle.loads(record) if last else None))
+    return rows
 
 
 def test_decoding_keeps_what_matters_and_counts_all(server: Server) -> None:
@@ -80,24 +151,28 @@ def test_decoding_keeps_what_matters_and_counts_all(server: Server) -> None:
     cluster = SampleCluster(brokers=1)
     foreign = cluster.append(Create("/locks"))
     cluster.create_topic("events", {0: (1,)})
-    log = next((server("one", cluster.transactions) / "version-2").iterdir())
-    *rows, (_, result) = decode_file(FileTask(0, 0, str(log), after=-1))
-    assert foreign not in {key[1] for key, _ in rows}
-    unjudged = Counter({"/locks": 1})
-    assert result == FileResult(0, 0, 1, cluster.zxid, cluster.zxid, None, None, unjudged)
+    plan = _make_plan([server("one", cluster.transactions)], PROFILE, 1, at_rest=False)
+    *rows, (_, _, result) = _decode(plan)
+    assert foreign not in {zxid for _, zxid, _ in rows}
+    assert result is not None
+    facts, last = result.facts, (cluster.zxid, cluster.transactions[-1].time_ms)
+    assert (facts.first_zxid, facts.last_zxid, facts.judged) == (1, cluster.zxid, cluster.zxid)
+    assert (facts.unjudged, facts.tail, result.last) == (Counter({"/locks": 1}), None, last)
 
 
 def test_decoding_hands_damage_on(server: Server) -> None:
-    """Damage in a file is a row with its place, after the transactions before it."""
-    log = next((server("one", write_sample(topics=1)) / "version-2").iterdir())
+    """Damage in a file is told with its place, after the transactions before it."""
+    folder = server("one", write_sample(topics=1))
+    plan = _make_plan([folder], PROFILE, 1, at_rest=False)
+    log = plan.archives[0].files[0]
     content = bytearray(log.read_bytes())
     content[len(content) // 2] ^= 0xFF
     log.write_bytes(content)
-    *rows, (_, result) = decode_file(FileTask(0, 0, str(log), after=-1))
-    assert isinstance(result, FileResult)
-    assert result.damage is not None
-    assert 0 < result.damage[0] < len(content)
+    *rows, (_, _, result) = _decode(plan)
     assert rows
+    assert result is not None
+    assert isinstance(result.error, DamagedLog)
+    assert 0 < result.error.offset < len(content)
 
 
 @pytest.mark.parametrize("fault", ["flipped", "torn", "backwards"])
@@ -114,13 +189,10 @@ def test_damage_is_the_same_error_as_locally(server: Server, fault: str) -> None
     log.write_bytes(content[:-5] if fault == "torn" else content)
     if fault == "backwards":
         (folder / "version-2" / "log.3d").rename(folder / "version-2" / "log.99")
-    (archive,) = find_archives([folder])
-    tasks = [FileTask(0, number, str(file), -1) for number, file in enumerate(archive.files)]
-    results = [list(decode_file(task))[-1][1] for task in tasks]
     with pytest.raises(DamagedLog) as local:
         audit_local([folder], PROFILE, READINGS)
     with pytest.raises(DamagedLog) as spread:
-        collect_facts(reversed([r for r in results if isinstance(r, FileResult)]), [archive])
+        _audit_apart(_make_plan([folder], PROFILE, 2, at_rest=True), PROFILE)
     assert str(spread.value) == str(local.value)
 
 
@@ -169,54 +241,9 @@ def test_spark_answers_what_the_local_engine_does(
     assert (sorted(tmp_path.iterdir()), dict(os.environ)) == before
 
 
-class _Unpicklable(Exception):
-    """An error that cannot be handed on as it is."""
-
-    def __init__(self) -> None:
-        super().__init__("a lock cannot travel")
-        self.lock = threading.Lock()
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        ZeroDivisionError("division by zero"),
-        FileNotFoundError(2, "No such file or directory", "/archive/log.1"),
-        DamagedLog(Path("/archive/log.1"), 7, "a record does not match its checksum"),
-    ],
-)
-def test_error_on_a_worker_comes_back_as_itself(error: Exception) -> None:
-    """What is raised on a worker is raised where the audit was asked for, place and all."""
-
-    @hand_on
-    def work() -> Iterator[int]:
-        yield 1
-        raise error
-
-    with pytest.raises(WorkerFailed) as caught:
-        list(work())
-    java = (
-        f"An error occurred.\n: org.apache.spark.SparkException: Job aborted\n{caught.value}\n at"
-    )
-    found = find_cause(RuntimeError(java))
-    assert (type(found), str(found)) == (type(error), str(error))
-
-
-def test_error_that_cannot_travel_is_told_in_words() -> None:
-    """An error that cannot be packed is told by its class and words; so is Spark's own."""
-
-    @hand_on
-    def work() -> Iterator[int]:
-        raise _Unpicklable
-        yield 1
-
-    with pytest.raises(WorkerFailed) as caught:
-        list(work())
-    found = find_cause(RuntimeError(f"trace\nreassure.WorkerFailed: {caught.value}"))
-    assert isinstance(found, WorkerFailed)
-    assert str(found) == "_Unpicklable: a lock cannot travel"
+def test_failure_of_spark_is_told_in_its_own_words() -> None:
+    """What Java says of a failure is what is shown."""
     lost = find_cause(RuntimeError("An error.\n: java.lang.OutOfMemoryException: heap\n at x"))
-    assert isinstance(lost, SparkUnavailable)
     assert "java.lang.OutOfMemoryException: heap" in str(lost)
 
 

@@ -76,11 +76,15 @@ class LogFile:
     """One log file, read from `offset` on by iterating over it.
 
     After that `offset` is where the next record will begin, and `tail` is the torn tail, if any.
-    `after_zxid` is the zxid that the first record must exceed.  Raises `DamagedLog`.
+    `after_zxid` is the zxid that the first record must exceed.  `records` is where to put the bytes
+    of each transaction beside it.  Raises `DamagedLog`.
     """
 
-    def __init__(self, path: AnyPath, after_zxid: int = -1) -> None:
+    def __init__(
+        self, path: AnyPath, after_zxid: int = -1, records: list[bytes] | None = None
+    ) -> None:
         self.path = Path(path)
+        self._records = records
         self.offset = 0
         self.tail: TornTail | None = None
         self.last_zxid = after_zxid
@@ -141,7 +145,7 @@ class LogFile:
         """
         at, size = 0, len(block)
         last_zxid = self.last_zxid
-        append = batch.append
+        append, records = batch.append, self._records
         while at + _FRAME_SIZE <= size:
             checksum, length = _unpack_frame(block, at)
             stop = at + _FRAME_SIZE + length
@@ -165,6 +169,8 @@ class LogFile:
                 return at, _Stop(f"zxid 0x{zxid:x} comes after 0x{last_zxid:x}", certain=True)
             self.last_zxid = last_zxid = zxid
             append(transaction)
+            if records is not None:
+                records.append(record)
             at = stop + 1
         return at, None
 

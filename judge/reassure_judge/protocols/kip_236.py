@@ -123,7 +123,9 @@ class RequestRouter(Router[RequestHistory]):
     """Reads the request queue and the records as well."""
 
     history = RequestHistory
-    is_apart: ClassVar[bool] = True
+    apart: ClassVar[frozenset[str]] = frozenset(
+        {"topic", "state", "topic_config", "deletion", "parent", "flight"}
+    )
     kinds: ClassVar[tuple[str, ...]] = (
         r"(?P<request_parents>/admin/reassignment_requests|/admin/reassignments)",
         r"/admin/reassignment_requests/(?P<request>[^/]+)",
@@ -145,6 +147,7 @@ class RequestRouter(Router[RequestHistory]):
     def _end_transaction(self) -> None:
         if self._touched:
             for chroot, topic in self._touched:
+                self._about = topic
                 self._look_at_parent(self.get_cluster(chroot), topic)
             self._touched.clear()
 
