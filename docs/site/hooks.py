@@ -17,7 +17,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 _LINK: Final = re.compile(r"(?<=\]\()([^)#:\s]+)(?=[)#])")
-_GENERATED: Final = re.compile(r"(?<!\[)`docs/(generated/[\w/-]+\.md)`")
+_GENERATED: Final = re.compile(r"(?<!\[)`docs/(generated/([\w/-]+?)(?:/README)?\.md)`")
 _DIAGRAM: Final = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _OURS: Final = "source"
 _LANGUAGES: Final = {
@@ -102,7 +102,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return found[1] if target is None else lead(target)
 
     def replace_name(found: re.Match[str]) -> str:
-        return f"[{found[1].removeprefix('generated/')}]({lead(found[1])})"
+        return f"[{found[2]}]({lead(found[1])})"
 
     text = _LINK.sub(replace_link, markdown)
     text = _GENERATED.sub(replace_name, text)

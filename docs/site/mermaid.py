@@ -10,7 +10,8 @@ from typing import Final
 
 _WAY: Final = re.compile(r"^(\S+?)(?:\[(.+?)\])? --> (\S+?)(?:\[(.+?)\])?(?:: (.+))?$")
 _ROW: Final = 58
-_BOX: Final = (250, 34)
+_HEIGHT: Final = 34
+_LETTER: Final = 7.4
 _SPREAD: Final = 22
 """How much further out a way is drawn for each box that it passes."""
 _START: Final = "[*]"
@@ -46,37 +47,38 @@ def draw_diagram(text: str) -> str:
     order = list(boxes)
     longest = max((abs(order.index(a) - order.index(b)) for a, b, _ in ways), default=1)
     side = 24 + _SPREAD * longest
-    middle, width, height = side + _BOX[0] / 2, 2 * side + _BOX[0], _ROW * len(order)
+    box = 32 + round(_LETTER * max(map(len, boxes.values())))
+    middle, width, height = side + box / 2, 2 * side + box, _ROW * len(order)
     parts = [
         f'<figure class="diagram"><svg viewBox="0 0 {width} {height}" width="{width}" role="img">',
         _TIP,
     ]
     for before, after, said in ways:
-        line = _draw_line(order.index(before), order.index(after), middle)
+        line = _draw_line(order.index(before), order.index(after), middle, box)
         words = f"{boxes[before]} → {boxes[after]}" + (f": {said}" if said else "")
         parts.append(
             f'<g class="way"><title>{escape(words)}</title>'
             f'<path d="{line}" marker-end="url(#tip)"/></g>'
         )
-    for place, (box, words) in enumerate(boxes.items()):
+    for place, (name, words) in enumerate(boxes.items()):
         y = _ROW * (place + 0.5)
-        if box == _START:
+        if name == _START:
             parts.append(f'<circle cx="{middle}" cy="{y}" r="7"/>')
             continue
         parts.append(
-            f'<rect x="{middle - _BOX[0] / 2}" y="{y - _BOX[1] / 2}" width="{_BOX[0]}" '
-            f'height="{_BOX[1]}" rx="8"/><text x="{middle}" y="{y + 4.5}">{escape(words)}</text>'
+            f'<rect x="{side}" y="{y - _HEIGHT / 2}" width="{box}" height="{_HEIGHT}" rx="8"/>'
+            f'<text x="{middle}" y="{y + 4.5}">{escape(words)}</text>'
         )
     return "\n".join([*parts, "</svg></figure>"])
 
 
-def _draw_line(before: int, after: int, middle: float) -> str:
+def _draw_line(before: int, after: int, middle: float, box: int) -> str:
     """Return the path of a way: straight to the next box, curved past others and back."""
     start, end = _ROW * (before + 0.5), _ROW * (after + 0.5)
     if after == before + 1:
-        return f"M{middle} {start + _BOX[1] / 2}V{end - _BOX[1] / 2}"
+        return f"M{middle} {start + _HEIGHT / 2}V{end - _HEIGHT / 2}"
     side = 1 if after > before else -1
-    edge = middle + side * _BOX[0] / 2
+    edge = middle + side * box / 2
     out = edge + side * (8 + _SPREAD * abs(after - before))
     start, end = start + 5 * side, end - 5 * side
     return f"M{edge} {start}C{out} {start} {out} {end} {edge} {end}"
