@@ -12,6 +12,7 @@ leader may write it down is decided here in both cases.
 import logging
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -284,9 +285,17 @@ class Broker:
         refused = self._refuse(message.controller_epoch, message.broker_epoch)
         if refused:
             return refused
-        key = (message.topic, message.partition)
         if self.broker_id not in message.replicas:
             return "not-a-replica"
+        with self._guard((message.topic, message.partition)):
+            return self._take_role(message)
+
+    def _guard(self, key: PartitionKey) -> AbstractContextManager[object]:
+        """Return what keeps out those who serve a partition, where there is anything to serve."""
+        return nullcontext() if self.replicas is None else self.replicas.guard(key)
+
+    def _take_role(self, message: LeaderAndIsr) -> str:
+        key = (message.topic, message.partition)
         known = self.find_obeyed(key)
         earlier = message.leader_epoch < known and "stale-order-obeyed" not in self._faults
         is_old = earlier or message.leader_epoch == known
@@ -339,6 +348,10 @@ class Broker:
             return refused
         if "deaf-to-stop" in self._faults:
             return "ok"
+        with self._guard((message.topic, message.partition)):
+            return self._end_role(message)
+
+    def _end_role(self, message: StopReplica) -> str:
         key, epoch = (message.topic, message.partition), message.leader_epoch
         known = self.find_obeyed(key)
         if NO_EPOCH < epoch < known and "late-stop-obeyed" not in self._faults:
@@ -356,9 +369,10 @@ class Broker:
 
     def give_up(self, key: PartitionKey) -> None:
         """Delete a replica that is not this broker's any more, and what is kept of it."""
-        if self.replicas is not None:
-            self.replicas.stop(key, self.controller_epoch, NO_EPOCH, delete=True)
-        self._hosted.pop(key, None)
+        with self._guard(key):
+            if self.replicas is not None:
+                self.replicas.stop(key, self.controller_epoch, NO_EPOCH, delete=True)
+            self._hosted.pop(key, None)
 
     def hosted(self, topic: str, partition: int) -> HostedPartition | None:
         """Return what the broker keeps of a partition, or None when it has no replica of it."""
@@ -419,7 +433,7 @@ class Broker:
     def _require_connection(self) -> None:
         """Raise Indefinite at once where nobody is there to answer.
 
-        Whoever asks holds up all partitions of the broker while it waits.
+        Whoever asks holds up the partition that it asks for while it waits.
         """
         if not self._client.connected:
             raise Indefinite("the connection to ZooKeeper is lost")

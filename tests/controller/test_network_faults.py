@@ -111,7 +111,7 @@ def sweep(trial: Trial, client: Any) -> bool:
     """Have broker 3 look for strays; return whether it keeps its replica."""
     running = trial.stepped.machines[3].running
     assert running is not None
-    Strays(client, running, threading.Condition()).sweep()
+    Strays(client, running, threading.RLock()).sweep()
     return trial.stepped.replicas(3).find(KEY) is not None
 
 

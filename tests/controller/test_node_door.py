@@ -1,5 +1,6 @@
 """What a broker's process answers on the wire, and for whom it lets wait."""
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -65,11 +66,14 @@ class Served:
     def __init__(self, cluster: Any, path: Path, **rules: int) -> None:
         self.admin = cluster.admin
         ensure_roots(self.admin)
-        cluster.create_topic("t", {0: (1, 2)})
+        self.create_topic = cluster.create_topic
+        self.create_topic("t", {0: (1, 2)})
         self.admin.ensure_path("/brokers/topics/t/partitions/0")
         self.admin.create(broker_path(2), encode_broker("127.0.0.1", 9, 1), ephemeral=True)
         self.path, self.rules = path, ReplicationRules(**rules)  # type: ignore[arg-type]
-        self.lock = threading.Condition(threading.RLock())
+        self.lock = threading.RLock()
+        self.clock = VirtualClock(10**6)
+        self.sync: Callable[[int], None] = os.fsync
         self.broker = Broker(
             self.admin, 1, address=("127.0.0.1", 7), owns_client=False, replication=self.replicate
         )
@@ -85,9 +89,9 @@ class Served:
 
     def replicate(self, broker: Broker, epoch: int) -> Replicas:
         """Make its replicas."""
-        disk = LogDirectory(self.path, 1, "c")
+        disk = LogDirectory(self.path, 1, "c", flush_records=1, sync=lambda one: self.sync(one))
         observer = Observer(self.path / "said", 1, epoch)
-        return Replicas(1, epoch, broker, disk, VirtualClock(10**6), observer, self.rules)
+        return Replicas(1, epoch, broker, disk, self.clock, observer, self.rules)
 
     @property
     def end(self) -> int:
@@ -99,6 +103,16 @@ class Served:
     def handle(self, request: Any, client: str | None = None) -> Any:
         """Ask."""
         return self.door.handle(request, client)
+
+    def lead_another(self) -> None:
+        """Have it lead u-0 as well, with 2 in sync."""
+        make_topic, path = self.create_topic, "/brokers/topics/u/partitions/0"
+        make_topic("u", {0: (1, 2)})
+        self.admin.ensure_path(path)
+        self.handle(request_of(replace(LEAD, topic="u")))
+        state = self.broker.hosted("u", 0)
+        assert state is not None
+        self.admin.create(f"{path}/state", encode_state(state.state))
 
     def produce(
         self, acks: int = 1, raw: bytes = RAW, *, topic: str = "t", timeout_ms: int = 20_000
@@ -117,10 +131,11 @@ class Served:
         wait_ms: int = 0,
         epoch: int = 0,
         by: str = "",
+        topic: str = "t",
     ) -> FetchedPartition:
         """Fetch from partition 0 and return what was found."""
         asked = FetchPartition(0, offset, 10_000, epoch)
-        request = FetchRequest(replica, wait_ms, 1, (FetchTopic("t", (asked,)),))
+        request = FetchRequest(replica, wait_ms, 1, (FetchTopic(topic, (asked,)),))
         response: FetchResponse = self.handle(request, by or self.follower)
         return response.responses[0].partitions[0]
 
@@ -184,6 +199,74 @@ def test_producer_is_told_why_not(serve: Callable[..., Served]) -> None:
     assert few.produce(-1) == ProducedPartition(0, ErrorCode.not_enough_replicas, -1)
 
 
+class Slow:
+    """Stands in for what is slow: whoever comes to it waits until it is let go."""
+
+    def __init__(self) -> None:
+        self.reached, self.over = threading.Event(), threading.Event()
+
+    def wait(self) -> None:
+        """Wait."""
+        self.reached.set()
+        assert self.over.wait(60)
+
+
+def sync_slowly(served: Served, slow: Slow) -> None:
+    """Have the disk be slow with the records of t-0."""
+
+    def sync(descriptor: int) -> None:
+        if "/t-0/" in str(Path(f"/proc/self/fd/{descriptor}").readlink()):
+            slow.wait()
+        os.fsync(descriptor)
+
+    served.sync = sync
+
+
+def write_slowly(served: Served, slow: Slow) -> None:
+    """Have ZooKeeper be slow with the in-sync set of t-0, which has to be written next."""
+    make = served.admin.transaction
+
+    def begin() -> Any:
+        transaction = make()
+        send = transaction.commit_async
+
+        def commit() -> Any:
+            if any("/t/" in one.path for one in transaction.operations):
+                slow.wait()
+            return send()
+
+        transaction.commit_async = commit
+        return transaction
+
+    served.admin.transaction = begin
+    served.clock.advance(10**6)
+
+
+@pytest.mark.parametrize("make_slow", [sync_slowly, write_slowly])
+def test_one_partition_lets_no_other_wait(
+    make_slow: Callable[[Served, Slow], None], serve: Callable[..., Served]
+) -> None:
+    """While the disk or ZooKeeper is waited for on account of one, others are written and read."""
+    served, slow = serve(), Slow()
+    served.lead_another()
+    make_slow(served, slow)
+    busy, _ = in_background(lambda: served.produce(1))
+    assert slow.reached.wait(60)
+
+    def use_the_other() -> list[int]:
+        served.produce(1, topic="u")
+        served.fetch(2, replica=2, topic="u")
+        return [served.list(LATEST, "u").offset, len(served.fetch(0, topic="u").records)]
+
+    other, found = in_background(use_the_other)
+    other.join(30)
+    in_time = tuple(found)
+    slow.over.set()
+    busy.join()
+    other.join()
+    assert in_time == ([2, len(RAW)],)
+
+
 def test_records_are_looked_through_while_the_broker_is_busy(
     serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,7 +278,8 @@ def test_records_are_looked_through_while_the_broker_is_busy(
         return check_produced(raw)
 
     monkeypatch.setattr("reassure_controller.node.door.check_produced", look)
-    with served.lock:
+    assert served.broker.replicas is not None
+    with served.broker.replicas.guard(("t", 0)):
         thread, answers = in_background(lambda: served.produce(1))
         assert looked.wait(60)
     thread.join()
@@ -279,9 +363,8 @@ def test_follower_that_is_held_up_waits(serve: Callable[..., Served]) -> None:
     thread, answers = in_background(ask)
     thread.join(0.05)
     assert answers == []
-    with served.lock:
-        quota.limit(None)
-        served.lock.notify_all()
+    quota.limit(None)
+    served.door.look_again()
     thread.join()
     assert (answers[0].error_code, answers[0].records[-4:]) == (ErrorCode.none, RAW[-4:])
 

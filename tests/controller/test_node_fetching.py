@@ -1,6 +1,5 @@
 """In which order a follower asks its leader."""
 
-import threading
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -38,7 +37,7 @@ class FullAnswer:
 def test_every_partition_has_its_turn() -> None:
     """Who got records comes last the next time, so that nobody waits for ever behind the others."""
     broker: Any = SimpleNamespace(replicas=None)
-    fetchers = Fetchers(broker, cast("Any", None), threading.Condition())
+    fetchers = Fetchers(broker, cast("Any", None))
     leader = FullAnswer()
     served: dict[PartitionKey, int] = {}
     for number in range(6):

@@ -68,7 +68,7 @@ def measure_controller(controller: Controller) -> Iterator[Metric]:
 
 
 def measure_replicas(replicas: Iterable[Replica]) -> Iterator[Metric]:
-    """Yield what is to be known of a broker's replicas; whoever guards the broker is kept out."""
+    """Yield what is to be known of a broker's replicas, as they are seen in passing."""
     partition = ("topic", "partition")
     end = _gauge("log_end_offset", "Offset behind the last record.", partition)
     mark = _gauge("high_watermark", "Offset up to which records are shown.", partition)
@@ -84,7 +84,7 @@ def measure_replicas(replicas: Iterable[Replica]) -> Iterator[Metric]:
         leads.add_metric(labels, isinstance(role, Leading))
         if not isinstance(role, Leading):
             continue
-        under += len(role.view.isr) < len(replica.hosted.replicas)
+        under += len(role.view.isr) < len(role.view.replicas)
         isr.add_metric(labels, len(role.view.isr))
         for follower, kept in sorted(role.view.followers.items()):
             lag.add_metric((*labels, str(follower)), log_end - kept.offset)

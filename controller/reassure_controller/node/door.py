@@ -81,13 +81,17 @@ def name_follower(broker: int, broker_epoch: int) -> str:
 
 
 class Door:
-    """Serves requests on the broker that `lock` guards; many threads may stand in it."""
+    """Serves requests on a broker; many threads may stand in it.
+
+    Orders come one at a time, under `lock`. Whoever is served waits for the partitions that it asks
+    about, and for nobody else.
+    """
 
     def __init__(
         self,
         broker: Broker,
         cluster: Cluster,
-        lock: threading.Condition,
+        lock: threading.RLock,
         learn: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Serve; `learn` is told of each topic that the broker gets an order about, beforehand."""
@@ -95,14 +99,21 @@ class Door:
         self._learn = learn
         self._cluster = cluster
         self._lock = lock
+        self._news = threading.Condition()
+        """Notified when there may be something to say to somebody who waits. Whoever has it asks
+        for no partition, as those who deal with one notify it."""
         self._numbers = itertools.count(1)
         self._closing = False
 
     def close(self) -> None:
         """Let nobody wait any longer."""
-        with self._lock:
-            self._closing = True
-            self._lock.notify_all()
+        self._closing = True
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Have those who wait look whether what they wait for has come about."""
+        with self._news:
+            self._news.notify_all()
 
     def handle(self, request: Request, client_id: str | None) -> Response | None:
         """Answer a request; None where the producer does not listen. Raises Unanswerable."""
@@ -141,7 +152,7 @@ class Door:
                 self._learn(order.topic)
             with self._lock:
                 whole, error = find_error(self._broker.handle(order))
-                self._lock.notify_all()
+            self.look_again()
             if whole != ErrorCode.none:
                 return kind(whole)
             found.append(PartitionError(order.topic, order.partition, error))
@@ -150,10 +161,7 @@ class Door:
     # Producers
 
     def _produce(self, request: ProduceRequest) -> ProduceResponse | None:
-        """Append, and wait until those who are to have the records have them.
-
-        The records are looked through before, while nobody has to wait for the broker.
-        """
+        """Append, and wait until those who are to have the records have them."""
         answers: dict[int, inner.Response] = {}
         asked = [
             inner.Produce(
@@ -165,16 +173,15 @@ class Door:
             for topic in request.topic_data
             for data in topic.partition_data
         ]
-        with self._lock:
-            for one in asked:
-                self._serve(one, answers)
-            self._lock.notify_all()
-            if request.acks == 0:
-                return None
-            self._wait(lambda: len(answers) == len(asked), request.timeout_ms)
-            for one in asked:
-                if one.correlation[1] not in answers:
-                    self._replicas.give_up(one.key, one.correlation)
+        for one in asked:
+            self._serve(one, answers)
+        self.look_again()
+        if request.acks == 0:
+            return None
+        self._wait(lambda: len(answers) == len(asked), request.timeout_ms)
+        for one in asked:
+            if one.correlation[1] not in answers:
+                self._replicas.give_up(one.key, one.correlation)
         topics: dict[str, list[ProducedPartition]] = {}
         for one in asked:
             produced = _tell_produced(one, answers[one.correlation[1]])
@@ -187,23 +194,22 @@ class Door:
 
     def _consume(self, request: FetchRequest) -> FetchResponse:
         """Hand out records below the mark; wait for some where there are none."""
-        with self._lock:
-            self._wait(lambda: self._may_answer(request), request.max_wait_ms, LOOK_S)
-            left = request.max_bytes
+        self._wait(lambda: self._may_answer(request), request.max_wait_ms, LOOK_S)
+        left = request.max_bytes
 
-            def read(topic: str, asked: FetchPartition) -> FetchedPartition:
-                nonlocal left
-                key, number = (topic, asked.partition), next(self._numbers)
-                most = _share(left, asked.partition_max_bytes)
-                epoch = asked.current_leader_epoch
-                answer = self._ask(inner.Consume(key, (0, number), asked.fetch_offset, most, epoch))
-                assert isinstance(answer, inner.Consumed)
-                records = answer.records
-                left -= len(records)
-                mark = answer.high_watermark
-                return FetchedPartition(asked.partition, _code(answer.error), mark, records, mark)
+        def read(topic: str, asked: FetchPartition) -> FetchedPartition:
+            nonlocal left
+            key, number = (topic, asked.partition), next(self._numbers)
+            most = _share(left, asked.partition_max_bytes)
+            epoch = asked.current_leader_epoch
+            answer = self._ask(inner.Consume(key, (0, number), asked.fetch_offset, most, epoch))
+            assert isinstance(answer, inner.Consumed)
+            records = answer.records
+            left -= len(records)
+            mark = answer.high_watermark
+            return FetchedPartition(asked.partition, _code(answer.error), mark, records, mark)
 
-            return _fetched(request, read)
+        return _fetched(request, read)
 
     def _may_answer(self, request: FetchRequest) -> bool:
         """Whether there is something to say to a consumer: records, or an error."""
@@ -245,24 +251,23 @@ class Door:
             noted.append((fetch, answer))
             return _tell_fetched(answer)
 
-        with self._lock:
-            response = _fetched(request, note)
-            if has_moved:
-                self._lock.notify_all()  # other followers wait for the mark
-            if any(answer.error or answer.records for _, answer in noted):
-                return response
-            self._wait(lambda: any(self._has_moved(*one) for one in noted), request.max_wait_ms)
-            fetches = iter([fetch for fetch, _ in noted])
+        response = _fetched(request, note)
+        if has_moved:
+            self.look_again()  # other followers wait for the mark
+        if any(answer.error or answer.records for _, answer in noted):
+            return response
+        self._wait(lambda: any(self._has_moved(*one) for one in noted), request.max_wait_ms)
+        fetches = iter([fetch for fetch, _ in noted])
 
-            def answer_again(_topic: str, _asked: FetchPartition) -> FetchedPartition:
-                nonlocal left
-                fetch = next(fetches)
-                most = _share(left, fetch.max_bytes)
-                answer = self._answer_again(replace(fetch, max_bytes=most))
-                left -= len(answer.records)
-                return _tell_fetched(answer)
+        def answer_again(_topic: str, _asked: FetchPartition) -> FetchedPartition:
+            nonlocal left
+            fetch = next(fetches)
+            most = _share(left, fetch.max_bytes)
+            answer = self._replicas.answer_again(replace(fetch, max_bytes=most))
+            left -= len(answer.records)
+            return _tell_fetched(answer)
 
-            return _fetched(request, answer_again)
+        return _fetched(request, answer_again)
 
     def _has_moved(self, fetch: inner.Fetch, answer: inner.Fetched) -> bool:
         """Whether a follower would be told something else than it was."""
@@ -272,13 +277,6 @@ class Door:
         if replica.high_watermark != answer.high_watermark:
             return True
         return replica.log.end_offset > fetch.offset and not replica.role.is_held_up(fetch)
-
-    def _answer_again(self, fetch: inner.Fetch) -> inner.Fetched:
-        replica = self._replicas.find(fetch.key)
-        role = None if replica is None else replica.role
-        if isinstance(role, Leading) and role.leader_epoch == fetch.leader_epoch:
-            return role.answer_again(fetch)
-        return inner.Fetched(fetch.key, fetch.correlation, errors.NOT_LEADER_OR_FOLLOWER)
 
     def _tell_epoch_ends(
         self, request: OffsetForLeaderEpochRequest
@@ -299,29 +297,23 @@ class Door:
             error = _code(answer.error)
             return EpochEndOffset(error, asked.partition, answer.epoch, answer.end_offset)
 
-        with self._lock:
-            return OffsetForLeaderEpochResponse(
-                tuple(
-                    EpochEndTopic(
-                        one.topic, tuple(tell(one.topic, asked) for asked in one.partitions)
-                    )
-                    for one in request.topics
-                )
+        return OffsetForLeaderEpochResponse(
+            tuple(
+                EpochEndTopic(one.topic, tuple(tell(one.topic, asked) for asked in one.partitions))
+                for one in request.topics
             )
+        )
 
     # Offsets
 
     def _list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
         """Say where a log begins, and up to where it is shown."""
-        with self._lock:
-            return ListOffsetsResponse(
-                tuple(
-                    ListedTopic(
-                        one.name, tuple(self._list_offset(one.name, p) for p in one.partitions)
-                    )
-                    for one in request.topics
-                )
+        return ListOffsetsResponse(
+            tuple(
+                ListedTopic(one.name, tuple(self._list_offset(one.name, p) for p in one.partitions))
+                for one in request.topics
             )
+        )
 
     def _list_offset(self, topic: str, asked: ListOffsetsPartition) -> ListedPartition:
         number, replica = asked.partition_index, self._find(topic, asked.partition_index)
@@ -354,7 +346,7 @@ class Door:
     def _serve(self, request: inner.Request, answers: dict[int, inner.Response]) -> None:
         def take(answer: inner.Response) -> None:
             answers[answer.correlation[1]] = answer
-            self._lock.notify_all()  # whoever answers has the lock
+            self.look_again()
 
         self._replicas.serve(request, take)
 
@@ -369,11 +361,12 @@ class Door:
     ) -> None:
         """Wait until the condition holds, the time is over, or the broker ends."""
         end_s = time.monotonic() + for_ms / 1000
-        while not condition() and not self._closing:
-            left_s = end_s - time.monotonic()
-            if left_s <= 0:
-                return
-            self._lock.wait(left_s if look_s is None else min(left_s, look_s))
+        with self._news:
+            while not condition() and not self._closing:
+                left_s = end_s - time.monotonic()
+                if left_s <= 0:
+                    return
+                self._news.wait(left_s if look_s is None else min(left_s, look_s))
 
 
 def _share(left: int, wanted: int) -> int:

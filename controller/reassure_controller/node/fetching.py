@@ -44,12 +44,13 @@ RESPONSE_BYTES: Final = 10 * 2**20
 
 
 class Fetchers:
-    """The fetchers of a broker that `lock` guards."""
+    """The fetchers of a broker."""
 
-    def __init__(self, broker: Broker, cluster: Cluster, lock: threading.Condition) -> None:
+    def __init__(self, broker: Broker, cluster: Cluster) -> None:
         self._broker = broker
         self._cluster = cluster
-        self._lock = lock
+        self._lock = threading.Lock()
+        """Held by who starts a fetcher, or ends one."""
         self._threads: dict[int, threading.Thread] = {}
         self._ended = threading.Event()
 
@@ -83,8 +84,8 @@ class Fetchers:
                 if replicas is None or leader not in replicas.list_leaders():
                     del self._threads[leader]
                     break
-                requests = [request for _, request in replicas.next_requests(leader)]
-                name = name_follower(replicas.broker_id, replicas.broker_epoch)
+            requests = [request for _, request in replicas.next_requests(leader)]
+            name = name_follower(replicas.broker_id, replicas.broker_epoch)
             try:
                 if connection is None or not connection.is_open or named != name:
                     if connection is not None:
@@ -121,12 +122,11 @@ class Fetchers:
             answers += _ask_epochs(connection, questions)
         if fetches:
             answers += _fetch(connection, fetches)
-        with self._lock:
-            for answer in answers:
-                if isinstance(answer, Fetched) and answer.records:
-                    served[answer.key] = answer.correlation[1]
-                if self._broker.replicas is not None:
-                    self._broker.replicas.take(answer)
+        for answer in answers:
+            if isinstance(answer, Fetched) and answer.records:
+                served[answer.key] = answer.correlation[1]
+            if self._broker.replicas is not None:
+                self._broker.replicas.take(answer)
         return bool(answers) and not any(one.error for one in answers)
 
 

@@ -55,7 +55,8 @@ class Node:
         """
         self._client = client
         self._settings = settings
-        self._lock = threading.Condition(threading.RLock())
+        self._lock = threading.RLock()
+        """Held by who changes what the broker is told to be: orders, and another registration."""
         self._cluster = Cluster(client)
         self._throttling = Throttling(client, broker_id, settings.make_quotas())
         self._broker = Broker(
@@ -63,7 +64,7 @@ class Node:
         )
         self._limits = Limits(client, broker_id, settings.rules)
         self._door = Door(self._broker, self._cluster, self._lock, self._limits.learn)
-        self._fetchers = Fetchers(self._broker, self._cluster, self._lock)
+        self._fetchers = Fetchers(self._broker, self._cluster)
         self._strays = Strays(client, self._broker, self._lock)
         self._patience_s = patience_s
         self._register_from_s = 0.0
@@ -102,8 +103,7 @@ class Node:
         """Yield what is to be known of it."""
         from reassure_controller.metrics import measures
 
-        with self._lock:
-            yield from measures.measure_replicas(self._broker.replicas or ())
+        yield from measures.measure_replicas(self._broker.replicas or ())
         yield from measures.measure_isr(self._broker.isr_changes)
         yield from measures.measure_requests(self._server.answers)
 
@@ -117,9 +117,9 @@ class Node:
             with self._lock:
                 if self._client.connected and not self._broker.is_registered:
                     self._register_again()
-                if self._broker.replicas is not None:
-                    self._broker.replicas.tick()
-                self._lock.notify_all()
+            if self._broker.replicas is not None:
+                self._broker.replicas.tick()
+            self._door.look_again()
 
     def close(self) -> None:
         """End in order: what it leads is handed over first, where a controller listens."""

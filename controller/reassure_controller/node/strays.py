@@ -31,9 +31,9 @@ LOOK_S: Final = 5.0
 
 
 class Strays:
-    """Finds and deletes them, on the broker that `lock` guards."""
+    """Finds and deletes them, while `lock` keeps orders away."""
 
-    def __init__(self, client: KazooClient, broker: Broker, lock: threading.Condition) -> None:
+    def __init__(self, client: KazooClient, broker: Broker, lock: threading.RLock) -> None:
         self._client = client
         self._broker = broker
         self._lock = lock

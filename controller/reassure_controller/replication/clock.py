@@ -1,5 +1,6 @@
 """Time, as brokers are given it."""
 
+import threading
 import time
 from dataclasses import dataclass
 from typing import Protocol
@@ -55,8 +56,10 @@ class SteadyClock:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._latest_ms = clock.now_ms()
+        self._lock = threading.Lock()
 
     def now_ms(self) -> int:
         """Return the latest time that the clock below has shown."""
-        self._latest_ms = max(self._latest_ms, self._clock.now_ms())
-        return self._latest_ms
+        with self._lock:
+            self._latest_ms = max(self._latest_ms, self._clock.now_ms())
+            return self._latest_ms

@@ -1,9 +1,11 @@
 """All replicas of one broker, behind one door: every message comes in here."""
 
 import logging
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import count
 from typing import Final, assert_never
 
 from reassure_controller.log_lines import about
@@ -48,7 +50,12 @@ REFUSALS: Final[Mapping[type[Request], Callable[..., Response]]] = {
 
 
 class Replicas:
-    """The replicas of one broker, in one of its lives."""
+    """The replicas of one broker, in one of its lives.
+
+    Many threads may serve, take and ask at once: each replica has a guard of its own, which is held
+    while the disk or ZooKeeper is waited for on its account, and nobody else's. Orders, and what
+    else changes which replicas there are, come one at a time; whoever gives them sees to that.
+    """
 
     def __init__(
         self,
@@ -75,7 +82,8 @@ class Replicas:
         self.lead = lead
         self._disk = disk
         self._observer = observer
-        self._requests = 0
+        self._requests = count(1)
+        self._guards: dict[PartitionKey, threading.RLock] = {}
         self._unready: set[PartitionKey] = set()
         """Partitions of which a replica could not become what the broker was told."""
         self._upkeep = Upkeep(self, disk, upkeep or UpkeepSettings(), self.clock.now_ms())
@@ -94,8 +102,11 @@ class Replicas:
 
     def next_correlation(self) -> Correlation:
         """Return what the next request is known by."""
-        self._requests += 1
-        return self.broker_epoch, self._requests
+        return self.broker_epoch, next(self._requests)
+
+    def guard(self, key: PartitionKey) -> threading.RLock:
+        """Return what whoever deals with a replica of a partition has to hold."""
+        return self._guards.setdefault(key, threading.RLock())
 
     def __iter__(self) -> Iterator[Replica]:
         return iter(tuple(self._replicas.values()))
@@ -106,30 +117,26 @@ class Replicas:
         """Return the replica of a partition, if there is one."""
         return self._replicas.get(key)
 
-    def find_mark(self, key: PartitionKey) -> int:
-        """Return a replica's high watermark, 0 where there is no replica."""
-        replica = self._replicas.get(key)
-        return 0 if replica is None else replica.high_watermark
-
     def become(self, key: PartitionKey) -> None:
         """Have a replica lead or follow, as the broker was told; one that is not there is made.
 
         Where the disk does not allow it, the replica does neither, and `tick` tries again.
         """
-        self._unready.add(key)
-        try:
-            replica = self._replicas.get(key)
-            if replica is None:
-                self.quotas.catch_up()
-                replica = self._replicas[key] = Replica(self, key, self._make_log(key), 0)
-            replica.become()
-        except (DiskFailed, CorruptLog) as failed:
-            log.warning("%s-%d neither leads nor follows: %s", *key, failed)
-        else:
-            self._unready.discard(key)
+        with self.guard(key):
+            self._unready.add(key)
+            try:
+                replica = self._replicas.get(key)
+                if replica is None:
+                    self.quotas.catch_up()
+                    replica = self._replicas[key] = Replica(self, key, self._make_log(key), 0)
+                replica.become()
+            except (DiskFailed, CorruptLog) as failed:
+                log.warning("%s-%d neither leads nor follows: %s", *key, failed)
+            else:
+                self._unready.discard(key)
 
     def _make_log(self, key: PartitionKey) -> Log:
-        others = [replica.log for replica in self._replicas.values()]
+        others = [replica.log for replica in self]
         made = self._disk.log(*key)
         if others and "epochs-shared" in self.rules.faults:
             made.epochs = others[0].epochs
@@ -139,36 +146,41 @@ class Replicas:
         """Go by another broker epoch; replicas neither lead nor follow before they are told to."""
         self.broker_epoch = broker_epoch
         self._unready.clear()
-        for replica in self._replicas.values():
-            replica.rest()
+        self._rest()
+
+    def _rest(self) -> None:
+        for replica in self:
+            with self.guard(replica.key):
+                replica.rest()
 
     def stop(
         self, key: PartitionKey, controller_epoch: int, leader_epoch: int, *, delete: bool
     ) -> None:
         """Have a replica neither lead nor follow, and delete it when asked to."""
-        self._unready.discard(key)
-        replica = self._replicas.get(key)
-        if replica is None:
-            return
-        replica.stop(controller_epoch, leader_epoch, is_deleted=delete)
-        if delete and not {"deleted-kept", "answered-when-deleted"} & self.rules.faults:
-            del self._replicas[key]
-            try:
-                self._disk.delete(*key)
-            except DiskFailed as failed:
-                log.warning("%s-%d is deleted, its files are not all gone: %s", *key, failed)
+        with self.guard(key):
+            self._unready.discard(key)
+            replica = self._replicas.get(key)
+            if replica is None:
+                return
+            replica.stop(controller_epoch, leader_epoch, is_deleted=delete)
+            if delete and not {"deleted-kept", "answered-when-deleted"} & self.rules.faults:
+                del self._replicas[key]
+                try:
+                    self._disk.delete(*key)
+                except DiskFailed as failed:
+                    log.warning("%s-%d is deleted, its files are not all gone: %s", *key, failed)
 
     # Messages
 
     def serve(self, request: Request, reply: ReplyTo) -> None:
         """Serve a request; the answer may come later, or never."""
-        replica = self._replicas.get(request.key)
-        role = None if replica is None else replica.role
-        if not isinstance(role, Leading):
-            error = errors.NOT_LEADER_OR_FOLLOWER
-            reply(REFUSALS[type(request)](request.key, request.correlation, error))
-            return
-        with about(topic=request.key[0], partition=request.key[1]):
+        key = request.key
+        with self.guard(key), about(topic=key[0], partition=key[1]):
+            role = self._find_role(key)
+            if not isinstance(role, Leading):
+                error = errors.NOT_LEADER_OR_FOLLOWER
+                reply(REFUSALS[type(request)](key, request.correlation, error))
+                return
             match request:
                 case Fetch():
                     role.serve_fetch(request, reply)
@@ -183,32 +195,46 @@ class Replicas:
 
     def give_up(self, key: PartitionKey, correlation: Correlation) -> None:
         """Answer a producer that waits for all in-sync replicas that its time is over."""
+        with self.guard(key):
+            role = self._find_role(key)
+            if isinstance(role, Leading):
+                role.give_up(correlation)
+
+    def answer_again(self, fetch: Fetch) -> Fetched:
+        """Answer a fetch that has been noted, now that there may be more to say."""
+        with self.guard(fetch.key):
+            role = self._find_role(fetch.key)
+            if isinstance(role, Leading) and role.leader_epoch == fetch.leader_epoch:
+                return role.answer_again(fetch)
+        return Fetched(fetch.key, fetch.correlation, errors.NOT_LEADER_OR_FOLLOWER)
+
+    def _find_role(self, key: PartitionKey) -> Leading | Following | None:
         replica = self._replicas.get(key)
-        if replica is not None and isinstance(replica.role, Leading):
-            replica.role.give_up(correlation)
+        return None if replica is None else replica.role
 
     def take(self, answer: Fetched | EpochEndTold) -> None:
         """Take an answer to a request of a replica."""
-        replica = self._replicas.get(answer.key)
         if "mark-of-another" in self.rules.faults and isinstance(answer, Fetched):
             mark = self._last_mark = max(answer.high_watermark, self._last_mark)
             answer = replace(answer, high_watermark=mark)
-        if replica is not None and isinstance(replica.role, Following):
-            with about(topic=answer.key[0], partition=answer.key[1]):
-                replica.role.take(answer, self.clock.now_ms())
+        key = answer.key
+        with self.guard(key), about(topic=key[0], partition=key[1]):
+            role = self._find_role(key)
+            if isinstance(role, Following):
+                role.take(answer, self.clock.now_ms())
 
     def list_unsettled(self) -> dict[PartitionKey, Leading | Following | None]:
         """Return the replicas, with their roles, that have none or whose leader refuses them."""
+        roles = {replica.key: replica.role for replica in self}
         return {
-            key: replica.role
-            for key, replica in self._replicas.items()
-            if replica.role is None
-            or (isinstance(replica.role, Following) and replica.role.is_refused)
+            key: role
+            for key, role in roles.items()
+            if role is None or (isinstance(role, Following) and role.is_refused)
         }
 
     def list_leaders(self) -> set[int]:
         """Return the brokers that replicas of this one follow."""
-        roles = (replica.role for replica in self._replicas.values())
+        roles = (replica.role for replica in self)
         return {role.leader for role in roles if isinstance(role, Following)}
 
     def next_requests(self, leader: int | None = None) -> Iterator[tuple[int, Request]]:
@@ -216,37 +242,51 @@ class Replicas:
 
         With a leader, only what is for that one.
         """
-        now_ms = self.clock.now_ms()
-        for replica in self._replicas.values():
-            if isinstance(replica.role, Following) and leader in (None, replica.role.leader):
-                request = replica.role.next_request(now_ms)
-                if request is not None:
-                    yield replica.role.leader, request
+        for replica in self:
+            with self.guard(replica.key):
+                role = replica.role
+                if not isinstance(role, Following) or leader not in (None, role.leader):
+                    continue
+                request = role.next_request(self.clock.now_ms())
+            if request is not None:
+                yield role.leader, request
 
     # Time
 
     def tick(self) -> None:
-        """Do what is due: leaders look who lags, and the disk is looked after."""
-        for replica in self._replicas.values():
-            if isinstance(replica.role, Leading):
-                replica.role.tick()
+        """Do what is due: leaders look who lags, and the disk is looked after.
+
+        A replica that somebody deals with has its turn the next time.
+        """
+        for replica in self:
+            guard = self.guard(replica.key)
+            if guard.acquire(blocking=False):
+                try:
+                    if isinstance(replica.role, Leading):
+                        replica.role.tick()
+                finally:
+                    guard.release()
         self._upkeep.tick(self.clock.now_ms())
 
     def retry(self) -> None:
         """Have the replicas lead or follow that could not before."""
         for key in sorted(self._unready):
-            self.become(key)
+            with self.guard(key):
+                if key in self._unready:
+                    self.become(key)
+
+    def find_mark(self, key: PartitionKey) -> int:
+        """Return a replica's high watermark, 0 where there is no replica."""
+        replica = self._replicas.get(key)
+        return 0 if replica is None else replica.high_watermark
 
     def checkpoint(self) -> None:
         """Write the high watermarks to disk. Raises WriteRefused."""
-        self._disk.save_high_watermarks(
-            {key: replica.high_watermark for key, replica in self._replicas.items()}
-        )
+        self._disk.save_high_watermarks({replica.key: replica.high_watermark for replica in self})
 
     def close(self) -> None:
         """End in order: answer who waits, checkpoint, and close the logs. Raises DiskFailed."""
-        for replica in self._replicas.values():
-            replica.rest()
+        self._rest()
         with ExitStack() as ending:
             ending.callback(self._observer.close)
             ending.callback(self._disk.close)

@@ -8,6 +8,7 @@ the same: lines are counted whether they are written or not, so that the gap can
 import errno
 import logging
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -71,12 +72,17 @@ class Observer:
         self._sequence = 0
         self._is_interrupted = False
         self._stream: BinaryIO | None = None
+        self._lock = threading.Lock()
         with writing(directory / FILE):
             directory.mkdir(parents=True, exist_ok=True)
             self._stream = self._open()
 
     def say(self, key: PartitionKey, controller_epoch: int, leader_epoch: int, what: What) -> None:
         """Write one line about a replica of this broker, unless the disk does not take it."""
+        with self._lock:
+            self._say(key, controller_epoch, leader_epoch, what)
+
+    def _say(self, key: PartitionKey, controller_epoch: int, leader_epoch: int, what: What) -> None:
         try:
             stream = self._take_stream()
             self._write(

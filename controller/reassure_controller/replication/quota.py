@@ -6,6 +6,7 @@ replicas that are out of sync are held up: to delay one that is in sync would pu
 a move for ever; here only what can be held up counts.
 """
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -30,6 +31,7 @@ class Quota:
     """What may pass now, in thousandths of bytes; below zero what has to be waited for."""
     _counted_ms: int = 0
     """Up to when `_left` is counted."""
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Begin with the usual limit."""
@@ -38,8 +40,9 @@ class Quota:
     def limit(self, bytes_per_s: int | None) -> None:
         """Set another limit, None for the usual one; what is set already goes on as it stands."""
         rate = self.usual if bytes_per_s is None else bytes_per_s
-        if rate != self._rate:
-            self._rate, self._left = rate, 1000 * (rate or 0)
+        with self._lock:
+            if rate != self._rate:
+                self._rate, self._left = rate, 1000 * (rate or 0)
 
     def holds_for(self, key: PartitionKey) -> bool:
         """Whether the broker's replica of a partition is throttled."""
@@ -58,14 +61,16 @@ class Quota:
         """
         if not self.holds_for(key):
             return wanted
-        self._count(now_ms)
-        return max(0, min(wanted, self._left // 1000))
+        with self._lock:
+            self._count(now_ms)
+            return max(0, min(wanted, self._left // 1000))
 
     def note(self, key: PartitionKey, size: int, now_ms: int) -> None:
         """Note what was sent to, or fetched by, a replica that is out of sync."""
         if self.holds_for(key):
-            self._count(now_ms)
-            self._left -= 1000 * size
+            with self._lock:
+                self._count(now_ms)
+                self._left -= 1000 * size
 
     def _count(self, now_ms: int) -> None:
         rate = self._rate or 0

@@ -5,12 +5,14 @@ is named in the log, and tried again when it is due once more.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from reassure_controller.storage.directory import LogDirectory
-from reassure_controller.storage.errors import DiskFailed
+from reassure_controller.storage.errors import DiskFailed, LogOffline
+from reassure_controller.storage.log import Log
 from reassure_spec.znodes import PartitionKey
 
 log = logging.getLogger(__name__)
@@ -52,6 +54,9 @@ class Marks(Protocol):
     def retry(self) -> None:
         """Have the replicas lead or follow that could not before."""
 
+    def guard(self, key: PartitionKey) -> AbstractContextManager[object]:
+        """Return what whoever deals with a replica has to hold."""
+
     def find_mark(self, key: PartitionKey) -> int:
         """Return a replica's high watermark, 0 where there is no replica."""
 
@@ -79,7 +84,7 @@ class Upkeep:
         self._acts: list[_Act] = [
             _Act(settings.checkpoint_ms, now_ms, "what replicas could not begin", marks.retry),
             _Act(settings.checkpoint_ms, now_ms, "saving high watermarks", marks.checkpoint),
-            _Act(settings.flush_ms, now_ms, "flushing logs", disk.flush_logs),
+            _Act(settings.flush_ms, now_ms, "flushing logs", self._flush),
             _Act(
                 settings.recovery_checkpoint_ms,
                 now_ms,
@@ -105,12 +110,26 @@ class Upkeep:
                 except DiskFailed as failed:
                     log.warning("put off: %s: %s", act.what, failed)
 
+    def _list_guarded(self) -> Iterator[tuple[PartitionKey, Log]]:
+        """Yield the logs, each while nobody else deals with it."""
+        for key, each in tuple(self._disk.logs.items()):
+            with self._marks.guard(key):
+                if self._disk.logs.get(key) is each:
+                    yield key, each
+
+    def _flush(self) -> None:
+        for _, each in self._list_guarded():
+            try:
+                each.flush()
+            except LogOffline as offline:
+                log.warning("put off: flushing logs: %s", offline)
+
     def _delete_old(self) -> None:
         """Delete the segments that are too old or too much, and were shown as a whole."""
         settings = self._settings
         kept_ms, most = settings.retention_ms, settings.retention_bytes
         before_ms = None if kept_ms is None else self._now_ms - kept_ms
-        for key, each in self._disk.logs.items():
+        for key, each in self._list_guarded():
             offset = each.find_expired(self._marks.find_mark(key), before_ms, most)
             if count := each.delete_before(offset):
                 log.info("%s-%d: %d segments before offset %d deleted", *key, count, offset)

@@ -10,6 +10,7 @@ import fcntl
 import logging
 import os
 import re
+import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -45,7 +46,10 @@ _DELETED_LOG: Final = re.compile(rf"(.+)-(\d+)\.[0-9a-f]+{DELETED}")
 
 
 class LogDirectory:
-    """The directory of a broker, locked against every other one until it is closed."""
+    """The directory of a broker, locked against every other one until it is closed.
+
+    Many threads may use it; two that use the same log have to keep out of each other's way.
+    """
 
     def __init__(
         self,
@@ -67,6 +71,8 @@ class LogDirectory:
         self._flush_records = flush_records
         self._sync = sync
         self._logs: dict[PartitionKey, Log] = {}
+        self._guard = threading.RLock()
+        """Held by who changes which logs there are, or saves offsets of all of them."""
         self._deleted: dict[PartitionKey, Path] = {}
         """Directories of logs that were deleted and are not gone yet."""
         with ExitStack() as on_error:
@@ -104,20 +110,21 @@ class LogDirectory:
         Raises CorruptLog when there was one with records that were safe; DiskFailed.
         """
         key = (topic, partition)
-        if key not in self._logs:
-            self._end_deletion(key)
-            self._logs[key] = Log(
-                self.path / f"{topic}-{partition}",
-                recovery_point=self._recovery_points.get(key, 0),
-                start_offset=self._starts.get(key, 0),
-                segment_bytes=self._segment_bytes,
-                flush_records=self._flush_records,
-                sync=self._sync,
-                on_lowered=self.save_recovery_points,
-            )
-            self._recovery_points.pop(key, None)
-            self._starts.pop(key, None)
-        return self._logs[key]
+        with self._guard:
+            if key not in self._logs:
+                self._end_deletion(key)
+                self._logs[key] = Log(
+                    self.path / f"{topic}-{partition}",
+                    recovery_point=self._recovery_points.get(key, 0),
+                    start_offset=self._starts.get(key, 0),
+                    segment_bytes=self._segment_bytes,
+                    flush_records=self._flush_records,
+                    sync=self._sync,
+                    on_lowered=self.save_recovery_points,
+                )
+                self._recovery_points.pop(key, None)
+                self._starts.pop(key, None)
+            return self._logs[key]
 
     def delete(self, topic: str, partition: int) -> None:
         """Delete the partition's log, where there is one, and what is known of it.
@@ -125,10 +132,11 @@ class LogDirectory:
         Raises DiskFailed; what is left is deleted when the directory is opened.
         """
         key = (topic, partition)
-        if key in self._logs:
-            self._deleted[key] = self._logs[key].retire()
-            del self._logs[key]
-            self._end_deletion(key)
+        with self._guard:
+            if key in self._logs:
+                self._deleted[key] = self._logs[key].retire()
+                del self._logs[key]
+                self._end_deletion(key)
 
     def _end_deletion(self, key: PartitionKey) -> None:
         """Remove what is left of a log that was deleted.
@@ -157,8 +165,9 @@ class LogDirectory:
 
     def save_high_watermarks(self, marks: Mapping[PartitionKey, int]) -> None:
         """Save the high watermarks of all partitions. Raises WriteRefused."""
-        self._save(HIGH_WATERMARKS, marks)
-        self._high_watermarks = dict(marks)
+        with self._guard:
+            self._save(HIGH_WATERMARKS, marks)
+            self._high_watermarks = dict(marks)
 
     def flush(self) -> None:
         """Make every record safe on disk, and save how far that is.
@@ -193,12 +202,13 @@ class LogDirectory:
 
     def save_recovery_points(self) -> None:
         """Save up to where logs are safe, and where they begin. Raises WriteRefused."""
-        opened = {key: each.recovery_point for key, each in self._logs.items()}
-        starts = self._starts | {key: each.start_offset for key, each in self._logs.items()}
-        starts = {key: start for key, start in starts.items() if start}
-        self._save(RECOVERY_POINTS, self._recovery_points | opened)
-        if starts or (self.path / LOG_STARTS).exists():
-            self._save(LOG_STARTS, starts)
+        with self._guard:
+            opened = {key: each.recovery_point for key, each in self._logs.items()}
+            starts = self._starts | {key: each.start_offset for key, each in self._logs.items()}
+            starts = {key: start for key, start in starts.items() if start}
+            self._save(RECOVERY_POINTS, self._recovery_points | opened)
+            if starts or (self.path / LOG_STARTS).exists():
+                self._save(LOG_STARTS, starts)
 
     def _save(self, name: str, offsets: Mapping[PartitionKey, int]) -> None:
         file = self.path / name

@@ -337,9 +337,9 @@ class Log:
         before, self.recovery_point = self.recovery_point, min(offset, self.recovery_point)
         self._move_start(offset, before)
         with self._going_offline("letting go of all records"):
-            while self._segments:  # the oldest first: what is left ends where it did
-                self._remove(self._segments.pop(0))
-        self._segments.append(Segment(self.directory, offset, self._sync))
+            for segment in self._segments:  # the oldest first: what is left ends where it did
+                self._remove(segment)
+        self._segments = [Segment(self.directory, offset, self._sync)]
         self.recovery_point = offset
         self.epochs.truncate_to(0)
 

@@ -81,6 +81,8 @@ class TrialMachine(RuleBasedStateMachine):
         super().__init__()
         self.trial: Trial | None = None
         self.scene: Iterator[Step] = iter(())
+        self.is_undisturbed = False
+        """Whether nothing comes between the steps of the scene."""
         self.draw: Callable[[int], int] = lambda _: 0
 
     @initialize(
@@ -98,13 +100,17 @@ class TrialMachine(RuleBasedStateMachine):
         layout: tuple[ReplicaList, tuple[Assignment, ...]],
         aim: int,
     ) -> None:
-        """Start brokers: one time in five under the document as written, in one term."""
+        """Start brokers: one time in five under the document as written, in one term.
+
+        Three in four of the others begin with an approach, two of them with nothing in between.
+        """
         if time.monotonic() > self.batch.deadline or self.batch.died or self.batch.failed:
             raise OutOfTime
         setting = Setting(rules, minimum, size, *layout)
         self.trial = trial = self._guard(lambda: self.batch.begin(setting), None)
         if trial is not None and aim and rules != AS_WRITTEN:
             self.scene = next(self.batch.aims).approach(trial, lambda n: self.draw(n))
+            self.is_undisturbed = aim > 1
 
     @rule(data=st.data())
     def take_step(self, data: st.DataObject) -> None:
@@ -118,7 +124,9 @@ class TrialMachine(RuleBasedStateMachine):
 
         self.draw = draw
         one_term = trial.setting.rules == AS_WRITTEN
-        step = None if draw(6) == 0 else next(self.scene, None)
+        disturbs = not self.is_undisturbed and draw(6) == 0
+        step = None if disturbs else next(self.scene, None)
+        self.is_undisturbed &= step is not None
         if step is None and draw(2):
             scenes = ONE_TERM if one_term else SCENES
             self.scene = scenes[draw(len(scenes))](trial, lambda n: self.draw(n))

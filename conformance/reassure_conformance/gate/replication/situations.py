@@ -315,7 +315,10 @@ def part_marks(trial: Trial, draw: Draw) -> Iterator[Step]:
     if not shared:
         return
     first, second, broker = shared[draw(len(shared))]
-    yield from commit(trial, draw, first)
+    yield Step("produce", (1, ALL, find_leader(trial, draw, first)), first)
+    yield Step("deliver-all")
+    for follower in find_followers(trial, first) * 2:
+        yield Step("replicate", (follower,))
     yield Step("replicate", (broker,))
     leader = find_leader(trial, draw, second)
     yield Step("produce", (1, 1, leader), second)
