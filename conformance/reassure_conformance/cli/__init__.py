@@ -8,6 +8,7 @@ data, 69 implementation or server unavailable, 70 internal error, 78 bad configu
 run is never 0 and never 1.
 """
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,6 +20,7 @@ from reassure_conformance.cli import (
     audit,
     check,
     cluster,
+    completion,
     explain,
     explore,
     failing,
@@ -43,7 +45,7 @@ from reassure_spec.errors import BadUsage
 
 _TELLS_ONLY: Final = frozenset({"-h", "--help", "--version"})
 """Options that only tell something; nothing is run."""
-_RUNS_ITSELF: Final = frozenset({"broker", "controller", "cluster"})
+_RUNS_ITSELF: Final = frozenset({"broker", "controller", "cluster", "completion"})
 """Verbs that put nobody to the test: what they say is said at once, and signals are theirs."""
 
 EPILOG: Final = (
@@ -73,6 +75,7 @@ for _verb in (
     synth.synth,
     soak.soak,
     explain.explain,
+    completion.completion,
     spec.spec,
     vectors.vectors,
     scenarios.scenarios,
@@ -112,6 +115,8 @@ def run_command(
 def main() -> NoReturn:
     """Run the command line of this process."""
     arguments = sys.argv[1:]
+    if completion.COMPLETE in os.environ:
+        cli(prog_name="reassure")
     if not arguments or _TELLS_ONLY & set(arguments) or arguments[0] in _RUNS_ITSELF:
         sys.exit(run_command(arguments))
     from reassure_conformance.report.supervise import supervise

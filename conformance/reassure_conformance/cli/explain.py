@@ -1,46 +1,21 @@
-"""The verb `explain`: a clause, a finding, or what went wrong in a run."""
-
-from difflib import get_close_matches
-from pathlib import Path
+"""The verb `explain`: whatever a report names, or what went wrong in a run."""
 
 import click
 
-from reassure_conformance.cli.options import emit, format_option
-from reassure_conformance.report.document import HOLDS, RESULT, Document
+from reassure_conformance.cli.options import complete, emit, format_option
 
 
 @click.command()
-@click.argument("what", metavar="CLAUSE|FINDING|RUN")
+@click.argument("what", metavar="NAME|RUN", shell_complete=complete())
 @format_option
 def explain(what: str, form: str) -> int:
-    """Explain a clause, a finding, or what went wrong in a run."""
-    from reassure_conformance.answers.places import describe_finding, find_places, find_shown
+    """Explain whatever a report names, or what went wrong in a run.
+
+    NAME is that of a clause, a finding, a theorem, a reading, a planted fault, a profile, a scope,
+    a story, a scenario (AREA/NAME) or a capability; RUN is the directory of a run.
+    """
+    from reassure_conformance.answers.explaining import explain_document
     from reassure_conformance.report import display
-    from reassure_spec.clauses import load_clauses
-    from reassure_spec.findings import FINDINGS
 
-    findings = {finding.id: finding for finding in FINDINGS}
-
-    if what in load_clauses():
-        lines = list(display.describe_clause(what, find_places(what)))
-    elif what in findings:
-        finding = findings[what]
-        facts = describe_finding(finding, find_shown().get(what, ()))
-        lines = [f"{what}  {finding.title}", f"  {finding.statement}", ""]
-        lines += [f"  {title}: {text}" for title, text in facts.items()]
-    elif (Path(what) / RESULT).exists():
-        from reassure_conformance.gate.evidence import read_json
-
-        report = read_json(Path(what) / RESULT)
-        lines = list(display.describe_violation(report))
-        lines = lines or [f"{what}: {report['verdict']}, nothing was violated"]
-    else:
-        near = get_close_matches(what, [*load_clauses(), *findings], n=3)
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        raise click.UsageError(
-            f"{what!r} is neither a clause (`reassure spec list`), nor a finding "
-            f"(`reassure spec findings`), nor the directory of a run.{hint}"
-        )
-    lines = display.fence(lines, form)
-    document = Document("explain", HOLDS, None, {"lines": len(lines)}, body={"text": lines})
-    return emit(document, form, lambda: "\n".join(lines))
+    document = explain_document(what, display.get_width() if form == "pretty" else None)
+    return emit(document, form, lambda: "\n".join(display.fence(document.body["text"], form)))

@@ -9,6 +9,7 @@ from reassure_conformance.cli.options import (
     Progress,
     check_rules,
     choose_seed,
+    complete,
     emit,
     emit_table,
     format_option,
@@ -22,7 +23,14 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--scope", default="small", show_default=True, metavar="NAME", help="See --list.")
+@click.option(
+    "--scope",
+    default="small",
+    show_default=True,
+    metavar="NAME",
+    help="See --list.",
+    shell_complete=complete("scope"),
+)
 @click.option(
     "--model", metavar="MODULE:FUNCTION", help="A model of your own; or ./FILE.py:FUNCTION."
 )

@@ -7,6 +7,7 @@ import click
 
 from reassure_conformance.cli.options import (
     Progress,
+    complete,
     emit,
     format_option,
     make_settings,
@@ -17,7 +18,7 @@ from reassure_conformance.cli.options import (
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[FAULT]...")
+@click.argument("names", nargs=-1, metavar="[FAULT]...", shell_complete=complete("fault"))
 @click.option(
     "--examples",
     type=click.IntRange(min=0),

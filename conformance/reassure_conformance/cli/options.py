@@ -14,6 +14,22 @@ from reassure_spec.profiles import PROTOCOLS
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+def complete(*kinds: str) -> Callable[..., Any]:
+    """Return what completes names of these kinds in a shell, of every kind where none is given."""
+
+    def find(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        from reassure_conformance.answers.explaining import complete_name
+
+        found = [
+            CompletionItem(name, help=kind) for name, kind in complete_name(incomplete, *kinds)
+        ]
+        return found or [CompletionItem(incomplete, type="file")]
+
+    return find
+
+
 def format_option(command: Command) -> Command:
     """Add how the result is printed."""
     return click.option(
@@ -40,6 +56,7 @@ def rules_options(command: Command) -> Command:
         "readings",
         multiple=True,
         metavar="NAME=VALUE",
+        shell_complete=complete("reading"),
         help="Settle a disputed point otherwise than the profile does; may be repeated.",
     )(command)
     return click.option(
@@ -48,6 +65,7 @@ def rules_options(command: Command) -> Command:
         show_default=True,
         metavar="NAME",
         help=f"Version of the rules: {', '.join(PROTOCOLS)}.",
+        shell_complete=complete("profile"),
     )(command)
 
 
@@ -104,7 +122,11 @@ def driving_options(hang_s: float) -> Callable[[Command], Command]:
                 "controller.",
             ),
             click.option(
-                "--fault", "faults", multiple=True, help="Plant a fault in the bundled controller."
+                "--fault",
+                "faults",
+                multiple=True,
+                help="Plant a fault in the bundled controller.",
+                shell_complete=complete("fault"),
             ),
             click.option(
                 "--hang-after",

@@ -2,11 +2,11 @@
 
 import click
 
-from reassure_conformance.cli.options import Progress, emit, format_option
+from reassure_conformance.cli.options import Progress, complete, emit, format_option
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[THEOREM]...")
+@click.argument("names", nargs=-1, metavar="[THEOREM]...", shell_complete=complete("theorem"))
 @click.option(
     "--replication-factor",
     type=click.IntRange(1, 7),

@@ -7,6 +7,7 @@ import click
 
 from reassure_conformance.cli.options import (
     Progress,
+    complete,
     emit_run,
     format_option,
     make_settings,
@@ -25,7 +26,13 @@ from reassure_conformance.cli.options import (
     metavar="CONNECTABLE",
     help="direct:package.module:Adapter; without it, the bundled controller.",
 )
-@click.option("--fault", "faults", multiple=True, help="Plant a fault in the bundled controller.")
+@click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    help="Plant a fault in the bundled controller.",
+    shell_complete=complete("fault"),
+)
 @click.option(
     "--examples",
     type=click.IntRange(min=0),

@@ -2,11 +2,13 @@
 
 import click
 
-from reassure_conformance.cli.options import Progress, emit, format_option
+from reassure_conformance.cli.options import Progress, complete, emit, format_option
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[AREA|AREA/NAME|PATH]...")
+@click.argument(
+    "names", nargs=-1, metavar="[AREA|AREA/NAME|PATH]...", shell_complete=complete("scenario")
+)
 @click.option("--live", is_flag=True, help="Tell them to the bundled controller on ZooKeeper.")
 @click.option("--fault", "faults", multiple=True, help="With --live: plant a fault in it.")
 @format_option

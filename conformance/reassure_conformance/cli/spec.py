@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from reassure_conformance.cli.options import check_rules, emit, emit_table, format_option
+from reassure_conformance.cli.options import check_rules, complete, emit, emit_table, format_option
 from reassure_spec.errors import BadUsage
 
 
@@ -104,8 +104,8 @@ def spec_coverage(seeds: Path | None, form: str) -> int:
 
 
 @spec.command("diff")
-@click.argument("first", metavar="PROFILE")
-@click.argument("second", metavar="PROFILE")
+@click.argument("first", metavar="PROFILE", shell_complete=complete("profile"))
+@click.argument("second", metavar="PROFILE", shell_complete=complete("profile"))
 @format_option
 def spec_diff(first: str, second: str, form: str) -> int:
     """Show in which readings and clauses two profiles differ."""

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from reassure_conformance.cli.options import (
+    complete,
     driving_options,
     emit,
     format_option,
@@ -15,7 +16,7 @@ from reassure_conformance.cli.options import (
 
 
 @click.command()
-@click.argument("story", metavar="STORY")
+@click.argument("story", metavar="STORY", shell_complete=complete("story"))
 @strict_option
 @rules_options
 @driving_options(hang_s=30.0)

@@ -397,18 +397,3 @@ def _name_place(violation: Mapping[str, Any]) -> str:
     if "file" in violation:
         return f"{show_text(violation['file'])}:{violation['line']}"
     return f"{show_text(violation['path'])} at {show_zxid(violation['zxid'])}"
-
-
-def describe_clause(clause_id: str, places: Sequence[str]) -> Iterator[str]:
-    """Yield the lines that explain one clause."""
-    clause = load_clauses()[clause_id]
-    yield f"{clause.id}  ({clause.level})"
-    yield f"  {clause.sentence}"
-    yield ""
-    yield f"  Chapter   {clause.chapter}"
-    yield f"  Source    {clause.source}"
-    yield f"  Profiles  {', '.join(clause.profiles)}"
-    yield f"  Why       {clause.why}"
-    if clause.unseen:
-        yield f"  Unseen    {clause.unseen}"
-    yield f"  In code   {', '.join(places) or '(nowhere)'}"
