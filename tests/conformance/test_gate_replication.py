@@ -154,6 +154,22 @@ def test_approach_gets_there(situation: Situation, is_planted: bool, tmp_path: P
     assert len(failure.lines()) <= 12
 
 
+def test_leader_that_its_own_log_has_overtaken_refuses_records(tmp_path: Path) -> None:
+    """Whoever was led astray by an old order answers producers that it does not lead."""
+    text = """world brokers
+
+move to 1,3
+the controller works
+deliver 6
+deliver all
+produce 1 with acks 1 to 1
+deliver all
+"""
+    settings = Settings(seed=1, profile="kafka-4485", faults=("stale-order-obeyed",), strict=True)
+    result = Campaign(settings, tmp_path, lambda *_: None).replay(parse_tale(text, "a.txt"))
+    assert (result.died, result.failure is not None) == ("", True)
+
+
 def test_clause_counts_only_where_its_situations_came_up(tmp_path: Path) -> None:
     """A run in which nothing came late has not put to the test what late orders do."""
     result = tell(tmp_path, name="a-record-is-committed")

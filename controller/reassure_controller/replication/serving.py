@@ -33,7 +33,7 @@ from reassure_controller.replication.messages import (
     Response,
 )
 from reassure_controller.session import Indefinite
-from reassure_controller.storage.errors import CorruptLog, DiskFailed
+from reassure_controller.storage.errors import CorruptLog, DiskFailed, OutOfOrder
 from reassure_controller.storage.records import Checked, scan
 from reassure_spec.clauses import clause
 from reassure_spec.observations import Answer, Evaluate, IsrRead, IsrWrite, Lead, Serve
@@ -332,6 +332,9 @@ class Leading:
         except DiskFailed as failed:
             log.warning("%s-%d: %s", *replica.key, failed)
             return errors.KAFKA_STORAGE_ERROR
+        except OutOfOrder as overtaken:  # its own log has seen a later leader epoch
+            log.warning("%s-%d: %s", *replica.key, overtaken)
+            return errors.NOT_LEADER_OR_FOLLOWER
         return errors.NONE
 
     @clause("hw.acks-all.answered")
