@@ -33,6 +33,8 @@ from reassure_spec.znodes import MESSAGE_BYTES, MIN_ISR, TOPIC_MESSAGE_BYTES, UN
 
 _STORIES: Final = "../../conformance/reassure_conformance/gate/stories"
 _SCENARIOS: Final = "../../spec/reassure_spec/scenarios"
+_LONG_LIST: Final = re.compile(r" \((?:[\w-]+, ){5,}[^)]*\)")
+"""Names in brackets that have a page of their own."""
 _TAKES_ITS_OWN: Final = {"broker", "controller"}
 """Verbs whose options another program has."""
 
@@ -283,7 +285,7 @@ def _list_options(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
     formatter = parser.formatter_class(prog="", width=10_000, max_help_position=10_000)
     for action in parser._actions:  # noqa: SLF001 (argparse lists options nowhere else)
         names = formatter._format_action_invocation(action)  # noqa: SLF001
-        said = (action.help or "").partition(" (drop-")[0]
+        said = _LONG_LIST.sub("", action.help or "")
         yield f"`{names}`", _escape(said % {"default": action.default})
 
 

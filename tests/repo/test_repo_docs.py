@@ -11,8 +11,10 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+import click
 import pytest
 
+from reassure_conformance.cli import cli
 from reassure_explorer.scopes.catalogue import SCOPES
 from reassure_explorer.scopes.counts import COUNTS
 from reassure_spec.clauses import load_clauses
@@ -92,6 +94,38 @@ def test_links_lead_somewhere() -> None:
 def test_dangling_links_are_noticed(link: str, dangles: bool) -> None:
     """A link to what is absent, is not tracked or has no such heading is found."""
     assert bool(list(_find_dangling({"X.md": link}, _read_documents()))) is dangles
+
+
+def _find_unknown(text: str) -> Iterator[str]:
+    """Yield what documents ask `reassure` for and is no verb or option."""
+    lines = re.sub(r"'[^'\n]*'", "''", text.replace("\\\n", " "))
+    for said in re.findall(r"(?:^|`|\$ )reassure ([a-z][^`\n]*)", lines, re.MULTILINE):
+        words, command = said.partition("  ")[0].split(), cli
+        while isinstance(command, click.Group) and words and words[0] in command.commands:
+            command = command.commands[words.pop(0)]
+        options = {
+            option for each in command.params for option in (*each.opts, *each.secondary_opts)
+        }
+        if isinstance(command, click.Group) and words and re.fullmatch(r"[a-z-]+", words[0]):
+            yield f"reassure {said}: {words[0]}"
+        if command.name not in ("broker", "controller"):
+            options |= {"--help", "-h"}
+            asked = re.findall(r"(?<![\w-])--?[a-z][\w-]*", " ".join(words).partition(" # ")[0])
+            yield from (f"reassure {said}: {each}" for each in asked if each not in options)
+
+
+def test_documents_ask_for_what_there_is() -> None:
+    """Every command line in a document has a verb and options that there are."""
+    found = [
+        f"{name}: {unknown}"
+        for name, text in _read_documents().items()
+        for unknown in _find_unknown(text)
+    ]
+    assert found == []
+    assert list(_find_unknown("`reassure prove --lost`, `reassure lose x`")) == [
+        "reassure prove --lost: --lost",
+        "reassure lose x: lose",
+    ]
 
 
 def test_built_pages_have_all_that_there_is() -> None:
