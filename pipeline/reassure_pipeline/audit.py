@@ -149,32 +149,6 @@ def choose_jobs(paths: Sequence[Path]) -> int:
     return max(1, min(len(os.sched_getaffinity(0)), size // _BYTES_PER_JOB))
 
 
-def audit_spark(
-    paths: Sequence[Path],
-    profile: str,
-    readings: Readings,
-    master: str = "local[2]",
-    *,
-    at_rest: bool = False,
-    min_insync_replicas: int = 1,
-    grace_ms: int = GRACE_MS,
-    progress: Progress | None = None,
-) -> AuditReport:
-    """Do the same as `audit_local` on Spark; see `reassure_pipeline.spark`."""
-    from reassure_pipeline.spark import audit_spark as audit
-
-    return audit(
-        paths,
-        profile,
-        readings,
-        master,
-        at_rest=at_rest,
-        min_insync_replicas=min_insync_replicas,
-        grace_ms=grace_ms,
-        progress=progress,
-    )
-
-
 def audit_paths(
     paths: Sequence[Path],
     profile: str,
@@ -185,8 +159,11 @@ def audit_paths(
     min_insync_replicas: int = 1,
     grace_ms: int = GRACE_MS,
     jobs: int | None = None,
+    parquet: Path | None = None,
 ) -> AuditReport:
     """Judge transaction logs, on Spark where a `master` is given, and observations among them.
+
+    Spark leaves what its stages came to in the folder `parquet`, where one is given.
 
     Without Spark it takes `jobs` processes, or as many as are worth it (`choose_jobs`).
 
@@ -209,6 +186,9 @@ def audit_paths(
             jobs = choose_jobs(sorted_paths.logs) if jobs is None else jobs
             report = audit_local(sorted_paths.logs, profile, readings, jobs=jobs, **options)
         else:
+            from reassure_pipeline.spark import audit_spark
+
+            options["parquet"] = parquet
             report = audit_spark(sorted_paths.logs, profile, readings, master, **options)
     given = observed is not None
     unjudged = list_unjudged(profile, readings, tally.exercised, given=given)

@@ -43,6 +43,7 @@ from reassure_pipeline.audit import Progress, rare_collections
 from reassure_pipeline.audit_report import AuditReport, join_facts, report_archive, report_audit
 from reassure_pipeline.gateway import open_spark
 from reassure_pipeline.passes import Judged, Judging, Known, Routing, Share
+from reassure_pipeline.tables import write_tables
 from reassure_spec.readings import Readings
 from reassure_zookeeper.codec import decode
 from reassure_zookeeper.errors import DamagedLog
@@ -113,9 +114,12 @@ def audit_spark(
     min_insync_replicas: int = 1,
     grace_ms: int = GRACE_MS,
     progress: Progress | None = None,
+    parquet: Path | None = None,
 ) -> AuditReport:
     """Judge the logs that `paths` name on Spark; answers and raises what `audit_local` does.
 
+    With `parquet` what each stage came to is written into that folder, to be queried
+    (`reassure_pipeline.tables`).
     Besides raises `SparkUnavailable` and `JavaError`. Where `master` is not local, the paths must
     be readable on the workers, and the project installed there.
     """
@@ -125,24 +129,31 @@ def audit_spark(
     bases = [load_base(archive) for archive in archives]
     report("starting Spark", 0, 2)
     with open_spark(master) as context:
+        from pyspark.sql import SparkSession
+
+        session = SparkSession(context)
         report("decoding and judging", 1, 2)
         shares = max(1, context.defaultParallelism)
         plan = Plan(rules, archives, bases, shares, at_rest, min_insync_replicas, grace_ms)
-        rows = judge_all(context, plan).collect()
-    return sum_up(profile, plan, ((row.archive, pickle.loads(row.outcome)) for row in rows))
+        outcomes = judge_all(session, plan)
+        if parquet is not None:
+            outcomes.persist()
+        rows = outcomes.collect()
+        result = sum_up(profile, plan, ((row.archive, pickle.loads(row.outcome)) for row in rows))
+        if parquet is not None:
+            report("writing tables", 1, 2)
+            write_tables(session, parquet, archives, outcomes, map_arrow)
+    return result
 
 
 def _say_nothing(what: str, done: int, total: int) -> None:
     pass
 
 
-def judge_all(context: Any, plan: Plan) -> Any:
+def judge_all(session: Any, plan: Plan) -> Any:
     """Return what each share came to, as a DataFrame (`_OUTCOME`)."""
-    from pyspark.sql import SparkSession
-
-    session = SparkSession(context)
     tasks = list_tasks(plan)
-    sent = context.broadcast(plan)
+    sent = session.sparkContext.broadcast(plan)
 
     def read(batches: Iterable["RecordBatch"]) -> Iterator["RecordBatch"]:
         numbers = (number for batch in batches for number in batch.column(0).to_pylist())

@@ -15,7 +15,7 @@ import pytest
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.protocols import make_rules
 from reassure_pipeline.archive import Archive, find_archives, load_base
-from reassure_pipeline.audit import audit_local, audit_spark
+from reassure_pipeline.audit import audit_local
 from reassure_pipeline.audit_report import AuditReport
 from reassure_pipeline.gateway import SparkUnavailable, find_cause, open_spark
 from reassure_pipeline.passes import Judged
@@ -24,6 +24,7 @@ from reassure_pipeline.sample import SampleCluster, write_sample
 from reassure_pipeline.spark import (
     FileResult,
     Plan,
+    audit_spark,
     judge_share,
     list_tasks,
     read_file,

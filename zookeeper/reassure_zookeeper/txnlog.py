@@ -84,7 +84,7 @@ class LogFile:
         self, path: AnyPath, after_zxid: int = -1, records: list[bytes] | None = None
     ) -> None:
         self.path = Path(path)
-        self._records = records
+        self.records = records
         self.offset = 0
         self.tail: TornTail | None = None
         self.last_zxid = after_zxid
@@ -145,7 +145,7 @@ class LogFile:
         """
         at, size = 0, len(block)
         last_zxid = self.last_zxid
-        append, records = batch.append, self._records
+        append, records = batch.append, self.records
         while at + _FRAME_SIZE <= size:
             checksum, length = _unpack_frame(block, at)
             stop = at + _FRAME_SIZE + length

@@ -34,6 +34,7 @@ def audit_document(
     strict: bool = False,
     recognise: bool = False,
     jobs: int | None = None,
+    parquet: Path | None = None,
 ) -> Document:
     """Judge the logs, on Spark where a master is given, and return the document.
 
@@ -63,6 +64,7 @@ def audit_document(
         min_insync_replicas=min_insync_replicas,
         grace_ms=grace_ms,
         jobs=jobs,
+        parquet=parquet,
     )
     foreign = next((words for each in report.archives for words in each.find_foreign()), None)
     if recognise and found is None and foreign is not None:

@@ -29,6 +29,12 @@ from reassure_conformance.cli.options import (
     "--spark", is_flag=False, flag_value="local[*]", metavar="[MASTER]", help="Judge on Spark."
 )
 @click.option(
+    "--parquet",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Where Spark leaves what its stages came to, as tables to be queried.",
+)
+@click.option(
     "--jobs",
     type=click.IntRange(min=1),
     metavar="N",
@@ -55,6 +61,7 @@ from reassure_conformance.cli.options import (
 def audit(
     paths: tuple[Path, ...],
     spark: str | None,
+    parquet: Path | None,
     jobs: int | None,
     at_rest: bool,
     min_insync_replicas: int,
@@ -70,6 +77,8 @@ def audit(
     from reassure_judge.doubt import GRACE_MS
     from reassure_spec.rooms import judge_of
 
+    if parquet is not None and spark is None:
+        raise click.UsageError("--parquet says what Spark leaves: add --spark")
     chosen = parse_readings(readings)
     check_rules(profile, chosen, judge_of(profile))
     document = audit_document(
@@ -83,5 +92,6 @@ def audit(
         strict=strict,
         recognise=not is_given("profile"),
         jobs=jobs,
+        parquet=parquet,
     )
     return emit(document, form, lambda: render_audit(document, form, verbose=verbose))

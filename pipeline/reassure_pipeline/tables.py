@@ -1,0 +1,154 @@
+"""What an audit on Spark leaves to be queried: each of its stages as a table, written as Parquet.
+
+| table | a row for each | columns |
+|---|---|---|
+| `transactions` | operation in the logs | those of the data source (`txnlog_source.SCHEMA`) |
+| `changes` | change of a znode | `archive`, place and author, `before` and `after` |
+| `partitions` | state of a partition | the same, and what the state says |
+| `reassignments` | record of a reassignment | from when to when, how often changed, targets |
+| `violations` | finding, settled or not | those of `Violation` |
+| `coverage` | clause, by archive | how often it was put to the test, and undecided |
+
+`archive` is the folder of the log files. What stood in a znode before the logs begin is not known:
+there `before` is null.
+"""
+
+import json
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from reassure_pipeline.archive import Archive
+from reassure_pipeline.passes import Judged
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+_CHANGES: Final = """
+SELECT regexp_extract(file, '^(.*)/', 1) AS archive, path, zxid, op, kind, session, time_ms,
+       version, lag(data) OVER (PARTITION BY regexp_extract(file, '^(.*)/', 1), path
+                                ORDER BY zxid, op) AS before,
+       data AS after
+FROM transactions
+WHERE kind IN ('create', 'set_data', 'delete') AND error IS NULL AND path IS NOT NULL
+"""
+_STATE: Final = "^(.*)/brokers/topics/([^/]+)/partitions/([0-9]+)/state$"
+_PARTITIONS: Final = rf"""
+SELECT archive, regexp_extract(path, '{_STATE}', 1) AS chroot,
+       regexp_extract(path, '{_STATE}', 2) AS topic,
+       cast(regexp_extract(path, '{_STATE}', 3) AS int) AS partition,
+       zxid, kind, session, time_ms,
+       cast(get_json_object(cast(after AS string), '$.leader') AS int) AS leader,
+       cast(get_json_object(cast(after AS string), '$.leader_epoch') AS int) AS leader_epoch,
+       cast(get_json_object(cast(after AS string), '$.controller_epoch') AS int)
+           AS controller_epoch,
+       from_json(get_json_object(cast(after AS string), '$.isr'), 'array<int>') AS isr,
+       from_json(get_json_object(cast(before AS string), '$.isr'), 'array<int>') AS isr_before
+FROM changes WHERE path RLIKE '{_STATE}'
+"""
+_RECORD: Final = "^(.*)/admin/reassignments/([^/]+)/([0-9]+)$"
+_REASSIGNMENTS: Final = rf"""
+SELECT archive, regexp_extract(path, '{_RECORD}', 1) AS chroot,
+       regexp_extract(path, '{_RECORD}', 2) AS topic,
+       cast(regexp_extract(path, '{_RECORD}', 3) AS int) AS partition,
+       min(zxid) AS first_zxid, max(zxid) AS last_zxid,
+       min(time_ms) FILTER (WHERE kind = 'create') AS started_ms,
+       max(time_ms) FILTER (WHERE kind = 'delete') AS ended_ms,
+       max(time_ms) FILTER (WHERE kind = 'delete')
+           - min(time_ms) FILTER (WHERE kind = 'create') AS duration_ms,
+       count(*) FILTER (WHERE kind = 'set_data') AS changes,
+       min_by(target, zxid) FILTER (WHERE target IS NOT NULL) AS first_target,
+       max_by(target, zxid) FILTER (WHERE target IS NOT NULL) AS last_target
+FROM (
+    SELECT *, sum(if(kind = 'create', 1, 0)) OVER (PARTITION BY archive, path ORDER BY zxid, op)
+                  AS number,
+           from_json(get_json_object(cast(after AS string), '$.assignment'), 'array<int>') AS target
+    FROM changes WHERE path RLIKE '{_RECORD}'
+)
+GROUP BY archive, path, number
+"""
+_FOUND: Final = (
+    "archive string, zxid bigint, chroot string, topic string, partition int, clause string, "
+    "path string, session bigint, before string, after string, reason string, expected string, "
+    "author string, time_ms bigint, besides array<string>"
+)
+_COUNTED: Final = "archive string, clause string, exercised bigint, undecided bigint"
+_COVERAGE: Final = """
+SELECT archive, clause, sum(exercised) AS exercised, sum(undecided) AS undecided
+FROM counted GROUP BY archive, clause
+"""
+_ARROW: Final = {"string": "string", "bigint": "int64", "int": "int32"}
+
+Tell = Callable[[Judged], Iterator[tuple[object, ...]]]
+MapArrow = Callable[[Any, Callable[..., Any], str], Any]
+
+
+def write_tables(
+    session: Any, folder: Path, archives: Sequence[Archive], outcomes: Any, map_arrow: MapArrow
+) -> None:
+    """Write all tables into a folder, in the place of earlier ones.
+
+    `outcomes` is what the shares came to: number of the archive, and what is told of it.
+    """
+    from reassure_pipeline.txnlog_source import NAME, TransactionLogSource
+
+    places = [str(archive.files[0].absolute().parent) for archive in archives]
+
+    def write(table: Any, name: str) -> None:
+        place = str(folder.absolute() / name)
+        table.write.mode("overwrite").parquet(place)
+        session.read.parquet(place).createOrReplaceTempView(name)
+
+    def list_rows(tell: Tell, columns: str) -> Any:
+        def work(batches: Iterable["RecordBatch"]) -> Iterator["RecordBatch"]:
+            return _list_rows(batches, places, tell, columns)
+
+        return map_arrow(outcomes, work, columns)
+
+    session.dataSource.register(TransactionLogSource)
+    files = json.dumps([str(file.absolute()) for each in archives for file in each.files])
+    write(session.read.format(NAME).option("paths", files).load(), "transactions")
+    write(session.sql(_CHANGES), "changes")
+    write(session.sql(_PARTITIONS), "partitions")
+    write(session.sql(_REASSIGNMENTS), "reassignments")
+    write(list_rows(_tell_violations, _FOUND), "violations")
+    list_rows(_tell_coverage, _COUNTED).createOrReplaceTempView("counted")
+    write(session.sql(_COVERAGE), "coverage")
+
+
+def _list_rows(
+    batches: Iterable["RecordBatch"], places: Sequence[str], tell: Tell, columns: str
+) -> Iterator["RecordBatch"]:
+    import pyarrow
+
+    def find_type(kind: str) -> Any:
+        if kind.startswith("array"):
+            return pyarrow.list_(pyarrow.string())
+        return pyarrow.type_for_alias(_ARROW[kind])
+
+    named = [column.split(" ") for column in columns.split(", ")]
+    schema = pyarrow.schema([(name, find_type(kind)) for name, kind in named])
+    for batch in batches:
+        for index, packed in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            _, what = pickle.loads(packed)
+            told = list(tell(what)) if isinstance(what, Judged) else []
+            rows = [dict(zip(schema.names, (places[index], *each), strict=True)) for each in told]
+            yield pyarrow.RecordBatch.from_pylist(rows, schema)
+
+
+def _tell_violations(judged: Judged) -> Iterator[tuple[object, ...]]:
+    names = [column.split(" ")[0] for column in _FOUND.split(", ")][1:]
+    for found in judged.tally.violations:
+        yield tuple(map(_show, (getattr(found, name) for name in names)))
+
+
+def _tell_coverage(judged: Judged) -> Iterator[tuple[object, ...]]:
+    exercised, undecided = judged.tally.exercised, judged.tally.undecided
+    for clause_id in exercised.keys() | undecided.keys():
+        yield clause_id, exercised[clause_id], undecided[clause_id]
+
+
+def _show(value: object) -> object:
+    """Return what Spark can hold: half a character becomes an escape."""
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value

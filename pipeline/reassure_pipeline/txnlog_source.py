@@ -1,0 +1,244 @@
+"""ZooKeeper's transaction log as a data source of Spark, to be queried like any table.
+
+    spark.dataSource.register(TransactionLogSource)
+    spark.read.format("zookeeper-txnlog").load("/var/lib/zookeeper")
+    spark.readStream.format("zookeeper-txnlog").load("/var/lib/zookeeper")
+
+A path is a data directory, its `version-2`, or one log file; several may be named. A task reads one
+file. There is a row for each operation, those of a multi under one zxid (`SCHEMA`), and where
+a record is damaged one row that says so in `damage`: what follows in that file is not read, and the
+other files are. The torn last record of a server that was killed is told in the same way.
+
+As a stream it follows a server that writes: a row comes once its record is whole, and where reading
+has come to in each file is Spark's own checkpoint. There damage ends the query.
+"""
+
+import json
+from collections.abc import Iterator
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+
+from reassure_zookeeper.errors import DamagedLog, LogsMissing
+from reassure_zookeeper.transactions import (
+    CHECK,
+    CLOSE_SESSION,
+    CREATE,
+    CREATE_SESSION,
+    DELETE,
+    ERROR,
+    RECONFIG,
+    SET_ACL,
+    SET_DATA,
+    Op,
+    Transaction,
+)
+from reassure_zookeeper.txnlog import FRAME, LogFile, log_files
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+NAME: Final = "zookeeper-txnlog"
+_COLUMNS: Final = (
+    ("file", "string", pyarrow.string()),
+    ("offset", "bigint", pyarrow.int64()),
+    ("zxid", "bigint", pyarrow.int64()),
+    ("session", "bigint", pyarrow.int64()),
+    ("cxid", "int", pyarrow.int32()),
+    ("time_ms", "bigint", pyarrow.int64()),
+    ("type", "int", pyarrow.int32()),
+    ("error", "int", pyarrow.int32()),
+    ("op", "int", pyarrow.int32()),
+    ("kind", "string", pyarrow.string()),
+    ("path", "string", pyarrow.string()),
+    ("data", "binary", pyarrow.binary()),
+    ("version", "int", pyarrow.int32()),
+    ("ephemeral", "boolean", pyarrow.bool_()),
+    ("damage", "string", pyarrow.string()),
+)
+SCHEMA: Final = ", ".join(f"{name} {kind}" for name, kind, _ in _COLUMNS)
+"""File and byte of the record; place in the order, session, number of the request in it, server's
+clock, request code, and error code of what was refused; then the operation: its number in the
+transaction, kind, path, content, the data version that it leaves (or checked), whether the node
+goes with its session; and what is damaged at this byte."""
+_ARROW: Final = pyarrow.schema([(name, kind) for name, _, kind in _COLUMNS])
+_KINDS: Final = {
+    CREATE: "create",
+    DELETE: "delete",
+    SET_DATA: "set_data",
+    SET_ACL: "set_acl",
+    CHECK: "check",
+    RECONFIG: "reconfig",
+    CREATE_SESSION: "create_session",
+    CLOSE_SESSION: "close_session",
+    ERROR: "error",
+}
+_AROUND: Final = FRAME.size + 1
+"""What a record takes beside its own bytes."""
+
+
+class Stretch(InputPartition):
+    """A part of one log file: from a byte at which a record begins to another, or to its end."""
+
+    def __init__(self, path: str, start: int = 0, stop: int | None = None) -> None:
+        self.path = path
+        self.start = start
+        self.stop = stop
+
+
+class TransactionLogSource(DataSource):
+    """The format `zookeeper-txnlog`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return what the format is called."""
+        return NAME
+
+    def schema(self) -> str:
+        """Return the columns."""
+        return SCHEMA
+
+    def reader(self, schema: Any) -> "TransactionLogReader":
+        """Return what reads all there is."""
+        return TransactionLogReader(_get_paths(self.options))
+
+    def streamReader(self, schema: Any) -> "TransactionLogFollower":  # noqa: N802  (Spark's name)
+        """Return what follows a server that writes."""
+        return TransactionLogFollower(_get_paths(self.options))
+
+
+def _get_paths(options: Any) -> list[str]:
+    several = options.get("paths")
+    paths = json.loads(several) if several else [options.get("path")]
+    if not all(paths):
+        raise LogsMissing("no path was given; name a ZooKeeper data directory, or log files")
+    return [str(path) for path in paths]
+
+
+def _list_files(paths: list[str]) -> list[Path]:
+    return [file.absolute() for path in paths for file in log_files(path)]
+
+
+class TransactionLogReader(DataSourceReader):
+    """Reads files side by side."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self._paths = paths
+
+    def partitions(self) -> list[Stretch]:
+        """Return one stretch for each file."""
+        return [Stretch(str(file)) for file in _list_files(self._paths)]
+
+    def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
+        """Yield the rows of one file, and what is damaged in it."""
+        assert isinstance(partition, Stretch)
+        file = LogFile(partition.path)
+        try:
+            yield from _read_rows(file, None)
+        except DamagedLog as problem:
+            yield _make_damage(file, problem.offset, problem.reason)
+        if file.tail is not None:
+            yield _make_damage(file, file.tail.offset, f"torn: {file.tail.reason}")
+
+
+class TransactionLogFollower(DataSourceStreamReader):
+    """Reads what is added to files, and the files that are added."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self._paths = paths
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        """Return where reading begins: at the first byte of whatever there is."""
+        return {}
+
+    def latestOffset(self, start: dict[str, int], limit: Any = None) -> dict[str, int]:  # noqa: N802
+        """Return up to which byte each file is whole."""
+        found = {}
+        for path in _list_files(self._paths):
+            file = LogFile(path)
+            file.offset = start.get(str(path), 0)
+            for _ in file.batches(growing=True):
+                pass
+            found[str(path)] = file.offset
+        return found
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Stretch]:
+        """Return the stretches between two offsets."""
+        return [
+            Stretch(path, start.get(path, 0), stop)
+            for path, stop in sorted(end.items())
+            if stop > start.get(path, 0)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
+        """Yield the rows of one stretch."""
+        assert isinstance(partition, Stretch)
+        file = LogFile(partition.path)
+        file.offset = partition.start
+        yield from _read_rows(file, partition.stop)
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Note that all up to here has been dealt with; nothing is kept that could go."""
+
+
+def _read_rows(file: LogFile, stop: int | None) -> Iterator["RecordBatch"]:
+    """Yield the rows of a file from where it stands on, and up to a byte where one is named."""
+    records = file.records = []
+    for batch in file.batches(growing=stop is not None):
+        sizes = [len(record) + _AROUND for record in records]
+        records.clear()
+        offsets = accumulate(sizes, initial=file.offset - sum(sizes))
+        rows = [
+            row
+            for offset, transaction in zip(offsets, batch, strict=False)
+            if stop is None or offset < stop
+            for row in _make_rows(str(file.path), offset, transaction)
+        ]
+        yield _make_batch(rows)
+        if stop is not None and file.offset >= stop:
+            return
+
+
+def _make_rows(file: str, offset: int, seen: Transaction) -> Iterator[tuple[Any, ...]]:
+    """Yield a row for each operation; a refused multi tells what it asked for."""
+    head = file, offset, seen.zxid, seen.session_id, seen.cxid, seen.time_ms, seen.type, seen.error
+    for number, op in enumerate(seen.attempted or seen.ops):
+        yield (*head, number, _KINDS[op.kind], *_describe(op), None)
+        if isinstance(paths := getattr(op, "paths", None), tuple):
+            # What goes with a session is not deleted by itself.
+            for path in paths:
+                yield (*head, number, "delete", _show(path), None, None, None, None)
+
+
+def _describe(op: Op) -> tuple[str | None, bytes | None, int | None, bool | None]:
+    path: str | None = getattr(op, "path", None)
+    return (
+        None if path is None else _show(path),
+        getattr(op, "data", None),
+        getattr(op, "version", None),
+        getattr(op, "ephemeral", None),
+    )
+
+
+def _show(path: str) -> str:
+    """Return a path as text that Spark can hold: half a character becomes an escape."""
+    return path.encode(errors="backslashreplace").decode()
+
+
+def _make_damage(file: LogFile, offset: int, reason: str) -> "RecordBatch":
+    row = dict.fromkeys(_ARROW.names) | {"file": str(file.path), "offset": offset, "damage": reason}
+    return _make_batch([tuple(row.values())])
+
+
+def _make_batch(rows: list[tuple[Any, ...]]) -> "RecordBatch":
+    columns = zip(*rows, strict=True) if rows else ((),) * len(_ARROW)
+    arrays = [pyarrow.array(c, kind) for c, (_, _, kind) in zip(columns, _COLUMNS, strict=True)]
+    return pyarrow.RecordBatch.from_arrays(arrays, schema=_ARROW)
