@@ -50,7 +50,7 @@ MIDDLE: Final = "middle"
 _FIRST_ZXIDS: Final = (1, (1 << 32) + 1)
 """What a server on its own writes first, and what an ensemble does."""
 _EPOCH_BITS: Final = 32
-_LOG_NAME: Final = re.compile(r"log\.[0-9a-f]+")
+_LOG_NAME: Final = re.compile(r"log\.[0-9a-f]+(?:\.(?:gz|zip))?")
 _ZXID_IN_NAME: Final = re.compile(r"(?:log|snapshot)\.([0-9a-f]+)")
 _RELEVANT: Final = ("/brokers", "/controller", "/config/", "/admin/", "_notification")
 

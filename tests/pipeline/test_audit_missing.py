@@ -1,6 +1,7 @@
 """What an audit says of what it did not see: nothing judged is never green."""
 
 import gzip
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from reassure_pipeline.sample import SampleCluster, write_sample
 from reassure_pipeline.spark import audit_spark
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import REASSIGNMENT_REQUESTS, REASSIGNMENTS
-from reassure_zookeeper.errors import LogsMissing
+from reassure_zookeeper.errors import DamagedLog, LogsMissing
 from reassure_zookeeper.transactions import Create, Transaction, committed
+from reassure_zookeeper.txnlog import log_files
 
 Server = Callable[..., Path]
 Audit = Callable[..., AuditReport]
@@ -112,7 +114,7 @@ def test_last_file_alone_does_not_hold(server: Server, audit: Audit) -> None:
         assert report.violations == ()
 
 
-UNREAD = ("log.80.gz", "log.80.bz2", "log.80.zst", "log.80.old", "log.8A", "log-80", "LOG.80.xz")
+UNREAD = ("log.80.tgz", "log.80.bz2", "log.80.zst", "log.80.old", "log.8A", "log-80", "LOG.80.xz")
 
 
 @pytest.mark.parametrize("name", [*UNREAD, "version-2.tar.gz", "old.tgz", "old.zip"])
@@ -129,6 +131,31 @@ def test_what_is_not_read_is_named(server: Server, audit: Audit, name: str, as_f
     assert report.as_json_dict()["archives"][0]["unread"] == [str(packed)]
     assert len(report.needs) == 1
     assert str(packed) in report.needs[0]
+
+
+@pytest.mark.parametrize("ending", [".gz", ".zip"])
+def test_packed_logs_are_read_as_they_are(server: Server, audit: Audit, ending: str) -> None:
+    """Rotated logs packed each by itself come to the same, also beside one that is there plain."""
+    history = write_sample(topics=2)
+    folder = server("one", history[:100], history[100:200], history[200:])
+    plain = audit(folder)
+    for log in log_files(folder)[:2]:
+        packed = log.with_name(log.name + ending)
+        if ending == ".gz":
+            packed.write_bytes(gzip.compress(log.read_bytes()))
+        else:
+            with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.write(log, log.name)
+    log_files(folder)[0].unlink()
+    assert len(log_files(folder)) == 3
+    report = audit(folder)
+    assert (report.verdict, report.clauses) == (plain.verdict, plain.clauses)
+    content = packed.read_bytes()
+    log_files(folder)[1].unlink()
+    packed.write_bytes(content[: len(content) // 2])
+    with pytest.raises(DamagedLog, match="does not unpack") as damaged:
+        audit(folder)
+    assert damaged.value.file == packed
 
 
 @pytest.mark.parametrize("name", ["snapshot.80", "currentEpoch", "acceptedEpoch", "myid"])

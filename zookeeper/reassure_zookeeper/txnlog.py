@@ -1,6 +1,7 @@
 """Read ZooKeeper's transaction logs: all that was written, in one total order, checked.
 
-A log is one or more files `log.ZXID`, named by the first zxid in them.  A file is a header and
+A log is one or more files `log.ZXID`, named by the first zxid in them, or packed each by itself as
+`log.ZXID.gz` or `log.ZXID.zip`.  A file is a header and
 records; a record is an Adler-32 checksum, a length, that many bytes, and one `B`.  The server
 writes into preallocated zeros, so eight zeros and a length of zero are the end.
 
@@ -17,14 +18,18 @@ a tail that is not intact again next time, so it never mistakes a write in progr
 
 from __future__ import annotations
 
+import gzip
 import re
 import struct
+import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import IO, Final, cast
 from zlib import adler32
 
 from reassure_zookeeper.codec import decode
@@ -44,7 +49,8 @@ _unpack_frame = FRAME.unpack_from
 _FRAME_SIZE: Final = FRAME.size
 # What every frame looks like: an unsigned 32-bit checksum in 64 bits, then a length below 2^30.
 _FRAME_LIKE: Final = re.compile(rb"(?=\0{4}.{4}[\x00-\x3f])", re.DOTALL)
-_LOG_NAME: Final = re.compile(r"log\.([0-9a-f]+)")
+_LOG_NAME: Final = re.compile(r"log\.([0-9a-f]+)(?:\.(?:gz|zip))?")
+_DOES_NOT_UNPACK: Final = (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile)
 _LIKE_A_LOG: Final = re.compile(r"(?i)log[._-]|.*\.(?:tar|tgz|zip|7z|tar\.\w+)$")
 _PACKED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"(\xb5/\xfd": "zstd"}
 
@@ -99,7 +105,13 @@ class LogFile:
         With `growing` a clean end is believed without reading the preallocated rest of the file.
         """
         self.tail = None
-        with self.path.open("rb") as file:
+        try:
+            yield from self._read_batches(growing=growing)
+        except _DOES_NOT_UNPACK as problem:
+            raise DamagedLog(self.path, self.offset, f"does not unpack ({problem})") from None
+
+    def _read_batches(self, *, growing: bool) -> Iterator[list[Transaction]]:
+        with _open_log(self.path) as file:
             if self.offset == 0 and not self._read_header(file):
                 return
             file.seek(self.offset)
@@ -119,7 +131,7 @@ class LogFile:
             if not (growing and stop is _CLEAN_END):
                 self._judge_end(file, stop)
 
-    def _read_header(self, file: BinaryIO) -> bool:
+    def _read_header(self, file: IO[bytes]) -> bool:
         head = file.read(FILE_HEADER.size)
         written = head.rstrip(b"\0")
         if len(head) < FILE_HEADER.size or len(written) <= len(MAGIC):
@@ -174,7 +186,7 @@ class LogFile:
             at = stop + 1
         return at, None
 
-    def _judge_end(self, file: BinaryIO, stop: _Stop) -> None:
+    def _judge_end(self, file: IO[bytes], stop: _Stop) -> None:
         """Tell a clean end, a torn tail and damage apart, at the record at `offset`."""
         if stop.certain:
             raise DamagedLog(self.path, self.offset, stop.reason)
@@ -185,6 +197,23 @@ class LogFile:
         if _has_intact_record(rest):
             raise DamagedLog(self.path, self.offset, f"{stop.reason}, yet intact records follow")
         self.tail = TornTail(self.path, self.offset, stop.reason)
+
+
+@contextmanager
+def _open_log(path: Path) -> Iterator[IO[bytes]]:
+    """Open a log file as the server wrote it; `zip` holds it alone."""
+    if path.suffix == ".gz":
+        with gzip.open(path) as file:
+            yield cast("IO[bytes]", file)
+    elif path.suffix == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            if len(archive.namelist()) != 1:
+                raise zipfile.BadZipFile(f"{len(archive.namelist())} files in it instead of one")
+            with archive.open(archive.namelist()[0]) as member:
+                yield member
+    else:
+        with path.open("rb") as plain:
+            yield plain
 
 
 def _describe_head(head: bytes) -> str:
@@ -306,20 +335,28 @@ def read_logs(
 def log_files(source: AnyPath) -> list[Path]:
     """List the log files of a data directory, of its `version-2`, or the single file `source`.
 
-    In the order of their zxids; empty if there are none.  Raises `LogsMissing` when there is no
-    such path.
+    In the order of their zxids; empty if there are none.  One that lies there packed and unpacked
+    counts once.  Raises `LogsMissing` when there is no such path.
     """
     path = Path(source)
     if path.is_file():
         return [path]
     found = [file for file in find_log_folder(path).iterdir() if _is_log(file)]
-    return sorted(found, key=_first_zxid)
+    once = {
+        file.with_suffix("") if _is_packed(file) else file: file for file in sorted(found)[::-1]
+    }
+    return sorted(once.values(), key=_first_zxid)
+
+
+def _is_packed(file: Path) -> bool:
+    return file.suffix in (".gz", ".zip")
 
 
 def unread_files(source: AnyPath) -> list[Path]:
     """List what lies beside the logs, is called like a log, and is not read.
 
-    Compressed and renamed logs, and what is no file or leads nowhere. Raises what `log_files` does.
+    Renamed logs, those packed otherwise, and what is no file or leads nowhere. Raises what
+    `log_files` does.
     """
     path = Path(source)
     folder = path.parent if path.is_file() else find_log_folder(path)
