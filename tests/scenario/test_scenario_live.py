@@ -76,8 +76,6 @@ ENDS_EARLY: Final = {
     # The leader was told its target, and takes in nobody else.
     "counterexamples/story-cut-once": REFUSED,
     "kafka-42/cut-replica-joins-again": REFUSED,
-    # What the next controller says is nothing new to a broker that obeyed the one before.
-    "counterexamples/story-interrupt-keeps-records": kafka_42.STAYS_STOPPED,
     # Whom it has not heard in its term it does not take in.
     "counterexamples/story-entry-holds-committed": REFUSED,
     "kafka-4485/election-3": REFUSED,
@@ -170,6 +168,7 @@ MOVED_WRONGLY: Final = {
     "missing-entry-kept": "kafka-42/case-4-missing-partition",
     "start-not-sent": "kafka-42/case-1-leader-in-target",
     "stop-not-sent": "kafka-42/case-1-leader-in-target",
+    "shutdown-keeps-leading": "kafka-42/controlled-shutdown",
     "stop-sent-to-all": "kafka-42/case-1-leader-in-target",
 }
 """A scenario for planted faults in the seven steps, which no log shows by itself."""

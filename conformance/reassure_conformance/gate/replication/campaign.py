@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import cycle
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -23,7 +22,7 @@ from reassure_conformance.adapter.driver import Driver, ServerGone
 from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.gate.replication.alphabet import Step, format_step
 from reassure_conformance.gate.replication.drawing import Batch, draw_trials
-from reassure_conformance.gate.replication.situations import SITUATIONS
+from reassure_conformance.gate.replication.situations import SITUATIONS, Situation
 from reassure_conformance.gate.replication.tale import (
     Tale,
     format_tale,
@@ -227,6 +226,7 @@ class Campaign:
         self._tally = Tally()
         self._reached = Counter[str]()
         """How often each situation came up, by name."""
+        self._aims = self._choose_aims()
         self._not_followed: list[Violation] = []
         self.result = Result(settings, self._readings.as_dict(), directory=directory)
 
@@ -370,8 +370,7 @@ class Campaign:
     def _draw(self, deadline: float) -> None:
         settings, result = self._settings, self.result
         while result.examples < settings.examples and time.monotonic() < deadline:
-            unreached = [one for one in SITUATIONS if not self._reached[one.name]]
-            batch = Batch(self._begin, self._take_drawn, deadline, cycle(unreached or SITUATIONS))
+            batch = Batch(self._begin, self._take_drawn, deadline, self._aims)
             left = min(BATCH, settings.examples - result.examples)
             before = result.examples
             draw_trials(batch, left, settings.seed + result.examples * 7919)
@@ -379,6 +378,19 @@ class Campaign:
                 self._fail(*batch.failed[0])
             if result.examples == before:
                 return
+
+    def _choose_aims(self) -> Iterator[Situation | None]:
+        """Yield what trials are to get into, one in four nothing, for ever.
+
+        First what never came up, then, once everything has, one after the other. A counter decides,
+        since draws are not even.
+        """
+        while True:
+            unreached = [one for one in SITUATIONS if not self._reached[one.name]]
+            for place, situation in enumerate(unreached or SITUATIONS):
+                if place % 3 == 0:
+                    yield None
+                yield situation
 
     def _take_drawn(self, told: Told) -> bool:
         self.result.examples += 1

@@ -66,8 +66,8 @@ class Batch:
     done: Callable[[Told], bool]
     """Takes what came of a trial, and answers whether it failed."""
     deadline: float
-    aims: Iterator[Situation]
-    """The situations that three in four trials are to get into, one after the other for ever."""
+    aims: Iterator[Situation | None]
+    """The situation that each trial is to get into, None where it goes where it will, for ever."""
     failed: list[tuple[Setting, Told]] = field(default_factory=list)
     died: Exception | None = None
 
@@ -86,31 +86,35 @@ class TrialMachine(RuleBasedStateMachine):
         self.draw: Callable[[int], int] = lambda _: 0
 
     @initialize(
-        rules=st.sampled_from((AMENDED, AMENDED, AMENDED, EARLY_CREDIT, AS_WRITTEN)),
+        rules=st.sampled_from((AMENDED, AMENDED, EARLY_CREDIT)),
+        one_term=st.booleans(),
         minimum=st.integers(1, 2),
         size=st.sampled_from(FETCH_SIZES),
         layout=st.sampled_from(LAYOUTS),
-        aim=st.integers(0, 3),
+        is_disturbed=st.booleans(),
     )
     def start(
         self,
         rules: str,
+        one_term: bool,
         minimum: int,
         size: int,
         layout: tuple[ReplicaList, tuple[Assignment, ...]],
-        aim: int,
+        is_disturbed: bool,
     ) -> None:
-        """Start brokers: one time in five under the document as written, in one term.
+        """Start brokers, and the approach of a situation, with steps of others between its own.
 
-        Three in four of the others begin with an approach, two of them with nothing in between.
+        A trial that goes where it will may be one under the document as written, in one term.
         """
         if time.monotonic() > self.batch.deadline or self.batch.died or self.batch.failed:
             raise OutOfTime
+        aim = next(self.batch.aims)
+        rules = AS_WRITTEN if one_term and aim is None else rules
         setting = Setting(rules, minimum, size, *layout)
         self.trial = trial = self._guard(lambda: self.batch.begin(setting), None)
-        if trial is not None and aim and rules != AS_WRITTEN:
-            self.scene = next(self.batch.aims).approach(trial, lambda n: self.draw(n))
-            self.is_undisturbed = aim > 1
+        if trial is not None and aim is not None:
+            self.scene = aim.approach(trial, lambda n: self.draw(n))
+            self.is_undisturbed = not is_disturbed
 
     @rule(data=st.data())
     def take_step(self, data: st.DataObject) -> None:

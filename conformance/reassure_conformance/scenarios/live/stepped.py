@@ -126,6 +126,14 @@ class Stepped:
             self.network.lose(packet.number)
         return Reply.OK
 
+    def shut_down(self, broker: int) -> bool:
+        """Have a broker ask to stop; return whether it still leads once it is answered."""
+        epoch = self.brokers.replicas(broker).broker_epoch
+        asked = self._cluster.controller.shut_down(broker, epoch)
+        self.settle(0)
+        assert asked.answered.is_set() and not asked.error, asked
+        return bool(asked.remaining)
+
     def kill_controller(self) -> Reply:
         """Lose what the acting controller has sent and has not arrived."""
         for packet in self.network.waiting:
