@@ -36,18 +36,20 @@ class _Result(AsyncResult):  # type: ignore[misc]
     """A result that is read by whoever waits for it."""
 
     def __init__(self, handler: "_Handler") -> None:
-        super().__init__(handler, threading.Condition, KazooTimeoutError)
+        # All results share the connection's lock: callbacks run under it, and may send.
+        super().__init__(handler, lambda: handler.connection.changed, KazooTimeoutError)
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        return super().get(block, self._read(timeout) if block else timeout)
+        if block:
+            self.wait(timeout)
+        return super().get(block=False)
 
     def wait(self, timeout: float | None = None) -> bool:
-        return bool(super().wait(self._read(timeout)))
-
-    def _read(self, timeout: float | None) -> float | None:
-        """Read until the result is there, if it can come to that; return what is left of time."""
-        connection = self._handler.connection
-        return timeout if self.ready() else connection.read_until(self, timeout)
+        if not self.ready():
+            left = self._handler.connection.read_until(self, timeout)
+            with self._condition:
+                self._condition.wait_for(self.ready, left)
+        return bool(self.ready())
 
     def _do_callbacks(self) -> None:
         for callback in self._callbacks:
@@ -84,6 +86,8 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.lock: Final = threading.RLock()
+        self.changed: Final = threading.Condition(self.lock)
+        """Told of every result that is set."""
         self._buffer = bytearray()
         """What was received and not looked at yet."""
         self._xid = 0
@@ -188,26 +192,31 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         return bool(poll.poll(None if timeout is None else timeout * 1000))
 
     def _read(self, length: int, timeout: float) -> bytes:
-        with self._socket_error_handling():
-            while len(self._buffer) < length:
-                if not self._is_ready(select.POLLIN, timeout):
-                    raise KazooTimeoutError("socket time-out during read")
+        while len(self._buffer) < length:
+            if not self._is_ready(select.POLLIN, timeout):
+                raise KazooTimeoutError("socket time-out during read")
+            try:
                 chunk = self._socket.recv(_CHUNK)
-                if not chunk:
-                    raise ConnectionDropped("socket connection broken")
-                self._buffer += chunk
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise ConnectionDropped(f"socket connection error: {error}") from error
+            if not chunk:
+                raise ConnectionDropped("socket connection broken")
+            self._buffer += chunk
         found = bytes(self._buffer[:length])
         del self._buffer[:length]
         return found
 
     def _write(self, message: bytes, timeout: float) -> None:
-        with self._socket_error_handling():
-            while message:
-                try:
-                    message = message[self._socket.send(message) :]
-                except BlockingIOError:
-                    if not self._is_ready(select.POLLOUT, timeout):
-                        raise KazooTimeoutError("socket time-out during write") from None
+        while message:
+            try:
+                message = message[self._socket.send(message) :]
+            except BlockingIOError:
+                if not self._is_ready(select.POLLOUT, timeout):
+                    raise KazooTimeoutError("socket time-out during write") from None
+            except OSError as error:
+                raise ConnectionDropped(f"socket connection error: {error}") from error
 
 
 class DirectClient(Client):

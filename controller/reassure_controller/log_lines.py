@@ -6,21 +6,47 @@ and every line from within has it as keys: `topic`, `partition`, `point`. Lines 
 """
 
 import logging
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import AbstractContextManager
-from typing import Any, Literal
+from contextvars import ContextVar, Token
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-import structlog
-from structlog.contextvars import bound_contextvars
-from structlog.typing import Processor
+if TYPE_CHECKING:
+    from structlog.typing import Processor
 
 Form = Literal["text", "json"]
 _TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_KEYS: Final[ContextVar[Mapping[str, object]]] = ContextVar("keys of lines", default={})  # noqa: B039
+
+
+class _About:
+    """Adds keys to those that lines carry, while it is entered."""
+
+    __slots__ = ("_before", "_keys")
+    _before: Token[Mapping[str, object]]
+
+    def __init__(self, keys: Mapping[str, object]) -> None:
+        self._keys = keys
+
+    def __enter__(self) -> None:
+        self._before = _KEYS.set({**_KEYS.get(), **self._keys})
+
+    def __exit__(self, *_: object) -> None:
+        _KEYS.reset(self._before)
 
 
 def about(**keys: object) -> AbstractContextManager[None]:
     """Have every line that this thread logs while it is entered carry the keys."""
-    return bound_contextvars(**keys)
+    return _About(keys)
+
+
+def _add_keys(
+    _logger: object, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Add to a line what it is about."""
+    for name, value in _KEYS.get().items():
+        event.setdefault(name, value)
+    return event
 
 
 class Speaker:
@@ -55,11 +81,13 @@ def set_up(form: Form, level: str, speaker: Speaker) -> None:
 
 
 def _make_json_formatter(speaker: Speaker) -> logging.Formatter:
+    import structlog  # takes longer to load than all of this room
+
     added: list[Processor] = [
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.contextvars.merge_contextvars,
+        _add_keys,
         speaker,
     ]
     return structlog.stdlib.ProcessorFormatter(

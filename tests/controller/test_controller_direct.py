@@ -164,7 +164,7 @@ def test_expired_session_is_replaced_though_nobody_asks(client: DirectClient) ->
 def test_server_that_dies_under_a_request_is_noticed() -> None:
     """The request is lost, and the client goes on when the server is back."""
     with Server.start() as server:
-        client = connect(server.hosts, kind=DirectClient)
+        client = connect(server.hosts, timeout_s=2.0, kind=DirectClient)
         try:
             back = wait_for_states(client, KazooState.SUSPENDED, KazooState.CONNECTED)
             os.kill(server.pid, signal.SIGSTOP)

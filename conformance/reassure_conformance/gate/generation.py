@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain
 from typing import ClassVar, Final, TypeVar
 
@@ -155,7 +156,7 @@ class GateMachine(RuleBasedStateMachine):
             return
 
         def draw(n: int) -> int:
-            return data.draw(st.integers(0, n - 1)) if n > 1 else 0
+            return data.draw(_numbers_below(n)) if n > 1 else 0
 
         self._draw = draw
         now = example.now
@@ -194,6 +195,12 @@ class GateMachine(RuleBasedStateMachine):
         if self.example is not None and not self.over and self.example.violations:
             self.over = True
             self.batch.note(self.example)
+
+
+@cache
+def _numbers_below(n: int) -> st.SearchStrategy[int]:
+    """Return the strategy of these numbers; what Hypothesis finds out about one it does once."""
+    return st.integers(0, n - 1)
 
 
 def _make_machine(batch: _Batch) -> type[RuleBasedStateMachine]:

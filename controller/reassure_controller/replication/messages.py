@@ -5,11 +5,13 @@ given up, or sent in an earlier life, is no response to the one that waits.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reassure_controller.replication.errors import NONE
-from reassure_controller.storage.records import Checked
 from reassure_spec.znodes import PartitionKey
+
+if TYPE_CHECKING:  # who says nothing of records does not load what reads and writes them
+    from reassure_controller.storage.records import Checked
 
 Correlation = tuple[int, int]
 """The life of who asks (its broker epoch, or a client's number), and the request's number in it."""
@@ -79,7 +81,7 @@ class Produce:
     correlation: Correlation
     acks: int
     """Whose copy it waits for: nobody's (0), the leader's (1), or all in-sync replicas' (-1)."""
-    records: Checked | None
+    records: "Checked | None"
     """Batches as the producer built them, None where they were none; the leader gives them offsets
     and its epoch."""
 
