@@ -19,6 +19,7 @@ a tail that is not intact again next time, so it never mistakes a write in progr
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import struct
 import zipfile
@@ -44,6 +45,8 @@ FRAME: Final = struct.Struct(">qi")
 END_OF_RECORD: Final = 0x42
 
 _CHUNK: Final = 256 * 1024
+_ADDED: Final = 8 * 1024
+"""How much is read at first of what a server has added; mostly there is less."""
 _LONGEST: Final = 1 << 30
 _unpack_frame = FRAME.unpack_from
 _FRAME_SIZE: Final = FRAME.size
@@ -115,11 +118,11 @@ class LogFile:
             if self.offset == 0 and not self._read_header(file):
                 return
             file.seek(self.offset)
-            block = b""
+            block, size = b"", _ADDED if growing else _CHUNK
             stop: _Stop | None = None
             while stop is None:
-                more = file.read(_CHUNK)
-                block += more
+                more = file.read(size)
+                block, size = block + more, _CHUNK
                 batch: list[Transaction] = []
                 used, stop = self._decode_block(block, batch)
                 self.offset += used
@@ -341,10 +344,9 @@ def log_files(source: AnyPath) -> list[Path]:
     path = Path(source)
     if path.is_file():
         return [path]
-    found = [file for file in find_log_folder(path).iterdir() if _is_log(file)]
-    once = {
-        file.with_suffix("") if _is_packed(file) else file: file for file in sorted(found)[::-1]
-    }
+    with os.scandir(find_log_folder(path)) as entries:
+        found = sorted(Path(entry) for entry in entries if _is_log(entry))
+    once = {file.with_suffix("") if _is_packed(file) else file: file for file in found[::-1]}
     return sorted(once.values(), key=_first_zxid)
 
 
@@ -378,7 +380,7 @@ def find_log_folder(path: Path) -> Path:
     return path / "version-2" if (path / "version-2").is_dir() else path
 
 
-def _is_log(file: Path) -> bool:
+def _is_log(file: Path | os.DirEntry[str]) -> bool:
     return _LOG_NAME.fullmatch(file.name) is not None and file.is_file()
 
 

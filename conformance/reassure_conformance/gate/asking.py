@@ -25,7 +25,7 @@ from reassure_conformance.gate.approaches import (
     pick,
     pick_others,
 )
-from reassure_conformance.gate.events import History, Situation, Took, Wrote, is_election
+from reassure_conformance.gate.events import History, Situation, Took, Wrote
 from reassure_conformance.gate.moment import Moment
 from reassure_judge.judge import ClusterView
 from reassure_model.kip_236.state import Partition
@@ -96,7 +96,7 @@ def _count_stopped(view: ClusterView, asked: set[str]) -> int:
 
 def _count_failovers(history: History) -> int:
     return sum(
-        isinstance(event, Wrote) and is_election(event) and _count_stopped(view, asked) > 0
+        isinstance(event, Wrote) and event.elects and _count_stopped(view, asked) > 0
         for view, event, asked in _iterate_asked(history)
     )
 

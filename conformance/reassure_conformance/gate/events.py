@@ -8,6 +8,7 @@ the test, how it is recognised in a history, and how generation gets there.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import Approach
@@ -25,13 +26,29 @@ class Took:
     result: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Wrote:
     """A transaction, and what ZooKeeper held before and after."""
 
     transaction: Transaction
     before: ClusterView
     after: ClusterView
+
+    @cached_property
+    def elects(self) -> bool:
+        """Whether a controller was elected."""
+        return any(
+            isinstance(op, Create) and op.ephemeral and op.path.endswith(CONTROLLER)
+            for op in self.transaction.ops
+        )
+
+    @cached_property
+    def is_fenced(self) -> bool:
+        """Whether this took effect under a check of the controller epoch."""
+        return self.transaction.error is None and any(
+            isinstance(op, Check) and op.path.endswith(CONTROLLER_EPOCH)
+            for op in self.transaction.ops
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,24 +92,8 @@ def iterate_writes(history: History) -> Iterator[tuple[int, Wrote]]:
             yield place, event
 
 
-def is_election(wrote: Wrote) -> bool:
-    """Whether a controller was elected."""
-    return any(
-        isinstance(op, Create) and op.ephemeral and op.path.endswith(CONTROLLER)
-        for op in wrote.transaction.ops
-    )
-
-
-def is_fenced(wrote: Wrote) -> bool:
-    """Whether this took effect under a check of the controller epoch."""
-    ops = wrote.transaction.ops
-    return wrote.transaction.error is None and any(
-        isinstance(op, Check) and op.path.endswith(CONTROLLER_EPOCH) for op in ops
-    )
-
-
 def iterate_failovers(history: History) -> Iterator[tuple[int, Wrote]]:
     """Yield every election but the first, each with its place."""
-    elections = (found for found in iterate_writes(history) if is_election(found[1]))
+    elections = (found for found in iterate_writes(history) if found[1].elects)
     next(elections, None)
     yield from elections

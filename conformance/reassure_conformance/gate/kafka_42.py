@@ -31,8 +31,6 @@ from reassure_conformance.gate.events import (
     Situation,
     Took,
     Wrote,
-    is_election,
-    is_fenced,
     iterate_failovers,
     iterate_writes,
 )
@@ -141,10 +139,10 @@ class MoveWatch:
     # What is written
 
     def _take_write(self, wrote: Wrote) -> Iterator[Verdict]:
-        if is_election(wrote):
+        if wrote.elects:
             self._take_office(wrote.after)
         self._dead = {key: dead - wrote.after.live for key, dead in self._dead.items()}
-        fenced = is_fenced(wrote)
+        fenced = wrote.is_fenced
         partitions = {**wrote.before.partitions, **wrote.after.partitions}
         changed = {
             key: (before, after)
@@ -431,7 +429,7 @@ def _count_completions(history: History) -> int:
     for _, wrote in iterate_writes(history):
         for key, before in wrote.before.partitions.items():
             after = wrote.after.partitions.get(key)
-            if after is None or before.reassignment is None or not is_fenced(wrote):
+            if after is None or before.reassignment is None or not wrote.is_fenced:
                 continue
             old, new = set(before.assigned or ()), set(after.assigned or ())
             found += after.assigned == before.reassignment.target and bool(old - new)
@@ -517,7 +515,7 @@ def _count_last_resorts(history: History) -> int:
         for key, before in wrote.before.partitions.items():
             after = wrote.after.partitions.get(key)
             old, new = before.state, None if after is None else after.state
-            if old is None or new is None or not is_fenced(wrote):
+            if old is None or new is None or not wrote.is_fenced:
                 continue
             lost = old.leader not in live and old.leader != new.leader
             assigned = set(before.assigned or ())

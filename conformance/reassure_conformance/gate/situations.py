@@ -24,8 +24,6 @@ from reassure_conformance.gate.events import (
     Situation,
     Took,
     Wrote,
-    is_election,
-    is_fenced,
     iterate_failovers,
     iterate_writes,
 )
@@ -54,7 +52,7 @@ def _changes(
 ) -> Iterator[tuple[int, PartitionKey, Partition, Partition, frozenset[int]]]:
     """Yield the controllers' changes of leader and in-sync set: place, partition, and who lives."""
     for place, wrote in iterate_writes(history):
-        if not is_fenced(wrote):
+        if not wrote.is_fenced:
             continue
         for key, after in wrote.after.partitions.items():
             before = wrote.before.partitions.get(key)
@@ -141,7 +139,7 @@ def _find_conflicts(history: History) -> Iterator[tuple[Partition, Partition]]:
             continue
         session = wrote.transaction.session_id
         for _, later in iterate_writes(history[place + 1 :]):
-            if later.transaction.session_id != session or not is_fenced(later):
+            if later.transaction.session_id != session or not later.is_fenced:
                 continue
             for key, after in later.after.partitions.items():
                 before = later.before.partitions.get(key)
@@ -186,7 +184,7 @@ def _count_foreign_beside_moves(history: History) -> int:
     for event in history:
         if isinstance(event, Took) and isinstance(event.step, s.Foreign):
             planted = planted or event.step.kind.startswith("child-")
-        elif isinstance(event, Wrote) and planted and is_election(event):
+        elif isinstance(event, Wrote) and planted and event.elects:
             found += _count_flying(event.before) > 0
             planted = False
     return found
@@ -225,14 +223,14 @@ def _count_lost(history: History, *, done: bool) -> int:
         if isinstance(event, Took) and isinstance(event.step, s.Lose) and event.result == "ok":
             after = history[place + 1 :]
             end = next((i for i, e in enumerate(after) if _ends_loss(e)), len(after))
-            made = sum(isinstance(e, Wrote) and is_fenced(e) for e in after[:end])
+            made = sum(isinstance(e, Wrote) and e.is_fenced for e in after[:end])
             found += event.step.done is done and made > event.step.writes
     return found
 
 
 def _ends_loss(event: Event) -> bool:
     if isinstance(event, Wrote):
-        return is_election(event)
+        return event.elects
     ends = s.Lose | s.Resume | s.Kill | s.Expire | s.Depose
     return isinstance(event, Took) and isinstance(event.step, ends)
 
@@ -252,7 +250,7 @@ def _count_earlier_again(history: History) -> int:
     acted: list[int | None] = []
     found = 0
     for _, wrote in iterate_writes(history):
-        if is_election(wrote):
+        if wrote.elects:
             who = wrote.after.controller
             found += who in acted[:-1] and who != acted[-1]
             acted.append(who)
@@ -261,7 +259,7 @@ def _count_earlier_again(history: History) -> int:
 
 def _count_superseded_writes(history: History) -> int:
     """Count writes that were refused because another controller had been elected."""
-    terms = [w.transaction.session_id for _, w in iterate_writes(history) if is_election(w)]
+    terms = [w.transaction.session_id for _, w in iterate_writes(history) if w.elects]
     return sum(
         _refused_at(wrote) == 0 and wrote.transaction.session_id in terms
         for _, wrote in iterate_writes(history)
@@ -297,7 +295,7 @@ def _count_changes_after_growth(history: History) -> int:
     """Count changes of a target, after a failover, where more than top replicas are assigned."""
     found, failed_over = 0, False
     for _, wrote in iterate_writes(history):
-        failed_over = failed_over or (is_election(wrote) and _count_flying(wrote.before) > 0)
+        failed_over = failed_over or (wrote.elects and _count_flying(wrote.before) > 0)
         for key, after in wrote.after.partitions.items():
             before = wrote.before.partitions.get(key)
             if before is None or before.reassignment is None or after.reassignment is None:
