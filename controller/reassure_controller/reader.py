@@ -20,7 +20,7 @@ from typing import Any
 
 from kazoo.protocol.states import EventType
 
-from reassure_controller.client import Client, Watch
+from reassure_controller.client import Client, Read, Watch
 from reassure_controller.context import (
     Context,
     Deletion,
@@ -32,7 +32,7 @@ from reassure_controller.context import (
 )
 from reassure_controller.effects import Phase
 from reassure_controller.rules import Rules
-from reassure_controller.session import fetch, gather, list_children
+from reassure_controller.session import fetch, gather, list_children, read
 from reassure_spec.znodes import (
     BROKER_CONFIGS,
     BROKER_IDS,
@@ -180,22 +180,21 @@ class Reader:
 
     def read_all(self) -> None:
         """Read everything, with every watch that a controller needs."""
-        *_, brokers, topics, configs = gather(
-            [
-                *self.watch_all(),
-                self._client.get_children_async(BROKER_IDS, watch=self._watch),
-                self._client.get_children_async(TOPICS),
-                self._client.get_children_async(BROKER_CONFIGS),
-            ]
-        )
+        pending = [
+            *self.watch_all(),
+            self._client.get_children_async(BROKER_IDS, watch=self._watch),
+        ]
+        lists = [TOPICS, BROKER_CONFIGS, REASSIGNMENTS, REASSIGNMENT_REQUESTS]
+        topics, configs, moving, requests = list_children(self._client, lists)
+        brokers = gather(pending)[-1]
         self._context.brokers = self._read_brokers(brokers or ())
         self._remember_known(configs or ())
         for topic in self._context.numbers.keys() - set(topics or ()):
             self.forget_topic(topic)
         self.read_topics(topics or ())
         if self._rules.keeps_records:
-            self._read_children()
-            self.read_requests()
+            self._read_children(moving or ())
+            self.set_requests(requests or ())
         self.read_deletions()
         self.read_preferred()
         self.read_old_znode(inherited=True)
@@ -240,11 +239,15 @@ class Reader:
         new: list[PartitionKey] = []
         for topic, content in zip(topics, found, strict=True):
             new += self._take_topic(topic, content)
-        self.refresh_states(new)
-        partitions = self._context.partitions
-        new = [key for key in new if key in partitions]
-        self._read_directories({key[0] for key in new if partitions[key].state is None})
-        return new
+        made = sorted({topic for topic, _ in new})
+        reads = [Read(state_path(*key)) for key in new]
+        answers = read(self._client, reads + [_list_partitions(topic) for topic in made])
+        for topic, numbers in zip(made, answers[len(new) :], strict=True):
+            self._take_directories(topic, numbers)
+        self._stale_states.difference_update(new)
+        for key, content in zip(new, answers[: len(new)], strict=True):
+            self._take_state(key, content)
+        return [key for key in new if key in self._context.partitions]
 
     def _take_topic(self, topic: str, content: Any) -> list[PartitionKey]:
         """Take over a topic's content as read; return the partitions that were not known."""
@@ -318,9 +321,9 @@ class Reader:
 
     # Reassignments in flight
 
-    def _read_children(self) -> None:
-        """Read the reassignments in flight, foreign znodes included."""
-        topics = gather([self._client.get_children_async(REASSIGNMENTS)])[0] or ()
+    def _read_children(self, topics: Iterable[str]) -> None:
+        """Read the reassignments in flight of these topics, foreign znodes included."""
+        topics = list(topics)
         self._context.parents = set(topics)
         self._context.crowded.clear()
         listed = list_children(self._client, [f"{REASSIGNMENTS}/{topic}" for topic in topics])
@@ -400,12 +403,7 @@ class Reader:
                 self._context.parents.discard(topic)
             else:
                 self._context.parents.add(topic)
-        self._read_directories(topics)
-
-    def _read_directories(self, topics: Iterable[str]) -> None:
-        topics = sorted(topics)
-        roots = [f"{topic_path(topic)}/partitions" for topic in topics]
-        found = list_children(self._client, roots)
+        found = read(self._client, [_list_partitions(topic) for topic in topics])
         for topic, numbers in zip(topics, found, strict=True):
             self._take_directories(topic, numbers)
 
@@ -484,13 +482,7 @@ class Reader:
 
     def read_preferred(self, *, arm: bool = True) -> None:
         """Read of which partitions a client asks for the preferred leader; `arm` watches that."""
-        watch = self._watch if arm else None
-        found = gather(
-            [
-                self._client.exists_async(PREFERRED_ELECTION, watch=watch),
-                self._client.get_async(PREFERRED_ELECTION),
-            ]
-        )[1]
+        found = self._read_perhaps(PREFERRED_ELECTION, arm=arm)
         if found is None:
             self._context.preferred = None
             return
@@ -508,13 +500,7 @@ class Reader:
         """
         if not self._rules.reads_old_znode:
             return
-        watch = self._watch if arm else None
-        found = gather(
-            [
-                self._client.exists_async(REASSIGN_PARTITIONS, watch=watch),
-                self._client.get_async(REASSIGN_PARTITIONS),
-            ]
-        )[1]
+        found = self._read_perhaps(REASSIGN_PARTITIONS, arm=arm)
         if found is None:
             self._context.old = None
             return
@@ -530,6 +516,12 @@ class Reader:
                 there = frozenset((entry.key, entry.target) for entry in entries)
                 known = replace(known, translated=there)
         self._context.old = replace(known.holding(entries, stat.version), bad=bad)
+
+    def _read_perhaps(self, path: str, *, arm: bool) -> Any:
+        """Return the content of a znode that mostly is not there; `arm` watches it either way."""
+        if arm and gather([self._client.exists_async(path, watch=self._watch)])[0] is None:
+            return None
+        return fetch(self._client, [path])[0]
 
     def read_records(self) -> None:
         """Read who is missed since when, where that is recorded."""
@@ -604,6 +596,11 @@ class Reader:
             ]
         )
         self._remember_known([*(configs or ()), *(ids or ())])
+
+
+def _list_partitions(topic: str) -> Read:
+    """Return the question which partitions of a topic have a znode."""
+    return Read(f"{topic_path(topic)}/partitions", children=True)
 
 
 def _request_order(name: str) -> tuple[int, str]:

@@ -187,7 +187,7 @@ def fetch(client: Client, paths: Iterable[str]) -> list[Any]:
 
     Raises Indefinite or SessionLost.
     """
-    return _read(client, [Read(path) for path in paths])
+    return read(client, [Read(path) for path in paths])
 
 
 def list_children(client: Client, paths: Iterable[str]) -> list[Any]:
@@ -195,10 +195,14 @@ def list_children(client: Client, paths: Iterable[str]) -> list[Any]:
 
     Raises Indefinite or SessionLost.
     """
-    return _read(client, [Read(path, children=True) for path in paths])
+    return read(client, [Read(path, children=True) for path in paths])
 
 
-def _read(client: Client, reads: Sequence[Read]) -> list[Any]:
+def read(client: Client, reads: Sequence[Read]) -> list[Any]:
+    """Return the answers to reads of either kind, None for a znode that does not exist.
+
+    Raises Indefinite or SessionLost.
+    """
     size = READS_PER_REQUEST
     pending = [client.read_async(reads[at : at + size]) for at in range(0, len(reads), size)]
     found = [answer for answers in gather(pending) for answer in answers]
