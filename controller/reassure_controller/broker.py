@@ -55,6 +55,7 @@ from reassure_spec.znodes import (
     StateZnode,
     broker_config_path,
     broker_path,
+    decode_broker,
     decode_state,
     decode_topic,
     encode_broker,
@@ -79,6 +80,10 @@ _LOOK_S: Final = 0.05
 
 class IdTaken(BadUsage):
     """Another live session is registered with the broker's id."""
+
+
+class FormerLife(Indefinite):
+    """A session of an earlier life of the broker itself is registered, and will time out."""
 
 
 class Broker:
@@ -130,25 +135,18 @@ class Broker:
         """Make the configuration znode if it is absent, then the ephemeral registration.
 
         A former life of the broker stays registered until its session times out, and so long it
-        may wait, and for ZooKeeper to answer. Raises IdTaken when another session has the id even
-        then, Indefinite when ZooKeeper cannot be asked.
+        may wait, and for ZooKeeper to answer. Raises FormerLife when it is registered even then,
+        IdTaken when another broker has the id, Indefinite when ZooKeeper cannot be asked.
         """
         deadline = time.monotonic() + patience_s
         while True:
             try:
-                session = self._take_id()
-                if session is not None:
-                    self._session = session
-                    self._begin_to_replicate()
-                    break
-                problem: Exception = IdTaken(
-                    f"{broker_path(self.broker_id)}: another session is registered with this id; "
-                    "end that broker, or wait until its session has timed out"
-                )
-            except Indefinite as indefinite:
-                problem = indefinite
-            if time.monotonic() >= deadline:
-                raise problem
+                self._session = self._take_id()
+                self._begin_to_replicate()
+                break
+            except (Indefinite, IdTaken):
+                if time.monotonic() >= deadline:
+                    raise
             time.sleep(_LOOK_S)
         if self._transport is not None:
             self._transport.register(self.broker_id, self.handle)
@@ -157,6 +155,7 @@ class Broker:
         """Register unless another session is; return the session that is registered then.
 
         The client's session may change meanwhile: then it is not this one, and another try tells.
+        Raises FormerLife, IdTaken, Indefinite.
         """
         session = session_id(self._client)
         config = (broker_config_path(self.broker_id), encode_config({}))
@@ -172,10 +171,28 @@ class Broker:
             refused = self._create(registration)
         if refused is None:
             return session
-        found = gather([self._client.exists_async(path)])[0]
+        found = gather([self._client.get_async(path)])[0]
         if found is None:  # whoever had it has gone meanwhile
             return self._take_id()
-        return session if found.ephemeralOwner == session else None
+        data, stat = found
+        if stat.ephemeralOwner == session:
+            return session
+        if self._is_own_address(path, data):
+            raise FormerLife(
+                f"{path}: a former session of this broker has not timed out; it registers then"
+            )
+        raise IdTaken(
+            f"{path}: another session is registered with this id; "
+            "end that broker, or wait until its session has timed out"
+        )
+
+    def _is_own_address(self, path: str, data: bytes) -> bool:
+        """Whether a registration names where this broker listens, so that nobody else can."""
+        try:
+            return decode_broker(path, data) == self.address
+        except BadZnode as bad:
+            log.warning("%s", bad)
+            return False
 
     def _begin_to_replicate(self) -> None:
         """Take up the replicas on disk; one that has registered again waits to be told anew.

@@ -155,7 +155,7 @@ def test_lost_answer_is_unknown(leader: Any, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_second_session_cannot_take_the_id(cluster: Any) -> None:
     """A broker id that a live session has registered is refused with advice."""
-    other = Broker(connect(cluster.hosts), 1)
+    other = Broker(connect(cluster.hosts), 1, address=("127.0.0.1", 9))
     with pytest.raises(IdTaken, match="/brokers/ids/1: another session is registered"):
         other.register()
     other.stop()

@@ -207,6 +207,31 @@ def test_broker_waits_until_its_former_session_has_ended(make_cluster: Any, tmp_
         stop(client)
 
 
+def test_broker_waits_for_its_former_life_as_long_as_that_is_registered(
+    make_cluster: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody else can listen where it does, so it neither ends nor registers until it can."""
+    cluster = make_cluster(())
+    client, path = connect(cluster.hosts), broker_path(1)
+    settings = NodeSettings(tmp_path, RULES, advertised=("127.0.0.1", 9))
+    cluster.admin.ensure_path("/brokers/ids")
+    cluster.admin.create(path, encode_broker("127.0.0.1", 9, 0), ephemeral=True)
+    node = Node(client, 1, settings, patience_s=-1.0)
+    try:
+        node._register_again()
+        node._register_from_s = 0.0
+        node._register_again()
+        assert not node._broker.is_registered
+        assert "a former session of this broker has not timed out" in caplog.text
+        cluster.admin.delete(path)
+        node._register_from_s = 0.0
+        node._register_again()
+        assert node._broker.is_registered
+    finally:
+        node.close()
+        stop(client)
+
+
 def test_start_waits_for_zookeeper(make_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that starts while ZooKeeper does not answer tries again for a while."""
     cluster = make_cluster(())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kazoo.client import KazooClient
 
-from reassure_controller.broker import Broker, IdTaken
+from reassure_controller.broker import Broker, FormerLife, IdTaken
 from reassure_controller.node.door import Door
 from reassure_controller.node.fetching import Fetchers
 from reassure_controller.node.handover import ask_to_stop
@@ -50,7 +50,8 @@ class Node:
     ) -> None:
         """Register, and serve. Logs are in `data`/logs, history is in `data`/observations.
 
-        It waits `patience_s` for a former life of its own to be forgotten. Raises what
+        It waits `patience_s` for a session that has its id to end, and goes on without being
+        registered, until it can be, where that is of a former life of its own. Raises what
         `LogDirectory`, `WireServer` and `Broker.register` raise.
         """
         self._client = client
@@ -86,7 +87,10 @@ class Node:
             self._broker.address = settings.advertised or self._server.address
             with self._lock:
                 self._throttling.refresh()
-                self._broker.register(patience_s)
+                try:
+                    self._broker.register(patience_s)
+                except FormerLife as waiting:  # nobody can take its place: it goes on waiting
+                    log.warning("%s", waiting)
             on_error.pop_all()
 
     @property
