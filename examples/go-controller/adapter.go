@@ -115,7 +115,7 @@ func describe(a arguments) any {
 		"profile":         "kip-236",
 		"readings":        map[string]string{},
 		"capabilities":    []string{"isr", "brokers", "kill"},
-		"adapter_version": 1,
+		"adapter_version": 2,
 	}
 }
 

@@ -25,7 +25,7 @@ public final class Adapter {
     about.put("language", "Java").put("profile", by.get("profile").textValue());
     about.set("readings", by.get("readings"));
     about.putArray("capabilities").add("isr").add("brokers").add("kill");
-    return about.put("adapter_version", 1);
+    return about.put("adapter_version", 2);
   }
 
   private Controller acting() {

@@ -54,7 +54,7 @@ const calls = {
     profile,
     readings,
     capabilities: ["isr", "brokers", "kill"],
-    adapter_version: 1,
+    adapter_version: 2,
   }),
 
   async start({ hosts, chroot, brokers: ids }) {

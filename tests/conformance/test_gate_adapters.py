@@ -2,11 +2,13 @@
 
 # ruff: noqa: D102 - the methods of an adapter are described where the interface is
 
+import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -24,7 +26,7 @@ from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.harness import Harness
-from reassure_conformance.gate.running import Settings, run
+from reassure_conformance.gate.running import Result, Settings, run
 from reassure_conformance.gate.story import parse_story
 from reassure_controller.faults import UnknownFault
 
@@ -100,7 +102,7 @@ class Newer(Idle):
     """An adapter of a later version of the interface."""
 
     def describe(self) -> Description:
-        return Description("newer", "1", "?", "kip-236", adapter_version=2)
+        return Description("newer", "1", "?", "kip-236", adapter_version=3)
 
 
 @pytest.fixture
@@ -142,7 +144,7 @@ def test_bad_connectable_is_refused(module: str, connectable: str, complaint: st
         _open(connectable.format(module=module))
 
 
-@pytest.mark.parametrize(("name", "complaint"), [("Foreign", "teleport"), ("Newer", "version 2")])
+@pytest.mark.parametrize(("name", "complaint"), [("Foreign", "teleport"), ("Newer", "version 3")])
 def test_description_is_checked(
     module: str, name: str, complaint: str, make_harness: Callable[[Adapter], Harness]
 ) -> None:
@@ -336,3 +338,116 @@ def test_declared_time_to_settle_is_given(make_harness: Callable[..., Harness]) 
     assert given == [25.0, SETTLE_TIMEOUT_S]
     with pytest.raises(BadConnectable, match="settle_ms -1; expected milliseconds"):
         make_harness(Timed(-1))
+
+
+LIVING = """
+from dataclasses import replace
+from reassure_conformance.adapter import ADMIN, OF_EXAMPLES, RUN, Reply
+from reassure_conformance.adapter.bundled import Bundled
+from reassure_spec.znodes import RequestZnode, encode_request
+from kazoo.client import KazooClient
+
+
+class Living(Bundled):
+    starts = stops = 0
+
+    def describe(self):
+        about = super().describe()
+        return replace(about, lifetime=RUN, capabilities=about.capabilities - OF_EXAMPLES)
+
+    def start(self, hosts, chroot, brokers):
+        Living.starts += 1
+        super().start(hosts, chroot, brokers)
+
+    def stop(self):
+        Living.stops += 1
+        super().stop()
+
+
+class Asked(Bundled):
+    def describe(self):
+        return replace(super().describe(), routes=frozenset({ADMIN}))
+
+    def start(self, hosts, chroot, brokers):
+        self.client = KazooClient(hosts + chroot)
+        self.client.start()
+        super().start(hosts, chroot, brokers)
+
+    def reassign(self, topic, partition, target):
+        content = encode_request(RequestZnode({(topic, partition): target}))
+        self.client.create("/admin/reassignment_requests/request_", content, sequence=True)
+        return Reply.OK
+
+    def stop(self):
+        self.client.stop()
+        self.client.close()
+        super().stop()
+
+
+class Early(Bundled):
+    def describe(self):
+        return replace(super().describe(), lifetime=RUN)
+
+
+class Mute(Bundled):
+    def describe(self):
+        return replace(super().describe(), routes=frozenset({ADMIN}))
+"""
+
+
+@pytest.fixture
+def living(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A module of adapters that declare a lifetime or routes."""
+    (tmp_path / "living.py").write_text(LIVING, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield importlib.import_module("living")
+    sys.modules.pop("living")
+
+
+def test_cluster_lives_for_the_run_where_that_is_declared(living: Any, tmp_path: Path) -> None:
+    """It is started once; each example has fresh topics in it and is judged like any other."""
+    settings = Settings(1, connectable="direct:living:Living", examples=4)
+    result = run(settings, tmp_path)
+    assert isinstance(result, Result)
+    assert (result.died, result.failure) == ("", None)
+    assert (living.Living.starts, living.Living.stops) == (1, 1)
+    assert result.examples > 80
+    assert result.reached["moves-at-failover"]
+    assert result.reached["earlier-controller"]
+
+
+def test_fault_is_found_in_a_cluster_that_lives_on(living: Any, tmp_path: Path) -> None:
+    """A planted fault is found, and its story told again in fresh topics breaks it again."""
+    fault = ("delete-request-before-child",)
+    settings = Settings(1, connectable="direct:living:Living", faults=fault, examples=0)
+    result = run(settings, tmp_path)
+    assert isinstance(result, Result)
+    assert result.failure is not None
+    assert result.failure.violation.clause == "request.delete.child-first"
+    assert result.failure.repeats
+
+
+def test_requests_go_by_the_route_that_is_declared(living: Any, tmp_path: Path) -> None:
+    """Who takes requests by a call of its own is asked by it, and not for what only znodes show."""
+    settings = Settings(1, connectable="direct:living:Asked", examples=0)
+    result = run(settings, tmp_path)
+    assert isinstance(result, Result)
+    assert (result.died, result.failure) == ("", None)
+    assert next(c for c in result.clauses if c.id == "complete.carried-out").exercised
+    assert result.lacking()["requests"] == [
+        "request.foreign-removed",
+        "request.refuse.malformed",
+        "request.refuse.too-large",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [("Early", "a lifetime of one example"), ("Mute", "declares admin and lacks the method")],
+)
+def test_declarations_that_do_not_fit_are_refused(living: Any, name: str, complaint: str) -> None:
+    """What cannot be judged or asked as declared is refused at the handshake, with what to do."""
+    adapter = getattr(living, name)(profile="kip-236", readings={})
+    with pytest.raises(BadConnectable, match=complaint):
+        check_description(adapter, adapter.describe())
+    adapter.close()

@@ -99,7 +99,7 @@ def _is_diagnosis(line: str) -> bool:
             "describe",
             "about['adapter_version'] = 9",
             "",
-            "1 was expected at answer.adapter_ver",
+            "9 is not one of [1, 2] at answer.adapter_ver",
             69,
         ),
         ("describe", "about['capabilities'] = ['fly']", "", "'fly' is not one of", 69),

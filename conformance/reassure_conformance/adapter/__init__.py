@@ -1,4 +1,4 @@
-"""The `direct:` adapter interface, version 1: how the gate drives an implementation.
+"""The `direct:` adapter interface, version 2: how the gate drives an implementation.
 
 An adapter is a Python object that runs the controllers and brokers of one implementation against a
 chroot that the gate gives it. The gate itself plays the client (topics, requests) and reads what
@@ -28,7 +28,9 @@ from reassure_spec.readings import UnknownReading, get_profile, override_reading
 
 Value = TypeVar("Value")
 
-ADAPTER_VERSION: Final = 1
+ADAPTER_VERSION: Final = 2
+SPOKEN: Final = (1, ADAPTER_VERSION)
+"""The versions of the interface that are understood."""
 
 ISR = "isr"
 BROKERS = "brokers"
@@ -47,6 +49,22 @@ CAPABILITIES: Final = (
     *(DELETION, PREFERRED, SHUTDOWN),
 )
 """What an adapter may be able to do, beyond running controllers and brokers."""
+
+REQUESTS: Final = "requests"
+OLD_ZNODE: Final = "old-znode"
+ADMIN: Final = "admin"
+ROUTES: Final = (REQUESTS, OLD_ZNODE, ADMIN)
+"""Ways of asking for a reassignment: request znodes, the old znode, a call of the adapter's own."""
+
+LOG: Final = "log"
+"""What somebody who gives no transaction log does not let be judged."""
+
+EXAMPLE: Final = "example"
+RUN: Final = "run"
+LIFETIMES: Final = (EXAMPLE, RUN)
+"""How long brokers and controllers live: one example, or the whole run, where topics are fresh."""
+OF_EXAMPLES: Final = frozenset({MESSAGES, CLOCK, DELETION, PREFERRED, SHUTDOWN})
+"""Capabilities that are judged from a cluster's beginning, so not where one lives for a run."""
 
 
 class Reply(Enum):
@@ -77,6 +95,11 @@ class Description:
     settle_ms: int = 0
     """How long `settle` may take; 0 for as long as it is given to everybody."""
     adapter_version: int = ADAPTER_VERSION
+    lifetime: str = EXAMPLE
+    """One of `LIFETIMES`."""
+    routes: frozenset[str] = frozenset({REQUESTS, OLD_ZNODE})
+    """Those of `ROUTES` that it takes; who knows no request or old znode by its profile has none
+    written."""
 
     def as_dict(self) -> dict[str, object]:
         """Return the record that reports print."""
@@ -86,6 +109,21 @@ class Description:
             "language": self.language,
             "capabilities": sorted(self.capabilities),
         }
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        """All that a clause may need: capabilities and routes."""
+        return self.capabilities | self.routes
+
+    def advise(self) -> str:
+        """Return what to change where it speaks an older version, "" where it does not."""
+        if self.adapter_version == ADAPTER_VERSION:
+            return ""
+        return (
+            f"it speaks version {self.adapter_version} of the interface, which still runs; answer "
+            f"adapter_version {ADAPTER_VERSION} to describe, with lifetime and routes where they "
+            "differ from one example and both znodes (docs/adapter.md)"
+        )
 
 
 @runtime_checkable
@@ -181,6 +219,14 @@ class StopsBrokers(Protocol):
         """
 
 
+@runtime_checkable
+class TakesRequests(Protocol):
+    """What an adapter with route `admin` has besides."""
+
+    def reassign(self, topic: str, partition: int, target: tuple[int, ...]) -> Reply:
+        """Ask the implementation, in its own way, to move a partition to this target."""
+
+
 class BadConnectable(BadConfiguration):
     """A connectable that names no adapter."""
 
@@ -265,6 +311,7 @@ def open_adapter(
 ) -> Adapter:
     """Return the adapter that a connectable names.
 
+    `zk:host:port/chroot` is a controller that runs already (`adapter.remote`).
     `exec:command line` starts a program (`reassure_conformance.adapter.program`), which may take
     `answer_s` for each answer. The class of
     `direct:package.module:Class?key=value` is called with keyword arguments `profile` and
@@ -278,12 +325,20 @@ def open_adapter(
         if faults:
             raise BadConnectable(f"{connectable!r}: faults are planted by the program's own flags")
         return open_program(rest, profile=profile, readings=readings, answer_s=answer_s)
+    if scheme == "zk":
+        from reassure_conformance.adapter.remote import Place, Remote
+
+        if faults:
+            raise BadConnectable(
+                f"{connectable!r}: faults are planted by the controller's own flags"
+            )
+        return Remote(Place(connectable), profile=profile, readings=readings)
     place, _, query = rest.partition("?")
     module_name, colon, class_name = place.partition(":")
     if scheme != "direct" or not colon or not class_name:
         raise BadConnectable(
-            f"{connectable!r} is not an implementation; write direct:package.module:Class, or "
-            "exec: and a command line"
+            f"{connectable!r} is not an implementation; write direct:package.module:Class, "
+            "exec: and a command line, or zk:host:port/chroot"
         )
     why: Exception | None = None
     with calling(f"the import of {module_name}"):
@@ -314,20 +369,26 @@ _METHODS: Final = tuple(name for name in vars(Adapter) if not name.startswith("_
 
 
 OPTIONAL: Final[Mapping[str, type]] = MappingProxyType(
-    {LOSE: LosesWrites, MESSAGES: KeepsMessages, CLOCK: KeepsTime, SHUTDOWN: StopsBrokers}
+    {
+        LOSE: LosesWrites,
+        MESSAGES: KeepsMessages,
+        CLOCK: KeepsTime,
+        SHUTDOWN: StopsBrokers,
+        ADMIN: TakesRequests,
+    }
 )
-"""What an adapter that declares such a capability has to have."""
+"""What an adapter that declares such a capability or route has to have."""
 
 
 def check_description(adapter: Adapter, description: Description) -> None:
     """Raise BadConnectable when a description does not fit the adapter or this interface."""
-    if description.adapter_version != ADAPTER_VERSION:
+    if description.adapter_version not in SPOKEN:
         raise BadConnectable(
             f"{description.name} speaks adapter version {description.adapter_version}; "
-            f"this gate speaks {ADAPTER_VERSION}"
+            f"this gate speaks {' and '.join(map(str, SPOKEN))}"
         )
     kinds: dict[str, type[Any]] = {"name": str, "version": str, "language": str, "profile": str}
-    kinds |= {"readings": Mapping, "capabilities": Set}
+    kinds |= {"readings": Mapping, "capabilities": Set, "lifetime": str, "routes": Set}
     for name, kind in kinds.items():
         value = getattr(description, name)
         if not isinstance(value, kind):
@@ -347,16 +408,34 @@ def check_description(adapter: Adapter, description: Description) -> None:
             f"{description.name} declares settle_ms {description.settle_ms}; expected "
             "milliseconds, or 0 for as long as everybody is given; mend the answer to describe"
         )
-    unknown = description.capabilities - set(CAPABILITIES)
+    _check_words(description, "capabilities", description.capabilities, CAPABILITIES)
+    _check_words(description, "routes", description.routes, ROUTES)
+    _check_words(description, "lifetime", {description.lifetime}, LIFETIMES)
+    if not description.routes:
+        raise BadConnectable(
+            f"{description.name} declares no routes; expected one of {', '.join(ROUTES)}, or "
+            "nothing could be asked for; mend the answer to describe"
+        )
+    early = description.capabilities & OF_EXAMPLES
+    if description.lifetime == RUN and early:
+        raise BadConnectable(
+            f"{description.name} lives for the whole run and declares {', '.join(sorted(early))}; "
+            "expected a lifetime of one example for these, which are judged from a cluster's "
+            "beginning; declare the one or the other"
+        )
+    for ability in sorted(description.abilities & OPTIONAL.keys()):
+        if not isinstance(adapter, OPTIONAL[ability]):
+            methods = [n for n in vars(OPTIONAL[ability]) if not n.startswith("_")]
+            raise BadConnectable(
+                f"{description.name} declares {ability} and lacks the method {', '.join(methods)}"
+            )
+
+
+def _check_words(description: Description, name: str, said: Set[str], known: Sequence[str]) -> None:
+    """Raise BadConnectable where a description names what there is not."""
+    unknown = sorted(said - set(known))
     if unknown:
         raise BadConnectable(
-            f"{description.name} declares unknown capabilities {', '.join(sorted(unknown))}; "
-            f"there are: {', '.join(CAPABILITIES)}"
+            f"{description.name} declares unknown {name} {', '.join(unknown)}; "
+            f"there are: {', '.join(known)}"
         )
-    for capability in sorted(description.capabilities & OPTIONAL.keys()):
-        if not isinstance(adapter, OPTIONAL[capability]):
-            methods = [n for n in vars(OPTIONAL[capability]) if not n.startswith("_")]
-            raise BadConnectable(
-                f"{description.name} declares capability {capability} and lacks the method "
-                f"{', '.join(methods)}"
-            )

@@ -12,7 +12,10 @@ import traceback
 from collections.abc import Mapping
 from typing import IO, Any
 
+import jsonschema
+
 from reassure_conformance.adapter import Adapter, Description, Reply, open_adapter
+from reassure_conformance.adapter.wire import request_schema
 from reassure_judge.messages import Told
 from reassure_spec.errors import BadUsage, ReassureError
 from reassure_spec.znodes import StateZnode
@@ -21,10 +24,12 @@ from reassure_spec.znodes import StateZnode
 def serve(connectable: str, questions: IO[str], answers: IO[str]) -> None:
     """Answer every question with what the adapter says, until there are no more."""
     adapter: Adapter | None = None
+    fits = jsonschema.Draft202012Validator(request_schema())
     for line in questions:
         question = json.loads(line)
         call, arguments = question["call"], question["arguments"]
         try:
+            fits.validate(question)
             if adapter is None:
                 adapter = open_adapter(connectable, **arguments)
                 arguments = {}
@@ -49,7 +54,8 @@ def _encode(answer: Any) -> Any:
             return answer.value
         case Description():
             about = {name: getattr(answer, name) for name in Description.__slots__}
-            return {**about, "capabilities": sorted(answer.capabilities)}
+            words = {name: sorted(about[name]) for name in ("capabilities", "routes")}
+            return {**about, **words}
         case Told(state=None):
             return {**_tell(answer), "delete": answer.delete}
         case Told(state=StateZnode() as state, replicas=replicas):

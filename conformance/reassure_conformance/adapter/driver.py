@@ -11,11 +11,11 @@ else's. Where the time goes is counted in `clock`, by section.
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from kazoo.client import TransactionRequest
+from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import (
     ConnectionLoss,
     KazooException,
@@ -28,6 +28,7 @@ from kazoo.protocol.states import ZnodeStat
 
 from reassure_conformance.adapter import Reply, calling
 from reassure_controller.direct import DirectClient
+from reassure_judge.history import written_paths
 from reassure_spec.errors import Unavailable
 from reassure_spec.znodes import (
     DELETED_TOPICS,
@@ -50,19 +51,25 @@ class ServerGone(Unavailable):
 class Driver:
     """One server, its transaction log and a client. A context manager.
 
-    `hosts` is "host:port", `log_dir` the directory of the server's transaction logs. The server is
-    somebody else's and stays. Raises ServerGone when ZooKeeper does not answer.
+    `hosts` is "host:port", `log_dir` the directory of the server's transaction logs, None where
+    nobody may read them. The server is somebody else's and stays. With `home` there is one cluster,
+    in that chroot, which somebody else has made. Raises ServerGone when ZooKeeper does not answer.
     """
 
-    def __init__(self, hosts: str, log_dir: Path, chroot_prefix: str) -> None:
+    def __init__(
+        self, hosts: str, log_dir: Path | None, chroot_prefix: str, home: str | None = None
+    ) -> None:
         self.hosts: Final = hosts
         self.clock: Counter[str] = Counter()
         """Seconds by section: `controller`, `zookeeper`, `log`, `judge`."""
         self.made = 0
         """How many clusters were made."""
         self._prefix: Final = chroot_prefix
-        self._follower = LogFollower(log_dir)
-        self._follower.read_new()
+        self._home: Final = home
+        self._follower = None if log_dir is None else LogFollower(log_dir)
+        past = self.read_log()
+        self.past: Final = past if home is not None else []
+        """What the log showed of the home before."""
         self.client = DirectClient(hosts=hosts, timeout=30.0)
         try:
             self.client.start(timeout=15)
@@ -98,13 +105,20 @@ class Driver:
     def read_log(self) -> list[Transaction]:
         """Return what the log shows since the last look, of every cluster."""
         with self.section("log"):
-            return self._follower.read_new()
+            found = [] if self._follower is None else self._follower.read_new()
+        if self._home is None:
+            return found
+        # Who ends a session names no path, and may be of this cluster.
+        written = ((one, list(written_paths(one))) for one in found)
+        return [one for one, paths in written if not paths or any(map(self.owns, paths))]
 
     # -- what clients do
 
     def make_cluster(self, nodes: Iterable[tuple[str, bytes]] = ()) -> str:
         """Return a fresh chroot with the persistent paths and these znodes, all in one write."""
         self.made += 1
+        if self._home is not None:
+            return self._home
         chroot = f"{self._prefix}-{self.made:05d}"
         transaction = self.client.transaction()
         for path in _list_cluster_paths(chroot):
@@ -117,7 +131,13 @@ class Driver:
 
     def owns(self, path: str) -> bool:
         """Whether a path is in a cluster that was made here."""
-        return path.startswith(f"{self._prefix}-")
+        return path.startswith(f"{self._prefix}-" if self._home is None else f"{self._home}/")
+
+    def read_tree(self, chroot: str) -> list[tuple[str, bytes, int]]:
+        """Return every znode of a cluster: path, content, and the session that keeps it."""
+        with self.section("zookeeper"):
+            found = walk(self.client, chroot)
+            return [(path, content, stat.ephemeralOwner) for path, content, stat in found]
 
     def commit(self, transaction: TransactionRequest) -> None:
         """Commit what has to succeed. Raises what the first refused operation raised."""
@@ -154,6 +174,12 @@ class Driver:
             else:
                 transaction.set_data(chroot + path, content)
         self.commit(transaction)
+
+    def remove(self, chroot: str, paths: Iterable[str]) -> None:
+        """Remove those of these znodes that are there."""
+        for path in paths:
+            with suppress(NoNodeError):
+                self.client.delete(chroot + path)
 
     def submit(self, chroot: str, contents: Iterable[bytes]) -> Reply:
         """Put requests with these contents into the queue, in this order."""
@@ -194,3 +220,20 @@ def _list_cluster_paths(chroot: str) -> tuple[str, ...]:
         parts = root.split("/")[1:]
         paths |= {"/".join((chroot, *parts[:n])): None for n in range(1, len(parts) + 1)}
     return tuple(paths)
+
+
+def walk(client: KazooClient, path: str = "") -> Iterator[tuple[str, bytes, ZnodeStat]]:
+    """Yield every znode below a path: path, content and stat."""
+    level = [path]
+    while level:
+        names = [(each, client.get_children_async(each or "/")) for each in level]
+        below = []
+        for parent, pending in names:
+            with suppress(NoNodeError):
+                found = [name for name in pending.get() if parent or name != "zookeeper"]
+                below += [f"{parent}/{name}" for name in found]
+        reads = [(each, client.get_async(each)) for each in below]
+        for each, pending in reads:
+            with suppress(NoNodeError):
+                yield each, *pending.get()
+        level = below

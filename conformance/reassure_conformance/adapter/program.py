@@ -30,6 +30,7 @@ from reassure_conformance.adapter.wire import (
     find_method,
     list_calls,
     read_answer,
+    request_schema,
 )
 from reassure_conformance.report.supervise import HANG_S, note_alive
 
@@ -69,6 +70,7 @@ class Program:
         self._answer_s = answer_s
         self._asked = 0
         self._schemas = answer_schema()["$defs"]
+        self._questions = jsonschema.Draft202012Validator(request_schema())
         try:
             self._process = subprocess.Popen(
                 shlex.split(command),
@@ -112,8 +114,10 @@ class Program:
         assert process.stdin is not None
         self._asked += 1
         message = {"id": self._asked, "call": call, "arguments": arguments}
+        text = json.dumps(message)
+        self._questions.validate(json.loads(text))
         try:
-            process.stdin.write(json.dumps(message) + "\n")
+            process.stdin.write(text + "\n")
             process.stdin.flush()
             line = self._await(call, self._answer_s + arguments.get("timeout_s", 0.0))
         except BrokenPipeError:

@@ -12,9 +12,11 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from reassure_conformance.adapter import (
-    ADAPTER_VERSION,
     CAPABILITIES,
+    LIFETIMES,
     OPTIONAL,
+    ROUTES,
+    SPOKEN,
     Adapter,
     Description,
     Reply,
@@ -76,8 +78,10 @@ def read_answer(call: str, answer: Any) -> Any:
     """Return the answer to a call as the interface has it, from what fits the call's schema."""
     kind = get_type_hints(find_method(call))["return"]
     if kind is Description:
-        known = {**answer, "capabilities": frozenset(answer.get("capabilities", ()))}
-        return Description(**known)
+        words = {
+            name: frozenset(answer[name]) for name in ("capabilities", "routes") if name in answer
+        }
+        return Description(**{**answer, **words})
     if kind is Reply:
         return Reply(answer)
     if get_origin(kind) is Sequence:
@@ -155,9 +159,10 @@ def _of_description() -> Schema:
         for each in fields(Description)
     }
     parts["readings"] = dict(_TEXTS)
-    capabilities = {"enum": list(CAPABILITIES)}
-    parts["capabilities"] = {"type": "array", "items": capabilities, "uniqueItems": True}
-    parts["adapter_version"] = {"const": ADAPTER_VERSION}
+    for name, words in (("capabilities", CAPABILITIES), ("routes", ROUTES)):
+        parts[name] = {"type": "array", "items": {"enum": list(words)}, "uniqueItems": True}
+    parts["lifetime"] = {"enum": list(LIFETIMES)}
+    parts["adapter_version"] = {"enum": list(SPOKEN)}
     return _record(parts, optional=[name for name in parts if name not in needed])
 
 

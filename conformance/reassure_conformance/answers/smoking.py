@@ -128,6 +128,8 @@ def _shake_hands(smoke: Smoke, harness: Harness) -> None:
     smoke.readings = harness.readings.as_dict()
     able = ", ".join(sorted(about.capabilities)) or "no capabilities"
     said = f"{about.name} {about.version} ({about.language}), profile {about.profile}: {able}"
+    if advice := about.advise():
+        said += f"; {advice}"
     smoke.pass_stage("handshake", said)
 
 

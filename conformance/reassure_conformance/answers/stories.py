@@ -19,7 +19,7 @@ from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S, ServerGone
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.evidence import list_writes, name_sessions
 from reassure_conformance.gate.harness import SKIPPED, Example, Harness
-from reassure_conformance.gate.running import Settings
+from reassure_conformance.gate.running import Settings, open_server
 from reassure_conformance.gate.story import Story, read_story, shipped_stories
 from reassure_conformance.report.display import describe_record
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
@@ -28,7 +28,6 @@ from reassure_conformance.script import SUFFIX
 from reassure_judge.verdicts import Violation
 from reassure_spec.errors import Unavailable
 from reassure_spec.words import ScenarioError
-from reassure_zookeeper.server import Server
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +149,14 @@ def open_bench(
     """
     try:
         # The limit is the implementation's; how long the server takes to start is not its fault.
-        with Server.start(directory / "zookeeper") as server:
+        with open_server(settings.connectable, directory / "zookeeper") as (hosts, log_dir, home):
             note_limit(settings.hang_s)
             adapter = settings.open()
             harness = Harness(
-                server.hosts,
-                server.log_dir,
+                hosts,
+                log_dir,
                 adapter,
+                home=home,
                 alive=note_alive,
                 strict=settings.strict,
                 settle_s=settle_s,

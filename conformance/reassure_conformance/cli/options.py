@@ -118,8 +118,8 @@ def driving_options(hang_s: float) -> Callable[[Command], Command]:
                 "--implementation",
                 "connectable",
                 metavar="CONNECTABLE",
-                help="exec:./program, or direct:package.module:Adapter; without it, the bundled "
-                "controller.",
+                help="exec:./program, direct:package.module:Adapter or zk:host:port/chroot; "
+                "without it, the bundled controller.",
             ),
             click.option(
                 "--fault",

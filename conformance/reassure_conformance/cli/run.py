@@ -24,7 +24,8 @@ from reassure_conformance.cli.options import (
     "--implementation",
     "connectable",
     metavar="CONNECTABLE",
-    help="direct:package.module:Adapter; without it, the bundled controller.",
+    help="exec:./program, direct:package.module:Adapter or zk:host:port/chroot; without it, the "
+    "bundled controller.",
 )
 @click.option(
     "--fault",

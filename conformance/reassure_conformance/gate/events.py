@@ -93,7 +93,7 @@ def iterate_writes(history: History) -> Iterator[tuple[int, Wrote]]:
 
 
 def iterate_failovers(history: History) -> Iterator[tuple[int, Wrote]]:
-    """Yield every election but the first, each with its place."""
-    elections = (found for found in iterate_writes(history) if found[1].elects)
-    next(elections, None)
-    yield from elections
+    """Yield every election but a cluster's first, each with its place."""
+    for place, wrote in iterate_writes(history):
+        if wrote.elects and wrote.before.controller_epoch:
+            yield place, wrote

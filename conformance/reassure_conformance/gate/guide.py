@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from itertools import permutations
 from typing import Final
 
-from reassure_conformance.adapter import ISR
+from reassure_conformance.adapter import ADMIN, ISR, REQUESTS
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import Draw
 from reassure_conformance.gate.moment import Moment, why_not
@@ -74,7 +74,9 @@ def _make_request(now: Moment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.
         chosen.append(keys[(first + 1) % len(keys)])
     targets = tuple((key, _pick_target(now, draw)) for key in chosen)
     # Where the old znode is translated, only the controller may say that a request is legacy.
-    return s.Request(targets, legacy=not now.old_znode and draw(20) == 19)
+    return s.Request(
+        targets, legacy=draw(20) == 19 and not (now.old_znode or now.lacks_route(REQUESTS))
+    )
 
 
 def _make_change(now: Moment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Step:
@@ -174,14 +176,15 @@ def _client_choices(now: Moment) -> Iterator[Choice]:
         yield Choice("create", 100 if not topics else 2, lambda d: _make_topic(now, d))
     if keys:
         flying = now.in_flight()
-        if now.requests:
+        asks = not now.lacks_route(REQUESTS, ADMIN)
+        if now.requests and asks:
             yield Choice("request", 6 if flying else 20, lambda d: _make_request(now, d, keys))
         if flying and now.requests:
             changeable = tuple(key for key in flying if not why_not(s.Cancel(key), now))
             if changeable:
                 yield Choice("change", 16, lambda d: _make_change(now, d, changeable))
                 yield Choice("cancel", 6, _make_of(tuple(map(s.Cancel, changeable))))
-        if now.requests:
+        if now.requests and asks:
             yield Choice("burst", 2, lambda d: _make_burst(now, d))
             yield Choice("many", 1, lambda d: _make_many(now, d))
         if len(keys) < MOST_PARTITIONS:
@@ -189,9 +192,9 @@ def _client_choices(now: Moment) -> Iterator[Choice]:
         if not why_not(s.SetMinIsr("", 1), now):
             yield Choice("minimum", 2, lambda d: _make_minimum(now, d))
         yield Choice("unclean", 1, lambda d: _make_unclean(now, d))
-        if now.requests:
+        if now.requests and asks:
             yield Choice("bad-target", 3, lambda d: _make_bad_target(now, d, keys))
-        if now.old_znode:
+        if not why_not(s.DeleteOld(), now):
             yield Choice("old-znode", 12, lambda d: _make_old_znode(now, d, keys))
             yield Choice("old-znode-gone", 2, _make_of((s.DeleteOld(),)))
         if now.healing:
@@ -201,7 +204,7 @@ def _client_choices(now: Moment) -> Iterator[Choice]:
         yield Choice("withdraw", 3, _make_of((s.Withdraw(),)))
         if keys:
             yield Choice("rewrite", 3, lambda d: s.Rewrite(_make_request(now, d, keys).targets))
-    if now.requests:
+    if now.requests and not now.lacks_route(REQUESTS):
         yield Choice("raw", 1, _make_raw)
     foreign = _possible(now, (s.Foreign(kind) for kind in s.FOREIGN_KINDS))
     if foreign:

@@ -15,14 +15,17 @@ Where the time goes is counted in `clock`, by section.
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from reassure_conformance.adapter import (
     CLOCK,
     ISR,
+    LOG,
     MESSAGES,
+    REQUESTS,
+    RUN,
     Adapter,
     AdapterDied,
     Description,
@@ -31,6 +34,7 @@ from reassure_conformance.adapter import (
     LosesWrites,
     Reply,
     StopsBrokers,
+    TakesRequests,
     calling,
     check_description,
     expect,
@@ -80,7 +84,10 @@ from reassure_spec.znodes import (
 )
 from reassure_zookeeper.transactions import Transaction
 
+Value = TypeVar("Value")
 SKIPPED: Final = "skipped"
+MOST_BROKERS: Final = 5
+"""How many brokers there are where a cluster lives for the whole run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,8 @@ class Example:
     """The cluster, and the steps asked for so far."""
     chroot: str
     now: Moment
+    suffix: str = ""
+    """What its topics' names end in, where the cluster lives on: nobody else's do."""
     done: list[Done] = field(default_factory=list)
     transactions: list[Transaction] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
@@ -129,6 +138,34 @@ class Example:
     unsettled: int = 0
     """How often the cluster did not become quiescent though nothing was held."""
 
+    def rename(self, topic: str) -> str:
+        """Return the name in ZooKeeper of a topic of the story."""
+        return topic + self.suffix
+
+    def find(self, key: PartitionKey) -> PartitionKey:
+        """Return the name in ZooKeeper of a partition of the story."""
+        return self.rename(key[0]), key[1]
+
+    def show(self, view: ClusterView) -> ClusterView:
+        """Return what the story has of a cluster: its own topics, by their names in it."""
+        if not self.suffix:
+            return view
+        end = -len(self.suffix)
+
+        def own(settings: dict[str, Value]) -> dict[str, Value]:
+            return {name[:end]: v for name, v in settings.items() if name.endswith(self.suffix)}
+
+        return replace(
+            view,
+            partitions={
+                (topic[:end], number): partition
+                for (topic, number), partition in view.partitions.items()
+                if topic.endswith(self.suffix)
+            },
+            min_isr=own(view.min_isr),
+            unclean=own(view.unclean),
+        )
+
     def effective_steps(self) -> int:
         """Return the number of steps that were really carried out."""
         return sum(done.result in ("ok", "unknown") for done in self.done)
@@ -137,24 +174,28 @@ class Example:
 class Harness:
     """One run's connection of server, implementation and judge. A context manager.
 
-    `hosts` is "host:port", `log_dir` the directory of the server's transaction logs; `alive` is
-    called before each look at what happened. With `strict` a SHOULD binds like a MUST; a cluster
-    may take `settle_s` to come to rest, unless it is declared. Raises
+    `hosts` is "host:port", `log_dir` the directory of the server's transaction logs: without one
+    only what stands in ZooKeeper at rest is judged. `home` is the chroot of an implementation that
+    runs already. `alive` is called before each look at what happened. With `strict` a SHOULD binds
+    like a MUST; a cluster may take `settle_s` to come to rest, unless it is declared. Raises
     AdapterDied whenever the adapter raises, ServerGone when ZooKeeper does not answer.
     """
 
     def __init__(
         self,
         hosts: str,
-        log_dir: Path,
+        log_dir: Path | None,
         adapter: Adapter,
         *,
+        home: str | None = None,
         chroot_prefix: str = "/example",
         alive: Callable[[], None] = lambda: None,
         strict: bool = False,
         settle_s: float = SETTLE_TIMEOUT_S,
     ) -> None:
         self.adapter = adapter
+        self._home = ""
+        """The chroot of the cluster that lives for the whole run, "" before it is begun."""
         self.died: AdapterDied | None = None
         """What became of the adapter when it was closed, None where it went well."""
         try:
@@ -181,8 +222,12 @@ class Harness:
         """Advice that was not followed, which counts against no verdict."""
         self._strict = strict
         self._alive = alive
-        self._seen_violations = 0
-        self.driver = Driver(hosts, log_dir, chroot_prefix)
+        self.driver = Driver(hosts, log_dir, chroot_prefix, home)
+        self.abilities: Final = self.description.abilities | ({LOG} if log_dir else set())
+        """What clauses may need of implementation and server."""
+        for transaction in self.driver.past:
+            self.judge.feed(transaction)
+        self._seen_violations = len(self.judge.violations)
 
     def __enter__(self) -> "Harness":
         return self
@@ -201,6 +246,9 @@ class Harness:
 
     def _close_adapter(self) -> None:
         try:
+            if self._home:
+                with calling("stop"):
+                    self.adapter.stop()
             with calling("close"):
                 self.adapter.close()
         except AdapterDied as error:
@@ -209,31 +257,50 @@ class Harness:
     # -- an example, from begin to end
 
     def begin(self, brokers: ReplicaList, name: str = "example") -> Example:
-        """Make a fresh chroot with the persistent paths, start brokers and a controller, settle."""
-        chroot = self.driver.make_cluster()
+        """Make a fresh chroot with the persistent paths, start brokers and a controller, settle.
+
+        Where the cluster lives for the whole run that is done once, and topics are fresh instead.
+        """
         self.current = None
-        with self.driver.calling("start"):
-            self.adapter.start(self.driver.hosts, chroot, brokers)
+        lives_on = self.description.lifetime == RUN
+        chroot = self._start(tuple(range(1, MOST_BROKERS + 1)) if lives_on else brokers)
+        view = self.judge.view(chroot)
         now = Moment(
             brokers=brokers,
-            view=self.judge.view(chroot),
+            view=view,
             capabilities=self.description.capabilities,
+            routes=self.description.routes,
             up=set(brokers),
             readings=self.readings,
             profile=self.description.profile,
             failure_interval_ms=self.description.failure_interval_ms,
         )
         example = self.current = Example(Story(name, (), brokers), chroot, now)
+        if lives_on:
+            example.suffix = f"-{self.driver.made:05d}"
+            now.view = example.show(view)
         if now.healing and CLOCK in now.capabilities:
             example.healing = HealingWatch(
                 chroot, self.description.failure_interval_ms, self.description.partitions_per_task
             )
         if not now.requests and MESSAGES in now.capabilities:
             example.moves = MoveWatch(self.readings, example.heard)
-        if now.topics:
+        if now.topics and not lives_on:
             example.topics = TopicsWatch(chroot)
         self._settle_and_judge(example)
         return example
+
+    def _start(self, brokers: ReplicaList) -> str:
+        """Return the chroot of a cluster that has been started with these brokers."""
+        if self._home:
+            self.driver.made += 1
+            return self._home
+        chroot = self.driver.make_cluster()
+        if self.description.lifetime == RUN:
+            self._home = chroot
+        with self.driver.calling("start"):
+            self.adapter.start(self.driver.hosts, chroot, brokers)
+        return chroot
 
     def perform(self, example: Example, step: s.Step) -> Done:
         """Carry out a step, settle, and judge what happened; skip it where it is not possible."""
@@ -257,6 +324,17 @@ class Harness:
     def heal(self, example: Example) -> None:
         """Undo every fault that still lasts, settle, and judge that nothing is left undone."""
         now = example.now
+        self._let_go(now)
+        self._settle_and_judge(example)
+        if self._bring_back(now):
+            self._settle_and_judge(example)
+        if ISR in now.capabilities and not example.violations:
+            self._ask_leaders(example)
+        if ISR in now.capabilities and not example.violations:
+            self._ask_again(example)
+
+    def _let_go(self, now: Moment) -> None:
+        """Let go of what is held, and have a controller act."""
         if now.held or now.sleeper or now.losing:
             with self.driver.calling("resume"):
                 expect(Reply, self.adapter.resume())
@@ -265,18 +343,15 @@ class Harness:
             with self.driver.calling("elect"):
                 expect(Reply, self.adapter.elect())
             now.acting = True
-        self._settle_and_judge(example)
+
+    def _bring_back(self, now: Moment) -> bool:
+        """Start the brokers that are down. Returns whether there were any."""
         down = [broker for broker in now.brokers if broker not in now.up]
         for broker in down:
             with self.driver.calling("start_broker"):
                 expect(Reply, self.adapter.start_broker(broker))
             now.up.add(broker)
-        if down:
-            self._settle_and_judge(example)
-        if ISR in now.capabilities and not example.violations:
-            self._ask_leaders(example)
-        if ISR in now.capabilities and not example.violations:
-            self._ask_again(example)
+        return bool(down)
 
     def _ask_leaders(self, example: Example) -> None:
         """Have each leader take in whom it should be able to: every live assigned replica."""
@@ -298,7 +373,7 @@ class Harness:
             self._ask(example, broker, key, joins=False)
         for key, broker in strangers.items():
             with self.driver.calling("change_isr"):
-                self.adapter.change_isr(broker, *key, joins=True)
+                self.adapter.change_isr(broker, *example.find(key), joins=True)
         for key, broker in leaving.items():
             if example.now.is_to_stay(broker, key) and not example.violations:
                 self._ask(example, broker, key)
@@ -306,7 +381,7 @@ class Harness:
 
     def _ask(self, example: Example, broker: int, key: PartitionKey, *, joins: bool = True) -> None:
         with self.driver.calling("change_isr"):
-            reply = expect(Reply, self.adapter.change_isr(broker, *key, joins=joins))
+            reply = expect(Reply, self.adapter.change_isr(broker, *example.find(key), joins=joins))
         if reply is Reply.OK:
             self.judge.exercised["message.leader-able"] += 1
         elif reply is Reply.REFUSED:
@@ -318,12 +393,21 @@ class Harness:
         if broken.clause not in self._clauses:
             return
         zxid = example.transactions[-1].zxid if example.transactions else 0
-        self._add(example, messages.describe(example.chroot, key, zxid, broken))
+        self._add(example, messages.describe(example.chroot, example.find(key), zxid, broken))
 
     def end(self, example: Example) -> None:
-        """Stop the example's brokers and controllers and forget its chroot."""
+        """Stop the example's brokers and controllers and forget its chroot.
+
+        Where they live on what the example has left of faults and settings is undone instead.
+        """
         with self.driver.section("judge"):
             self.reached.update(count_situations(example.history, self._situations))
+        if self._home:
+            if self.died is None:
+                self._let_go(example.now)
+                self._bring_back(example.now)
+            self.driver.remove(self._home, [DEFAULT_BROKER_CONFIG, REASSIGN_PARTITIONS])
+            return
         with self.driver.calling("stop"):
             self.adapter.stop()
         self.judge.forget(example.chroot)
@@ -351,6 +435,9 @@ class Harness:
     # -- the parts of a step
 
     def _carry_out(self, example: Example, step: s.Step) -> Reply:
+        if isinstance(step, s.Cancel):
+            step = s.Change(step.partition, example.now.original_of(step.partition))
+        step = s.rename_topics(step, example.rename)
         if type(step) not in s.NEEDS or type(step) in s.SERVED:
             return self._client_step(example, step)
         with self.driver.calling(s.format_step(step)):
@@ -410,16 +497,11 @@ class Harness:
             case s.CreateTopic():
                 return driver.write(lambda: self._create_topic(example.chroot, step))
             case s.Request(targets, legacy):
-                request = RequestZnode(dict(targets), legacy)
-                return driver.submit(example.chroot, [encode_request(request)])
+                return self._submit(example, [RequestZnode(dict(targets), legacy)])
             case s.Burst(requests):
-                contents = [encode_request(RequestZnode(dict(r.targets))) for r in requests]
-                return driver.submit(example.chroot, contents)
+                return self._submit(example, [RequestZnode(dict(r.targets)) for r in requests])
             case s.Change(key, target):
-                return driver.submit(example.chroot, [encode_request(RequestZnode({key: target}))])
-            case s.Cancel(key):
-                target = example.now.original_of(key)
-                return driver.submit(example.chroot, [encode_request(RequestZnode({key: target}))])
+                return self._submit(example, [RequestZnode({key: target})])
             case s.Withdraw():
                 path = example.chroot + request_path(example.now.view.requests[-1])
                 return driver.write(lambda: driver.client.delete(path))
@@ -450,12 +532,24 @@ class Harness:
                 return driver.submit_task(example.chroot, content)
             case s.Foreign(kind):
                 path, content = s.FOREIGN_KINDS[kind]
+                path = path.replace("/orders/", f"/{example.rename('orders')}/")
                 example.now.planted.add(kind)
                 return driver.write(
                     lambda: driver.client.create(example.chroot + path, content, makepath=True)
                 )
             case _:
                 raise AssertionError(step)
+
+    def _submit(self, example: Example, requests: list[RequestZnode]) -> Reply:
+        """Ask for reassignments: by request znodes, or else as the implementation is asked."""
+        if REQUESTS in example.now.routes:
+            return self.driver.submit(example.chroot, map(encode_request, requests))
+        assert isinstance(self.adapter, TakesRequests)  # or nobody could be asked
+        replies = []
+        for (topic, number), target in (pair for r in requests for pair in r.assignments.items()):
+            with self.driver.calling("reassign"):
+                replies.append(expect(Reply, self.adapter.reassign(topic, number, target)))
+        return max(replies, key=list(Reply).index)
 
     def _set(self, chroot: str, topic: str, name: str, value: str) -> Reply:
         """Set one setting of a topic, or of all brokers (""), beside those that are set."""
@@ -530,7 +624,7 @@ class Harness:
                 self.judge.quiesce(example.chroot)
                 if example.transactions:
                     example.quiet.append(example.transactions[-1].zxid)
-            _note_view(now, self.judge.view(example.chroot))
+            _note_view(now, self._view(example))
             now.admitted = example.heard.list_admitted(now.view.partitions)
         self._collect(example)
         if example.topics is not None and not example.violations:
@@ -590,13 +684,18 @@ class Harness:
 
     def read_log(self, example: Example) -> None:
         """Feed the judge what the log shows since the last look; keep it with the example."""
+        if LOG not in self.abilities:
+            # Nobody saw how it came about: what stands there is all that is known.
+            self.judge.forget(example.chroot)
+            self.judge.load(self.driver.read_tree(example.chroot))
+            return
         fresh = self.driver.read_log()
         example.transactions += fresh
         with self.driver.section("judge"):
-            before = self.judge.view(example.chroot)
+            before = self._view(example)
             for transaction in fresh:
                 self.judge.feed(transaction)
-                after = self.judge.view(example.chroot)
+                after = self._view(example)
                 self._note(example, Wrote(transaction, before, after))
                 epoch = after.controller_epoch
                 example.stored.note(transaction.zxid, after.partitions, epoch)
@@ -605,6 +704,10 @@ class Harness:
                     verdicts = example.topics.judge(transaction, before, after)
                     self._take_verdicts(example, verdicts)
                 before = after
+
+    def _view(self, example: Example) -> ClusterView:
+        """Return what ZooKeeper holds of an example."""
+        return example.show(self.judge.view(example.chroot))
 
     def _note(self, example: Example, event: Event) -> None:
         """Add an event, and judge what it says of moves that nothing records."""

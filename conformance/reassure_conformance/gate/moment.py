@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from reassure_conformance.adapter import CAPABILITIES
+from reassure_conformance.adapter import ADMIN, CAPABILITIES, OLD_ZNODE, REQUESTS
 from reassure_conformance.gate import steps as s
 from reassure_model.kip_236.state import Partition
 from reassure_spec.profiles import has_protocol
@@ -45,6 +45,8 @@ class Moment:
     """Every broker of the cluster, up or down."""
     view: View
     capabilities: frozenset[str] = frozenset(CAPABILITIES)
+    routes: frozenset[str] = frozenset({REQUESTS, OLD_ZNODE})
+    """Ways in which the implementation takes requests."""
     up: set[int] = field(default_factory=set)
     acting: bool = True
     """Whether a controller process that can act is there (held or not)."""
@@ -76,6 +78,12 @@ class Moment:
     def requests(self) -> bool:
         """Whether the profile has requests, and records of what is in flight."""
         return has_protocol(self.profile, "kip-236")
+
+    def lacks_route(self, *routes: str) -> str:
+        """Return that the implementation takes requests by none of these, "" where it does."""
+        if not self.routes.isdisjoint(routes):
+            return ""
+        return f"the implementation does not declare route {' or '.join(routes)}"
 
     @property
     def healing(self) -> bool:
@@ -177,9 +185,11 @@ def _why_not_client(step: s.Step, now: Moment) -> str:
             partition = now.view.partitions.get(key)
             if partition is None or (partition.reassignment is None and not partition.requests):
                 return "no reassignment is in flight"
+            return now.lacks_route(REQUESTS, ADMIN)
         case s.Withdraw() | s.Rewrite():
             if not now.view.requests:
                 return "no request waits"
+            return now.lacks_route(REQUESTS)
         case s.Grow(topic, assignments):
             if not any(name == topic for name, _ in now.existing()):
                 return "there is no such topic"
@@ -198,6 +208,7 @@ def _why_not_client(step: s.Step, now: Moment) -> str:
         case s.WriteOld() | s.RawOld() | s.DeleteOld():
             if not now.old_znode:
                 return "the profile knows nothing of the old znode"
+            return now.lacks_route(OLD_ZNODE)
         case s.DeleteTopic() | s.Prefer():
             if not now.topics:
                 return "the profile knows nothing of it"
@@ -209,12 +220,17 @@ def _why_not_client(step: s.Step, now: Moment) -> str:
         case s.RawRequest() | s.Burst() | s.Request(_, legacy=False):
             if not now.requests:
                 return "the profile knows nothing of requests"
+            others = () if isinstance(step, s.RawRequest) else (ADMIN,)
+            return now.lacks_route(REQUESTS, *others)
         case s.Request(_, legacy=True):
             if now.old_znode:
                 return "a request that says it came by the old znode is the controller's to make"
+            return now.lacks_route(REQUESTS)
         case s.Foreign(kind):
             if not now.requests:
                 return "the profile knows nothing of requests"
+            if kind.startswith("queue-") and now.lacks_route(REQUESTS):
+                return now.lacks_route(REQUESTS)
             if kind in now.planted:
                 return "it was planted already"
             if kind.startswith("child-") and now.acting:

@@ -30,14 +30,19 @@ from reassure_conformance.adapter import (
     DELETION,
     ISR,
     KILL,
+    LOG,
     MESSAGES,
+    OLD_ZNODE,
     PREFERRED,
+    REQUESTS,
+    ROUTES,
     SHUTDOWN,
     Adapter,
     AdapterDied,
     open_adapter,
 )
 from reassure_conformance.adapter.driver import ServerGone
+from reassure_conformance.adapter.remote import Place
 from reassure_conformance.gate import kafka_42
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.events import Situation
@@ -57,7 +62,7 @@ from reassure_conformance.report.document import (
 from reassure_conformance.report.supervise import HANG_S, note_alive, note_limit
 from reassure_conformance.script import SUFFIX
 from reassure_judge.verdicts import ClauseVerdict, Violation, summarise
-from reassure_spec.clauses import clauses_of_profile
+from reassure_spec.clauses import clauses_of_profile, load_clauses
 from reassure_spec.errors import Unavailable
 from reassure_zookeeper.server import Server
 
@@ -112,7 +117,13 @@ unless every one is asked for."""
 UNCLAIMED: Final[Mapping[str, Mapping[str, str]]] = {"kafka-42": kafka_42.UNCLAIMED}
 """By profile, the clauses that are for nobody who is driven by the gate, each with the reason."""
 
+ALL_ABILITIES: Final = frozenset((*CAPABILITIES, *ROUTES, LOG))
+
 EACH_NEEDED_FOR: Final[Mapping[str, tuple[str, ...]]] = {
+    **{c.id: (OLD_ZNODE,) for c in load_clauses().values() if c.id.startswith("legacy.")},
+    "request.foreign-removed": (REQUESTS,),
+    "request.refuse.malformed": (REQUESTS,),
+    "request.refuse.too-large": (REQUESTS,),
     "act.deletion-carried-out": (DELETION,),
     "act.preferred-election-held": (PREFERRED,),
     "act.shutdown-handed-over": (SHUTDOWN,),
@@ -124,7 +135,7 @@ EACH_NEEDED_FOR: Final[Mapping[str, tuple[str, ...]]] = {
     "topic.delete.unknown-removed": (DELETION,),
     "topic.delete.waits-for-brokers": (DELETION, BROKERS),
 }
-"""The same of clauses for which one capability is not enough: each of them is needed."""
+"""The same of clauses for which each of these capabilities and routes is needed."""
 
 Progress = Callable[[str, int, int], None]
 """Told what is going on, how much of it is done, and how much there is."""
@@ -307,6 +318,8 @@ class Result(Outcome):
         lacking = {c: needs for c, needs in NEEDED_FOR.items() if able.isdisjoint(needs)}
         for clause, needs in EACH_NEEDED_FOR.items():
             lacking[clause] = tuple(need for need in needs if need not in able)
+        if LOG not in able:
+            lacking |= {clause: (*lacking.get(clause, ()), LOG) for clause in asked}
         return {c: needs for c, needs in lacking.items() if c in asked and needs}
 
     def lacking(self) -> dict[str, list[str]]:
@@ -400,6 +413,21 @@ class Result(Outcome):
         return make_timeline(self.profile, self.readings, self.failure.as_dict(), told)
 
 
+@contextmanager
+def open_server(connectable: str, data_dir: Path) -> Iterator[tuple[str, Path | None, str | None]]:
+    """Yield a server's address and log directory, and the chroot in which a controller runs.
+
+    The server of a `zk:` connectable is somebody else's, others get a server of their own. Raises
+    BadConnectable and the server's errors.
+    """
+    if connectable.startswith("zk:"):
+        place = Place(connectable)
+        yield place.hosts, place.log_dir, place.chroot
+        return
+    with Server.start(data_dir) as server:
+        yield server.hosts, server.log_dir, None
+
+
 class _Stop(Exception):
     """A violation was found; nothing more is tried."""
 
@@ -436,9 +464,9 @@ class Runner:
         adapter = settings.open()
         data_dir = self._directory / "zookeeper"
         with (
-            Server.start(data_dir) as server,
+            open_server(settings.connectable, data_dir) as (hosts, log_dir, home),
             Harness(
-                server.hosts, server.log_dir, adapter, alive=note_alive, strict=settings.strict
+                hosts, log_dir, adapter, home=home, alive=note_alive, strict=settings.strict
             ) as h,
         ):
             result = Result(
@@ -446,7 +474,7 @@ class Runner:
                 h.description.as_dict(),
                 h.description.profile,
                 h.readings.as_dict(),
-                h.description.capabilities,
+                h.abilities,
                 directory=self._directory,
             )
             try:
@@ -490,7 +518,7 @@ class Runner:
             self._progress("stories", number, len(stories))
             for step in story.steps:
                 need = s.NEEDS.get(type(step))
-                if need is not None and need not in h.description.capabilities:
+                if need is not None and need not in h.description.abilities:
                     undeclared[need] = undeclared.get(need, 0) + 1
             self._tell(h, result, story)
         result.undeclared = undeclared
@@ -581,7 +609,7 @@ class Runner:
     def _sum_up(self, h: Harness, result: Result, seconds: float) -> None:
         violations = result.failure.example.violations if result.failure else []
         result.not_followed = tuple(h.not_followed)
-        able = frozenset(CAPABILITIES) if self._settings.require_all else result.capabilities
+        able = ALL_ABILITIES if self._settings.require_all else result.capabilities
         possible = possible_with(able, h.description.profile)
         result.reached = {one.name: h.reached[one.name] for one in possible}
         unreached = find_unreached(possible, result.reached)

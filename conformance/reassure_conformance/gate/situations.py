@@ -250,6 +250,7 @@ def _count_earlier_again(history: History) -> int:
     acted: list[int | None] = []
     found = 0
     for _, wrote in iterate_writes(history):
+        acted = acted or [wrote.before.controller]
         if wrote.elects:
             who = wrote.after.controller
             found += who in acted[:-1] and who != acted[-1]

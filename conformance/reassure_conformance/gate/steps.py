@@ -17,7 +17,7 @@ and so for what a client asks that not every implementation serves (`SERVED`).
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -595,6 +595,33 @@ def parse_step(text: str) -> Step:
             step: Step = kind(**read, **fixed)
             return step
     raise BadStep(f"{line!r} is not a step; docs/stories.md lists the steps")
+
+
+def rename_topics(step: Step, rename: Callable[[str], str]) -> Step:
+    """Return the step with every topic that it names under another name; "" stays.
+
+    >>> format_step(rename_topics(Join(3, ("orders", 0)), str.upper))
+    '3 joins ORDERS-0'
+    """
+
+    def move(key: PartitionKey) -> PartitionKey:
+        return (rename(key[0]), key[1])
+
+    changed: dict[str, Any] = {}
+    for item in fields(step):
+        value = getattr(step, item.name)
+        match item.name:
+            case "topic":
+                changed["topic"] = rename(value) if value else value
+            case "partition":
+                changed["partition"] = move(value)
+            case "targets":
+                changed["targets"] = tuple((move(key), target) for key, target in value)
+            case "entries":
+                changed["entries"] = tuple(replace(each, key=move(each.key)) for each in value)
+            case "requests":
+                changed["requests"] = tuple(rename_topics(each, rename) for each in value)
+    return replace(step, **changed)
 
 
 def partitions_of(step: Step) -> tuple[PartitionKey, ...]:

@@ -1,0 +1,158 @@
+"""Controllers that are reached by nothing but ZooKeeper: judged, left as found, or refused."""
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from reassure_conformance.adapter import BadConnectable
+from reassure_conformance.adapter.driver import walk
+from reassure_conformance.adapter.remote import Place
+from reassure_conformance.answers.smoking import smoke_document
+from reassure_conformance.answers.stories import tell_document
+from reassure_conformance.gate.running import Settings
+from reassure_conformance.report.document import Document
+from reassure_controller.client import Client
+from reassure_zookeeper.server import Server
+from reassure_zookeeper.transactions import Create, Delete, SetData
+from reassure_zookeeper.txnlog import LogFollower
+
+CHROOT = "/mine"
+WRITTEN = re.compile(
+    r"/mine/(reassure_run|brokers/ids/[1-5]|config/brokers/([1-5]|<default>)|"
+    r"(brokers|config)/topics/[a-z]+-\d{5}(/.*)?|admin/reassignment_requests/.+|"
+    r"admin/reassign_partitions)"
+)
+"""What the suite says that it writes."""
+
+
+@dataclass
+class Running:
+    """A server, and a controller process in a chroot of it."""
+
+    server: Server
+    client: Client
+
+    def name(self, log: bool = True) -> str:
+        """Return the connectable."""
+        told = f"&log={self.server.log_dir}" if log else ""
+        return f"zk:{self.server.hosts}{CHROOT}?quiet=0.2{told}"
+
+    def list_znodes(self) -> set[str]:
+        """Return the paths of the chroot."""
+        return {path for path, _, _ in walk(self.client, CHROOT)}
+
+
+Start = Callable[..., Running]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start a server with a controller of ours as a process, perhaps with faults."""
+    with Server.start(tmp_path / "zookeeper") as server:
+        client = Client(hosts=server.hosts, timeout=30.0)
+        client.start()
+        client.create(CHROOT, b"")
+        processes = []
+
+        def go(*flags: str) -> Running:
+            command = [sys.executable, "-m", "reassure_controller", "controller", "--id", "1001"]
+            command += ["--zookeeper", server.hosts + CHROOT, "--log-level", "WARNING", *flags]
+            processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
+            while client.exists(f"{CHROOT}/controller") is None:
+                assert processes[-1].poll() is None
+                time.sleep(0.05)
+            return Running(server, client)
+
+        yield go
+        for process in processes:
+            process.terminate()
+            process.wait(30)
+        client.stop()
+        client.close()
+
+
+def _smoke(connectable: str, folder: Path) -> Document:
+    return smoke_document(Settings(0, connectable=connectable, hang_s=60.0), folder)
+
+
+def test_running_controller_is_judged_and_left_as_found(start: Start, tmp_path: Path) -> None:
+    """Smoke tells it three stories, writes what it announces, and removes that again."""
+    running = start()
+    before = running.list_znodes()
+    follower = LogFollower(running.server.log_dir)
+    mine = {one.session_id for one in follower.read_new()}
+    document = _smoke(running.name(), tmp_path)
+    assert (document.verdict, document.body["amiss"]) == ("holds", "")
+    assert "complete.carried-out" in document.body["exercised"]
+    assert running.list_znodes() == before
+    written = [
+        op.path
+        for one in follower.read_new()
+        if one.session_id not in mine and one.error is None
+        for op in one.ops
+        if isinstance(op, Create | SetData | Delete)
+    ]
+    assert len(written) > 10
+    assert [path for path in written if not WRITTEN.fullmatch(path)] == []
+
+
+def test_fault_of_a_running_controller_is_found(start: Start, tmp_path: Path) -> None:
+    """A planted fault is told by its clause, and what was written is removed even then."""
+    running = start("--fault", "delete-request-before-child")
+    before = running.list_znodes()
+    document = _smoke(running.name(), tmp_path)
+    amiss = document.body["amiss"]
+    assert "request.delete.child-first is violated in a-move" in amiss
+    assert running.list_znodes() == before
+
+
+def test_without_a_log_what_stands_there_is_judged(start: Start, tmp_path: Path) -> None:
+    """Only what holds at rest is put to the test, and that is owed is still found."""
+    running = start("--fault", "completion-keeps-child")
+    settings = Settings(0, connectable=running.name(log=False), hang_s=60.0)
+    document = tell_document(settings, "a-move", tmp_path)
+    assert document.verdict == "violated"
+    assert document.body["violations"][0]["clause"].startswith("complete.")
+
+
+def test_chroot_in_use_is_refused(start: Start, tmp_path: Path) -> None:
+    """Where there is anything of somebody else's nothing is written; a dead run's is removed."""
+    running = start()
+    taken = f"{CHROOT}/brokers/topics/orders"
+    running.client.create(taken, b'{"version":1,"partitions":{}}')
+    before = running.list_znodes()
+    document = _smoke(running.name(), tmp_path)
+    assert "is in use: there is /brokers/topics/orders" in document.body["amiss"]
+    assert document.get_exit_code() == 78
+    assert running.list_znodes() == before
+    running.client.create(f"{CHROOT}/reassure_run", b"")
+    assert _smoke(running.name(), tmp_path).verdict == "holds"
+    assert taken not in running.list_znodes()
+
+
+def test_chroot_without_a_controller_is_refused(tmp_path: Path) -> None:
+    """Where nobody was elected nothing is begun, and the line says what is to be there."""
+    with Server.start(tmp_path / "zookeeper") as server:
+        client = KazooClient(server.hosts)
+        client.start()
+        client.create(CHROOT, b"")
+        document = _smoke(f"zk:{server.hosts}{CHROOT}", tmp_path)
+        client.stop()
+        client.close()
+    assert "expected a controller that has been elected there" in document.body["amiss"]
+
+
+@pytest.mark.parametrize(
+    "connectable", ["zk:localhost", "zk:a:1?loog=x", "zk:a:1?quiet=long", "zk:a:1?log=/nowhere"]
+)
+def test_place_that_is_none_is_refused(connectable: str) -> None:
+    """A connectable without a port, with another option, or a log that is none says its form."""
+    with pytest.raises(BadConnectable, match=r"write zk:|\?log="):
+        Place(connectable)
