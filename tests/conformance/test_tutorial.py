@@ -1,4 +1,4 @@
-"""The commands of the tutorial, and of the findings that are told, do what is said of them."""
+"""The commands of the tutorial, and of other pages, do what is said of them."""
 
 import os
 import re
@@ -93,6 +93,23 @@ def test_tutorial_does_what_it_says(tmp_path: Path) -> None:
         assert not missing, f"{what}: expected {missing}\nfound:\n{done.stdout}"
     assert ran == 10
     assert (tmp_path / "report.html").exists()
+
+
+def test_rule_of_your_own_is_refuted_and_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rule that the page begins with is refuted as it says, and the mended one proved."""
+    parts = list(_list_parts((DOCS / "prove-a-rule.md").read_text(encoding="utf-8")))
+    rules = [text for what, text in parts if what == "rules.py"]
+    (tmp_path / "rules.py").write_text("\n\n".join(rules), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    codes = []
+    for command, text in parts:
+        if command != "rules.py":
+            printed: list[str] = []
+            codes.append(run_command(shlex.split(command)[1:], printed.append))
+            assert not _find_missing(text, "\n".join(printed)), command
+    assert codes == [1, 0]
 
 
 def test_findings_are_told_as_they_run() -> None:

@@ -23,6 +23,8 @@ from reassure_spec.systems import SYSTEMS
 ROOT = Path(__file__).parents[2]
 SLOW = "docs/generated/hypotheses.md"
 """Built by the test of what it says, in `tests/proofs`."""
+OPTIONS_ELSEWHERE = {"--bootstrap-server", "--tlc"}
+"""Options that documents name and that are of Kafka's tools, or of a benchmark."""
 MOVES = {
     "KAFKA-42 with its four repairs": (16, 4),
     "KIP-236": (15, 5),
@@ -126,6 +128,19 @@ def test_documents_ask_for_what_there_is() -> None:
         "reassure prove --lost: --lost",
         "reassure lose x: lose",
     ]
+
+
+def test_options_that_documents_name_are_there() -> None:
+    """An option named in a document is one of a verb or process, or of another program."""
+    pages = build_pages()
+    known = pages["docs/generated/verbs.md"] + pages["docs/generated/processes.md"]
+    found = {
+        option
+        for text in _read_documents().values()
+        for option in re.findall(r"`(--[a-z][\w-]*)", text)
+        if not re.search(rf"{option}(?![\w-])", known)
+    }
+    assert found <= OPTIONS_ELSEWHERE
 
 
 def test_built_pages_have_all_that_there_is() -> None:
