@@ -172,7 +172,7 @@ class Book(ABC):
 
     def count(self, clauses: Iterable[str]) -> None:
         """Count what was put to the test, and kept."""
-        self.tally.exercised.update(clauses)
+        self.tally.count(tuple(clauses))
 
     def leave_open(self, seen: Observation, key: PartitionKey, clause_id: str) -> None:
         """Note that nobody can say whether a clause was kept."""

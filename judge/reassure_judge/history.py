@@ -327,6 +327,13 @@ Handler = Callable[[History, str, bytes | None, str, str], None]
 """Takes the cluster, the path below its chroot, the content (None: it is gone), and the parts of
 the path that matter."""
 
+_Place = tuple[Handler[History], History, str, str, str, str]
+"""A handler, all that it takes but the content, and the topic that the path concerns alone."""
+
+
+def _pass_over(cluster: Any, path: str, data: bytes | None, first: str, second: str) -> None:
+    """Leave what is written about a topic to whoever judges that."""
+
 
 class Router(Generic[History]):
     """Turns transactions into observations, in order.
@@ -374,6 +381,10 @@ class Router(Generic[History]):
         self.unjudged: Counter[str] = Counter()
         """How often each tree was written that no rule is about (`reassure_judge.trees`)."""
         self._paths: dict[str, tuple[str, str, str, str]] = {}
+        self._places: dict[str, _Place[History]] = {}
+        """What takes what is written to a path of a cluster that is known."""
+        self._fence: tuple[object, frozenset[str]] = (None, _NONE)
+        """The check that was seen last, and what it fences for as long as the epochs stay."""
         self._handlers: dict[str, Handler[History]] = {
             "root": self._on_root,
             "controller": self._on_controller,
@@ -438,6 +449,7 @@ class Router(Generic[History]):
         """Return what is remembered of the cluster with this chroot."""
         cluster = self.clusters.get(chroot)
         if cluster is None:
+            self._fence = (None, _NONE)
             made = self.history(
                 chroot, self.judge_authority, whole=self.whole, known_since=self._known_since
             )
@@ -445,6 +457,12 @@ class Router(Generic[History]):
             self.clusters[chroot] = cluster
             cluster.min_isr_default = self.min_insync_replicas
         return cluster
+
+    def forget(self, chroot: str) -> None:
+        """Drop what is remembered of the cluster with this chroot."""
+        self.clusters.pop(chroot, None)
+        self._places.clear()
+        self._fence = (None, _NONE)
 
     def is_known(self, chroot: str, zxid: int) -> bool:
         """Whether everything that led to this transaction is known, as far as it was recorded.
@@ -496,14 +514,22 @@ class Router(Generic[History]):
         fences = _NONE
         op: Any
         for op in ops:
-            if op.kind == CHECK and op.path.endswith(_EPOCH):
-                chroot = op.path[: -len(_EPOCH)]
-                cluster = self.clusters.get(chroot)
-                if cluster is None:
-                    fences |= {chroot}
-                elif cluster.terms.is_fence(op.version):
-                    fences = fences | cluster.itself if fences else cluster.itself
+            if op.kind == CHECK:
+                if op is not self._fence[0]:
+                    self._fence = (op, self._find_fence(op.path, op.version))
+                found = self._fence[1]
+                fences = fences | found if fences else found
         return fences
+
+    def _find_fence(self, path: str, version: int) -> frozenset[str]:
+        """Return the chroot that a check fences, if it does."""
+        if not path.endswith(_EPOCH):
+            return _NONE
+        chroot = path[: -len(_EPOCH)]
+        cluster = self.clusters.get(chroot)
+        if cluster is None:
+            return frozenset({chroot})
+        return cluster.itself if cluster.terms.is_fence(version) else _NONE
 
     def _parse(self, path: str) -> tuple[str, str, str, str]:
         """Return (kind, chroot, first part, second part) of a path; see `_split`."""
@@ -583,20 +609,30 @@ class Router(Generic[History]):
         )
 
     def _on_write(self, path: str, data: bytes | None) -> None:
+        place = self._places.get(path) or self._find_place(path)
+        if place is not None:
+            handler, cluster, below, first, second, self._about = place
+            handler(cluster, below, data, first, second)
+
+    def _find_place(self, path: str) -> _Place[History] | None:
+        """Return what takes what is written to a path; None where no rule is about it."""
         kind, chroot, first, second = self._parse(path)
         if not kind:
             if first and not self._given:
                 self.unjudged[first] += 1
-            return
+            return None
         cluster = self.clusters.get(chroot) or self.get_cluster(chroot)
         if not cluster.shown:
             self._look_for_sign(cluster, kind)
-        handler = self._handlers.get(kind)
-        if handler is None:
-            cluster.had_topics |= kind.endswith(" topic")
-            return
-        self._about = first if kind in self.apart else ""
-        handler(cluster, path[len(chroot) :], data, first, second)
+        handler = self._handlers.get(kind, _pass_over)
+        cluster.had_topics |= kind == f"{_ELSEWHERE} topic"
+        about = first if kind in self.apart else ""
+        place = handler, cluster, path[len(chroot) :], first, second, about
+        if cluster.shown:
+            if len(self._places) >= _CACHE_LIMIT:
+                self._places.clear()
+            self._places[path] = place
+        return place
 
     def _look_for_sign(self, cluster: History, kind: str) -> None:
         cluster.before_sign += 1
@@ -675,6 +711,7 @@ class Router(Generic[History]):
     def _on_epoch(
         self, cluster: History, path: str, data: bytes | None, first: str, second: str
     ) -> None:
+        self._fence = (None, _NONE)
         if data is None:
             cluster.terms.epoch_version = None
             if cluster.epoch:
@@ -897,10 +934,9 @@ class Router(Generic[History]):
             return
         if self._decides(cluster):
             assigned = cluster.topics.get(topic, {}).get(number, ())
-            live, isr = cluster.live, state.isr
-            left_out = [broker for broker in assigned if broker in live and broker not in isr]
+            left_out = cluster.live.intersection(assigned).difference(state.isr)
             if left_out:
-                cluster.left_out[topic, number] = frozenset(left_out)
+                cluster.left_out[topic, number] = left_out
             else:
                 cluster.left_out.pop((topic, number), None)
         event = StateWritten(

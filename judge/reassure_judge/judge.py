@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from reassure_judge.alike import Recall
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Observation, TransactionLike
 from reassure_judge.protocols import make_rules
@@ -64,9 +65,10 @@ class Report:
 class Tracking:
     """The trackers of many partitions; what a worker that judges some of them needs, no more."""
 
-    def __init__(self, rules: Rules[Any, Any]) -> None:
+    def __init__(self, rules: Rules[Any, Any], *, recalls: bool = True) -> None:
         self.rules = rules
         self.tally = Tally()
+        self._recall = Recall(rules.names, self.tally) if rules.names and recalls else None
         self.partitions: dict[tuple[str, str, int], PartitionTracker] = {}
         self.clusters: dict[str, ClusterTracker] = {}
 
@@ -87,7 +89,7 @@ class Tracking:
         key = (seen.chroot, seen.topic, seen.partition)
         tracker = self.partitions.get(key)
         if tracker is None:
-            tracker = PartitionTracker(self.rules, self.tally)
+            tracker = PartitionTracker(self.rules, self.tally, self._recall)
             self.partitions[key] = tracker
         tracker.feed(seen)
 
@@ -178,7 +180,7 @@ class Judge:
 
     def forget(self, chroot: str) -> None:
         """Drop what is remembered of a cluster; verdicts so far are kept."""
-        self.router.clusters.pop(chroot, None)
+        self.router.forget(chroot)
         self.tracking.clusters.pop(chroot, None)
         partitions = self.tracking.partitions
         for key in [key for key in partitions if key[0] == chroot]:

@@ -8,8 +8,9 @@ controller raises it.
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+from reassure_judge.alike import BROKERS, LISTS, NAMES, RECORD, Names
 from reassure_judge.authors import FENCED, Verdicts, judge_authority
 from reassure_judge.doubt import GRACE_MS, Change
 from reassure_judge.history import (
@@ -427,6 +428,23 @@ class KafkaRules(Rules[Possible, Written]):
 
     router = KafkaRouter
     leaders = (ChangeIsr,)
+    names: ClassVar[Names] = {
+        **NAMES,
+        Assignment: {"replicas": BROKERS, "adding": BROKERS, "removing": BROKERS},
+        Hosted: {
+            "assigned": BROKERS,
+            "adding": BROKERS,
+            "removing": BROKERS,
+            "entry": BROKERS,
+            "asked": LISTS,
+            "earlier": BROKERS,
+            "dropped": BROKERS,
+            "told": BROKERS,
+            "state": RECORD,
+        },
+        ListsWritten: {"assignment": RECORD},
+        EntryWritten: {"target": BROKERS},
+    }
     shape_first = True
     suspects_first = True
     kept_at_rest = ("controller.epoch.kept", "znode.roots-kept", "topic.settings-kept")

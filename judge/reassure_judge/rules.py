@@ -10,8 +10,10 @@ over after a write that no rule allows. The engine (`reassure_judge.tracker`) kn
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
+from reassure_judge.alike import Names
 from reassure_judge.books import Book
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import ElectionSeen, Observation, Router
@@ -127,6 +129,9 @@ class Rules(AnyRules, Generic[Kept, Written]):
     """Knows which znodes the protocol has (`reassure_judge.history.Router`)."""
     leaders: ClassVar[tuple[type, ...]] = ()
     """The writes that are no controller's, so that nobody asks for a controller's authority."""
+    names: ClassVar[Names] = MappingProxyType({})
+    """Which numbers in its records are names (`reassure_judge.alike`); without any, each event is
+    judged for itself."""
     noticed: ClassVar[tuple[type, ...]] = ()
     """The writes that `notice` looks at."""
     shape_first: ClassVar[bool] = False

@@ -53,7 +53,7 @@ class Suspicions:
             return
         left = [each._replace(brokers=each.brokers - {broker}) for each in self.open]
         self.open = tuple(each for each in left if each.brokers)
-        self._tally.exercised[ACT] += len(left) - len(self.open)
+        self._tally.count((ACT,), len(left) - len(self.open))
 
     def look(self, time_ms: int) -> None:
         """Take what is suspected for too long for a violation."""

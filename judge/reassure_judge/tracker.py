@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from reassure_judge.alike import Recall, Stand, Tried
 from reassure_judge.doubt import CERTAIN, Views
 from reassure_judge.history import (
     BadMended,
@@ -64,11 +65,13 @@ def _find_fresh(always: Iterable[tuple[str, Find]], before: Any, after: Any) -> 
 class PartitionTracker:
     """Follows one partition through its history."""
 
-    def __init__(self, rules: Rules[Any, Any], tally: Tally) -> None:
+    def __init__(self, rules: Rules[Any, Any], tally: Tally, recall: Recall | None = None) -> None:
         self.rules = rules
-        self.states: tuple[Any, ...] = (rules.begin(),)
-        """What the history leaves possible, the likeliest first. All states hold the same znodes,
-        requests excepted that were withdrawn."""
+        self._recall = recall
+        """The steps that are known; None where each event is judged for itself."""
+        self._states: tuple[Any, ...] = (rules.begin(),)
+        self._stand: Stand | None = None
+        """The states as a form; where there is one, it counts."""
         self.tally = tally
         self.suspicions = Suspicions(tally)
         self.follow_ups = 0
@@ -87,12 +90,67 @@ class PartitionTracker:
         """What is wrong since a violation that was reported."""
 
     @property
+    def states(self) -> tuple[Any, ...]:
+        """What the history leaves possible, the likeliest first.
+
+        All states hold the same znodes, requests excepted that were withdrawn.
+        """
+        if self._stand is not None:
+            assert self._recall is not None
+            self._states, self._stand = self._recall.restore(self._stand), None
+        return self._states
+
+    @states.setter
+    def states(self, states: tuple[Any, ...]) -> None:
+        self._states, self._stand = states, None
+
+    @property
     def partition(self) -> Any:
         """The likeliest state of the model."""
         return self.states[0].partition
 
     def feed(self, seen: Observation) -> None:
         """Judge one observation and take it over."""
+        if self._recall is None or not self._repeat(self._recall, seen):
+            self._feed(seen)
+
+    def _repeat(self, recall: Recall, seen: Observation) -> bool:
+        """Take over an observation if it leads to a step that is known; answer whether it does."""
+        term = seen.around.controller_epoch
+        if term != self._epoch or seen.given or self._standing or self.suspicions.open:
+            return False
+        if self.overflowed or (seen.doubt is not CERTAIN and self.rules.is_view_kept):
+            return False
+        stand = self._stand
+        if stand is None:
+            stand = recall.recognise(self._states, term)
+            if stand is None:
+                return False
+        step = recall.take(stand, seen, self._memory, self._try)
+        if step is None:
+            return False
+        self._stand = stand
+        if step.by_controller:
+            self._owed_reported = ""
+        return True
+
+    def _try(
+        self, states: tuple[Any, ...], seen: Observation, memory: dict[str, int]
+    ) -> Tried | None:
+        """Judge an observation in other states; None where it comes to more than a step."""
+        tally = Tally()
+        other = PartitionTracker(self.rules, tally)
+        other.states, other._epoch, other._memory = states, seen.around.controller_epoch, memory
+        other._owed_reported = owed = "anything"
+        other._feed(seen)
+        found = tally.violations or tally.undecided or other.suspicions.open
+        if found or other.overflowed or other.follow_ups or other._standing:
+            return None
+        after = other.states
+        silent = len(after) > 1 or self.rules.is_silent(after[0])
+        return Tried(after, tally.exercised, memory, other._owed_reported != owed, silent)
+
+    def _feed(self, seen: Observation) -> None:
         if seen.around.controller_epoch != self._epoch:
             self._begin_term(seen.around.controller_epoch)
         event = seen.event
@@ -329,7 +387,7 @@ class PartitionTracker:
     def _notice(self, write: Any) -> None:
         """Count what a write puts to the test by what came before it."""
         for clause_id in self.rules.notice(self.states[0], write, self._memory):
-            self.tally.exercised[clause_id] += 1
+            self.tally.count((clause_id,))
 
     @clause("znode.well-formed")
     def _violate(
@@ -402,7 +460,7 @@ class PartitionTracker:
             broken = rules.find_debt(self.partition, owed[0], untouched)
         self._owed_reported = owed[0].clause if owed else ""
         for clause_id in rules.list_kept(self.partition):
-            self.tally.exercised[clause_id] += 1
+            self.tally.count((clause_id,))
         if broken is not None:
             place = Place(zxid, chroot, topic, number, "")
             self._report_rest(place, around, time_ms, broken, owed[0] if owed else None)
@@ -428,7 +486,7 @@ class PartitionTracker:
         for invariant in self.rules.judgement.invariants:
             reason = invariant.find(self.partition)
             if reason is None:
-                self.tally.exercised[invariant.clause] += 1
+                self.tally.count((invariant.clause,))
             elif (invariant.clause, reason) not in self._standing:
                 broken = broken or Rejected(invariant.clause, reason)
                 self._standing |= {(invariant.clause, reason)}
@@ -458,7 +516,7 @@ class ClusterTracker:
                 self._met = True
                 broken = find_broken_registration(ephemeral=ephemeral)
                 if broken is None:
-                    self.tally.exercised["broker.registered-ephemeral"] += 1
+                    self.tally.count(("broker.registered-ephemeral",))
                 else:
                     self._violate(seen, broken.clause, broken.reason)
             case BadRequestSeen():
@@ -486,7 +544,7 @@ class ClusterTracker:
             self._violate(seen, outcome.clause, outcome.reason)
             return
         for clause_id in outcome.clauses:
-            self.tally.exercised[clause_id] += 1
+            self.tally.count((clause_id,))
 
     @clause("controller.write.by-controller", "controller.write.epoch-checked")
     def _on_removal(self, seen: Observation, found: BadRequestSeen) -> None:
@@ -494,7 +552,7 @@ class ClusterTracker:
         author = seen.author
         if author.is_client and not author.fenced:
             return
-        self.tally.exercised.update((found.clause, *author.tested))
+        self.tally.count((found.clause, *author.tested))
         self.tally.leave_open(author.undecided, _locate(seen))
         for rejected in author.broken:
             self._violate(seen, rejected.clause, rejected.reason)
@@ -511,7 +569,7 @@ class ClusterTracker:
         if self.book is not None:
             self.book.rest(chroot, zxid, around, time_ms)
         for kept in self.rules.kept_at_rest if self._met else ():
-            self.tally.exercised[kept] += 1
+            self.tally.count((kept,))
         for path, found in self.bad.items():
             if path in self._reported:
                 continue

@@ -174,6 +174,13 @@ class Tally:
     first_undecided: dict[str, Place] = field(default_factory=dict)
     """By such a clause: where that came up first."""
     violations: list[Violation] = field(default_factory=list)
+    steps: list[Any] = field(default_factory=list)
+    """Steps that are taken often (`reassure_judge.alike`), with how often each was."""
+
+    def count(self, clauses: tuple[str, ...], times: int = 1) -> None:
+        """Count clauses that were put to the test, and kept."""
+        if times:
+            self.passed[clauses] += times
 
     @property
     def exercised(self) -> Counter[str]:
@@ -183,7 +190,16 @@ class Tally:
             for clause_id in clauses:
                 self._exercised[clause_id] += times
         self.passed.clear()
+        self.count_steps()
         return self._exercised
+
+    def count_steps(self) -> None:
+        """Count what was put to the test by the steps that were taken since."""
+        for step in self.steps:
+            if step.times:
+                for clause_id, times in step.passed.items():
+                    self._exercised[clause_id] += times * step.times
+                step.times = 0
 
     def leave_open(self, clauses: Iterable[str], place: Place) -> None:
         """Note that nobody can say whether these clauses were kept there or broken."""

@@ -11,6 +11,7 @@ import re
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 PartitionKey = tuple[str, int]
@@ -63,6 +64,19 @@ PERSISTENT_ROOTS: Final = (
 """Paths that exist, without data, before a controller is elected."""
 
 _TOPIC_KEYS: Final = frozenset({"version", "partitions", "adding_replicas", "removing_replicas"})
+_NATURAL: Final = "(?:0|[1-9][0-9]{0,8})"
+_LEADER: Final = f'"leader":(?P<leader>-1|{_NATURAL})'
+_LEADER_EPOCH: Final = f'"leader_epoch":(?P<leader_epoch>{_NATURAL})'
+_TERM: Final = f'"controller_epoch":(?P<controller_epoch>{_NATURAL})'
+_ISR: Final = rf'"isr":\[(?P<isr>(?:{_NATURAL}(?:,{_NATURAL})*)?)\]'
+_STATE_AS_HERE: Final = re.compile(
+    f'{{"version":1,{_LEADER},{_LEADER_EPOCH},{_TERM},{_ISR}}}'.encode()
+)
+_STATE_AS_KAFKAS: Final = re.compile(
+    f'{{{_TERM},{_LEADER},"version":1,{_LEADER_EPOCH},{_ISR}}}'.encode()
+)
+"""States as they are written nearly always, by `encode_state` and by Kafka."""
+_STATE_PARTS: Final = ("leader", "leader_epoch", "controller_epoch", "isr")
 _read_value: Final = json.JSONDecoder().raw_decode
 _REQUEST_NAME: Final = re.compile(r"request_([0-9]{10})")
 _TASK_NAME: Final = re.compile(r"task_([0-9]{10})")
@@ -448,6 +462,10 @@ def encode_topic_lists(partitions: Mapping[int, AssignmentZnode]) -> bytes:
 
 def decode_state(path: str, data: bytes) -> StateZnode:
     """Decode a partition's `/state`. Raises BadZnode when the content is not of the format."""
+    usual = (_STATE_AS_HERE if data[:3] == b'{"v' else _STATE_AS_KAFKAS).fullmatch(data)
+    if usual is not None:
+        leader, leader_epoch, controller_epoch, isr = usual.group(*_STATE_PARTS)
+        return StateZnode(int(leader), int(leader_epoch), int(controller_epoch), _read_list(isr))
     value = _load(path, data)
     _check_version(path, value, (1,))
     return StateZnode(
@@ -457,6 +475,11 @@ def decode_state(path: str, data: bytes) -> StateZnode:
         isr=_replicas(path, value.get("isr"), "isr"),
         recovering=value.get("leader_recovery_state") == 1,
     )
+
+
+@lru_cache(maxsize=100_000)
+def _read_list(text: bytes) -> ReplicaList:
+    return tuple(map(int, text.split(b","))) if text else ()
 
 
 def encode_state(state: StateZnode) -> bytes:

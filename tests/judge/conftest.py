@@ -1,12 +1,16 @@
 """A simulated cluster whose reference controller leaves transactions for the judge."""
 
-from collections.abc import Iterator
+import random
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import pytest
 
-from reassure_judge.judge import Judge
+from reassure_judge.history import iterate_observations
+from reassure_judge.judge import Judge, Tracking
+from reassure_judge.rules import Rules
 from reassure_model.kip_236.obligations import next_write
 from reassure_model.kip_236.state import LeaderAndIsr, to_znode
 from reassure_model.kip_236.writes import (
@@ -201,3 +205,50 @@ def simulation() -> Simulation:
 def make_simulation() -> type[Simulation]:
     """The class, for clusters that begin otherwise."""
     return Simulation
+
+
+@pytest.fixture
+def judged_alike() -> Callable[[Rules[Any, Any], Iterable[Transaction]], Tracking]:
+    """Judge a history with steps that are known and without, and compare all that is found."""
+    return _judge_alike
+
+
+def _judge_alike(rules: Rules[Any, Any], history: Iterable[Transaction]) -> Tracking:
+    observations = list(iterate_observations(rules.make_router(), history))
+    each, recalling = Tracking(rules, recalls=False), Tracking(rules)
+    for number, seen in enumerate(observations):
+        each.observe(seen)
+        recalling.observe(seen)
+        if number % max(1, len(observations) // 10) == 0:
+            assert _sum_up(recalling) == _sum_up(each)
+    assert _sum_up(recalling) == _sum_up(each)
+    for key, tracker in each.partitions.items():
+        other = recalling.partitions[key]
+        assert (other.states, other._memory) == (tracker.states, tracker._memory)
+        assert other._owed_reported == tracker._owed_reported
+    return recalling
+
+
+def _sum_up(tracking: Tracking) -> tuple[object, ...]:
+    tally = tracking.sum_up()
+    follow_ups = tracking.count_follow_ups()
+    return tally.exercised, tally.undecided, tally.first_undecided, tally.violations, follow_ups
+
+
+@pytest.fixture
+def garbled_history() -> Callable[[list[Transaction], int], list[Transaction]]:
+    """Garble a history: now and then a write is that of some moment before."""
+    return _garble
+
+
+def _garble(history: list[Transaction], seed: int) -> list[Transaction]:
+    chance = random.Random(seed)
+    written: dict[str, list[bytes]] = {}
+    for transaction in history:
+        for op in transaction.ops:
+            if isinstance(op, SetData) and len(transaction.ops) <= 2:
+                earlier = written.setdefault(op.path, [])
+                earlier.append(op.data)
+                if chance.random() < 0.05:
+                    op.data = chance.choice(earlier)  # type: ignore[misc]
+    return history

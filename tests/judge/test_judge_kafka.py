@@ -236,6 +236,20 @@ def test_logs_of_kafka_are_judged_as_they_are(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.clause("act.controlled-shutdown")
+@pytest.mark.parametrize("name", sorted(PROFILE))
+def test_steps_that_are_known_come_to_the_same(
+    name: str,
+    tmp_path: Path,
+    judged_alike: Callable[..., Tracking],
+    garbled_history: Callable[..., list[Transaction]],
+) -> None:
+    """With and without writes that come out of nowhere."""
+    rules = make_rules(PROFILE[name], get_readings(PROFILE[name]))
+    history = read(name, tmp_path)
+    judged_alike(rules, history)
+    judged_alike(rules, garbled_history(history, 1))
+
+
 @pytest.mark.parametrize("late", [True, False])
 def test_stopping_leader_writes_until_its_session_closes(late: bool, tmp_path: Path) -> None:
     """What joins after a shutdown began is not the shutdown's; what was there is cut out by it."""

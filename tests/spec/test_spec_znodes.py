@@ -1,5 +1,7 @@
 """Encoding and decoding of znode contents and names."""
 
+import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -142,3 +144,42 @@ def test_paths_are_kafkas() -> None:
     assert znodes.broker_path(1) == "/brokers/ids/1"
     assert znodes.broker_config_path(1) == "/config/brokers/1"
     assert znodes.topic_config_path("t") == "/config/topics/t"
+
+
+@given(
+    st.integers(-2, 2**31),
+    st.integers(-1, 2**31),
+    st.integers(-1, 2**31),
+    st.lists(st.integers(-1, 2**31), max_size=4),
+    st.permutations(["version", "leader", "leader_epoch", "controller_epoch", "isr"]),
+    st.sampled_from([",", ", "]),
+)
+def test_states_are_read_alike_however_they_are_spelled(
+    leader: int, epoch: int, term: int, isr: list[int], order: list[str], comma: str
+) -> None:
+    """The order of the keys and the spaces between them make no difference."""
+    value: dict[str, object] = {
+        "version": 1,
+        "leader": leader,
+        "leader_epoch": epoch,
+        "controller_epoch": term,
+    }
+    value |= {"isr": isr}
+    usual = [
+        {key: value[key] for key in keys}
+        for keys in (
+            ["version", "leader", "leader_epoch", "controller_epoch", "isr"],
+            ["controller_epoch", "leader", "version", "leader_epoch", "isr"],
+        )
+    ]
+    spelled = [json.dumps(each, separators=(",", ":")).encode() for each in usual]
+    other = json.dumps({key: value[key] for key in order}, separators=(comma, ": ")).encode()
+    try:
+        expected = znodes.decode_state("/state", other)
+    except BadZnode as error:
+        for each in spelled:
+            with pytest.raises(BadZnode, match=re.escape(error.reason)):
+                znodes.decode_state("/state", each)
+    else:
+        assert [znodes.decode_state("/state", each) for each in spelled] == [expected, expected]
+        assert expected == StateZnode(leader, epoch, term, tuple(isr))

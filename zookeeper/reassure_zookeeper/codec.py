@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from reassure_zookeeper.jute import (
@@ -138,9 +139,12 @@ def _multi(record: bytes, at: int) -> tuple[tuple[Op, ...], int]:
         if kind == ERROR and len(body) != INT.size:
             ops.append(Error(0, body))
             continue
-        op, stop = _reader(kind)(body, 0)
+        if kind == CHECK:
+            ops.append(_check_all(body))
+            continue
+        op, stop = _set_data(body, 0) if kind == SET_DATA else _reader(kind)(body, 0)
         if stop != len(body):
-            raise Malformed(f"{len(body) - stop} bytes left over in an op of a multi")
+            _check_length(body, stop)
         ops.append(op)
     return tuple(ops), at
 
@@ -216,6 +220,20 @@ def _set_acl(record: bytes, at: int) -> tuple[Op, int]:
 def _check(record: bytes, at: int) -> tuple[Op, int]:
     path, at = read_string(record, at)
     return Check(path, _unpack_int(record, at)[0]), at + 4
+
+
+@lru_cache(maxsize=1_000)
+def _check_all(body: bytes) -> Check:
+    """Read a check that is all of a body: logs have the same one in most transactions."""
+    op, stop = _check(body, 0)
+    _check_length(body, stop)
+    assert isinstance(op, Check)
+    return op
+
+
+def _check_length(body: bytes, stop: int) -> None:
+    if stop != len(body):
+        raise Malformed(f"{len(body) - stop} bytes left over in an op of a multi")
 
 
 def _create_session(record: bytes, at: int) -> tuple[Op, int]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, Final, NamedTuple
 
+from reassure_judge.alike import NAMES, RECORD, SEQUENCE, Names
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import (
     AssignedWritten,
@@ -316,6 +317,12 @@ class RequestRules(Rules[Possible, Write]):
     router: ClassVar[type[RequestRouter]] = RequestRouter
     judgement = JUDGEMENT
     leaders = (ChangeIsr,)
+    names: ClassVar[Names] = {
+        **NAMES,
+        ReassignmentWritten: {"reassignment": RECORD},
+        RequestSubmitted: {"request": RECORD},
+        RequestRemoved: {"sequence": SEQUENCE},
+    }
     noticed = _ON_REQUESTS
     kept_at_rest = ("controller.epoch.kept", "znode.roots-kept", "topic.settings-kept")
 

@@ -1,0 +1,448 @@
+"""What was judged before of a partition that differs in numbers only.
+
+The model compares the numbers of brokers and adds one to epochs, and nothing else: partitions in
+which the same brokers stand in the same places are judged alike, whoever they are, and so are
+those whose epochs have risen equally. So the states that a history leaves possible are brought
+into a *form*: brokers are numbered in the order in which they are met, epochs and requests counted
+from where the partition is now. A form and an event together lead to the same step always, and
+logs are full of them: the engine judges each once (`reassure_judge.tracker`) and takes the step
+from then on.
+
+A protocol says which of its numbers are names (`NAMES`, `Rules.names`). Only steps that come to
+nothing but clauses put to the test are kept. What is rejected, suspected or undecided is judged for
+what it is each time, with the true numbers.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Final, NamedTuple
+
+from reassure_judge.authors import Author
+from reassure_judge.doubt import CERTAIN, Doubt
+from reassure_judge.history import AssignedWritten, Observation, StateWritten
+from reassure_judge.verdicts import Tally
+from reassure_model.kip_236.state import (
+    Environment,
+    LeaderAndIsr,
+    Partition,
+    Reassignment,
+    Request,
+)
+
+BROKER: Final = "broker"
+BROKERS: Final = "brokers"
+WRITER: Final = "writer"
+LISTS: Final = "lists"
+EPOCH: Final = "epoch"
+TERM: Final = "term"
+SEQUENCE: Final = "sequence"
+RECORD: Final = "record"
+RECORDS: Final = "records"
+
+Names = Mapping[type, Mapping[str, str]]
+"""By type of record: which fields are names, or hold some, and of what kind. Others stay."""
+NAMES: Final[Names] = {
+    LeaderAndIsr: {
+        "leader": BROKER,
+        "leader_epoch": EPOCH,
+        "controller_epoch": TERM,
+        "isr": BROKERS,
+    },
+    Reassignment: {"target": BROKERS},
+    Request: {"sequence": SEQUENCE, "target": BROKERS},
+    Partition: {
+        "assigned": BROKERS,
+        "reassignment": RECORD,
+        "taken": RECORD,
+        "requests": RECORDS,
+        "state": RECORD,
+    },
+    StateWritten: {"state": RECORD, "writer": WRITER},
+    AssignedWritten: {"assigned": BROKERS},
+}
+"""What every protocol has."""
+
+_NOW: Final = 1 << 20
+"""What the epochs of a form are counted from."""
+_STRANGER: Final = 1 << 20
+"""Number of one who writes and has no part in a partition."""
+_MOST_BROKERS: Final = 24
+"""Partitions in which there are more are judged as they are."""
+_MOST_STEPS: Final = 50_000
+
+
+class Form:
+    """Possible states in which every number is counted from where the partition is."""
+
+    __slots__ = ("brokers", "sequences", "states", "steps")
+
+    def __init__(self, states: tuple[Any, ...], brokers: int, sequences: frozenset[int]) -> None:
+        self.states = states
+        self.brokers = brokers
+        """How many there are."""
+        self.sequences = sequences
+        """The requests that wait."""
+        self.steps: dict[tuple[Any, ...], Step | None] = {}
+        """By event, author and surroundings; None where it comes to more than a step."""
+
+
+class Stand:
+    """Where one partition is: the form of its states, and what the numbers in that stand for."""
+
+    __slots__ = ("brokers", "epoch", "form", "sequence", "term")
+
+    def __init__(
+        self, form: Form, brokers: dict[int, int], epoch: int, term: int, sequence: int | None
+    ) -> None:
+        self.form = form
+        self.brokers = brokers
+        """The number of each in the form, in order. Shared, and never changed."""
+        self.epoch = epoch
+        """What leader epochs are counted from."""
+        self.term = term
+        """What controller epochs are counted from."""
+        self.sequence = sequence
+        """What requests are counted from; None where none waits."""
+
+    def start(self, kind: str) -> int:
+        """Return what epochs of a kind are counted from."""
+        return self.epoch if kind == EPOCH else self.term
+
+
+class _Counting:
+    """Counts the numbers in records from where a partition is."""
+
+    def __init__(
+        self, names: Names, brokers: dict[int, int], epoch: int, term: int, sequence: int | None
+    ) -> None:
+        self._names = names
+        self.brokers = brokers
+        """Whoever is met is added, with the next number."""
+        self._epoch = epoch
+        self.term = term
+        self.sequence = sequence
+        self.sequences: set[int] = set()
+        """All that was met, as counted."""
+        self._moves: dict[str, Callable[[Any], Any]] = {
+            BROKER: self._move_broker,
+            BROKERS: self._move_brokers,
+            WRITER: lambda broker: _move_writer(broker, self.brokers),
+            LISTS: lambda lists: tuple(map(self._move_brokers, lists)),
+            EPOCH: lambda number: number - self._epoch,
+            TERM: lambda number: number - self.term,
+            SEQUENCE: self._move_sequence,
+            RECORD: self.move,
+            RECORDS: lambda records: tuple(map(self.move, records)),
+        }
+
+    def _move_broker(self, broker: int) -> int:
+        # What is negative is nobody, and the model tells it from the others.
+        return broker if broker < 0 else self.brokers.setdefault(broker, len(self.brokers))
+
+    def _move_brokers(self, brokers: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        return None if brokers is None else tuple(map(self._move_broker, brokers))
+
+    def _move_sequence(self, number: int) -> int:
+        if self.sequence is None:
+            self.sequence = number
+        self.sequences.add(number - self.sequence)
+        return number - self.sequence
+
+    def move(self, record: Any) -> Any:
+        """Return a record with its numbers counted."""
+        fields = self._names.get(type(record))
+        if fields is None:
+            return record
+        moved = {name: self._moves[kind](getattr(record, name)) for name, kind in fields.items()}
+        change = replace if is_dataclass(record) else type(record)._replace
+        return change(record, **moved)
+
+    def move_states(self, states: Iterable[Any]) -> tuple[Any, ...]:
+        """Return possible states with their numbers counted."""
+        return tuple(s._replace(partition=self.move(s.partition)) for s in states)
+
+
+def _move_writer(broker: int, brokers: Mapping[int, int]) -> int:
+    return broker if broker < 0 else brokers.get(broker, _STRANGER)
+
+
+def _is_touched(brokers: Iterable[int], doubt: Doubt) -> bool:
+    """Whether what is in doubt may have to do with one of these."""
+    if doubt is CERTAIN:
+        return False
+    if doubt.strangers or doubt.earlier:
+        return True
+    some = (doubt.brokers, doubt.peers, doubt.fresh, doubt.forgotten)
+    return any(not each.isdisjoint(brokers) for each in some)
+
+
+class _Wider(dict[int, int]):
+    """Numbers of brokers, with the next one for whoever is met."""
+
+    def __missing__(self, broker: int) -> int:
+        if broker < 0:
+            return broker
+        self[broker] = number = len(self)
+        return number
+
+
+def _spell_state(event: StateWritten, stand: Stand, brokers: Mapping[int, int]) -> tuple[int, ...]:
+    """Return the numbers of the most frequent event as counted; raises KeyError for who is new."""
+    state, writer = event
+    assert state is not None
+    leader = state.leader
+    return (
+        leader if leader < 0 else brokers[leader],
+        state.leader_epoch - stand.epoch,
+        state.controller_epoch - stand.term,
+        *[brokers[replica] for replica in state.isr],
+        _move_writer(writer, brokers),
+    )
+
+
+def _list_fields(kind: Any, names: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the fields of a record, the names first, with their kinds, "" for what stays."""
+    found = [each.name for each in fields(kind)] if is_dataclass(kind) else kind._fields
+    return (*names.items(), *((name, "") for name in found if name not in names))
+
+
+class Tried(NamedTuple):
+    """What an event led to that came to nothing but clauses put to the test."""
+
+    states: tuple[Any, ...]
+    passed: Counter[str]
+    memory: dict[str, int]
+    by_controller: bool
+    silent: bool
+
+
+Judge = Callable[[tuple[Any, ...], Observation, dict[str, int]], Tried | None]
+"""Judges an event in some states, with what was noticed; None where it comes to more."""
+
+
+class Step:
+    """Where an event leads from a form, and what it puts to the test."""
+
+    __slots__ = (
+        "by_controller",
+        "form",
+        "memory",
+        "passed",
+        "places",
+        "rise",
+        "silent",
+        "since",
+        "times",
+    )
+
+    def __init__(self, tried: Tried, after: Stand, brokers: int, memory: dict[str, int]) -> None:
+        self.form = after.form
+        places = tuple(after.brokers)
+        self.places = None if places == tuple(range(brokers)) else places
+        """Who the brokers of the form are, by their numbers before; None where they stay."""
+        there = tried.states[0].partition.state is not None
+        self.rise = after.epoch if there else None
+        """By how much the leader epoch is higher; None where there is none."""
+        self.since = after.sequence
+        """How much later the lowest request came; None where none waits."""
+        self.passed = tried.passed
+        """By clause: how often it is put to the test."""
+        self.memory = memory
+        """What is noticed, counted from the lowest request before."""
+        self.by_controller = tried.by_controller
+        self.silent = tried.silent
+        """Whether steps without a write may follow, which depend on what is in doubt."""
+        self.times = 0
+        """How often it was taken since that was counted last."""
+
+
+class Recall:
+    """The steps that were judged, for all partitions that one tally is of."""
+
+    def __init__(self, names: Names, tally: Tally) -> None:
+        self._names = names
+        self._tally = tally
+        self._plans = {kind: _list_fields(kind, fields) for kind, fields in names.items()}
+        """By type of record: its fields, and of what kind each is."""
+        self._first: int | None = None
+        """The request that others are counted from, of the partition at hand."""
+        self._forms: dict[tuple[Any, ...], Form] = {}
+        self._taught: list[Form] = []
+        """The forms that steps lead from."""
+        self._brokers: dict[tuple[int, ...], dict[int, int]] = {}
+        self._numbers: dict[tuple[Any, ...], int] = {}
+        """By what an author is to the rules, or the surroundings without their brokers."""
+        self._authors: dict[int, tuple[Author, int | None]] = {}
+        self._around: Environment | None = None
+        """The surroundings of the last event, with the brokers in them and their number."""
+        self._live: frozenset[int] = frozenset()
+        self._around_number: int | None = None
+
+    # Forms ----------------------------------------------------------------------------------------
+
+    def recognise(self, states: tuple[Any, ...], term: int) -> Stand | None:
+        """Return where a partition is that may be in these states; None: too much is named."""
+        state = states[0].partition.state
+        epoch = 0 if state is None else state.leader_epoch - _NOW
+        return self._place(states, _Counting(self._names, {}, epoch, term - _NOW, None), epoch)
+
+    def _place(self, states: tuple[Any, ...], by: _Counting, epoch: int) -> Stand | None:
+        moved = by.move_states(states)
+        if len(by.brokers) > _MOST_BROKERS:
+            return None
+        form = self._forms.get(moved)
+        if form is None:
+            form = Form(moved, len(by.brokers), frozenset(by.sequences))
+            self._forms[moved] = form
+        brokers = self._share(tuple(by.brokers))
+        return Stand(form, brokers, epoch, by.term, by.sequence)
+
+    def _share(self, brokers: tuple[int, ...]) -> dict[int, int]:
+        """Return the numbers of these brokers, the same ones for all who have them."""
+        found = self._brokers.get(brokers)
+        if found is None:
+            if len(self._brokers) >= _MOST_STEPS:
+                self._brokers.clear()
+            found = {broker: number for number, broker in enumerate(brokers)}
+            self._brokers[brokers] = found
+        return found
+
+    def restore(self, stand: Stand) -> tuple[Any, ...]:
+        """Return the states with the numbers that they stand for."""
+        brokers = dict(enumerate(stand.brokers))
+        sequence = None if stand.sequence is None else -stand.sequence
+        by = _Counting(self._names, brokers, -stand.epoch, -stand.term, sequence)
+        return by.move_states(stand.form.states)
+
+    # Steps ----------------------------------------------------------------------------------------
+
+    def take(
+        self, stand: Stand, seen: Observation, memory: dict[str, int], judge: Judge
+    ) -> Step | None:
+        """Take the step that an event leads to, and answer it; None where it has to be judged."""
+        around, form, brokers = seen.around, stand.form, stand.brokers
+        if around is not self._around:
+            self._look_around(around)
+        known = self._authors.get(id(seen.author))
+        author = known[1] if known is not None else self._look_at(seen.author)
+        if author is None or self._around_number is None:
+            return None
+        event: Any = seen.event
+        if type(event) not in self._plans:
+            return None
+        self._first = stand.sequence
+        try:
+            spelled = self._spell(event, stand, brokers)
+        except KeyError:
+            brokers = _Wider(brokers)
+            spelled = self._spell(event, stand, brokers)
+        sequence = self._first
+        there = None if self._live.issuperset(brokers) else self._tell_there(brokers)
+        noticed: tuple[tuple[str, int], ...] = ()
+        if memory and form.sequences and sequence is not None:
+            counted = ((name, number - sequence) for name, number in memory.items())
+            noticed = tuple(each for each in counted if each[1] in form.sequences)
+        key = (author, self._around_number, there, noticed, spelled)
+        try:
+            step = form.steps[key]
+        except KeyError:
+            step = self._learn(stand, key, seen, judge)
+        if step is None or (step.silent and _is_touched(brokers, seen.doubt)):
+            return None
+        step.times += 1
+        stand.form = step.form
+        if step.places is not None:
+            met = tuple(brokers)
+            stand.brokers = self._share(tuple([met[place] for place in step.places]))
+        stand.epoch = 0 if step.rise is None else stand.epoch + step.rise
+        if step.memory and sequence is not None:
+            memory.update((name, number + sequence) for name, number in step.memory.items())
+        if sequence is not None:
+            stand.sequence = None if step.since is None else sequence + step.since
+        return step
+
+    def _spell(self, event: Any, stand: Stand, brokers: Mapping[int, int]) -> tuple[Any, ...]:
+        """Return an event as counted; raises KeyError for a broker that has no number yet."""
+        if type(event) is StateWritten and event.state is not None:
+            return _spell_state(event, stand, brokers)
+        return type(event), *self._spell_record(event, stand, brokers)
+
+    def _spell_record(self, record: Any, stand: Stand, brokers: Mapping[int, int]) -> list[Any]:
+        spelled: list[Any] = []
+        for name, kind in self._plans[type(record)]:
+            value = getattr(record, name)
+            if value is None or not kind:
+                spelled.append(value)
+            elif kind == BROKERS:
+                spelled.append(tuple([brokers[broker] for broker in value]))
+            elif kind == RECORD:
+                spelled += self._spell_record(value, stand, brokers)
+            elif kind == SEQUENCE:
+                self._first = value if self._first is None else self._first
+                spelled.append(value - self._first)
+            elif kind == WRITER:
+                spelled.append(_move_writer(value, brokers))
+            else:
+                spelled.append(brokers[value] if kind == BROKER else value - stand.start(kind))
+        return spelled
+
+    def _look_at(self, author: Author) -> int:
+        """Return a number for what an author is to the rules, whoever that is."""
+        if len(self._authors) >= _MOST_STEPS:
+            self._authors.clear()
+        known = (author.office, author.fenced, author.is_client, *author[4:])
+        number = self._numbers.setdefault(known, len(self._numbers))
+        self._authors[id(author)] = (author, number)
+        return number
+
+    def _look_around(self, around: Environment) -> None:
+        """Note the surroundings, and a number for what is in them beside brokers."""
+        self._around, self._live = around, around.live
+        self._around_number = None
+        if not (around.stopping or around.bounced) and around.live <= around.known:
+            nobody = frozenset[int]()
+            known = (replace(around, live=nobody, known=nobody, controller_epoch=_NOW),)
+            self._around_number = self._numbers.setdefault(known, len(self._numbers))
+
+    def _tell_there(self, brokers: Iterable[int]) -> tuple[tuple[bool, bool], ...]:
+        """Say of each broker whether it is registered, and known."""
+        assert self._around is not None
+        known = self._around.known
+        return tuple([(broker in self._live, broker in known) for broker in brokers])
+
+    def _learn(
+        self, stand: Stand, key: tuple[Any, ...], seen: Observation, judge: Judge
+    ) -> Step | None:
+        """Judge an event in the states of a form, and remember what comes of it."""
+        if len(self._tally.steps) >= _MOST_STEPS:
+            self._forget()
+        form, brokers = stand.form, dict(stand.brokers)
+        by = _Counting(self._names, brokers, stand.epoch, stand.term, stand.sequence)
+        event, around = by.move(seen.event), seen.around
+        live = frozenset(n for broker, n in brokers.items() if broker in around.live)
+        known = frozenset(n for broker, n in brokers.items() if broker in around.known)
+        around = replace(around, live=live, known=known, controller_epoch=_NOW)
+        noticed = dict(key[3])
+        alike = seen._replace(event=event, around=around, doubt=CERTAIN)
+        tried = judge(form.states, alike, dict(noticed))
+        step = None
+        if tried is not None:
+            after = self.recognise(tried.states, _NOW)
+            if after is not None:
+                changed = {k: v for k, v in tried.memory.items() if noticed.get(k) != v}
+                step = Step(tried, after, form.brokers, changed)
+                self._tally.steps.append(step)
+        if not form.steps:
+            self._taught.append(form)
+        form.steps[key] = step
+        return step
+
+    def _forget(self) -> None:
+        """Begin anew, so that no history however long needs more memory."""
+        self._tally.count_steps()
+        self._tally.steps.clear()
+        for form in self._taught:
+            form.steps.clear()
+        self._taught.clear()
+        self._forms.clear()
