@@ -64,6 +64,10 @@ VERBS = [
     ["reassign", "--list", "--zookeeper", "127.0.0.1:1"],
     ["cluster", "status", "-d", "{tmp}"],
     ["check", "--fault"],
+    ["diff", "kip-236", "kip-236", "--scope", "small", "--states", "20"],
+    ["diff", "kip-236", "no-such"],
+    ["compare", "{run}", "{run}"],
+    ["compare", "{run}", "{tmp}"],
     ["no-such-verb"],
 ]
 """Command lines that take seconds at most, of every verb; `SLOW` has those of more."""

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from reassure_conformance.adapter import AdapterDied, BadConnectable
 from reassure_conformance.adapter.driver import ServerGone
-from reassure_conformance.answers.stories import Telling, open_bench
+from reassure_conformance.answers.stories import Telling, list_possible, open_bench
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.harness import Example, Harness
 from reassure_conformance.gate.running import Settings
-from reassure_conformance.gate.story import Story, shipped_stories
+from reassure_conformance.gate.story import Story
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
 from reassure_spec.profiles import has_protocol
 from reassure_spec.znodes import CONTROLLER, broker_path
@@ -163,12 +163,7 @@ def _start(smoke: Smoke, harness: Harness) -> None:
 
 def choose_stories(harness: Harness) -> list[Story]:
     """Return the stories that are told: those that can be, the preferred ones first."""
-    able, profile = harness.description.capabilities, harness.description.profile
-    possible = [
-        story
-        for story in shipped_stories()
-        if story.is_for(profile) and {s.NEEDS.get(type(x)) for x in story.steps} - {None} <= able
-    ]
+    profile = harness.description.profile
 
     # The preferred ones make requests: where there are none, those of the profile come first.
     preferred = PREFERRED if has_protocol(profile, "kip-236") else ()
@@ -177,7 +172,7 @@ def choose_stories(harness: Harness) -> list[Story]:
         liked = preferred.index(story.name) if story.name in preferred else len(preferred)
         return (liked, profile not in story.profiles, len(story.steps), story.name)
 
-    return sorted(possible, key=rank)[:STORIES]
+    return sorted(list_possible(harness), key=rank)[:STORIES]
 
 
 def _tell(smoke: Smoke, harness: Harness, story: Story) -> None:

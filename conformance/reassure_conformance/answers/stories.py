@@ -139,6 +139,16 @@ def find_story(name: str, profile: str) -> Story:
     return found
 
 
+def list_possible(harness: Harness) -> list[Story]:
+    """Return the shipped stories that an implementation can be told, by what it declares."""
+    able, profile = harness.description.capabilities, harness.description.profile
+    return [
+        story
+        for story in shipped_stories()
+        if story.is_for(profile) and {s.NEEDS.get(type(x)) for x in story.steps} - {None} <= able
+    ]
+
+
 @contextmanager
 def open_bench(
     settings: Settings, directory: Path, *, settle_s: float = SETTLE_TIMEOUT_S

@@ -95,7 +95,7 @@ def recognise(candidate: Candidate) -> Rule:
     )
 
 
-def _bind(candidate: Candidate, call: Callable[..., Any]) -> Function:
+def bind(candidate: Candidate, call: Callable[..., Any]) -> Function:
     """Return what the theorems are about, with a candidate or its twin as `call`."""
     rule, names = recognise(candidate), tuple(inspect.signature(candidate).parameters)
     evaluate = rule.evaluate
@@ -119,7 +119,7 @@ def find_theorems(candidate: Candidate, profile: str = "") -> tuple[Theorem, ...
 
     Without a profile it is the first under which there are such rules.
     """
-    rule, function = recognise(candidate), _bind(candidate, candidate)
+    rule, function = recognise(candidate), bind(candidate, candidate)
     held = rule.held.get(profile or next(iter(rule.held)), rule.held.get(""))
     takes_more = rule.more in inspect.signature(candidate).parameters
     found: list[Theorem] = []
@@ -152,7 +152,7 @@ def prove_candidate(
     candidate = load_candidate(name) if isinstance(name, str) else name
     theorems = find_theorems(candidate, profile) if theorems is None else theorems
     twin = make_twin(candidate)
-    symbolic = _bind(candidate, lambda *given: run_twin(twin, *given))
+    symbolic = bind(candidate, lambda *given: run_twin(twin, *given))
     records: dict[str, list[dict[str, Any]]] = {theorem.name: [] for theorem in theorems}
     for group in group_theorems(theorems):
         for record in _explore_group(group, symbolic, replication_factor, timeout_s):
