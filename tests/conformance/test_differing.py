@@ -119,13 +119,15 @@ def test_models_part_after_the_shortest_story() -> None:
 
 def test_profiles_are_compared_by_the_states_of_a_scope() -> None:
     """Two readings go apart where the controller carries out the drop, after the same story."""
-    arguments = ("kip-236", "kip-236,drop.slice=exclusive", "--scope", "promises-one")
+    arguments = ("kip-236", "kip-236,drop.slice=exclusive")
     code, document = diff(*arguments, "--states", "2000")
     (first, *_) = document["differences"]
     assert (code, document["kind"]) == (1, "models")
     assert first["instance"][0].startswith("submit")
     assert first["instance"][-1] == "then controller"
     assert "assigned [2, 1, 4] -> [2]" in first["old"][0]
+    code, document = diff("kafka-42", "kafka-42", "--states", "50")
+    assert (code, document["bound"]) == (2, "scope moves")
 
 
 BUNDLED = "direct:reassure_conformance.adapter.bundled:Bundled"

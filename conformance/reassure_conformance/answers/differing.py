@@ -70,8 +70,8 @@ class Asked:
 
     factor: int
     """Rules: the longest list of replicas."""
-    scope: str
-    """Models: the scope whose states are looked at."""
+    scope: str | None
+    """Models: the scope whose states are looked at; None for one of the first's protocol."""
     states: int
     """Models: how many of them, at most."""
     stories: Sequence[str]
@@ -139,14 +139,28 @@ def _diff_models(old: str, new: str, asked: Asked, _: Path) -> Found:
     from reassure_explorer.engine.compare import compare_models
     from reassure_explorer.scopes.catalogue import get_model
 
-    models = [get_model(asked.scope, *_read_profile(each))[1] for each in (old, new)]
+    rules = [_read_profile(each) for each in (old, new)]
+    scope = asked.scope or _choose_scope(rules[0][0])
+    models = [get_model(scope, *each)[1] for each in rules]
     found = compare_models(models[0], models[1], asked.states)
     differences = [
         Difference([*each.story, f"then {each.action}"], each.old, each.new)
         for each in found.partings
     ]
     left = "" if found.whole else f"stopped after {found.states:,} states"
-    return Found("models", f"scope {asked.scope}", found.states, differences, left)
+    return Found("models", f"scope {scope}", found.states, differences, left)
+
+
+def _choose_scope(profile: str) -> str:
+    """Return a scope in which what a profile has readings about comes up soon."""
+    from reassure_explorer.scopes.catalogue import SCOPES
+
+    own = (scope.name for scope in SCOPES.values() if scope.profile == profile)
+    return next(own, CHANGING) if profile != "kip-236" else CHANGING
+
+
+CHANGING: Final = "promises-one"
+"""The scope in which a target is changed in flight soonest."""
 
 
 def _read_profile(text: str) -> tuple[str, dict[str, str]]:

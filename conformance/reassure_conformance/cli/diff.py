@@ -20,9 +20,7 @@ from reassure_conformance.cli.options import complete, emit, format_option
 )
 @click.option(
     "--scope",
-    default="promises-one",
-    show_default=True,
-    help="Of profiles: whose states are looked at.",
+    help="Of profiles: whose states are looked at; see `reassure explore --list`.",
     shell_complete=complete("scope"),
 )
 @click.option(
@@ -42,7 +40,13 @@ from reassure_conformance.cli.options import complete, emit, format_option
 )
 @format_option
 def diff(
-    old: str, new: str, factor: int, scope: str, states: int, stories: tuple[str, ...], form: str
+    old: str,
+    new: str,
+    factor: int,
+    scope: str | None,
+    states: int,
+    stories: tuple[str, ...],
+    form: str,
 ) -> int:
     """Show where two things go apart, the smallest instance first.
 
