@@ -25,6 +25,9 @@ KEPT: Final = 100
 """How many a document has."""
 
 
+_CONNECTABLES: Final = ("direct:", "exec:", "zk:")
+
+
 class NothingToCompare(BadUsage):
     """Two things of which nothing says what they have in common."""
 
@@ -107,13 +110,13 @@ def _recognise(what: str) -> str:
     """Return the kind of a thing. Raises NothingToCompare for what is nothing of the sort."""
     if what.partition(",")[0] in PROTOCOLS:
         return "profile"
-    if what.startswith(("direct:", "exec:")) or (Path(what) / "run.json").is_file():
+    if what.startswith(_CONNECTABLES) or (Path(what) / "run.json").is_file():
         return "implementation"
     if re.fullmatch(r"[\w.]+:\w+", what):
         return "rule"
     raise NothingToCompare(
         f"{what!r} is neither a rule (module:function), nor a profile with readings "
-        "(kip-236,drop.slice=exclusive), nor a connectable (direct:..., exec:...), nor the "
+        "(kip-236,drop.slice=exclusive), nor a connectable (direct:..., exec:..., zk:...), nor the "
         "directory of a run"
     )
 
@@ -164,11 +167,12 @@ CHANGING: Final = "promises-one"
 
 
 def _read_profile(text: str) -> tuple[str, dict[str, str]]:
-    """Return a profile with the readings that differ from it."""
-    from reassure_conformance.cli.options import parse_readings
-
+    """Return a profile with the readings that differ from it. Raises NothingToCompare."""
     profile, *readings = text.split(",")
-    return profile, parse_readings(readings)
+    pairs = [reading.partition("=") for reading in readings]
+    if not all(equals for _, equals, _ in pairs):
+        raise NothingToCompare(f"{text!r}: write readings as NAME=VALUE after the profile")
+    return profile, {name: value for name, _, value in pairs}
 
 
 def _diff_driven(old: str, new: str, asked: Asked, directory: Path) -> Found:
@@ -204,7 +208,7 @@ def _settle(what: str) -> Any:
     from reassure_conformance.answers.replaying import read_run
     from reassure_conformance.gate.running import Settings
 
-    if what.startswith(("direct:", "exec:")):
+    if what.startswith(_CONNECTABLES):
         return Settings(seed=0, connectable=what)
     run = read_run(Path(what))
     settings = Settings(seed=0, connectable=run["connectable"], profile=run["profile"])
