@@ -117,12 +117,12 @@ _ALL: Final = (
         "nothing that it does depends on it",
         {
             ("drop.order", "by-lag"): "a controller does not know how far a replica lags, which "
-            "only leaders see, and no znode or request tells it",
+            "only leaders see, and no znode tells it",
             (
                 "request.persist",
                 "effects-first",
             ): "it plans each effect anew from what is "
-            "recorded, and of effects without a record it would lose top with its memory",
+            "stored; where [1,2] has grown to [1,2,3] and no record says so, top would be 3",
             ("move.expand-first", "no"): "it writes the assignment first",
             ("move.cut-isr", "no"): "it takes replicas out of the in-sync set first",
         },
