@@ -70,8 +70,14 @@ def _show_file(root: Path, path: str) -> str:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add every file of the project that a page links to, and those that these link to."""
-    root = _root(config)
+    """Add every file of the project that a page links to, and those that these link to.
+
+    A page that no part of the navigation names stands at its end, so that none is lost.
+    """
+    root, named = _root(config), str(config.nav)
+    unnamed = [f.src_uri for f in files.documentation_pages() if f"'{f.src_uri}'" not in named]
+    if unnamed and config.nav is not None:
+        config.nav.append({"More": unnamed})
     waiting = [
         page
         for file in files.documentation_pages()

@@ -180,7 +180,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in ROOT.iterdir():
         if not (root / path.name).exists():
             (root / path.name).symlink_to(path)
-    for name, text in {**build_pages(), SLOW: "# Left out\n"}.items():
+    besides = {SLOW: "# Left out\n", "docs/unnamed.md": "# Named by no navigation\n"}
+    for name, text in {**build_pages(), **besides}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
     built = subprocess.run(
@@ -202,6 +203,7 @@ def test_site_has_every_page_and_what_pages_link_to(site: Path) -> None:
     names = [str(path.relative_to(ROOT / "docs").with_suffix(".html")) for path in pages]
     absent = [name for name in names if not (site / name.replace("README", "index")).exists()]
     assert absent == []
+    assert 'href="unnamed.html"' in (site / "index.html").read_text(encoding="utf-8")
     story = "source/conformance/reassure_conformance/gate/stories/a-move.txt.html"
     assert "request orders-0" in (site / story).read_text(encoding="utf-8")
 
