@@ -49,6 +49,12 @@ from reassure_conformance.cli.options import (
     help="Go on until there are so many.",
 )
 @click.option("--no-stories", is_flag=True, help="Leave out the stories that come with it.")
+@click.option(
+    "--known",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File of known failures: lines of failing or flaky, a clause or story, and why. They do "
+    "not count; one that was to fail and did not ends with 3.",
+)
 @strict_option
 @rules_options
 @run_options
@@ -58,6 +64,7 @@ def run(
     connectable: str | None,
     faults: tuple[str, ...],
     no_stories: bool,
+    known: Path | None,
     verbose: bool,
     form: str,
     out: Path | None,
@@ -74,6 +81,7 @@ def run(
     from dataclasses import replace
 
     from reassure_conformance.gate import running as conformance
+    from reassure_conformance.gate.known import read_known
 
     settings = replace(
         make_settings(options, connectable, replicates=True),
@@ -82,6 +90,7 @@ def run(
         examples=options["examples"],
         steps_min=options["steps_min"],
         with_stories=not no_stories,
+        known=read_known(known) if known is not None else (),
     )
     directory = conformance.make_directory(out, settings.seed)
     with Progress() as progress:

@@ -119,6 +119,8 @@ class Example:
     transactions: list[Transaction] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
     """What counts against the verdict; advice that was not followed is with the harness."""
+    excused: list[Violation] = field(default_factory=list)
+    """Known failures that came up; the example ends with the first."""
     quiet: list[int] = field(default_factory=list)
     """The last zxid at each moment at which the cluster was quiescent."""
     history: list[Event] = field(default_factory=list)
@@ -177,7 +179,8 @@ class Harness:
     `hosts` is "host:port", `log_dir` the directory of the server's transaction logs: without one
     only what stands in ZooKeeper at rest is judged. `home` is the chroot of an implementation that
     runs already. `alive` is called before each look at what happened. With `strict` a SHOULD binds
-    like a MUST; a cluster may take `settle_s` to come to rest, unless it is declared. Raises
+    like a MUST; `known` are clauses and stories whose failures do not count; a cluster may take
+    `settle_s` to come to rest, unless it is declared. Raises
     AdapterDied whenever the adapter raises, ServerGone when ZooKeeper does not answer.
     """
 
@@ -192,6 +195,7 @@ class Harness:
         alive: Callable[[], None] = lambda: None,
         strict: bool = False,
         settle_s: float = SETTLE_TIMEOUT_S,
+        known: Iterable[str] = (),
     ) -> None:
         self.adapter = adapter
         self._home = ""
@@ -222,6 +226,9 @@ class Harness:
         """Advice that was not followed, which counts against no verdict."""
         self._strict = strict
         self._alive = alive
+        self._known = frozenset(known)
+        self.excused: list[tuple[str, Violation]] = []
+        """The known failures that came up: clause or story, and the violation."""
         self.driver = Driver(hosts, log_dir, chroot_prefix, home)
         self.abilities: Final = self.description.abilities | ({LOG} if log_dir else set())
         """What clauses may need of implementation and server."""
@@ -305,7 +312,7 @@ class Harness:
     def perform(self, example: Example, step: s.Step) -> Done:
         """Carry out a step, settle, and judge what happened; skip it where it is not possible."""
         example.story = example.story.with_steps((*example.story.steps, step))
-        reason = why_not(step, example.now)
+        reason = "a known failure has come up" if example.excused else why_not(step, example.now)
         before = len(example.transactions)
         last = example.transactions[-1].zxid if example.transactions else 0
         if reason:
@@ -322,7 +329,12 @@ class Harness:
         return done
 
     def heal(self, example: Example) -> None:
-        """Undo every fault that still lasts, settle, and judge that nothing is left undone."""
+        """Undo every fault that still lasts, settle, and judge that nothing is left undone.
+
+        Behind a known failure nothing more is judged.
+        """
+        if example.excused:
+            return
         now = example.now
         self._let_go(now)
         self._settle_and_judge(example)
@@ -739,6 +751,12 @@ class Harness:
                 self._add(example, violation)
 
     def _add(self, example: Example, violation: Violation) -> None:
+        if example.excused:
+            return  # it follows from what is known, or nobody can tell
+        for name in {violation.clause, example.story.name} & self._known:
+            self.excused.append((name, violation))
+            example.excused.append(violation)
+            return
         counts = self._strict or violation.binds()
         (example.violations if counts else self.not_followed).append(violation)
 

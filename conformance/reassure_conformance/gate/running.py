@@ -17,6 +17,7 @@ import json
 import logging
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -47,6 +48,7 @@ from reassure_conformance.gate import kafka_42
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.events import Situation
 from reassure_conformance.gate.harness import Example, Harness
+from reassure_conformance.gate.known import FAILING, Known
 from reassure_conformance.gate.shortening import carried_out, minimise
 from reassure_conformance.gate.situations import SITUATIONS, find_unreached, possible_with
 from reassure_conformance.gate.story import Story, format_story, read_folder, shipped_stories
@@ -167,6 +169,8 @@ class Settings:
     """Folder of saved failures, told before anything else and added to; "" for none."""
     strict: bool = False
     """Whether a SHOULD binds like a MUST."""
+    known: tuple[Known, ...] = ()
+    """Failures that do not count."""
 
     def open(self) -> Adapter:
         """Return the implementation of these settings. Raises BadConnectable."""
@@ -287,7 +291,9 @@ class Result(Outcome):
     died_after: tuple[str, ...] = ()
     """The steps of the example in which it died, the last one included."""
     stale: tuple[str, ...] = ()
-    """Saved failures that did not fail."""
+    """Saved failures that did not fail, and known ones."""
+    known: Mapping[str, int] = field(default_factory=dict)
+    """How often each known failure came up."""
     examples: int = 0
     stories: int = 0
     steps: int = 0
@@ -306,7 +312,7 @@ class Result(Outcome):
 
     def required(self) -> tuple[ClauseVerdict, ...]:
         """Return the verdicts on the clauses that a run has to put to the test."""
-        left_out = UNSEEN | self.not_asked().keys() | self.not_claimed().keys()
+        left_out = UNSEEN | self.not_asked().keys() | self.not_claimed().keys() | self.known.keys()
         return tuple(c for c in self.clauses if c.level == "MUST" and c.id not in left_out)
 
     def not_asked(self) -> dict[str, tuple[str, ...]]:
@@ -388,6 +394,10 @@ class Result(Outcome):
             "died_after": list(self.died_after),
             "traceback": self.trace,
             "stale": list(self.stale),
+            "known": [
+                {**asdict(each), "seen": self.known.get(each.name, 0)}
+                for each in self.settings.known
+            ],
             "situations": [
                 {
                     "name": situation.name,
@@ -466,7 +476,13 @@ class Runner:
         with (
             open_server(settings.connectable, data_dir) as (hosts, log_dir, home),
             Harness(
-                hosts, log_dir, adapter, home=home, alive=note_alive, strict=settings.strict
+                hosts,
+                log_dir,
+                adapter,
+                home=home,
+                alive=note_alive,
+                strict=settings.strict,
+                known=[each.name for each in settings.known],
             ) as h,
         ):
             result = Result(
@@ -609,6 +625,10 @@ class Runner:
     def _sum_up(self, h: Harness, result: Result, seconds: float) -> None:
         violations = result.failure.example.violations if result.failure else []
         result.not_followed = tuple(h.not_followed)
+        seen = Counter(name for name, _ in h.excused)
+        result.known = {each.name: seen[each.name] for each in self._settings.known}
+        passed = [e.name for e in self._settings.known if e.kind == FAILING and not seen[e.name]]
+        result.stale += tuple(f"{name} (known to fail)" for name in passed)
         able = ALL_ABILITIES if self._settings.require_all else result.capabilities
         possible = possible_with(able, h.description.profile)
         result.reached = {one.name: h.reached[one.name] for one in possible}
@@ -616,7 +636,7 @@ class Runner:
         result.clauses = summarise(
             h.description.profile,
             {clause: n for clause, n in h.judge.exercised.items() if clause not in unreached},
-            (*violations, *h.not_followed),
+            (*violations, *(violation for _, violation in h.excused), *h.not_followed),
             undecided=h.judge.undecided,
             settled=True,
             strict=self._settings.strict,

@@ -299,14 +299,16 @@ def _describe_scope(report: Mapping[str, Any]) -> str:
     >>> _describe_scope({"implementation": about, "lacking": {"kill": ["a.b", "c.d"]}})
     ' for brokers, isr; not asked: kill (2 clauses)'
     """
+    known = [f"{one['name']} ({one['reason']})" for one in report.get("known", ()) if one["seen"]]
+    but = f" but for what is known: {', '.join(known)}" if known else ""
     if not report["lacking"]:
-        return ""
+        return but
     able = ", ".join(report["implementation"]["capabilities"]) or "what needs no capability"
     lacking = (
         f"{need} ({len(clauses)} clause{'s' if len(clauses) > 1 else ''})"
         for need, clauses in report["lacking"].items()
     )
-    return f" for {able}; not asked: {', '.join(lacking)}"
+    return f"{but} for {able}; not asked: {', '.join(lacking)}"
 
 
 def _describe_death(report: Mapping[str, Any]) -> Iterator[str]:
@@ -341,7 +343,7 @@ def _describe_gaps(report: Mapping[str, Any]) -> Iterator[str]:
     for clause, reason in report.get("not_claimed", {}).items():
         yield f"Not claimed: {clause}: {reason}"
     if report["stale"]:
-        yield "Saved failures that did not fail: " + ", ".join(report["stale"])
+        yield "Failures that did not come up again: " + ", ".join(report["stale"])
 
 
 def _render_clock(clock: Mapping[str, float], steps: int) -> str:

@@ -1,0 +1,75 @@
+"""Known failures: they do not count, and one that passes is stale."""
+
+from pathlib import Path
+
+import pytest
+
+from reassure_conformance.gate.known import BadKnown, Known, read_known
+from reassure_conformance.gate.running import Result, Settings, run
+from reassure_conformance.report.display import render_run
+
+FAULT = "no-epoch-bump-on-election"
+CLAUSE = "leader-epoch.raised-by-one"
+
+
+def _run(folder: Path, *known: Known, faults: tuple[str, ...] = (FAULT,)) -> Result:
+    settings = Settings(1, faults=faults, examples=2, steps_min=0, known=known)
+    result = run(settings, folder)
+    assert isinstance(result, Result)
+    return result
+
+
+def test_known_failure_does_not_count(tmp_path: Path) -> None:
+    """A clause that is known to fail is shown as violated, with the reason, and nothing ends."""
+    result = _run(tmp_path, Known(CLAUSE, "failing", "to be mended"))
+    assert result.failure is None
+    assert result.known[CLAUSE] > 0
+    assert result.stale == ()
+    assert next(c for c in result.clauses if c.id == CLAUSE).verdict == "violated"
+    assert CLAUSE not in result.missing()
+    shown = render_run(result.as_document().as_dict(), "pretty")
+    assert f"but for what is known: {CLAUSE} (to be mended)" in shown
+
+
+def test_other_failures_count(tmp_path: Path) -> None:
+    """What is not known still ends the run."""
+    result = _run(tmp_path, Known("drop.keep-top", "failing", "another one"))
+    assert result.failure is not None
+    assert result.failure.violation.clause == CLAUSE
+
+
+@pytest.mark.parametrize(("kind", "code"), [("failing", 3), ("flaky", 0)])
+def test_known_failure_that_passes_is_stale(kind: str, code: int, tmp_path: Path) -> None:
+    """What was to fail and did not ends with 3; what may fail need not."""
+    result = _run(tmp_path, Known("a-move", kind, "long ago"), faults=())
+    assert (result.stale != ()) is (code == 3)
+    if code:
+        assert result.as_document().get_exit_code() == code
+        assert result.stale == ("a-move (known to fail)",)
+
+
+def test_file_is_read(tmp_path: Path) -> None:
+    """A line has a kind, a clause or story, and a reason; the rest is comment."""
+    file = tmp_path / "known.txt"
+    file.write_text(f"# ours\n\nfailing {CLAUSE}  JIRA-1, soon\nflaky a-move slow watch\n")
+    assert read_known(file) == (
+        Known(CLAUSE, "failing", "JIRA-1, soon"),
+        Known("a-move", "flaky", "slow watch"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("failing a-move", "and why"),
+        ("broken a-move because", "write failing or flaky"),
+        ("failing a-mov because", "did you mean a-move"),
+        ("flaky a-move x\nfailing a-move y", "say it once"),
+    ],
+)
+def test_line_that_says_nothing_is_refused(line: str, complaint: str, tmp_path: Path) -> None:
+    """A line without a reason, of no kind, or of what there is not is bad data, with its place."""
+    file = tmp_path / "known.txt"
+    file.write_text(line)
+    with pytest.raises(BadKnown, match=complaint):
+        read_known(file)
