@@ -23,7 +23,7 @@ from reassure_zookeeper.txnlog_writer import write_log
 
 PROFILE = "kip-236"
 PER_TOPIC = 150
-TARGET = 30_000
+TARGET = 60_000
 
 
 def measure(action: Callable[[], object]) -> tuple[float, float]:

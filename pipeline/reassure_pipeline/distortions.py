@@ -148,6 +148,19 @@ def _leader_leaves(partition: Partition, around: Environment, owed: Write | None
     return ChangeIsr(replace(state, isr=isr), state.leader)
 
 
+def _leader_resigns(partition: Partition, around: Environment, owed: Write | None) -> Write | None:
+    state = partition.state
+    if state is None or state.leader not in around.live:
+        return None
+    followers = [r for r in state.isr if r != state.leader and r in around.live]
+    return ChangeIsr(replace(state, leader=followers[0]), state.leader) if followers else None
+
+
+def _twice_assigned(partition: Partition, around: Environment, owed: Write | None) -> Write | None:
+    assigned = partition.assigned
+    return None if not assigned else WriteAssigned((*assigned, assigned[0]))
+
+
 def _complete(partition: Partition, around: Environment, owed: Write | None) -> Write | None:
     flight = partition.reassignment
     return None if flight is None else WriteAssigned(flight.target)
@@ -224,7 +237,10 @@ DISTORTIONS: Final = (
     Distortion("isr.change.assigned-only", _stranger_joins, spoils=True),
     Distortion("isr.change.leader-kept", _leader_leaves, spoils=True),
     Distortion("complete.target-in-sync", _complete, spoils=True),
+    Distortion("complete.isr-before-assigned", _complete, spoils=True),
     Distortion("complete.target-order", _complete_backwards),
+    Distortion("isr.change.keeps-leader", _leader_resigns, spoils=True),
+    Distortion("assigned.no-duplicates", _twice_assigned, spoils=True),
     Distortion("expand.target-only", _add_stranger),
     Distortion("expand.whole-target", _leave_one_out),
     Distortion("assigned.change.only-as-due", _add_stranger),
