@@ -217,6 +217,7 @@ def outlive_fetch(trial: Trial, draw: Draw) -> Iterator[Step]:
     yield Step("power", (late, 1))
     yield Step("start", (late,))
     yield Step("work")
+    yield Step("consume", (leader,), of)
     yield Step("deliver-all")
     yield Step("crash", (leader,))
     yield Step("work")
