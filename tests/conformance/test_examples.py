@@ -3,14 +3,18 @@
 import functools
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient
 
+from reassure_conformance.answers.smoking import smoke_document
 from reassure_conformance.answers.stories import tell_document
 from reassure_conformance.gate.running import Result, Settings, run
+from reassure_zookeeper.server import Server
 
 DROP_OWED = """world cluster brokers=1,2,3,4,5
 
@@ -23,8 +27,8 @@ depose controller
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-CLASSES = ("zookeeper", "zookeeper-jute", "slf4j-api", "netty-handler", "jackson-core")
-CLASSES += ("jackson-databind", "jackson-annotations")
+JACKSON = ("jackson-core", "jackson-databind", "jackson-annotations")
+CLASSES = ("zookeeper", "zookeeper-jute", "slf4j-api", "netty-handler", *JACKSON)
 """The jars that the example in Java needs, of those that come with PySpark."""
 SERVED_BY_NONE = {"deletion", "messages", "preferred", "shutdown"}
 
@@ -114,3 +118,26 @@ def test_controller_finds_a_drop_that_its_predecessor_owed(
     document = tell_document(settings, str(story), tmp_path)
     assert (document.verdict, document.body["violations"]) == ("holds", [])
     assert "drop.carried-out" in document.body["told"][-1]["exercised"]
+
+
+def test_controller_in_node_is_driven_by_zookeeper_alone(
+    build: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Without its adapter, as a process, it is told three stories and holds in them."""
+    adapter = Path(build("node").rpartition(" ")[2])
+    with Server.start(tmp_path / "zookeeper") as server:
+        client = KazooClient(server.hosts)
+        client.start()
+        client.create("/mine", b"")
+        command = ["node", str(adapter.with_name("alone.mjs")), f"{server.hosts}/mine"]
+        process = subprocess.Popen(command)
+        while client.exists("/mine/controller") is None:
+            assert process.poll() is None
+            time.sleep(0.05)
+        place = f"zk:{server.hosts}/mine?log={server.log_dir}"
+        document = smoke_document(Settings(0, connectable=place, hang_s=60.0), tmp_path)
+        process.terminate()
+        process.wait(30)
+        client.stop()
+        client.close()
+    assert (document.verdict, document.body["amiss"]) == ("holds", "")
