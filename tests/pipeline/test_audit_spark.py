@@ -10,6 +10,7 @@ from typing import Any
 from zlib import crc32
 
 import pyarrow
+import pyarrow.parquet
 import pytest
 
 from reassure_judge.doubt import GRACE_MS
@@ -34,6 +35,7 @@ from reassure_pipeline.synthetic import Size, write_archive
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.errors import DamagedLog, JavaError
 from reassure_zookeeper.transactions import Create, Transaction
+from reassure_zookeeper.txnlog import read_logs
 
 PROFILE = "kip-236"
 READINGS = get_profile(PROFILE)
@@ -233,13 +235,42 @@ def test_spark_answers_what_the_local_engine_does(
     torn = next((folders[3] / "version-2").iterdir())
     torn.write_bytes(torn.read_bytes()[:-5])
     monkeypatch.chdir(tmp_path)
+    tables = tmp_path / "tables"
+    tables.mkdir()
     before = sorted(tmp_path.iterdir()), dict(os.environ)
     local = audit_local(folders, PROFILE, READINGS, at_rest=True)
-    spark = audit_spark(folders, PROFILE, READINGS, "local[2]", at_rest=True)
+    spark = audit_spark(folders, PROFILE, READINGS, "local[2]", at_rest=True, parquet=tables)
     assert json.dumps(spark.as_json_dict()) == json.dumps(local.as_json_dict())
     found = {(v.clause, v.topic, v.partition, v.zxid) for v in spark.archives[0].violations}
     assert found.issuperset(planted)
     assert (sorted(tmp_path.iterdir()), dict(os.environ)) == before
+    _check_tables(tables, local)
+
+
+def _check_tables(folder: Path, report: AuditReport) -> None:
+    """Hold what Spark left in tables against the report of the local engine."""
+    tables = {path.name: pyarrow.parquet.read_table(path).to_pylist() for path in folder.iterdir()}
+    zxids = {(row["file"], row["zxid"]) for row in tables["transactions"] if row["zxid"]}
+    assert len(zxids) == sum(len(list(read_logs(a.archive.files))) for a in report.archives)
+    found = sorted((row["zxid"], row["clause"], row["reason"]) for row in tables["violations"])
+    told = [v for a in report.archives for v in (*a.violations, *a.unsettled)]
+    assert found == sorted((v.zxid, v.clause, v.reason) for v in told)
+    written = {(row["archive"], row["path"], row["zxid"]): row for row in tables["changes"]}
+    place = str(report.archives[0].archive.files[0].parent)
+    states = [v for v in report.archives[0].violations if v.path.endswith("/state") and v.before]
+    for each in states:
+        change = written.get((place, each.chroot + each.path, each.zxid))
+        assert change is None or change["before"] is not None
+    assert states
+    exercised = Counter[str]()
+    for row in tables["coverage"]:
+        exercised[row["clause"]] += row["exercised"]
+    held = [clause for clause in report.clauses if clause.verdict == "holds"]
+    assert all(exercised[clause.id] == clause.exercised for clause in held)
+    ended = [row for row in tables["reassignments"] if row["duration_ms"] is not None]
+    assert ended
+    assert all(row["ended_ms"] >= row["started_ms"] and row["last_target"] for row in ended)
+    assert {row["partition"] for row in tables["partitions"]} >= {0, 1}
 
 
 def test_failure_of_spark_is_told_in_its_own_words() -> None:
