@@ -11,6 +11,7 @@ from kazoo.client import KazooClient
 from reassure_controller.broker import Broker
 from reassure_controller.controller import Controller
 from reassure_controller.crashing import OnPoint
+from reassure_controller.direct import DirectClient
 from reassure_controller.session import connect, stop
 from reassure_controller.transport import LocalTransport
 from reassure_spec.readings import Readings
@@ -40,7 +41,7 @@ class Hands:
 
     def __init__(self, hosts: str) -> None:
         self.hosts = hosts
-        self.admin: KazooClient = connect(hosts)
+        self.admin: KazooClient = connect(hosts, kind=DirectClient)
 
     def close(self) -> None:
         """End the session."""
@@ -122,7 +123,7 @@ class Cluster(Hands):
         on_point: OnPoint = lambda _: None,
     ) -> Controller:
         """Return a controller that has stood for election."""
-        used = connect(self.hosts) if client is None else client
+        used = connect(self.hosts, kind=DirectClient) if client is None else client
         number = 100 + len(self.controllers)
         try:
             controller = Controller(
