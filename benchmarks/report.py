@@ -32,7 +32,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr")
 TARGET_MS, TARGET_MB = 1_000, 5
 BROKEN = "drop.before-expansion"
-TOPICS = 40
+TOPICS, TRIES = 40, 4
 LANES = ["client", "controller 1001", "controller 1002", *(f"broker {n}" for n in range(1, 7))]
 SCRIPT = """<script>addEventListener("load", () => requestAnimationFrame(() => setTimeout(() => {
 const [page] = performance.getEntriesByType("navigation"), paint = {};
@@ -121,7 +121,10 @@ def make_result(steps: int) -> dict[str, Any]:
 
 
 def open_page(browser: str, page: Path, folder: Path) -> dict[str, float]:
-    """Open the page in a new browser; return its times in milliseconds, of processor as well."""
+    """Open the page in a new browser; return its times in milliseconds, of processor as well.
+
+    A browser that is done with its picture before the page has said its times leaves those out.
+    """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [browser, *FLAGS, f"--user-data-dir={folder / 'profile'}", "--window-size=1280,900"]
     shot = f"--screenshot={folder / 'shot.png'}"
@@ -129,11 +132,9 @@ def open_page(browser: str, page: Path, folder: Path) -> dict[str, float]:
         [*command, shot, page.as_uri()], capture_output=True, text=True, timeout=120, check=True
     )
     found = re.search(r"TIMES (\{.*?\})", done.stderr)
-    if found is None:
-        sys.exit(f"the page did not say its times: {done.stderr[-1000:]}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    times: dict[str, float] = json.loads(found[1])
+    times: dict[str, float] = json.loads(found[1]) if found else {}
     return {**times, "processor": 1000 * spent_s}
 
 
@@ -157,12 +158,16 @@ def main() -> int:
         page = Path(scratch) / "page.html"
         page.write_text(text.replace("</body>", f"{SCRIPT}</body>"), encoding="utf-8")
         empty = Path(scratch) / "empty.html"
-        empty.write_text(f"<!doctype html><body>-{SCRIPT}</body>", encoding="utf-8")
-        rounds = []
-        for _ in range(options.rounds):
+        empty.write_text("<!doctype html><body>-</body>", encoding="utf-8")
+        rounds: list[dict[str, float]] = []
+        for _ in range(TRIES * options.rounds):
             times, idle = (open_page(browser, each, Path(scratch)) for each in (page, empty))
             times["processor"] -= idle["processor"]
-            rounds.append(times)
+            rounds += [times] if "document" in times else []
+            if len(rounds) == options.rounds:
+                break
+        else:
+            sys.exit("the page does not say its times")
     megabytes = len(text.encode()) / 1e6
     print(f"{options.steps:,} steps, {megabytes:.2f} MB, made in {made_s:.1f} s,")
     print(f"median of {options.rounds}, {platform.platform()}")
