@@ -5,16 +5,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient
 
 from reassure_conformance.cli import run_command
 from reassure_pipeline.audit_report import AuditReport
 from reassure_pipeline.distortions import AUTHORSHIPS, DISTORTIONS, GARBAGE, JUMP
 from reassure_pipeline.synthetic import Faulty, Size, SyntheticHistory, write_archive
 from reassure_spec.errors import BadUsage
+from reassure_zookeeper.server import Server
+from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.tree import Tree
 from reassure_zookeeper.txnlog import log_files, read_logs
 
 Audit = Callable[..., AuditReport]
+Snapshot = Callable[[Path, list[Transaction], int], Path]
 KINDS = {*(d.clause for d in DISTORTIONS), *(a[0] for a in AUTHORSHIPS), GARBAGE, JUMP}
 
 
@@ -93,3 +97,26 @@ def test_verb_writes_what_the_audit_reads(
     assert json.loads((made / "truth.json").read_text())["planted"] == written["planted"]
     assert run_command(["synth", "--transactions", "many", str(made)]) == 64
     assert "not a number like" in capsys.readouterr().err
+
+
+def test_zookeeper_itself_loads_what_was_written(tmp_path: Path, snapshot: Snapshot) -> None:
+    """A server that is started on the logs has every persistent node, with data and versions.
+
+    It asks for the snapshot of an empty tree that a server writes as it begins.
+    """
+    made = tmp_path / "made"
+    write_archive(made, Size(1_500, 20, 3, 8), per_file=1_000)
+    snapshot(made, [], 0)
+    tree = Tree().apply_all(read_logs(made))
+    with Server.start(made, ready_timeout=120) as server:
+        client = KazooClient(server.hosts, timeout=60)
+        client.start(timeout=120)
+        try:
+            for path, node in tree.nodes.items():
+                if path not in ("", "/") and not node.ephemeral_owner:
+                    data, stat = client.get(path)
+                    found = data or b"", stat.version, stat.mzxid
+                    assert found == (node.data, node.version, node.mzxid)
+        finally:
+            client.stop()
+            client.close()
