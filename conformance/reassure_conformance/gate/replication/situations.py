@@ -171,12 +171,16 @@ def _is_stop(packet: Packet[Anything], broker: int) -> bool:
     return _is_order(packet, broker) and isinstance(packet.message, StopReplica)
 
 
-def _find_leader_and_follower(trial: Trial, draw: Draw, of: str) -> tuple[int, int] | None:
-    """Return the leader, and a follower that is drawn; None where there is none of them."""
-    leader, followers = trial.leader(of), find_followers(trial, of)
-    if leader is None or not followers:
-        return None
-    return leader, followers[draw(len(followers))]
+def _about_a_follower(tell: Callable[[Trial, str, int, int], Iterator[Step]]) -> Scene:
+    """Return the scene that tells of a partition, its leader and a follower, where there are."""
+
+    def scene(trial: Trial, draw: Draw) -> Iterator[Step]:
+        of = pick(trial, draw)
+        leader, followers = trial.leader(of), find_followers(trial, of)
+        if leader is not None and followers:
+            yield from tell(trial, of, leader, followers[draw(len(followers))])
+
+    return scene
 
 
 def _shrink(trial: Trial, of: str, gone: int) -> Iterator[Step]:
@@ -185,13 +189,9 @@ def _shrink(trial: Trial, of: str, gone: int) -> Iterator[Step]:
     yield Step("work")
 
 
-def outrun_fetch(trial: Trial, draw: Draw) -> Iterator[Step]:
+@_about_a_follower
+def outrun_fetch(trial: Trial, of: str, leader: int, late: int) -> Iterator[Step]:
     """Have a leader hear of a new leader epoch before a request that was sent in the last one."""
-    of = pick(trial, draw)
-    found = _find_leader_and_follower(trial, draw, of)
-    if found is None:
-        return
-    leader, late = found
     yield Step("fetch", (late,))
     yield Step("move", trial.read()[trial.find_key(of)].assigned[::-1], of)
     yield Step("work")
@@ -199,16 +199,12 @@ def outrun_fetch(trial: Trial, draw: Draw) -> Iterator[Step]:
     yield Step("deliver-all")
 
 
-def outlive_fetch(trial: Trial, draw: Draw) -> Iterator[Step]:
+@_about_a_follower
+def outlive_fetch(trial: Trial, of: str, leader: int, late: int) -> Iterator[Step]:
     """Have a follower that is out of sync ask for more, lose what it had, and its request arrive.
 
     Then the leader dies.
     """
-    of = pick(trial, draw)
-    found = _find_leader_and_follower(trial, draw, of)
-    if found is None:
-        return
-    leader, late = found
     yield Step("produce", (1, ALL, leader), of)
     yield Step("deliver-all")
     yield Step("wait", (1100,))
@@ -223,29 +219,21 @@ def outlive_fetch(trial: Trial, draw: Draw) -> Iterator[Step]:
     yield Step("work")
 
 
-def outrun_order(trial: Trial, draw: Draw) -> Iterator[Step]:
+@_about_a_follower
+def outrun_order(trial: Trial, of: str, leader: int, gone: int) -> Iterator[Step]:
     """Have the newest of several orders arrive first."""
-    of = pick(trial, draw)
-    found = _find_leader_and_follower(trial, draw, of)
-    if found is None:
-        return
-    leader, gone = found
     yield from _shrink(trial, of, gone)
     for place in _list_places(trial, lambda packet: _is_order(packet, leader))[-1:]:
         yield Step("deliver", (place,))
     yield Step("deliver-all")
 
 
-def outlive_order(trial: Trial, draw: Draw) -> Iterator[Step]:
+@_about_a_follower
+def outlive_order(trial: Trial, of: str, leader: int, gone: int) -> Iterator[Step]:
     """Have an order arrive after its broker has obeyed a later one, died, and come back.
 
     The broker has forgotten what it was told, and its log has not.
     """
-    of = pick(trial, draw)
-    found = _find_leader_and_follower(trial, draw, of)
-    if found is None:
-        return
-    leader, gone = found
     yield from _shrink(trial, of, gone)
     orders = [one for one in trial.stepped.network.waiting if _is_order(one, leader)]
     later = {one.number for one in orders[1:]}
@@ -257,13 +245,10 @@ def outlive_order(trial: Trial, draw: Draw) -> Iterator[Step]:
     yield Step("deliver-all")
 
 
-def come_back(trial: Trial, draw: Draw) -> Iterator[Step]:
+@_about_a_follower
+def come_back(trial: Trial, of: str, _leader: int, gone: int) -> Iterator[Step]:
     """Have a replica moved away and back before the order to stop it arrives."""
-    of = pick(trial, draw)
-    found = _find_leader_and_follower(trial, draw, of)
-    if found is None:
-        return
-    hosts, gone = tuple(trial.hosts(of)), found[1]
+    hosts = tuple(trial.hosts(of))
     yield from _shrink(trial, of, gone)
     yield Step("move", hosts, of)
     yield Step("work")
@@ -272,25 +257,17 @@ def come_back(trial: Trial, draw: Draw) -> Iterator[Step]:
     yield Step("deliver-all")
 
 
-def stop_first(trial: Trial, draw: Draw) -> Iterator[Step]:
+@_about_a_follower
+def stop_first(trial: Trial, of: str, _leader: int, gone: int) -> Iterator[Step]:
     """Have a replica moved away, and the order to stop it arrive before those of earlier epochs."""
-    of = pick(trial, draw)
-    found = _find_leader_and_follower(trial, draw, of)
-    if found is None:
-        return
-    gone = found[1]
     yield from _shrink(trial, of, gone)
     yield from _deliver(trial, lambda packet: _is_stop(packet, gone))
     yield Step("deliver-all")
 
 
-def stop_leader(trial: Trial, draw: Draw) -> Iterator[Step]:
+@_about_a_follower
+def stop_leader(trial: Trial, of: str, leader: int, _follower: int) -> Iterator[Step]:
     """Have a leader moved away, and stopped for a while before its replica is deleted."""
-    of = pick(trial, draw)
-    found = _find_leader_and_follower(trial, draw, of)
-    if found is None:
-        return
-    leader, _ = found
     yield from _shrink(trial, of, leader)
     for place in _list_places(trial, lambda packet: _is_stop(packet, leader))[:1]:
         yield Step("deliver", (place,))
