@@ -121,6 +121,17 @@ def test_only_what_wants_a_look_is_listed(verdict: str) -> None:
     assert "--verbose" not in every
 
 
+def test_what_a_violation_cut_short_is_counted() -> None:
+    """What a run did not come to, as a violation ended it, is no list before the evidence ends."""
+    never = {"name": "handover", "sentence": "It is cut.", "clauses": ["a.b"], "reached": 0}
+    shown = [
+        render_run(make_report(verdict=verdict, situations=[never]), "pretty")
+        for verdict in ("violated", "vacuous")
+    ]
+    assert ["Never came up: handover" in text for text in shown] == [False, True]
+    assert "Required and not reached before the violation ended the run: 1 clauses." in shown[0]
+
+
 def strip(text: str) -> str:
     """Return text without colours."""
     return re.sub(r"\x1b\[[0-9;]*m", "", text)

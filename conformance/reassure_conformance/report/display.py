@@ -335,9 +335,9 @@ def _describe_gaps(report: Mapping[str, Any]) -> Iterator[str]:
         )
     if report["not_exercised"] and report["verdict"] == "violated":
         count = len(report["not_exercised"])
-        yield f"{count} required clauses were not reached: the run ended at the first violation."
+        yield f"Required and not reached before the violation ended the run: {count} clauses."
     for situation in report["situations"]:
-        if situation["reached"] == 0:
+        if situation["reached"] == 0 and report["verdict"] != "violated":
             needed = ", ".join(situation["clauses"])
             yield f"Never came up: {situation['name']}: {situation['sentence']} (for {needed})"
     for clause, reason in report.get("not_claimed", {}).items():
