@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from reassure_conformance.gate import story
 from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, VACUOUS, VIOLATED, Document
 from reassure_conformance.scenarios.outcome import Outcome
@@ -18,7 +19,7 @@ from reassure_conformance.scenarios.scenario import (
     read_scenario,
     run_scenario,
 )
-from reassure_conformance.script import SUFFIX
+from reassure_conformance.script import SUFFIX, read_script
 from reassure_spec.words import ScenarioError
 
 Progress = Callable[[str, int, int], None]
@@ -60,6 +61,23 @@ def choose_scenarios(names: Sequence[str]) -> tuple[Scenario, ...]:
             )
         chosen |= dict.fromkeys(found)
     return tuple(read_scenario(path) for path in chosen)
+
+
+def check_files(names: Sequence[str]) -> Document:
+    """Read files of scenarios and of stories; raise ScenarioError with all that is wrong."""
+    wrong = []
+    for name in names:
+        try:
+            script = read_script(Path(name))
+            if script.world == story.WORLD:
+                story.read_story(Path(name))
+            else:
+                read_scenario(Path(name))
+        except ScenarioError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise ScenarioError("\n".join(wrong))
+    return Document("scenarios", HOLDS, None, {"files": len(names)})
 
 
 def tell_model(scenarios: Sequence[Scenario], progress: Progress) -> tuple[Outcome, ...]:

@@ -183,22 +183,32 @@ def tell_document(settings: Settings, name: str, directory: Path) -> Document:
     """Tell one story to an implementation; return what came of each step."""
     start = time.monotonic()
     story = find_story(name, settings.profile)
-    telling, about = None, {}
-    readings: Mapping[str, str] = settings.readings
-    died = trace = ""
+    telling, died, trace = None, "", ""
     try:
         with open_bench(settings, directory) as harness:
             telling = Telling(harness, story)
-            about, readings = harness.description.as_dict(), harness.readings.as_dict()
             telling.tell()
     except (AdapterDied, ServerGone) as error:
         died, trace = str(error), getattr(error, "trace", "")
+    return describe_telling(settings, story, telling, time.monotonic() - start, died, trace)
+
+
+def describe_telling(
+    settings: Settings,
+    story: Story,
+    telling: Telling | None,
+    seconds: float,
+    died: str = "",
+    trace: str = "",
+) -> Document:
+    """Return what came of each step of a story, none where nobody was there to be told it."""
+    harness = telling.harness if telling else None
     passages = telling.passages if telling else []
     violations = [found for each in passages[-1:] for found in each.violations]
     return Document(
         "tell",
         UNKNOWN if died or telling is None else telling.verdict(),
-        time.monotonic() - start,
+        seconds,
         {
             "steps": len([each for each in passages if each.result != SKIPPED]),
             "skipped": len([each for each in passages if each.result == SKIPPED]),
@@ -206,10 +216,10 @@ def tell_document(settings: Settings, name: str, directory: Path) -> Document:
             "violations": len(violations),
         },
         profile=settings.profile,
-        readings=readings,
+        readings=harness.readings.as_dict() if harness else settings.readings,
         exit_code=Unavailable.exit_code if died else None,
         body={
-            "implementation": about,
+            "implementation": harness.description.as_dict() if harness else {},
             "story": story.name,
             "why": list(story.why),
             "told": [each.as_dict() for each in passages],

@@ -9,15 +9,29 @@ from reassure_conformance.cli.options import Progress, complete, emit, format_op
 @click.argument(
     "names", nargs=-1, metavar="[AREA|AREA/NAME|PATH]...", shell_complete=complete("scenario")
 )
+@click.option("--check", "checked", is_flag=True, help="Check the form of files; tell nothing.")
 @click.option("--live", is_flag=True, help="Tell them to the bundled controller on ZooKeeper.")
 @click.option("--fault", "faults", multiple=True, help="With --live: plant a fault in it.")
 @format_option
-def scenarios(names: tuple[str, ...], live: bool, faults: tuple[str, ...], form: str) -> int:
+def scenarios(
+    names: tuple[str, ...], checked: bool, live: bool, faults: tuple[str, ...], form: str
+) -> int:
     """Tell the scenarios of the spec to the model, or to the real controller.
 
-    What the controller cannot be told is skipped, and counted by reason.
+    What the controller cannot be told is skipped, and counted by reason. With --check files are
+    read, of scenarios and of stories, and everything that is wrong with their form is said.
     """
-    from reassure_conformance.answers.scenario_table import render_scenarios, scenarios_document
+    from reassure_conformance.answers.scenario_table import (
+        check_files,
+        render_scenarios,
+        scenarios_document,
+    )
+
+    if checked:
+        if live or not names:
+            raise click.UsageError("--check reads files: name them, and leave out --live")
+        document = check_files(names)
+        return emit(document, form, lambda: f"{document.counts['files']} files are well formed")
 
     if faults and not live:
         raise click.UsageError("--fault is planted in the controller: give --live as well")
