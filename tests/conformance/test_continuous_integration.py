@@ -176,7 +176,7 @@ def test_plugin_tells_stories_and_looks_up_clauses(place: Path) -> None:
         f"[pytest]\nreassure_implementation = {IMPLEMENTATION}\nreassure_examples = 0\n",
         encoding="utf-8",
     )
-    asked = "requests-in-order or bad-targets or request.order or heal.task"
+    asked = "requests-in-order or bad-targets or request.order or unknown-removed"
     done = run_pytest(place, "--reassure", "-v", "-k", f"({asked}) and not malformed")
     assert done.returncode == 1, done.stdout
     assert "story[bad-targets] PASSED" in done.stdout

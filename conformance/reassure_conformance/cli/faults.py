@@ -29,6 +29,20 @@ from reassure_conformance.cli.options import (
 @click.option(
     "--no-stories", is_flag=True, help="Leave out the stories that come with it: draw alone."
 )
+@click.option(
+    "--seeds",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="At how many seeds, one after another, each fault is planted; it must be killed at each.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="How many are planted at a time, each in a process of its own.",
+)
 @rules_options
 @run_options
 @verbose_option
@@ -37,6 +51,8 @@ def faults(
     names: tuple[str, ...],
     examples: int,
     no_stories: bool,
+    seeds: int,
+    workers: int,
     verbose: bool,
     form: str,
     out: Path | None,
@@ -65,7 +81,9 @@ def faults(
     )
     directory = make_directory(out, settings.seed)
     with Progress() as progress:
-        document = matrix_document(names or tuple(known), settings, directory, progress)
+        document = matrix_document(
+            names or tuple(known), settings, directory, progress, seeds=seeds, workers=workers
+        )
     return emit(
         document, form, lambda: render_matrix(document, form, verbose=verbose or bool(names))
     )

@@ -48,6 +48,28 @@ from reassure_conformance.cli.options import (
     default=0,
     help="Go on until there are so many.",
 )
+@click.option(
+    "--until",
+    type=click.Choice(["covered", "failed"]),
+    help="Go on, whatever number of examples that takes, until every clause that can be put to "
+    "the test was, or until something fails; --seconds bounds it.",
+)
+@click.option(
+    "--seconds",
+    "seconds_max",
+    type=click.FloatRange(0, min_open=True),
+    default=600.0,
+    show_default=True,
+    help="How long examples are generated at most.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="How many processes share the run, each with a ZooKeeper and a seed of its own.",
+)
+@click.option("--stop-at", type=click.Path(), default="", hidden=True)
 @click.option("--no-stories", is_flag=True, help="Leave out the stories that come with it.")
 @click.option(
     "--known",
@@ -65,6 +87,7 @@ def run(
     faults: tuple[str, ...],
     no_stories: bool,
     known: Path | None,
+    workers: int,
     verbose: bool,
     form: str,
     out: Path | None,
@@ -74,6 +97,9 @@ def run(
 
     With --profile kafka-4485 the bundled brokers are driven, with their logs, and judged by what
     they observe.
+
+    With --workers each process has a directory worker-N below that of the run, and what one of
+    them finds is repeated from there. With --failures what fails is kept, and told first next time.
 
     CONNECTABLE names it: direct:package.module:Class?option=value. The default is the bundled
     controller.
@@ -91,8 +117,16 @@ def run(
         steps_min=options["steps_min"],
         with_stories=not no_stories,
         known=read_known(known) if known is not None else (),
+        until=options["until"] or "",
+        seconds_max=options["seconds_max"],
+        stop_at=options["stop_at"],
     )
     directory = conformance.make_directory(out, settings.seed)
     with Progress() as progress:
-        result = conformance.run(settings, directory, progress)
-    return emit_run(result.as_document(), form, directory, verbose=verbose)
+        if workers > 1:
+            from reassure_conformance.answers.workers import run_together
+
+            document = run_together(settings, workers, directory, progress)
+        else:
+            document = conformance.run(settings, directory, progress).as_document()
+    return emit_run(document, form, directory, verbose=verbose)

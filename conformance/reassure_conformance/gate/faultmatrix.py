@@ -9,8 +9,11 @@ is.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +32,7 @@ class Kill:
     """What came of one fault."""
 
     fault: str
+    seed: int
     outcome: str
     """`killed`, `survived`, or `unknown` where the run could not say."""
     clause: str = ""
@@ -46,6 +50,7 @@ class Kill:
         """Return the record that reports print."""
         return {
             "fault": self.fault,
+            "seed": self.seed,
             "outcome": self.outcome,
             "clause": self.clause,
             "expected": self.expected,
@@ -58,16 +63,17 @@ class Kill:
         }
 
 
-def summarise_kill(fault: str, result: Outcome, seconds: float) -> Kill:
+def summarise_kill(fault: str, seed: int, result: Outcome, seconds: float) -> Kill:
     """Return what a run with this fault says of it."""
     failure = result.failure
     if failure is None:
         outcome = UNSETTLED if result.died or result.unsettled else SURVIVED
         why = result.died or (f"{result.unsettled} times not settled" if result.unsettled else "")
-        return Kill(fault, outcome, seconds=seconds, examples=result.examples, why=why)
+        return Kill(fault, seed, outcome, seconds=seconds, examples=result.examples, why=why)
     clause = failure.violation.clause
     return Kill(
         fault,
+        seed,
         KILLED,
         clause,
         clause in EXPECTED.get(fault, ()),
@@ -78,34 +84,50 @@ def summarise_kill(fault: str, result: Outcome, seconds: float) -> Kill:
     )
 
 
+def plant(fault: str, settings: Settings, directory: Path) -> Kill:
+    """Switch on one fault and run until it is caught or the budget ends."""
+    start = time.monotonic()
+    chosen = replace(
+        settings,
+        connectable=BUNDLED,
+        profile=PROFILES.get(fault, settings.profile),
+        readings={**settings.readings, **READINGS.get(fault, {})},
+        faults=(fault,),
+        strict=True,
+    )
+    directory.mkdir(parents=True)
+    result = run(chosen, directory)
+    result.as_document().write(directory)
+    return summarise_kill(fault, settings.seed, result, time.monotonic() - start)
+
+
 def run_matrix(
     faults: Sequence[str],
     settings: Settings,
     directory: Path,
     progress: Progress = lambda *_: None,
+    *,
+    seeds: int = 1,
+    workers: int = 1,
 ) -> list[Kill]:
-    """Switch on one fault after another and run until each is caught or the budget ends.
+    """Plant each fault at each of the seeds, in so many processes, and return what came of each.
 
-    Each gets a run directory of its own below `directory`.
+    Each planting gets a run directory of its own below `directory`, `FAULT/SEED`.
     """
+    plantings = [
+        (fault, replace(settings, seed=seed), directory / fault / str(seed))
+        for fault in faults
+        for seed in range(settings.seed, settings.seed + seeds)
+    ]
     kills: list[Kill] = []
-    for fault in faults:
-        start = time.monotonic()
-        profile = PROFILES.get(fault, settings.profile)
-        chosen = replace(
-            settings,
-            connectable=BUNDLED,
-            profile=profile,
-            readings={**settings.readings, **READINGS.get(fault, {})},
-            faults=(fault,),
-            strict=True,
-        )
-        below = directory / fault
-        below.mkdir(parents=True)
-        result = run(chosen, below)
-        result.as_document().write(below)
-        kills.append(summarise_kill(fault, result, time.monotonic() - start))
-        progress(f"{fault}: {kills[-1].outcome}", len(kills), len(faults))
+    with ExitStack() as stack:
+        planted: Iterable[Kill] = (plant(*planting) for planting in plantings)
+        if workers > 1:
+            pool = stack.enter_context(ProcessPoolExecutor(workers, get_context("spawn")))
+            planted = pool.map(plant, *zip(*plantings, strict=True))
+        for kill in planted:
+            kills.append(kill)
+            progress(f"{kill.fault}: {kill.outcome}", len(kills), len(plantings))
     return kills
 
 
@@ -123,24 +145,39 @@ def matrix_verdict(kills: Sequence[Kill]) -> str:
 
 
 def matrix_counts(kills: Sequence[Kill]) -> dict[str, int]:
-    """Return the numbers of the report. No fault is known to change nothing: `equivalent` is 0."""
-    outcomes = [kill.outcome for kill in kills]
+    """Return the numbers of the report. No fault is known to change nothing: `equivalent` is 0.
+
+    A fault is killed where it is at every seed, and survives where it does at one.
+    """
+    outcomes: dict[str, set[str]] = {}
+    for kill in kills:
+        outcomes.setdefault(kill.fault, set()).add(kill.outcome)
+    found = list(outcomes.values())
+    survived = sum(SURVIVED in each for each in found)
+    unknown = sum(UNSETTLED in each and SURVIVED not in each for each in found)
     return {
-        "faults": len(kills),
-        "killed": outcomes.count(KILLED),
-        "survived": outcomes.count(SURVIVED),
+        "faults": len(found),
+        "killed": len(found) - survived - unknown,
+        "survived": survived,
         "equivalent": 0,
-        "unknown": outcomes.count(UNSETTLED),
-        "unexpected": sum(kill.outcome == KILLED and not kill.expected for kill in kills),
+        "unknown": unknown,
+        "unexpected": len({k.fault for k in kills if k.outcome == KILLED and not k.expected}),
+        "steps_max": max((len(kill.story) for kill in kills), default=0),
     }
 
 
 def matrix_document(
-    faults: Sequence[str], settings: Settings, directory: Path, progress: Progress
+    faults: Sequence[str],
+    settings: Settings,
+    directory: Path,
+    progress: Progress,
+    *,
+    seeds: int = 1,
+    workers: int = 1,
 ) -> Document:
     """Run the matrix and return its document, which stands in the directory as well."""
     start = time.monotonic()
-    kills = run_matrix(faults, settings, directory, progress)
+    kills = run_matrix(faults, settings, directory, progress, seeds=seeds, workers=workers)
     document = Document(
         "faults",
         matrix_verdict(kills),
@@ -157,11 +194,12 @@ def matrix_document(
 
 def render_matrix(document: Document, form: str, *, verbose: bool) -> str:
     """Return verdict and counts, then as a table the faults to look at; all with `verbose`."""
-    columns = ["fault", "outcome", "by clause", "expected", "steps", "seconds"]
+    columns = ["fault", "seed", "outcome", "by clause", "expected", "steps", "seconds"]
     matrix = document.body["matrix"]
     rows = [
         [
             kill["fault"],
+            kill["seed"],
             kill["outcome"],
             kill["clause"],
             "yes" if kill["expected"] else "no",

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
+from random import Random
 from typing import ClassVar, Final, TypeVar
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
@@ -74,6 +75,8 @@ class Budget:
     """How long Hypothesis may look for a shorter story."""
     deadline: float = float("inf")
     """When generation must end, by `time.monotonic`."""
+    is_done: Callable[[], bool] = lambda: False
+    """Asked before each batch: whether there is nothing more to look for."""
 
 
 @dataclass(slots=True)
@@ -236,10 +239,9 @@ def _run_batch(batch: _Batch, examples: int, seed_value: int) -> None:
         raise batch.died
 
 
-def _choose(aims: tuple[Situation, ...], number: int) -> tuple[Situation, ...]:
-    """Return the next few of the aims, going round."""
-    start = number * AIMS % max(1, len(aims))
-    return (aims[start:] + aims[:start])[:AIMS]
+def _choose(aims: tuple[Situation, ...], seed_value: int, number: int) -> tuple[Situation, ...]:
+    """Return a few of the aims, drawn: which of them meet in an example differs by seed."""
+    return tuple(Random(f"{seed_value} {number}").sample(aims, min(AIMS, len(aims))))
 
 
 def generate(
@@ -262,9 +264,10 @@ def generate(
     while (left := budget.examples - (harness.driver.made - begin)) > 0 or (
         harness.steps - begin_steps < budget.steps_min
     ):
-        if _is_over(harness, budget):
+        if _is_over(harness, budget) or budget.is_done():
             return None
-        batch = _Batch(harness, get_wanted(), _choose(get_aims(), number), budget, progress)
+        aims = _choose(get_aims(), seed_value, number)
+        batch = _Batch(harness, get_wanted(), aims, budget, progress)
         _run_batch(batch, min(BATCH, left) if left > 0 else BATCH // 4, seed_value + number * 7919)
         if batch.failures:
             return min(batch.failures, key=lambda failure: len(failure.story.steps))

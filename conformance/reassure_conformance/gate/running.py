@@ -15,6 +15,7 @@ A run has a directory, made before anything is judged:
 
 import json
 import logging
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -73,6 +74,10 @@ DEFAULT_PROFILE: Final = "kip-236"
 REPLICATION: Final = "kafka-4485"
 """The profile of what brokers with logs do."""
 MINIMISE_S: Final = 15.0
+COVERED: Final = "covered"
+"""Until everything that can be put to the test was."""
+FAILED: Final = "failed"
+"""Until something is violated."""
 UNSETTLED_KEPT: Final = 5
 """How many stories are kept of clusters that did not come to rest."""
 
@@ -164,6 +169,10 @@ class Settings:
     """How long one step may take before the implementation counts as dead."""
     seconds_max: float = 600.0
     """When generation ends whatever else was asked for."""
+    until: str = ""
+    """What generation goes on to, whatever examples that takes: COVERED, FAILED, or ""."""
+    stop_at: str = ""
+    """A file: once it is there nothing more is generated. "" for none."""
     with_stories: bool = True
     failures: str = ""
     """Folder of saved failures, told before anything else and added to; "" for none."""
@@ -181,6 +190,10 @@ class Settings:
             faults=self.faults,
             answer_s=self.hang_s,
         )
+
+    def is_stopped(self) -> bool:
+        """Whether somebody wants nothing more to be generated."""
+        return bool(self.stop_at) and Path(self.stop_at).exists()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record that run.json holds."""
@@ -553,19 +566,22 @@ class Runner:
         from reassure_conformance.gate.generation import Budget, generate
 
         settings = self._settings
-        if not settings.examples:
+        if not (settings.examples or settings.until):
             return
+        most = sys.maxsize if settings.until else settings.examples
         budget = Budget(
-            examples=settings.examples,
+            examples=most,
             steps_per_example=settings.steps_per_example,
             steps_min=max(0, settings.steps_min - h.steps),
             shrink_s=settings.shrink_s,
             deadline=start + settings.seconds_max,
+            is_done=lambda: settings.is_stopped() or self._is_covered(h, result),
         )
         begin = h.driver.made
 
         def tick() -> None:
-            self._progress("examples", h.driver.made - begin, settings.examples)
+            told = 0 if settings.until else settings.examples
+            self._progress("examples", h.driver.made - begin, told)
 
         clauses = clauses_of_profile(h.description.profile)
 
@@ -584,6 +600,13 @@ class Runner:
         if failure is not None:
             self._fail(h, result, failure.story, failure.example, failure.violation)
             raise _Stop
+
+    def _is_covered(self, h: Harness, result: Result) -> bool:
+        """Whether coverage is looked for, and there."""
+        if self._settings.until != COVERED:
+            return False
+        self._sum_up(h, result, 0.0)
+        return not result.missing()
 
     def _fail(
         self, h: Harness, result: Result, story: Story, example: Example, violation: Violation
@@ -686,7 +709,12 @@ def run(settings: Settings, directory: Path, progress: Progress = lambda *_: Non
             if settings.profile == REPLICATION:
                 from reassure_conformance.gate.replication.campaign import Campaign
 
-                return Campaign(settings, directory, progress).run()
-            return Runner(settings, directory, progress).run()
+                outcome: Outcome = Campaign(settings, directory, progress).run()
+            else:
+                outcome = Runner(settings, directory, progress).run()
     finally:
         note_limit(None)
+    covered = settings.until == COVERED and not outcome.missing()
+    if settings.stop_at and (outcome.failure is not None or outcome.died or covered):
+        Path(settings.stop_at).touch()
+    return outcome

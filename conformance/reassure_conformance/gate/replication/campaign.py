@@ -8,6 +8,7 @@ audit --profile kafka-4485 RUN RUN/failure/*/observations` judges these once mor
 import json
 import logging
 import shutil
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +39,7 @@ from reassure_conformance.gate.replication.trial import (
     Told,
     Trial,
 )
-from reassure_conformance.gate.running import Outcome, Progress, Settings
+from reassure_conformance.gate.running import COVERED, Outcome, Progress, Settings
 from reassure_conformance.gate.situations import find_unreached
 from reassure_conformance.report.document import (
     Document,
@@ -369,9 +370,12 @@ class Campaign:
 
     def _draw(self, deadline: float) -> None:
         settings, result = self._settings, self.result
-        while result.examples < settings.examples and time.monotonic() < deadline:
+        most = sys.maxsize if settings.until else settings.examples
+        while result.examples < most and time.monotonic() < deadline and not settings.is_stopped():
+            if settings.until == COVERED and all(self._reached[one.name] for one in SITUATIONS):
+                return
             batch = Batch(self._begin, self._take_drawn, deadline, self._aims)
-            left = min(BATCH, settings.examples - result.examples)
+            left = min(BATCH, most - result.examples)
             before = result.examples
             draw_trials(batch, left, settings.seed + result.examples * 7919)
             if batch.failed:

@@ -1,0 +1,202 @@
+"""One run as several: processes with servers and seeds of their own, and one result of them all.
+
+Each worker is a `reassure run` in a directory of its own below that of the run, `worker-N`, so that
+it is watched over, kept and repeated like any other. The first tells the stories, all generate. A
+worker that found what was looked for makes the file `stop`, at which the others end in good order.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from reassure_conformance.gate.running import Settings
+from reassure_conformance.report.document import (
+    RESULT,
+    UNKNOWN,
+    VACUOUS,
+    VIOLATED,
+    Document,
+    worst,
+)
+from reassure_judge.verdicts import ClauseVerdict, merge_verdicts
+from reassure_spec.errors import Unavailable
+
+STRIDE: Final = 1_000_003
+"""What a worker's seed is beyond that of the worker before it."""
+STOP: Final = "stop"
+"""The file that ends every worker."""
+_LOOK_S: Final = 0.2
+_SUMMED: Final = ("examples", "steps", "transactions", "stories", "refused", "skipped")
+_SUMMED_TOO: Final = ("unsettled", "not_followed", "observations", "records", "acknowledged")
+
+
+class WorkerEnded(Unavailable):
+    """A worker ended without a result."""
+
+
+def spell_run(settings: Settings, directory: Path) -> list[str]:
+    """Return the command line of `reassure run` for these settings."""
+    return [
+        "run",
+        *("--implementation", settings.connectable, "--profile", settings.profile),
+        *(f"--reading={name}={value}" for name, value in settings.readings.items()),
+        *(f"--fault={fault}" for fault in settings.faults),
+        *("--seed", str(settings.seed), "--out", str(directory)),
+        *("--examples", str(settings.examples), "--steps", str(settings.steps_min)),
+        *("--seconds", str(settings.seconds_max), "--hang-after", str(settings.hang_s)),
+        *(("--until", settings.until) if settings.until else ()),
+        *(("--stop-at", settings.stop_at) if settings.stop_at else ()),
+        *(("--failures", settings.failures) if settings.failures else ()),
+        *("--require", "all" if settings.require_all else "declared"),
+        *(() if settings.with_stories else ("--no-stories",)),
+        *(("--strict",) if settings.strict else ()),
+    ]
+
+
+def share(settings: Settings, workers: int, directory: Path) -> list[Settings]:
+    """Return what each worker is asked to do."""
+    return [
+        replace(
+            settings,
+            seed=settings.seed + number * STRIDE,
+            examples=-(-settings.examples // workers),
+            steps_min=-(-settings.steps_min // workers),
+            with_stories=settings.with_stories and number == 0,
+            stop_at=str(directory / STOP),
+        )
+        for number in range(workers)
+    ]
+
+
+def run_together(
+    settings: Settings,
+    workers: int,
+    directory: Path,
+    progress: Callable[[str, int, int], None],
+) -> Document:
+    """Carry out one run in several processes. Raises WorkerEnded."""
+    start = time.monotonic()
+    command = (sys.executable, "-c", "from reassure_conformance.cli import main; main()")
+    places, running = [], []
+    try:
+        for number, one in enumerate(share(settings, workers, directory), start=1):
+            places.append(directory / f"worker-{number}")
+            with (directory / f"worker-{number}.txt").open("w", encoding="utf-8") as said:
+                running.append(
+                    subprocess.Popen(
+                        [*command, *spell_run(one, places[-1])], stdout=said, stderr=said
+                    )
+                )
+        while any(process.poll() is None for process in running):
+            count = sum(process.returncode is not None for process in running)
+            progress("workers that have ended", count, workers)
+            time.sleep(_LOOK_S)
+    finally:
+        for process in running:
+            process.terminate()
+            process.wait()
+    results = [
+        _read(place, process.returncode) for place, process in zip(places, running, strict=True)
+    ]
+    return merge(settings, results, time.monotonic() - start)
+
+
+def _read(place: Path, code: int) -> Mapping[str, Any]:
+    """Return the document of a worker. Raises WorkerEnded with what it said where there is none."""
+    if not (place / RESULT).is_file():
+        said = place.with_suffix(".txt").read_text(encoding="utf-8").strip()
+        raise WorkerEnded(f"{place.name} ended with {code} and no result; it said:\n{said}")
+    found: Mapping[str, Any] = json.loads((place / RESULT).read_text(encoding="utf-8"))
+    return found
+
+
+def merge(settings: Settings, results: Sequence[Mapping[str, Any]], seconds: float) -> Document:
+    """Return the one document of a run that several workers carried out.
+
+    A clause is put to the test where it was by any of them. What tells a failure is that of the
+    first worker that has one, its directory too: that is what is replayed.
+    """
+    shown = next((each for each in results if each["verdict"] == VIOLATED), results[0])
+    shown = next((each for each in results if each["died"]), shown) if not shown["story"] else shown
+    missing = _in_all([each["not_exercised"] for each in results])
+    counts = _merge_counts(results, len(missing))
+    stale = sorted({name for each in results for name in each["stale"]})
+    found = [VACUOUS] if missing or stale else []
+    found += [each["verdict"] for each in results if each["verdict"] in (VIOLATED, UNKNOWN)]
+    not_asked = _in_all([each["not_asked"] for each in results])
+    return Document(
+        "run",
+        worst(found),
+        seconds,
+        counts,
+        seed=settings.seed,
+        profile=shown["profile"],
+        readings=shown["readings"],
+        exit_code=Unavailable.exit_code if shown["died"] and VIOLATED not in found else None,
+        body={
+            **{name: value for name, value in shown.items() if name not in _HEAD},
+            "steps": counts["steps"],
+            "clauses": [each.as_dict() for each in _merge_clauses(results)],
+            "not_exercised": missing,
+            "not_asked": {clause: shown["not_asked"][clause] for clause in not_asked},
+            "lacking": {
+                needs: left
+                for needs, clauses in shown["lacking"].items()
+                if (left := [clause for clause in clauses if clause in not_asked])
+            },
+            "not_followed": [record for each in results for record in each["not_followed"]],
+            "unsettled": sum(each["unsettled"] for each in results),
+            "stale": stale,
+            "situations": [
+                {**each, "reached": _add(result["situations"][at]["reached"] for result in results)}
+                for at, each in enumerate(shown["situations"])
+            ],
+            "workers": [
+                {name: each[name] for name in ("seed", "verdict", "exit_code", "directory")}
+                for each in results
+            ],
+        },
+    )
+
+
+_OPEN: Final = frozenset({UNKNOWN, "not exercised"})
+_HEAD: Final = frozenset(
+    {"verb", "version", "verdict", "exit_code", "seconds", "seed", "profile", "readings", "counts"}
+) | {"schema"}
+
+
+def _in_all(lists: Sequence[Sequence[str]]) -> list[str]:
+    """Return what stands in each of the lists, in the order of the first."""
+    return [name for name in lists[0] if all(name in each for each in lists[1:])]
+
+
+def _add(numbers: Iterator[int | None]) -> int | None:
+    """Return the sum, None where there is nothing to add."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def _merge_counts(results: Sequence[Mapping[str, Any]], missing: int) -> dict[str, int]:
+    every = [each["counts"] for each in results]
+    summed = {*_SUMMED, *_SUMMED_TOO}
+    counts = {
+        name: sum(each[name] for each in every) if name in summed else value
+        for name, value in every[0].items()
+    }
+    counts["clauses_required"] = max(each["clauses_required"] for each in every)
+    counts["clauses_exercised"] = counts["clauses_required"] - missing
+    reached = zip(*(each["situations"] for each in results), strict=True)
+    counts["situations_reached"] = sum(any(one["reached"] for one in same) for same in reached)
+    return counts
+
+
+def _merge_clauses(results: Sequence[Mapping[str, Any]]) -> Iterator[ClauseVerdict]:
+    for same in zip(*(each["clauses"] for each in results), strict=True):
+        verdicts = [ClauseVerdict(**clause) for clause in same]
+        # What one could not decide or never saw, another may have settled.
+        yield merge_verdicts([each for each in verdicts if each.verdict not in _OPEN] or verdicts)

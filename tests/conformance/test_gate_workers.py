@@ -1,0 +1,102 @@
+"""One run in several processes: what each is asked, and one result of them all."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reassure_conformance.answers.workers import STOP, merge, run_together, share, spell_run
+from reassure_conformance.cli.run import run as run_verb
+from reassure_conformance.gate.running import BUNDLED, COVERED, Result, Settings
+from reassure_conformance.report.document import VIOLATED, Document, read_result
+from reassure_judge.verdicts import summarise
+from reassure_spec.errors import BadUsage
+
+SETTINGS = Settings(
+    seed=7,
+    connectable=BUNDLED,
+    readings={"target.dead-replica": "refuse"},
+    faults=("requests-unsorted",),
+    examples=5,
+    steps_min=9,
+    require_all=True,
+    hang_s=33.0,
+    seconds_max=44.0,
+    failures="kept",
+    until=COVERED,
+    strict=True,
+)
+
+
+def make_result(seed: int, exercised: dict[str, int], **counts: Any) -> dict[str, Any]:
+    """Return the document of a worker whose clauses were put to the test so often."""
+    result = Result(
+        Settings(seed=seed),
+        {"name": "some"},
+        "kip-236",
+        {},
+        frozenset(),
+        clauses=summarise("kip-236", exercised, ()),
+        directory=Path(f"worker-{seed}"),
+        **counts,
+    )
+    return result.as_document().as_dict()
+
+
+def test_workers_share_what_is_asked(tmp_path: Path) -> None:
+    """Each has a seed of its own and its part of the examples; the first tells the stories."""
+    first, second = share(SETTINGS, 2, tmp_path)
+    assert first.seed == SETTINGS.seed != second.seed
+    assert (first.examples, second.examples, first.steps_min) == (3, 3, 5)
+    assert (first.with_stories, second.with_stories) == (True, False)
+    assert {first.stop_at, second.stop_at} == {str(tmp_path / STOP)}
+
+
+def test_command_line_of_a_worker_says_all_that_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the command line of a worker makes of it are the very settings it was spelled from."""
+    (tmp_path / "kept").mkdir()
+    monkeypatch.chdir(tmp_path)
+    asked: list[Settings] = []
+
+    def note(settings: Settings, *_: object) -> None:
+        asked.append(settings)
+        raise BadUsage("enough")
+
+    monkeypatch.setattr("reassure_conformance.gate.running.run", note)
+    told = share(SETTINGS, 2, tmp_path)[1]
+    with pytest.raises(BadUsage):
+        run_verb.main(spell_run(told, tmp_path / "out")[1:], standalone_mode=False)
+    assert asked == [told]
+
+
+def test_clause_counts_where_any_worker_put_it_to_the_test() -> None:
+    """Coverage is merged: a clause is missing only where every worker lacks it; counts add up."""
+    one = make_result(1, {"request.order.sequence": 2}, examples=3, steps=30)
+    two = make_result(
+        2, {"request.order.sequence": 1, "top.once-per-chain": 4}, examples=4, steps=40
+    )
+    merged = merge(Settings(seed=1), [one, two], 1.0).as_dict()
+    count = {clause["id"]: clause["exercised"] for clause in merged["clauses"]}
+    assert (count["request.order.sequence"], count["top.once-per-chain"]) == (3, 4)
+    assert set(merged["not_exercised"]) == set(one["not_exercised"]) & set(two["not_exercised"])
+    assert "top.once-per-chain" in one["not_exercised"]
+    counts = merged["counts"]
+    assert (counts["examples"], counts["steps"]) == (7, 70)
+    assert counts["clauses_required"] - counts["clauses_exercised"] == len(merged["not_exercised"])
+    assert [each["seed"] for each in merged["workers"]] == [1, 2]
+
+
+def test_what_one_worker_finds_is_the_result(tmp_path: Path) -> None:
+    """A violation ends the others too; the result is its story, repeated from its directory."""
+    settings = Settings(seed=1, faults=("requests-unsorted",), until="failed", seconds_max=500.0)
+    document = run_together(settings, 2, tmp_path, lambda *_: None)
+    document.write(tmp_path)
+    result = read_result(tmp_path)
+    assert isinstance(document, Document)
+    assert result["verdict"] == VIOLATED
+    assert result["story"]
+    assert result["directory"] in {str(tmp_path / f"worker-{number}") for number in (1, 2)}
+    assert (Path(result["directory"]) / "failure.txt").is_file()
+    assert VIOLATED in {each["verdict"] for each in result["workers"]}
