@@ -7,7 +7,7 @@ import pytest
 
 from reassure_conformance.answers.workers import STOP, merge, run_together, share, spell_run
 from reassure_conformance.cli.run import run as run_verb
-from reassure_conformance.gate.running import BUNDLED, COVERED, Result, Settings
+from reassure_conformance.gate.running import ALL_ABILITIES, BUNDLED, COVERED, Result, Settings
 from reassure_conformance.report.document import VIOLATED, Document, read_result
 from reassure_judge.verdicts import summarise
 from reassure_spec.errors import BadUsage
@@ -35,7 +35,7 @@ def make_result(seed: int, exercised: dict[str, int], **counts: Any) -> dict[str
         {"name": "some"},
         "kip-236",
         {},
-        frozenset(),
+        ALL_ABILITIES,
         clauses=summarise("kip-236", exercised, ()),
         directory=Path(f"worker-{seed}"),
         **counts,

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from reassure_conformance.report.document import Document, write_text
-from reassure_conformance.scenarios.outcome import Outcome
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.telling import get_text, tell
+from reassure_conformance.scenarios.told_scenario import Outcome
 from reassure_conformance.script import SUFFIX
 from reassure_explorer.engine.explore import Exploration, describe_violation, explore
 from reassure_explorer.engine.interface import Model, ModelError

@@ -11,7 +11,6 @@ from typing import Any, Final
 from reassure_conformance.gate import story
 from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, VACUOUS, VIOLATED, Document
-from reassure_conformance.scenarios.outcome import Outcome
 from reassure_conformance.scenarios.scenario import (
     Scenario,
     compare,
@@ -19,6 +18,7 @@ from reassure_conformance.scenarios.scenario import (
     read_scenario,
     run_scenario,
 )
+from reassure_conformance.scenarios.told_scenario import Outcome
 from reassure_conformance.script import SUFFIX, read_script
 from reassure_spec.words import ScenarioError
 

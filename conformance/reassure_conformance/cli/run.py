@@ -121,6 +121,8 @@ def run(
         seconds_max=options["seconds_max"],
         stop_at=options["stop_at"],
     )
+    if workers > 1 and settings.connectable.startswith("zk:"):
+        raise click.UsageError("--workers need a controller each; zk: names one that runs")
     directory = conformance.make_directory(out, settings.seed)
     with Progress() as progress:
         if workers > 1:

@@ -13,8 +13,8 @@ from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.adapter.driver import Driver
 from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.scenarios.live.stage import LiveAdapter, MakeStage, NotLive, Stage
-from reassure_conformance.scenarios.outcome import Outcome
 from reassure_conformance.scenarios.scenario import Scenario, compare, run_scenario
+from reassure_conformance.scenarios.told_scenario import Outcome
 from reassure_conformance.scenarios.worlds import World
 from reassure_controller.faults import check_faults
 from reassure_spec.readings import Readings
