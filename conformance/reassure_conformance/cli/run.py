@@ -123,6 +123,8 @@ def run(
     )
     if workers > 1 and settings.connectable.startswith("zk:"):
         raise click.UsageError("--workers need a controller each; zk: names one that runs")
+    if workers > 1 and settings.known:
+        raise click.UsageError("--known is for one process: leave out --workers")
     directory = conformance.make_directory(out, settings.seed)
     with Progress() as progress:
         if workers > 1:
