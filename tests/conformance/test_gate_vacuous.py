@@ -39,7 +39,7 @@ def _no_sweep(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
 
 
 def _no_hypotheses(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    monkeypatch.setattr("reassure_conformance.answers.counterexamples.examine_hypotheses", _nothing)
+    monkeypatch.setattr("reassure_conformance.answers.shown_live.examine_hypotheses", _nothing)
     return ["prove", "--replay"]
 
 

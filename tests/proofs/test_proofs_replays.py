@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from reassure_conformance.answers.counterexamples import (
+from reassure_conformance.answers.shown_live import (
     NOT_POSSIBLE,
     SAME,
     ReplayRow,

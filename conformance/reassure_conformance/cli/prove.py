@@ -66,7 +66,7 @@ def prove(
         elif swept:
             document, text = proving.sweep_document(names, timeout_s, progress, thorough=thorough)
         elif replayed:
-            from reassure_conformance.answers.counterexamples import replay_document
+            from reassure_conformance.answers.shown_live import replay_document
 
             document, text = replay_document(names, timeout_s, progress, form)
         else:
