@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from reassure_conformance.cli import run_command
 from reassure_conformance.gate.known import BadKnown, Known, read_known
 from reassure_conformance.gate.running import Result, Settings, run
 from reassure_conformance.report.display import render_run
@@ -56,6 +57,13 @@ def test_file_is_read(tmp_path: Path) -> None:
         Known(CLAUSE, "failing", "JIRA-1, soon"),
         Known("a-move", "flaky", "slow watch"),
     )
+
+
+def test_list_is_not_ignored(tmp_path: Path) -> None:
+    """Where no list is kept to, naming one is refused."""
+    file = tmp_path / "known.txt"
+    file.touch()
+    assert run_command(["run", "--profile", "kafka-4485", "--known", str(file)]) == 64
 
 
 @pytest.mark.parametrize(

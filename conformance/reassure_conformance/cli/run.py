@@ -109,6 +109,8 @@ def run(
     from reassure_conformance.gate import running as conformance
     from reassure_conformance.gate.known import read_known
 
+    if known is not None and options["profile"] == conformance.REPLICATION:
+        raise click.UsageError("--known is for controllers; brokers with logs have no such list")
     settings = replace(
         make_settings(options, connectable, replicates=True),
         connectable=connectable or conformance.BUNDLED,
