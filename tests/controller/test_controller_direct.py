@@ -12,12 +12,13 @@ import pytest
 from kazoo.exceptions import ConnectionLoss, NoNodeError
 from kazoo.protocol.states import KazooState
 
+from reassure_controller.client import Client
 from reassure_controller.direct import DirectClient
 from reassure_controller.session import connect, stop
 from reassure_zookeeper.interruptions import cut_connection, expire_session
 from reassure_zookeeper.server import Server
 
-PATIENCE_S = 20.0
+PATIENCE_S = 15.0
 
 
 @pytest.fixture
@@ -29,13 +30,7 @@ def client(zookeeper_server: Any) -> Iterator[DirectClient]:
     stop(made)
 
 
-def hosts_of(client: DirectClient) -> str:
-    """Return where a client is connected to."""
-    host, port = client.hosts[0]
-    return f"{host}:{port}"
-
-
-def wait_for_states(client: DirectClient, *expected: str) -> threading.Event:
+def wait_for_states(client: Client, *expected: str) -> threading.Event:
     """Return what is set once the connection has gone through these states."""
     left, passed = list(expected), threading.Event()
 
@@ -150,15 +145,19 @@ def test_request_made_while_there_is_no_connection_waits_for_one(client: DirectC
         assert client.exists_async("/").get(timeout=PATIENCE_S) is not None
 
 
-def test_expired_session_is_replaced_though_nobody_asks(client: DirectClient) -> None:
-    """A session that ends elsewhere is noticed, and another one is begun."""
-    session = client.client_id
-    assert session is not None
-    back = wait_for_states(client, KazooState.LOST, KazooState.CONNECTED)
-    assert expire_session(hosts_of(client), session)
-    assert back.wait(PATIENCE_S)
-    assert client.client_id[0] != session[0]
-    assert client.exists("/") is not None
+def test_expired_session_is_replaced_though_nobody_asks(zookeeper_server: Any) -> None:
+    """A session that ends elsewhere is noticed long before the next ping; another one is begun."""
+    client = connect(zookeeper_server.hosts, timeout_s=60.0, kind=DirectClient)
+    try:
+        session = client.client_id
+        assert session is not None
+        back = wait_for_states(client, KazooState.LOST, KazooState.CONNECTED)
+        assert expire_session(zookeeper_server.hosts, session)
+        assert back.wait(PATIENCE_S)
+        assert client.client_id[0] != session[0]
+        assert client.exists("/") is not None
+    finally:
+        stop(client)
 
 
 def test_server_that_dies_under_a_request_is_noticed() -> None:
