@@ -91,7 +91,7 @@ def run_bare(command: Path, *arguments: str | Path) -> subprocess.CompletedProce
         env=clean,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
     )
 
 

@@ -156,6 +156,7 @@ def test_test_files_have_names_of_their_own() -> None:
 SHARED = {
     "acts": "ordinary acts of a controller, in the model and in proofs",
     "audit": "the verb, and what carries it out",
+    "compare": "two of a kind held side by side, models and rules",
     "conftest": "fixtures of the folder",
     "controllers": "who is controller, in the model and in proofs",
     "copies": "the copies of a partition",
@@ -171,7 +172,9 @@ SHARED = {
     "observations": "what brokers were seen to hold: its format, and how fast it is judged",
     "messages": "what brokers are told, by the controller and for the judge",
     "replication": "logs across elections, in the model and in proofs",
+    "report": "the verb, and how fast its page opens",
     "selectors": "the leader selectors, in the model and in proofs",
+    "situations": "what has to come up, of controllers and of brokers with logs",
     "sweep": "every reading settled otherwise, in exploration and in proofs",
     "tables": "the world `tables`, of the model and live",
     "znodes": "znodes, and the world about them",

@@ -333,6 +333,14 @@ def open_adapter(
                 f"{connectable!r}: faults are planted by the controller's own flags"
             )
         return Remote(Place(connectable), profile=profile, readings=readings)
+    return _make_adapter(connectable, profile, readings, faults)
+
+
+def _make_adapter(
+    connectable: str, profile: str, readings: Mapping[str, str], faults: tuple[str, ...]
+) -> Adapter:
+    """Return an instance of the class that a connectable names."""
+    scheme, _, rest = connectable.partition(":")
     place, _, query = rest.partition("?")
     module_name, colon, class_name = place.partition(":")
     if scheme != "direct" or not colon or not class_name:

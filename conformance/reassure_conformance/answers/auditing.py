@@ -5,12 +5,15 @@ The document says nothing of time, so that it is the same, byte for byte, whiche
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from reassure_conformance.report.display import show_text, show_zxid
 from reassure_conformance.report.document import UNKNOWN, Document
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.protocols import NoRules, find_protocols
+
+if TYPE_CHECKING:
+    from reassure_judge.recognise import Recognised
 
 SHOWN: Final = 20
 """How many findings of a kind are shown to people."""
@@ -45,13 +48,10 @@ def audit_document(
     Raises the log reader's own errors for damaged or missing logs.
     """
     from reassure_pipeline.audit import audit_paths
-    from reassure_pipeline.recognising import recognise_logs
     from reassure_spec.rooms import choose_readings, judge_of
 
     places = [find_place(path) for path in paths]
-    found = recognise_logs(places) if recognise else None
-    if isinstance(found, str):
-        raise NoRules(f"{found}; name one with --profile, or the logs one by one")
+    found = _recognise(places) if recognise else None
     if found is not None:
         profile, readings = found.profile, {**found.readings, **readings}
     chosen = choose_readings(judge_of(profile), profile, readings)
@@ -84,6 +84,16 @@ def audit_document(
         readings=chosen.as_dict(),
         body=body,
     )
+
+
+def _recognise(places: Sequence[Path]) -> "Recognised | None":
+    """Return what the logs tell of, None where they tell of no profile."""
+    from reassure_pipeline.recognising import recognise_logs
+
+    found = recognise_logs(places)
+    if isinstance(found, str):
+        raise NoRules(f"{found}; name one with --profile, or the logs one by one")
+    return found
 
 
 def render_audit(document: Document, form: str, *, verbose: bool = False) -> str:

@@ -174,22 +174,13 @@ class Moment:
         return (partition.assigned or ())[: partition.reassignment.top]
 
 
-def _why_not_client(step: s.Step, now: Moment) -> str:
+def _why_not_topic(step: s.Step, now: Moment) -> str:
     match step:
         case s.CreateTopic(topic, assignments, _):
             if any(name == topic for name, _ in now.existing()):
                 return "the topic exists"
             if not set().union(*assignments) <= set(now.brokers):
                 return "it names a broker that the cluster does not have"
-        case s.Change(key, _) | s.Cancel(key):
-            partition = now.view.partitions.get(key)
-            if partition is None or (partition.reassignment is None and not partition.requests):
-                return "no reassignment is in flight"
-            return now.lacks_route(REQUESTS, ADMIN)
-        case s.Withdraw() | s.Rewrite():
-            if not now.view.requests:
-                return "no request waits"
-            return now.lacks_route(REQUESTS)
         case s.Grow(topic, assignments):
             if not any(name == topic for name, _ in now.existing()):
                 return "there is no such topic"
@@ -205,6 +196,20 @@ def _why_not_client(step: s.Step, now: Moment) -> str:
             if now.in_flight() or now.view.requests or now.held or now.sleeper:
                 # The drop keeps a minimum that held when its chain began (finding hypothesis-4).
                 return "a reassignment is in flight, or about to be"
+    return ""
+
+
+def _why_not_client(step: s.Step, now: Moment) -> str:
+    match step:
+        case s.Change(key, _) | s.Cancel(key):
+            partition = now.view.partitions.get(key)
+            if partition is None or (partition.reassignment is None and not partition.requests):
+                return "no reassignment is in flight"
+            return now.lacks_route(REQUESTS, ADMIN)
+        case s.Withdraw() | s.Rewrite():
+            if not now.view.requests:
+                return "no request waits"
+            return now.lacks_route(REQUESTS)
         case s.WriteOld() | s.RawOld() | s.DeleteOld():
             if not now.old_znode:
                 return "the profile knows nothing of the old znode"
@@ -301,4 +306,4 @@ def why_not(step: s.Step, now: Moment) -> str:
     return next(filter(None, reasons), "")
 
 
-_RULES: Final = (_why_not_client, _why_not_broker, _why_not_controller)
+_RULES: Final = (_why_not_topic, _why_not_client, _why_not_broker, _why_not_controller)
