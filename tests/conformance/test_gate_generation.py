@@ -17,10 +17,12 @@ from reassure_conformance.gate.moment import Moment, why_not
 from reassure_conformance.gate.shortening import minimise
 from reassure_conformance.gate.story import Story, shipped_stories
 from reassure_controller.faults import FAULTS
+from reassure_judge.history import written_paths
 from reassure_judge.verdicts import Violation
 from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment
 from reassure_spec.clauses import load_clauses
 from reassure_spec.znodes import PartitionKey
+from reassure_zookeeper.transactions import Transaction
 
 
 @dataclass
@@ -174,6 +176,23 @@ def _tell_when(breaks: Callable[[list[str]], bool]) -> Callable[[Story], Example
         return example
 
     return tell
+
+
+def test_step_that_is_cut_short_is_not_judged(
+    make_harness: Callable[[Adapter], Harness], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever stops a run while the log is read is told of no violation."""
+    harness = make_harness(Bundled())
+    feed = harness.judge.feed
+
+    def interrupt(transaction: Transaction) -> None:
+        if any("/admin/reassignments/" in path for path in written_paths(transaction)):
+            raise KeyboardInterrupt
+        feed(transaction)
+
+    monkeypatch.setattr(harness.judge, "feed", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        generate(harness, 3, Budget(examples=60, steps_per_example=8), get_wanted=frozenset)
 
 
 def test_minimise_leaves_only_what_matters() -> None:

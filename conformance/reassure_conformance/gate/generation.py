@@ -193,6 +193,9 @@ class GateMachine(RuleBasedStateMachine):
             self.batch.died = error
             self.over = True
             return None
+        except KeyboardInterrupt:
+            self.over = True  # of a step that was cut short nothing is judged
+            raise
 
     def _check(self) -> None:
         if self.example is not None and not self.over and self.example.violations:

@@ -156,6 +156,9 @@ class TrialMachine(RuleBasedStateMachine):
         except Exception as error:  # whatever it is, `Campaign` says so and stops
             self.batch.died = error
             return otherwise
+        except KeyboardInterrupt:
+            self.trial = None  # of a step that was cut short nothing is judged
+            raise
 
 
 def draw_trials(batch: Batch, trials: int, seed_value: int) -> None:
