@@ -124,7 +124,7 @@ def test_damage_is_told_with_file_and_offset(
 @pytest.mark.parametrize(
     ("error", "code", "words"),
     [
-        (ModuleNotFoundError("No module named 'z3'", name="z3"), 69, "install it"),
+        (ModuleNotFoundError("No module named 'z3'", name="z3"), 69, "reassure[prove]"),
         (ModuleNotFoundError("No module named 'reassure_x'", name="reassure_x"), 70, ""),
         (OSError(errno.ENOSPC, "No space left on device", "/run/report.json"), 69, "make room"),
         (OSError(errno.EROFS, "Read-only file system", "/run"), 78, "name another place"),

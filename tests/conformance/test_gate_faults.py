@@ -133,6 +133,7 @@ CAUGHT_IN: dict[str, tuple[str, ...]] = {
     "failover-finds-the-dead": ("dead-at-failover-kept",),
     "leader-moves-under-a-change": ("conflict-forced-at-election",),
     "dead-replica-leaves-under-a-change": ("conflict-forced-at-removal",),
+    "dropped-before-its-leader-is-told": ("untold-epoch-taken",),
     "dropped-replica-catches-up": ("drop-not-looked-at",),
     "drop-under-a-change": ("conflict-forced-at-drop",),
     "request-changed": ("changed-request-dropped",),

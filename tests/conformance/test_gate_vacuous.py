@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from reassure_conformance import cli
+from reassure_conformance.adapter import LOG, REQUESTS
 from reassure_conformance.answers.checking import CheckResult, Proofs
 from reassure_conformance.gate import faultmatrix
 from reassure_conformance.gate.running import Result, Settings
@@ -102,16 +103,16 @@ def test_verb_that_tests_nothing_is_vacuous(
     assert (code, document["exit_code"], document["verdict"]) == (3, 3, "vacuous")
 
 
-def _make_result(**changes: Any) -> Result:
+def _make_result(*abilities: str, **changes: Any) -> Result:
     clauses = summarise("kip-236", {}, ())
-    return Result(
-        Settings(1), {}, "kip-236", {}, capabilities=frozenset(), clauses=clauses, **changes
-    )
+    able = frozenset(abilities)
+    return Result(Settings(1), {}, "kip-236", {}, capabilities=able, clauses=clauses, **changes)
 
 
 def test_run_that_exercises_nothing_is_vacuous() -> None:
     """A run is vacuous whatever the implementation can do, and says what was not exercised."""
-    result = _make_result()
+    assert _make_result().verdict() == "vacuous"
+    result = _make_result(LOG, REQUESTS)
     assert result.verdict() == "vacuous"
     assert result.missing()
 

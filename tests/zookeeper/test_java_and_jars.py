@@ -135,5 +135,5 @@ def test_missing_or_doubled_jar_is_an_error(
         server_jars(tmp_path)
     jars._pyspark_jars.cache_clear()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(JarsError, match="install the package pyspark"):
+    with pytest.raises(JarsError, match=r"pip install 'reassure\[gate\]'"):
         server_jars()

@@ -19,7 +19,6 @@ a tail that is not intact again next time, so it never mistakes a write in progr
 from __future__ import annotations
 
 import gzip
-import os
 import re
 import struct
 import zipfile
@@ -344,8 +343,7 @@ def log_files(source: AnyPath) -> list[Path]:
     path = Path(source)
     if path.is_file():
         return [path]
-    with os.scandir(find_log_folder(path)) as entries:
-        found = sorted(Path(entry) for entry in entries if _is_log(entry))
+    found = sorted(file for file in find_log_folder(path).iterdir() if _is_log(file))
     once = {file.with_suffix("") if _is_packed(file) else file: file for file in found[::-1]}
     return sorted(once.values(), key=_first_zxid)
 
@@ -380,7 +378,7 @@ def find_log_folder(path: Path) -> Path:
     return path / "version-2" if (path / "version-2").is_dir() else path
 
 
-def _is_log(file: Path | os.DirEntry[str]) -> bool:
+def _is_log(file: Path) -> bool:
     return _LOG_NAME.fullmatch(file.name) is not None and file.is_file()
 
 

@@ -280,7 +280,8 @@ class Outcome(ABC):
             return VIOLATED
         if self.died or self.unsettled:
             return UNKNOWN
-        return VACUOUS if self.missing() or self.stale else HOLDS
+        idle = not any(clause.exercised for clause in self.clauses)
+        return VACUOUS if idle or self.missing() or self.stale else HOLDS
 
 
 @dataclass(slots=True)
