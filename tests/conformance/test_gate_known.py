@@ -6,7 +6,7 @@ import pytest
 
 from reassure_conformance.cli import run_command
 from reassure_conformance.gate.known import BadKnown, Known, read_known
-from reassure_conformance.gate.running import Result, Settings, run
+from reassure_conformance.gate.running import COVERED, Result, Settings, run
 from reassure_conformance.report.display import render_run
 
 FAULT = "no-epoch-bump-on-election"
@@ -47,6 +47,23 @@ def test_known_failure_that_passes_is_stale(kind: str, code: int, tmp_path: Path
     if code:
         assert result.as_document().get_exit_code() == code
         assert result.stale == ("a-move (known to fail)",)
+
+
+def test_known_failure_is_stale_once(tmp_path: Path) -> None:
+    """A run that sums up again and again names what passed once, and not what failed since."""
+    settings = Settings(
+        1,
+        faults=(FAULT,),
+        until=COVERED,
+        steps_min=0,
+        seconds_max=8,
+        with_stories=False,
+        known=(Known("a-move", "failing", "long ago"), Known(CLAUSE, "failing", "to be mended")),
+    )
+    result = run(settings, tmp_path)
+    assert isinstance(result, Result)
+    assert result.known[CLAUSE] > 0
+    assert result.stale == ("a-move (known to fail)",)
 
 
 def test_file_is_read(tmp_path: Path) -> None:

@@ -31,8 +31,12 @@ STRIDE: Final = 1_000_003
 STOP: Final = "stop"
 """The file that ends every worker."""
 _LOOK_S: Final = 0.2
-_SUMMED: Final = ("examples", "steps", "transactions", "stories", "refused", "skipped")
-_SUMMED_TOO: Final = ("unsettled", "not_followed", "observations", "records", "acknowledged")
+_SUMMED: Final = frozenset(
+    {
+        *("examples", "steps", "transactions", "stories", "refused", "skipped", "unsettled"),
+        *("not_followed", "observations", "records", "acknowledged"),
+    }
+)
 
 
 class WorkerEnded(Unavailable):
@@ -183,9 +187,8 @@ def _add(numbers: Iterator[int | None]) -> int | None:
 
 def _merge_counts(results: Sequence[Mapping[str, Any]], missing: int) -> dict[str, int]:
     every = [each["counts"] for each in results]
-    summed = {*_SUMMED, *_SUMMED_TOO}
     counts = {
-        name: sum(each[name] for each in every) if name in summed else value
+        name: sum(each[name] for each in every) if name in _SUMMED else value
         for name, value in every[0].items()
     }
     counts["clauses_required"] = max(each["clauses_required"] for each in every)

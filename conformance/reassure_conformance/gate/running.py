@@ -474,7 +474,8 @@ class Runner:
         self._settings = settings
         self._directory = directory
         self._progress = progress
-        self._result: Result | None = None
+        self._passed: tuple[str, ...] = ()
+        """Saved failures that did not fail."""
 
     def run(self) -> Result:
         """Carry out the run and write its directory.
@@ -534,7 +535,7 @@ class Runner:
         if not self._settings.failures:
             return
         saved = read_folder(Path(self._settings.failures))
-        result.stale = tuple(story.name for story in saved if not self._tell(h, result, story))
+        self._passed = tuple(story.name for story in saved if not self._tell(h, result, story))
 
     def _tell_shipped(self, h: Harness, result: Result) -> None:
         if not self._settings.with_stories:
@@ -652,7 +653,7 @@ class Runner:
         seen = Counter(name for name, _ in h.excused)
         result.known = {each.name: seen[each.name] for each in self._settings.known}
         passed = [e.name for e in self._settings.known if e.kind == FAILING and not seen[e.name]]
-        result.stale += tuple(f"{name} (known to fail)" for name in passed)
+        result.stale = (*self._passed, *(f"{name} (known to fail)" for name in passed))
         able = ALL_ABILITIES if self._settings.require_all else result.capabilities
         possible = possible_with(able, h.description.profile)
         result.reached = {one.name: h.reached[one.name] for one in possible}
