@@ -125,13 +125,17 @@ def test_without_a_log_what_stands_there_is_judged(start: Start, tmp_path: Path)
 def test_chroot_in_use_is_refused(start: Start, tmp_path: Path) -> None:
     """Where there is anything of somebody else's nothing is written; a dead run's is removed."""
     running = start()
-    taken = f"{CHROOT}/brokers/topics/orders"
-    running.client.create(taken, b'{"version":1,"partitions":{}}')
-    before = running.list_znodes()
-    document = _smoke(running.name(), tmp_path)
-    assert "is in use: there is /brokers/topics/orders" in document.body["amiss"]
-    assert document.get_exit_code() == 78
-    assert running.list_znodes() == before
+    taken = ""
+    for own in ("admin/reassign_partitions", "config/brokers/<default>", "brokers/topics/orders"):
+        if taken:
+            running.client.delete(taken)
+        taken = f"{CHROOT}/{own}"
+        running.client.create(taken, b'{"version":1,"partitions":{}}')
+        before = running.list_znodes()
+        document = _smoke(running.name(), tmp_path)
+        assert f"is in use: there is /{own}" in document.body["amiss"]
+        assert document.get_exit_code() == 78
+        assert running.list_znodes() == before
     running.client.create(f"{CHROOT}/reassure_run", b"")
     assert _smoke(running.name(), tmp_path).verdict == "holds"
     assert taken not in running.list_znodes()

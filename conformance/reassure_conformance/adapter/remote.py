@@ -54,7 +54,9 @@ MARK: Final = "/reassure_run"
 _QUIET_S: Final = 0.3
 _LOOK_S: Final = 0.03
 _CONNECT_S: Final = 10.0
-_OCCUPIED: Final = (BROKER_IDS, TOPICS, REASSIGNMENT_REQUESTS, REASSIGNMENTS)
+_NEEDED: Final = (CONTROLLER, CONTROLLER_EPOCH, BROKER_IDS, TOPICS, REASSIGNMENT_REQUESTS)
+_REMOVED: Final = (REASSIGNMENT_REQUESTS, REASSIGNMENTS, TOPIC_CONFIGS, TOPICS, BROKER_CONFIGS)
+"""Below these everything is removed at the end, so nothing may stand there at the beginning."""
 
 
 class Place:
@@ -126,11 +128,7 @@ class Remote:
 
     def _check_free(self) -> None:
         where = f"{self._place.hosts}{self._place.chroot}"
-        absent = [
-            path
-            for path in (CONTROLLER, CONTROLLER_EPOCH, *_OCCUPIED[:3])
-            if self._client.exists(path) is None
-        ]
+        absent = [path for path in _NEEDED if self._client.exists(path) is None]
         if absent:
             raise BadConnectable(
                 f"there is no {', '.join(absent)} at {where}; expected a controller that has been "
@@ -139,7 +137,9 @@ class Remote:
         if self._client.exists(MARK) is not None and not self._list(BROKER_IDS):
             self._say(f"removing what an earlier run has left at {where}")
             self._clean_up()
-        taken = [f"{path}/{name}" for path in _OCCUPIED for name in self._list(path)]
+        taken = [f"{path}/{name}" for path in (BROKER_IDS, *_REMOVED) for name in self._list(path)]
+        if self._client.exists(REASSIGN_PARTITIONS) is not None:
+            taken.append(REASSIGN_PARTITIONS)
         if taken:
             raise BadConnectable(
                 f"{where} is in use: there is {', '.join(taken[:3])}; expected a chroot with a "
@@ -197,7 +197,7 @@ class Remote:
             self.stop_broker(broker)
 
     def _clean_up(self) -> None:
-        for root in (REASSIGNMENT_REQUESTS, REASSIGNMENTS, TOPIC_CONFIGS, TOPICS, BROKER_CONFIGS):
+        for root in _REMOVED:
             for name in self._list(root):
                 self._client.delete(f"{root}/{name}", recursive=True)
         for path in (REASSIGN_PARTITIONS, MARK):
