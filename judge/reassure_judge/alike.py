@@ -279,6 +279,10 @@ class Recall:
         self._live: frozenset[int] = frozenset()
         self._around_number: int | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave out what is known when judging is put aside: it is soon learned again."""
+        return Recall, (dict(self._names), self._tally)
+
     # Forms ----------------------------------------------------------------------------------------
 
     def recognise(self, states: tuple[Any, ...], term: int) -> Stand | None:

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations, product
 from math import inf, prod
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from reassure_model.kip_236.state import Environment
 
@@ -53,6 +53,10 @@ class Doubt(NamedTuple):
     controller has noticed."""
     earlier: tuple[Environment, ...] = ()
     """The environment with the settings of before."""
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Keep `CERTAIN` the one that it is, wherever a history goes on that was put aside."""
+        return "CERTAIN" if self is CERTAIN else (Doubt, tuple(self))
 
 
 CERTAIN: Final = Doubt()

@@ -411,6 +411,18 @@ class Router(Generic[History]):
         self._given = False
         self._out: list[Observation] = []
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is put aside between two transactions: no answers that are found again.
+
+        Which topics are judged here (`owns`) is said anew by whoever takes it up.
+        """
+        return self.__dict__ | {
+            "_paths": {},
+            "_places": {},
+            "_fence": (None, _NONE),
+            "owns": None,
+        }
+
     def feed(self, transaction: TransactionLike) -> list[Observation]:
         """Return the observations of one transaction; none where it was refused."""
         if transaction.error is not None:

@@ -89,6 +89,14 @@ class PartitionTracker:
         self._standing: frozenset[Fault] = frozenset()
         """What is wrong since a violation that was reported."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is put aside: the states with their true numbers, for forms stay behind."""
+        kept = self.__dict__.copy()
+        if self._stand is not None:
+            assert self._recall is not None
+            kept |= {"_states": self._recall.restore(self._stand), "_stand": None}
+        return kept
+
     @property
     def states(self) -> tuple[Any, ...]:
         """What the history leaves possible, the likeliest first.

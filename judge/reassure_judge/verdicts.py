@@ -177,6 +177,12 @@ class Tally:
     steps: list[Any] = field(default_factory=list)
     """Steps that are taken often (`reassure_judge.alike`), with how often each was."""
 
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        """Return what is put aside, field by field: the sums, without the steps they are of."""
+        self.exercised  # noqa: B018  (counts what is not yet)
+        kept = {name: getattr(self, name) for name in self.__slots__}
+        return None, kept | {"steps": []}
+
     def count(self, clauses: tuple[str, ...], times: int = 1) -> None:
         """Count clauses that were put to the test, and kept."""
         if times:

@@ -153,13 +153,22 @@ class Routing:
         self.router = rules.make_router(
             grace_ms, whole=begins == BEGINNING, min_insync_replicas=min_insync_replicas
         )
-        if share != ALL:
-            self.router.owns = lru_cache(maxsize=None)(share.has)
+        self._share = share
+        self._own()
         self._base = base
         self._calm_ms = 0 if base is None else base.news_ms + grace_ms
         self._keys: set[Key] | None = set() if keep_keys else None
         self._zxid = self._time_ms = 0
         self._watchful = begins != BEGINNING or keep_keys
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        """Take up what was put aside."""
+        self.__dict__.update(kept)
+        self._own()
+
+    def _own(self) -> None:
+        if self._share != ALL:
+            self.router.owns = lru_cache(maxsize=None)(self._share.has)
 
     def begin(self) -> list[Observation]:
         """Return the observations that the base consists of."""
@@ -202,8 +211,8 @@ class Routing:
         if self._keys is not None:
             self._keys.update((seen.chroot, seen.topic, seen.partition) for seen in observations)
 
-    def finish(self) -> Iterator[Rest]:
-        """Yield a rest for every partition and cluster met, where the keys were kept."""
+    def take_stock(self) -> Known:
+        """Bring up to date what is known of the archive as a whole, and return it."""
         known = self.known
         known.clusters = self.router.shown()
         met = [self.router.get_cluster(chroot) for chroot in known.clusters]
@@ -215,6 +224,11 @@ class Routing:
             clusters = (self.router.get_cluster(chroot) for chroot in known.clusters)
             known.born = {c.chroot: c.known_since for c in clusters if c.known_since is not None}
             known.unborn = len(known.born) < len(known.clusters)
+        return known
+
+    def finish(self) -> Iterator[Rest]:
+        """Yield a rest for every partition and cluster met, where the keys were kept."""
+        self.take_stock()
         for chroot, topic, number in sorted(self._keys or ()):
             cluster = self.router.get_cluster(chroot)
             around, untouched = cluster.get_surroundings(topic, number), cluster.find_untouched()
@@ -243,6 +257,16 @@ class Judging:
     def __init__(self, rules: Rules[Any, Any]) -> None:
         self._tracking = Tracking(rules)
         self.observe = self._tracking.observe
+
+    @property
+    def tally(self) -> Tally:
+        """What judging has come to so far."""
+        return self._tracking.tally
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions were met."""
+        return len(self._tracking.partitions)
 
     def rest(self, rest: Rest) -> None:
         """Judge what must be true at the end."""
