@@ -10,29 +10,42 @@ loopback, and there is no web interface.
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 from reassure_pipeline.class_data import MAKING_LIMIT_S, ClassData
+from reassure_pipeline.shipping import SHIPPED, find_roots, pack_packages
 from reassure_spec.errors import Unavailable
 from reassure_zookeeper.java import SPARK_NEEDS, Java, find_java
 
 _START_LIMIT_S: Final = 120.0
 _STOP_LIMIT_S: Final = 10.0
-_SHIPPED: Final = (
-    "reassure_spec",
-    "reassure_zookeeper",
-    "reassure_model",
-    "reassure_judge",
-    "reassure_pipeline",
-)
+_EXECUTORS_LIMIT_S: Final = 60.0
+_SETTLED_S: Final = 1.0
+"""How long no executor must have come before those that are there are taken for all."""
+_PACKED: Final = "reassure.zip"
+_LOOPBACK: Final = re.compile(r"spark://(127\.|localhost\b)")
+_LACKS: Final = {
+    re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'"): (
+        "the workers' Python has no {0}: install it there, or name another Python of theirs in "
+        "PYSPARK_PYTHON"
+    ),
+    re.compile(r'Cannot run program "([^"]*)"'): (
+        "the workers have no Python called {0}: install one there, or name theirs in PYSPARK_PYTHON"
+    ),
+    re.compile(r"PYTHON_VERSION_MISMATCH\]?([^\n]*)"): (
+        "the workers' Python is of another version than this one:{0}; name one of the same in "
+        "PYSPARK_PYTHON"
+    ),
+}
+"""What a failure says where workers lack something, and what to do about it."""
 _OPENED: Final = (
     "java.base/java.io",
     "java.base/java.lang",
@@ -66,8 +79,14 @@ class SparkUnavailable(Unavailable):
 
 
 @contextmanager
-def open_spark(master: str) -> Iterator[Any]:
+def open_spark(
+    master: str, name: str = "reassure audit", packages: Sequence[str] = SHIPPED
+) -> Iterator[Any]:
     """Start Spark and yield its `SparkContext`; stop everything at the end.
+
+    Tasks can import `packages` of the project: with a local master from where they are, elsewhere
+    from a file that is sent along. Where `spark-submit` has started this process, its Spark is
+    taken, with its master.
 
     Raises `SparkUnavailable`, and `JavaError` where there is no Java of the version that Spark
     needs.
@@ -85,13 +104,21 @@ def open_spark(master: str) -> Iterator[Any]:
         raise SparkUnavailable("this process has a Spark context already; stop it first")
     with tempfile.TemporaryDirectory(prefix="reassure-spark-") as scratch:
         folder = Path(scratch)
-        with _java_running(master, folder) as gateway:
-            conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm)
-            conf.setAll(list(_settings(master, folder).items()))
-            with _environment({"PYSPARK_PYTHON": sys.executable}):
+        with _java_running(master, folder, packages) as gateway:
+            # What `spark-defaults.conf` and `spark-submit` say is for clusters.
+            submitted = _is_submitted()
+            conf = SparkConf(loadDefaults=submitted or not _is_local(master), _jvm=gateway.jvm)
+            master = str(conf.get("spark.master", master)) if submitted else master
+            conf.setAll(list(_settings(master, name, folder).items()))
+            python = {"PYSPARK_PYTHON": sys.executable} if _is_local(master) else {}
+            with _environment(python), _path_kept():
                 context = None
                 try:
                     context = SparkContext(conf=conf, gateway=gateway)
+                    if not _is_local(master):
+                        _await_executors(context)
+                        pack_packages(folder / _PACKED, packages)
+                        context.addPyFile(str(folder / _PACKED))
                     yield context
                 except (Py4JError, PySparkException) as problem:
                     # Asked while Java still runs: it is Java that has the words.
@@ -101,44 +128,68 @@ def open_spark(master: str) -> Iterator[Any]:
                         context.stop()
 
 
+def _is_local(master: str) -> bool:
+    return master.partition("[")[0] == "local"
+
+
+def _is_submitted() -> bool:
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
 def find_cause(problem: Exception) -> SparkUnavailable:
-    """Return a failure of Spark in its own words."""
-    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    """Return a failure of Spark in its own words, or what workers lack, where that is it."""
+    text = str(problem)
+    for pattern, advice in _LACKS.items():
+        if lacks := pattern.search(text):
+            return SparkUnavailable(advice.format(*lacks.groups()))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     told = next((line for line in lines if "Exception:" in line), lines[0] if lines else "")
     return SparkUnavailable(f"Spark failed: {told}; audit without Spark, or see its Java's log")
 
 
-def find_roots() -> list[str]:
-    """Return the folders that workers must have on their path to import the project."""
-    found = [Path(str(import_module(name).__file__)).resolve().parent.parent for name in _SHIPPED]
-    return [str(folder) for folder in dict.fromkeys(found)]
+def _await_executors(context: Any) -> None:
+    """Wait until executors have come, and no more of them come."""
+    until = time.monotonic() + _EXECUTORS_LIMIT_S
+    count, settled = 0, 0.0
+    status = context._jsc.sc().statusTracker()  # noqa: SLF001  (Python's own has no executors)
+    while time.monotonic() < until and (not count or time.monotonic() < settled):
+        now = len(status.getExecutorInfos()) - 1  # the driver is one of them
+        if now != count:
+            count, settled = now, time.monotonic() + _SETTLED_S
+        time.sleep(0.1)
+    if not count:
+        raise SparkUnavailable(
+            f"no executor came up within {_EXECUTORS_LIMIT_S:.0f} s: see that {context.master} has "
+            "workers with a free core and enough free memory (spark.executor.memory), and that "
+            "they reach this machine (spark.driver.host)"
+        )
 
 
-def _settings(master: str, folder: Path) -> Mapping[str, str]:
+def _settings(master: str, name: str, folder: Path) -> dict[str, str]:
     settings = {
-        "spark.app.name": "reassure audit",
+        "spark.app.name": name,
         "spark.master": master,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.executorEnv.PYTHONPATH": os.pathsep.join(find_roots()),
     }
-    if master.startswith("local"):
-        settings |= {
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.local.dir": str(folder),
-        }
+    if _is_local(master):
+        settings["spark.local.dir"] = str(folder)
+    if _is_local(master) or _LOOPBACK.match(master):
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return settings
 
 
 @contextmanager
-def _java_running(master: str, folder: Path) -> Iterator[Any]:
+def _java_running(master: str, folder: Path, packages: Sequence[str]) -> Iterator[Any]:
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
 
+    if _is_submitted():
+        yield launch_gateway()  # type: ignore[no-untyped-call]
+        return
     java, class_path = find_java(minimum=SPARK_NEEDS), _list_class_path()
     class_data = ClassData(java, class_path)
     log = folder / "spark.log"
@@ -149,7 +200,7 @@ def _java_running(master: str, folder: Path) -> Iterator[Any]:
             stdout=output,
             stderr=output,
             cwd=folder,
-            env=_make_environment(folder),
+            env=_make_environment(folder, packages),
             start_new_session=True,  # an interrupt at the terminal is ours to handle
         )
     gateway: Any = None
@@ -201,11 +252,11 @@ def _make_command(
     ]
 
 
-def _make_environment(folder: Path) -> dict[str, str]:
+def _make_environment(folder: Path, packages: Sequence[str]) -> dict[str, str]:
     import pyspark
 
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    paths = [*find_roots(), *(str(Path(entry).absolute()) for entry in given if entry)]
+    paths = [*find_roots(packages), *(str(Path(entry).absolute()) for entry in given if entry)]
     return {
         **os.environ,
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
@@ -243,6 +294,16 @@ def _stop(process: subprocess.Popen[bytes], limit_s: float) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+@contextmanager
+def _path_kept() -> Iterator[None]:
+    """Take what PySpark puts on the path of imports off again."""
+    before = list(sys.path)
+    try:
+        yield
+    finally:
+        sys.path[:] = before
 
 
 @contextmanager
