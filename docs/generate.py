@@ -25,6 +25,7 @@ from reassure_conformance.answers.places import (
     find_shown,
     format_checks,
 )
+from reassure_conformance.report.lifecycle import name_write
 from reassure_conformance.scenarios.scenario import Scenario, find_scenarios, read_scenario
 from reassure_explorer.scopes.catalogue import SCOPES
 from reassure_explorer.scopes.counts import COUNTS
@@ -34,7 +35,6 @@ from reassure_model.environment import Controller, Join
 from reassure_model.kip_236 import system
 from reassure_model.kip_236.machine import format_write
 from reassure_model.kip_236.obligations import next_write
-from reassure_model.kip_236.stages import FORGETS, MOVES, Stage
 from reassure_model.kip_236.state import LeaderAndIsr
 from reassure_model.machine import find_machines
 from reassure_model.outcome import Accepted
@@ -48,6 +48,7 @@ from reassure_spec.asks import ASKS
 from reassure_spec.clauses import get_places, load_clauses
 from reassure_spec.findings import FINDINGS, WITHDRAWN
 from reassure_spec.matrix import Row, make_matrix
+from reassure_spec.profiles import list_profiles
 from reassure_spec.readings import PROFILES, READINGS, get_profile
 from reassure_spec.systems import SYSTEMS, System
 from reassure_spec.znodes import ReplicaList
@@ -166,32 +167,32 @@ def _dropped_replica() -> Iterator[str]:
     yield from ("## A dropped replica", "", " → ".join(_name(state) for state in DROP_PATH), "")
 
 
-def _spell(by: type) -> str:
-    """Return the name of a write as words: `WriteLeaderAndIsr` is `write leader and isr`."""
-    return re.sub(r"(?<!^)(?=[A-Z])", " ", by.__name__).lower()
-
-
-def _lifecycle() -> Iterator[str]:
-    """Yield the life of a reassignment under KIP-236: its stages, and what leads on."""
-    yield from ("## A reassignment: kip-236, kip-236-amended", "")
-    yield from ("```mermaid", "stateDiagram-v2", "    [*] --> AtRest")
-    for (before, by), move in MOVES.items():
-        for after in sorted(move.to, key=list(Stage).index):
-            yield f"    {_name(before)} --> {_name(after)}: {_spell(by)}"
+def _lifecycle(protocol: str) -> Iterator[str]:
+    """Yield the life that a protocol tells: its stages, and what leads on; nothing without one."""
+    life = find_machines()[protocol].lifecycle
+    if life is None:
+        return
+    order = list(life.stages)
+    title = f"{life.of[0].upper()}{life.of[1:]}: {', '.join(list_profiles(protocol))}"
+    yield from (f"## {title}", "")
+    yield from ("```mermaid", "stateDiagram-v2", f"    [*] --> {_name(order[0])}")
+    for (before, by), move in life.moves.items():
+        for after in sorted(move.to, key=order.index):
+            yield f"    {_name(before)} --> {_name(after)}: {name_write(by)}"
     yield from ("```", "")
     checked = (
-        (_name(before), _spell(by), ", ".join(f"`{each}`" for each in move.clauses))
-        for (before, by), move in MOVES.items()
+        (_name(before), name_write(by), ", ".join(f"`{each}`" for each in move.clauses))
+        for (before, by), move in life.moves.items()
     )
-    yield from make_table(("stage", "write", "what it is put to, in order"), checked)
+    yield from make_table(("stage", "what ends it", "what that is put to, in order"), checked)
     yield ""
     rows = (
         (
             _name(stage),
             stage.value,
-            ", ".join(_name(each) for each in Stage if each in FORGETS.get(stage, ())),
+            ", ".join(_name(each) for each in order if each in life.forgets.get(stage, ())),
         )
-        for stage in Stage
+        for stage in order
     )
     yield from make_table(("stage", "what comes next", "after a failover"), rows)
     yield ""
@@ -200,7 +201,7 @@ def _lifecycle() -> Iterator[str]:
 def render_state_machines() -> str:
     """Return the state machines as diagrams, each table once with the profiles that use it."""
     lines = [
-        *_lifecycle(),
+        *(line for protocol in find_machines() for line in _lifecycle(protocol)),
         *_machines("Replica", REPLICA_TABLES),
         *_machines("Partition", PARTITION_TABLES),
         *_dropped_replica(),
@@ -398,8 +399,9 @@ def _state_machines(system: System) -> Iterator[str]:
         yield from _machines("Partition", {profile: partitions})
     if "kip_236.drop" in system.modules:
         yield from _dropped_replica()
-    if "kip_236.stages" in system.modules:
-        yield from _lifecycle()
+    for protocol in find_machines():
+        if f"{protocol.replace('-', '_')}.stages" in system.modules:
+            yield from _lifecycle(protocol)
 
 
 def _link_story(name: str) -> str:

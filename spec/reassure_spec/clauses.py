@@ -218,6 +218,17 @@ def _list_named(function: Any) -> Iterator[Any]:
                 yield each
 
 
+def list_carried(carrier: object) -> tuple[str, ...]:
+    """Return the clauses that a function or class carries out or checks.
+
+    First those that its text names, in that order, then those that it is registered for besides.
+    """
+    named = list_clauses(carrier) if isinstance(carrier, FunctionType) else ()
+    place = f"{getattr(carrier, '__module__', '')}.{getattr(carrier, '__qualname__', '')}"
+    registered = (name for name, places in _carried_out.items() if place in places)
+    return tuple(dict.fromkeys((*named, *registered)))
+
+
 def get_places() -> Mapping[str, frozenset[str]]:
     """Return where each clause id was registered, among the modules imported so far."""
     return MappingProxyType({name: frozenset(places) for name, places in _carried_out.items()})

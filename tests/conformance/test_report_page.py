@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from reassure_conformance.report.document import Document
-from reassure_conformance.report.lifecycle import list_ways
+from reassure_conformance.report.lifecycle import list_drawings, list_ways
 from reassure_conformance.report.page import render_page
 from reassure_model.kip_236.stages import MOVES
+from reassure_model.machine import find_machines
 from reassure_spec.clauses import clauses_of_profile
+from reassure_spec.profiles import PROTOCOLS
 
 OpenPage = Callable[..., str]
 PARTITION = {
@@ -23,6 +25,8 @@ PARTITION = {
     "requests": [],
 }
 BROKEN = "drop.before-expansion"
+GATED = ("kip-236", "kip-236-amended", "kip-236-legacy", "kip-46", "kafka-42", "kafka-4485")
+"""The profiles that the gate runs."""
 
 
 def make_write(zxid: int, **more: Any) -> dict[str, Any]:
@@ -263,13 +267,37 @@ def test_green_page_has_nothing_wrong() -> None:
 
 def test_lifecycle_has_every_move_of_the_model() -> None:
     """The picture has each move of the model's table, and those that break a clause stand out."""
-    ways = list_ways()
+    life = find_machines()["kip-236"].lifecycle
+    assert life is not None
+    ways = list_ways(life)
     assert {(way.before, way.after) for way in ways} == {
         (before, after) for (before, _), move in MOVES.items() for after in move.to
     }
     page = render_page(make_result(1))
     assert page.count('class="way ') == len(ways)
     assert page.count('class="way bad"') == sum(BROKEN in way.clauses for way in ways) > 0
+
+
+@pytest.mark.parametrize("profile", GATED)
+def test_every_gated_profile_has_its_life_drawn(profile: str) -> None:
+    """Under each profile that the gate runs there is a drawing, none cut off, of what it is about.
+
+    What was exercised stands beside what was not; a profile that builds on another has both.
+    """
+    clauses = clauses_of_profile(profile)
+    rows = [
+        {"id": c.id, "level": c.level, "verdict": "holds", "exercised": n % 2, "undecided": 0}
+        for n, c in enumerate(clauses)
+    ]
+    result = Document("run", "holds", 1.0, {}, profile=profile, body={"clauses": rows}).as_dict()
+    drawings = list_drawings(result)
+    told = [each for each in PROTOCOLS[profile] if find_machines()[each].lifecycle is not None]
+    assert [each.protocol for each in drawings] == told != []
+    for drawing in drawings:
+        width = float(re.findall(r'viewBox="0 0 (\d+) ', drawing.svg)[0])
+        places = [float(x) for x in re.findall(r'<text x="(-?\d+)"', drawing.svg)]
+        assert all(8 <= place <= width - 30 for place in places), drawing.protocol
+    assert {"ok", "part", "none"} & set(re.findall(r'class="way (\w+)"', drawings[0].svg))
 
 
 def test_kill_matrix_has_a_spot_for_each_fault() -> None:

@@ -170,6 +170,7 @@ SHARED = {
     "lag": "how far a follower is behind, in the model and in proofs",
     "leader": "what a leader concludes of its followers, in the model and in proofs",
     "observations": "what brokers were seen to hold: its format, and how fast it is judged",
+    "lifecycle": "the lives of what protocols are about, as tables and as pictures",
     "messages": "what brokers are told, by the controller and for the judge",
     "replication": "logs across elections, in the model and in proofs",
     "report": "the verb, and how fast its page opens",
@@ -180,7 +181,7 @@ SHARED = {
     "znodes": "znodes, and the world about them",
 }
 """What files of one name have in common, where it is neither a protocol nor a part of each."""
-PARTS = {"__init__", "__main__", "invariants", "machine", "rules", "writes"}
+PARTS = {"__init__", "__main__", "invariants", "machine", "rules", "stages", "writes"}
 """What every protocol, or every room, may have."""
 
 

@@ -20,7 +20,7 @@ from reassure_conformance.report.cases import (
     list_cases,
 )
 from reassure_conformance.report.display import show_zxid
-from reassure_conformance.report.lifecycle import draw_lifecycle, has_lifecycle
+from reassure_conformance.report.lifecycle import list_drawings
 from reassure_conformance.report.spacetime import pack_rows
 from reassure_conformance.report.summary import name_repeat
 from reassure_spec.clauses import load_clauses
@@ -86,7 +86,7 @@ def render_page(result: Result) -> str:
         lines=_list_lines(result, cases),
         outcomes={outcome: outcomes[outcome] for outcome in WORDS if outcomes[outcome]},
         repeat=name_repeat(result),
-        life=Markup(draw_lifecycle(result)) if has_lifecycle(result) else None,
+        lives=[each._replace(svg=Markup(each.svg)) for each in list_drawings(result)],
         situations=[each for each in result.get("situations", ()) if each["reached"] is not None],
         spots=spots,
         areas=sorted({spot.area for spot in spots} - {""}),

@@ -38,6 +38,7 @@ from reassure_model.kafka_42 import (
     start_replica_states,
     step,
 )
+from reassure_model.kafka_42.stages import LIFECYCLE
 from reassure_model.machine import (
     CONTROLLER,
     DIE,
@@ -257,6 +258,7 @@ MACHINE: Final = Machine(
     is_at_rest=lambda move, _: is_at_rest(move),
     properties=PROPERTIES,
     goals=GOALS,
+    lifecycle=LIFECYCLE,
     vocabulary=VOCABULARY,
     is_settled=is_settled,
 )

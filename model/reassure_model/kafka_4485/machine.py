@@ -33,6 +33,7 @@ from reassure_model.kafka_4485.replication import (
     make_replication,
     step,
 )
+from reassure_model.kafka_4485.stages import LIFECYCLE
 from reassure_model.machine import (
     Act,
     Domain,
@@ -364,6 +365,7 @@ MACHINE: Final = Machine(
         for clause, find in INVARIANTS.items()
     ),
     goals=tuple(Goal(name, reached(find)) for name, find in GOALS.items()),
+    lifecycle=LIFECYCLE,
     vocabulary=Vocabulary(
         opening=_open,
         say_opening=_say_opening,

@@ -193,7 +193,7 @@ def step(state: Replication, action: Action, readings: Readings) -> Outcome:
     """Take one action. Raises NotPossible where it has nothing to act upon."""
     if not is_possible(state, action):
         raise NotPossible(f"{action} is not possible in {state}")
-    outcome = _STEPS[action.__class__](state, action.broker, readings)
+    outcome = STEPS[action.__class__](state, action.broker, readings)
     if readings.isr_members == "stored" or isinstance(outcome, Rejected):
         return outcome
     return replace(outcome, state=define_isr(outcome.state))
@@ -359,7 +359,7 @@ def count_common(log: Log, other: Log) -> int:
     return shared
 
 
-_STEPS: Final[Mapping[type[Action], Callable[[Replication, int, Readings], Outcome]]] = {
+STEPS: Final[Mapping[type[Action], Callable[[Replication, int, Readings], Outcome]]] = {
     Append: _append,
     Serve: _serve,
     Answer: _answer,

@@ -10,6 +10,7 @@ from reassure_model.kip_236.obligations import Obligation, find_drop, next_write
 from reassure_model.kip_236.promises import PROMISES, Memory, Moment
 from reassure_model.kip_236.requests import is_remembered
 from reassure_model.kip_236.rules import accept_write, apply_failover
+from reassure_model.kip_236.stages import LIFECYCLE
 from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment, Request
 from reassure_model.kip_236.system import Submit, System, enabled, step
 from reassure_model.kip_236.writes import (
@@ -349,6 +350,7 @@ MACHINE: Final = Machine(
     is_at_rest=lambda system, readings: next_effect(system, readings) is None,
     properties=PROPERTIES,
     goals=tuple(Goal(goal.name, _of_partition(goal.reached)) for goal in GOALS),
+    lifecycle=LIFECYCLE,
     vocabulary=VOCABULARY,
     is_settled=is_settled,
     judgement=JUDGEMENT,

@@ -11,14 +11,14 @@ for `kip_236.obligations` to say. That these moves are the ones that there are, 
 put to these checks in them and to no others, is shown by exploration.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
 from reassure_model.kip_236 import rules
 from reassure_model.kip_236.state import Partition, Request, is_target_in_sync
+from reassure_model.kip_236.system import System
 from reassure_model.kip_236.writes import (
     ChangeIsr,
     CreateReassignment,
@@ -28,7 +28,7 @@ from reassure_model.kip_236.writes import (
     WriteAssigned,
     WriteState,
 )
-from reassure_spec.clauses import list_clauses
+from reassure_model.lifecycle import Lifecycle, Moves, lead_to
 
 
 class Stage(Enum):
@@ -62,56 +62,39 @@ def find_stage(partition: Partition) -> Stage:
     return Stage.DONE
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """What a write ends a stage by."""
-
-    to: frozenset[Stage]
-    """Where it leads."""
-    checks: tuple[Callable[..., object], ...]
-    """What it is put to; several where it may be one thing or another, or several at once."""
-
-    @property
-    def clauses(self) -> tuple[str, ...]:
-        """The clauses of the checks, in order."""
-        return tuple(dict.fromkeys(c for check in self.checks for c in list_clauses(check)))
-
-
-def _to(*stages: Stage, by: tuple[Callable[..., object], ...] = ()) -> Move:
-    return Move(frozenset(stages), by)
-
-
 S = Stage
 _STATE: Final = (rules.check_epochs, rules.check_state)
-_CHANGE: Final = _to(S.DROPPING, by=(rules.check_update_reassignment,))
-_LAG: Final = _to(S.WAITING, by=(rules.check_change_isr,))
+_CHANGE: Final = lead_to(S.DROPPING, by=(rules.check_update_reassignment,))
+_LAG: Final = lead_to(S.WAITING, by=(rules.check_change_isr,))
 _DROP: Final = (rules.check_drop, rules.check_expansion, rules.check_completion)
 
-MOVES: Final[Mapping[tuple[Stage, type], Move]] = MappingProxyType(
+MOVES: Final[Moves] = MappingProxyType(
     {
-        (S.AT_REST, Request): _to(S.REQUESTED),
-        (S.REQUESTED, DeleteRequest): _to(S.AT_REST, by=(rules.check_delete_request,)),
-        (S.REQUESTED, CreateReassignment): _to(S.EXPANDING, by=(rules.check_create_reassignment,)),
-        (S.EXPANDING, WriteAssigned): _to(S.ANNOUNCING, by=(rules.check_expansion,)),
-        (S.ANNOUNCING, WriteState): _to(S.WAITING, S.COMPLETING, S.DONE, by=_STATE),
-        (S.WAITING, ChangeIsr): _to(S.COMPLETING, S.DONE, by=(rules.check_change_isr,)),
+        (S.AT_REST, Request): lead_to(S.REQUESTED),
+        (S.REQUESTED, DeleteRequest): lead_to(S.AT_REST, by=(rules.check_delete_request,)),
+        (S.REQUESTED, CreateReassignment): lead_to(
+            S.EXPANDING, by=(rules.check_create_reassignment,)
+        ),
+        (S.EXPANDING, WriteAssigned): lead_to(S.ANNOUNCING, by=(rules.check_expansion,)),
+        (S.ANNOUNCING, WriteState): lead_to(S.WAITING, S.COMPLETING, S.DONE, by=_STATE),
+        (S.WAITING, ChangeIsr): lead_to(S.COMPLETING, S.DONE, by=(rules.check_change_isr,)),
         (S.WAITING, UpdateReassignment): _CHANGE,
         (S.COMPLETING, ChangeIsr): _LAG,
-        (S.COMPLETING, WriteState): _to(S.WAITING, by=_STATE),
-        (S.COMPLETING, WriteAssigned): _to(S.DONE, by=(rules.check_completion,)),
+        (S.COMPLETING, WriteState): lead_to(S.WAITING, by=_STATE),
+        (S.COMPLETING, WriteAssigned): lead_to(S.DONE, by=(rules.check_completion,)),
         (S.COMPLETING, UpdateReassignment): _CHANGE,
-        (S.DROPPING, WriteAssigned): _to(S.EXPANDING, S.ANNOUNCING, S.DONE, by=_DROP),
+        (S.DROPPING, WriteAssigned): lead_to(S.EXPANDING, S.ANNOUNCING, S.DONE, by=_DROP),
         (S.DONE, ChangeIsr): _LAG,
-        (S.DONE, WriteState): _to(S.WAITING, by=_STATE),
+        (S.DONE, WriteState): lead_to(S.WAITING, by=_STATE),
         (S.DONE, UpdateReassignment): _CHANGE,
-        (S.DONE, DeleteReassignment): _to(
+        (S.DONE, DeleteReassignment): lead_to(
             S.AT_REST, S.REQUESTED, by=(rules.check_delete_reassignment,)
         ),
     }
 )
 """Where a write, or a request that is submitted, leads from a stage that it ends."""
 
-FORGETS: Final[Mapping[Stage, frozenset[Stage]]] = MappingProxyType(
+FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = MappingProxyType(
     {
         S.DROPPING: frozenset({S.EXPANDING, S.WAITING, S.COMPLETING}),
         S.COMPLETING: frozenset({S.WAITING}),
@@ -119,3 +102,11 @@ FORGETS: Final[Mapping[Stage, frozenset[Stage]]] = MappingProxyType(
     }
 )
 """Where the next controller finds a partition, who remembers neither drop nor completion."""
+
+LIFECYCLE: Final[Lifecycle[System]] = Lifecycle(
+    "a reassignment",
+    Stage,
+    lambda system, _: {"": find_stage(system.partition)},
+    MOVES,
+    FORGETS,
+)

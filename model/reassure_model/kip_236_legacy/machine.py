@@ -25,6 +25,7 @@ from reassure_model.kip_236_legacy import (
     next_effect,
     step,
 )
+from reassure_model.kip_236_legacy.stages import LIFECYCLE
 from reassure_model.machine import (
     CONTROLLER,
     DIE,
@@ -376,6 +377,7 @@ MACHINE: Final = Machine(
     is_at_rest=is_at_rest,
     properties=PROPERTIES,
     goals=GOALS,
+    lifecycle=LIFECYCLE,
     vocabulary=VOCABULARY,
     is_settled=is_settled,
 )
