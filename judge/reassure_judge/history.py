@@ -134,6 +134,10 @@ class ElectionSeen(NamedTuple):
     """Whether `/controller` goes with the session that created it."""
 
 
+class ControllerGone(NamedTuple):
+    """`/controller` was deleted, or went with its session."""
+
+
 class BrokerRegistered(NamedTuple):
     """The registration of a broker was created."""
 
@@ -703,6 +707,7 @@ class Router(Generic[History]):
         terms = cluster.terms
         if data is None:
             cluster.controller = terms.owner = None
+            self._emit(cluster, "", -1, path, ControllerGone())
             return
         created = self._given or self._op.kind == CREATE
         if created:

@@ -445,6 +445,7 @@ class KafkaRules(Rules[Possible, Written]):
         ListsWritten: {"assignment": RECORD},
         EntryWritten: {"target": BROKERS},
     }
+    flights: ClassVar[tuple[type, ...]] = (ListsWritten,)
     shape_first = True
     suspects_first = True
     kept_at_rest = ("controller.epoch.kept", "znode.roots-kept", "topic.settings-kept")
@@ -554,6 +555,15 @@ class KafkaRules(Rules[Possible, Written]):
         if not isinstance(event, ListsWritten):
             return None
         return event.assignment is not None and event.assignment.is_reassigning
+
+    def find_target(self, event: object) -> ReplicaList | None:
+        """Return the target that the lists tell of, where something is added or removed."""
+        lists = event.assignment if isinstance(event, ListsWritten) else None
+        return lists.target if lists is not None and lists.is_reassigning else None
+
+    def find_route(self, event: object) -> str:
+        """Return that it is the lists in the topic's znode."""
+        return "lists"
 
     def show(self, partition: Hosted) -> Partition | None:
         """Return the partition, in flight where the old znode names it."""

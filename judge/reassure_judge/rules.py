@@ -141,6 +141,8 @@ class Rules(AnyRules, Generic[Kept, Written]):
     does not know who is there, where it may be either."""
     any_write: ClassVar[tuple[str, ...]] = ("znode.well-formed",)
     """What every write that a rule accepts puts to the test besides."""
+    flights: ClassVar[tuple[type, ...]] = ()
+    """The events that say whether a reassignment is under way, and to where (`find_target`)."""
     kept_at_rest: ClassVar[tuple[str, ...]] = ()
     """The clauses on a cluster as a whole that a rest puts to the test."""
 
@@ -279,6 +281,14 @@ class Rules(AnyRules, Generic[Kept, Written]):
     def tells_flight(self, event: object) -> bool | None:
         """Whether a reassignment is under way from here on; None where an event does not say."""
         return None
+
+    def find_target(self, event: object) -> ReplicaList | None:
+        """Return where one of the `flights` says that a partition goes, None where it rests."""
+        return None
+
+    def find_route(self, event: object) -> str:
+        """Return what such an event was read from, in a word or two."""
+        return ""
 
     # Elections ------------------------------------------------------------------------------------
 

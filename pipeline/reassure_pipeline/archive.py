@@ -24,7 +24,7 @@ is taken as it is.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -95,6 +95,14 @@ class FileFacts:
     tail: TornTail | None
     unjudged: Mapping[str, int] = field(default_factory=dict)
     """How often each tree was written of which nothing was handed on to the judge."""
+    times_ms: tuple[int, int] | None = None
+    """When the first and the last transaction was that is judged, by the server's clock."""
+
+
+def find_times(files: Iterable[FileFacts]) -> tuple[int, int] | None:
+    """Return when the first and the last transaction of these files was that is judged."""
+    times = [facts.times_ms for facts in files if facts.times_ms is not None]
+    return (times[0][0], times[-1][1]) if times else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from reassure_pipeline.archive import (
     FileFacts,
     check_joint,
     find_archives,
+    find_times,
     load_base,
 )
 from reassure_pipeline.audit_report import (
@@ -35,6 +36,7 @@ from reassure_pipeline.audit_report import (
     report_archive,
     report_audit,
 )
+from reassure_pipeline.facts import Facts
 from reassure_pipeline.observed import judge_observations, list_unjudged, sort_paths
 from reassure_pipeline.passes import ALL, Judged, Judging, Known, Routing, Share
 from reassure_spec.readings import Readings
@@ -58,6 +60,7 @@ def audit_local(
     min_insync_replicas: int = 1,
     grace_ms: int = GRACE_MS,
     jobs: int = 1,
+    facts: bool = False,
     progress: Progress | None = None,
 ) -> AuditReport:
     """Judge the logs that `paths` name, in this process and in `jobs` - 1 more.
@@ -78,6 +81,7 @@ def audit_local(
         keep_keys=at_rest,
         min_insync_replicas=min_insync_replicas,
         grace_ms=grace_ms,
+        facts=facts,
     )
     with rare_collections():
         if jobs == 1:
@@ -98,6 +102,8 @@ def _judge_archives(
     rules: Rules[Any, Any],
     share: Share,
     progress: Progress | None = None,
+    *,
+    facts: bool,
     **options: Any,
 ) -> "list[_LocalAudit]":
     """Read every archive to its end, and judge the partitions of one share."""
@@ -107,7 +113,8 @@ def _judge_archives(
     for archive in archives:
         base = load_base(archive)
         routing = Routing(archive.begins, base, rules, share=share, **options)
-        audit = _LocalAudit(archive, base, routing, Judging(rules))
+        judging = Judging(rules, Facts(archive.name, rules) if facts else None)
+        audit = _LocalAudit(archive, base, routing, judging)
         for file in archive.files:
             if progress is not None:
                 progress(f"reading {file.name}", done, total)
@@ -159,10 +166,12 @@ def audit_paths(
     min_insync_replicas: int = 1,
     grace_ms: int = GRACE_MS,
     jobs: int | None = None,
+    facts: bool = False,
     parquet: Path | None = None,
 ) -> AuditReport:
     """Judge transaction logs, on Spark where a `master` is given, and observations among them.
 
+    With `facts` the report tells besides what was under way and when (`reassure_pipeline.facts`).
     Spark leaves what its stages came to in the folder `parquet`, where one is given.
 
     Without Spark it takes `jobs` processes, or as many as are worth it (`choose_jobs`).
@@ -181,6 +190,7 @@ def audit_paths(
             "at_rest": at_rest,
             "min_insync_replicas": min_insync_replicas,
             "grace_ms": grace_ms,
+            "facts": facts,
         }
         if master is None:
             jobs = choose_jobs(sorted_paths.logs) if jobs is None else jobs
@@ -227,28 +237,33 @@ class _LocalAudit:
         """Judge one file, the next in order."""
         file = LogFile(path)
         first, judged = -1, 0
+        times_ms: tuple[int, int] | None = None
         for batch in file.batches():
             if first < 0:
                 first = batch[0].zxid
                 check_joint(self._before, path, first)
-            judged += self._judge(batch)
-        facts = FileFacts(path, first, file.last_zxid, judged, file.tail)
+            if batch[0].zxid <= self._after:
+                batch = [each for each in batch if each.zxid > self._after]
+            if batch:
+                self._judge(batch)
+                judged += len(batch)
+                first_ms = batch[0].time_ms if times_ms is None else times_ms[0]
+                times_ms = first_ms, batch[-1].time_ms
+        facts = FileFacts(path, first, file.last_zxid, judged, file.tail, times_ms=times_ms)
         self._before = join_facts(self._before, facts)
         self._files.append(facts)
 
-    def _judge(self, batch: list[Transaction]) -> int:
-        after, feed, observe = self._after, self._routing.feed, self._judging.observe
-        if batch[0].zxid <= after:
-            batch = [transaction for transaction in batch if transaction.zxid > after]
+    def _judge(self, batch: list[Transaction]) -> None:
+        feed, observe = self._routing.feed, self._judging.observe
         for transaction in batch:
             for seen in feed(transaction):
                 observe(seen)
-        return len(batch)
 
     def finish(self) -> None:
         """Judge what must be true at the end."""
         for rest in self._routing.finish():
             self._judging.rest(rest)
+        self._judging.end(find_times(self._files))
 
     def report(self, judged: Judged) -> ArchiveReport:
         """Report what judging the archive came to, all shares together."""

@@ -25,6 +25,7 @@ from reassure_judge.verdicts import (
     summarise,
 )
 from reassure_pipeline.archive import Archive, FileFacts, Hole, check_joint
+from reassure_pipeline.facts import Sums
 from reassure_pipeline.observed import PAGE, ObservedReport
 from reassure_pipeline.passes import Judged, Known, is_settled
 from reassure_spec.clauses import ADVICE
@@ -69,6 +70,8 @@ class ArchiveReport:
     holes: tuple[Hole, ...]
     torn_tail: TornTail | None
     """The unfinished last record of the last file; normal where a server was killed."""
+    facts: Sums | None = None
+    """What is told beyond verdicts, where that was asked for."""
 
     def as_dict(self, *, strict: bool) -> dict[str, Any]:
         """Return the record that reports print; with `strict` advice counts as well."""
@@ -229,6 +232,24 @@ class AuditReport:
         told = () if self.observed is None else self.observed.violations
         return listed + [found.as_dict() for found in told if self._counts(found) is counting]
 
+    def sum_up_facts(self) -> Sums | None:
+        """Return what is told beyond verdicts of all archives together, if anything is.
+
+        The bins of time have the findings as well, by clause: `violations`, and `unsettled`.
+        """
+        if not any(archive.facts for archive in self.archives):
+            return None
+        sums = Sums()
+        for archive in self.archives:
+            if archive.facts is not None:
+                sums.take_in(archive.facts)
+            named = ("violations", archive.violations), ("unsettled", archive.unsettled)
+            for group, found in named:
+                for violation in found:
+                    if violation.time_ms:
+                        sums.bins.add(f"{group}.{violation.clause}", violation.time_ms)
+        return sums
+
     def as_json_dict(self) -> dict[str, Any]:
         """Return the body of the JSON document.
 
@@ -236,7 +257,8 @@ class AuditReport:
         is of.
         """
         violations, not_followed = self._list(counting=True), self._list(counting=False)
-        observed = self.observed
+        observed, facts = self.observed, self.sum_up_facts()
+        told = {} if facts is None else {"facts": facts.as_dict()}
         return {
             "verdict": self.verdict,
             "counts": {
@@ -261,6 +283,7 @@ class AuditReport:
             "archives": [archive.as_dict(strict=self.strict) for archive in self.archives],
             "observed": None if observed is None else observed.as_dict(),
             "unjudged": [{"clause": clause, "reason": why} for clause, why in self.unjudged],
+            **told,
         }
 
 
@@ -311,6 +334,7 @@ def report_archive(
         earlier=known.earlier,
         holes=holes,
         torn_tail=files[-1].tail,
+        facts=judged.facts,
     )
 
 

@@ -37,6 +37,7 @@ from reassure_judge.rules import Rules
 from reassure_judge.verdicts import BY_CHANGE, BY_CONTENT, Tally, Violation
 from reassure_model.kip_236.state import Environment
 from reassure_pipeline.archive import BEGINNING, MIDDLE, SNAPSHOT, Base, Hole
+from reassure_pipeline.facts import Facts, Sums
 from reassure_zookeeper.transactions import Transaction
 
 Key = tuple[str, str, int]
@@ -243,9 +244,14 @@ class Judged:
     tally: Tally = field(default_factory=Tally)
     partitions: int = 0
     follow_ups: int = 0
+    facts: Sums | None = None
+    """What is told beyond verdicts, where that was asked for."""
 
     def add(self, other: "Judged") -> None:
         """Take in what judging other partitions came to."""
+        if other.facts is not None:
+            self.facts = self.facts or Sums()
+            self.facts.take_in(other.facts)
         self.tally.add(other.tally)
         self.partitions += other.partitions
         self.follow_ups += other.follow_ups
@@ -254,9 +260,21 @@ class Judged:
 class Judging:
     """Stage 2 for some partitions of one archive."""
 
-    def __init__(self, rules: Rules[Any, Any]) -> None:
+    def __init__(self, rules: Rules[Any, Any], facts: Facts | None = None) -> None:
         self._tracking = Tracking(rules)
-        self.observe = self._tracking.observe
+        self._facts = facts
+        self._sums: Sums | None = None
+        # Whoever does not ask for facts pays nothing for them.
+        self.observe = self._tracking.observe if facts is None else self._observe_with_facts
+
+    def _observe_with_facts(self, seen: Observation) -> None:
+        self._tracking.observe(seen)
+        self._facts.observe(seen)  # type: ignore[union-attr]
+
+    def end(self, times_ms: tuple[int, int] | None) -> None:
+        """Note when the first and the last transaction of the archive was that is judged."""
+        if self._facts is not None:
+            self._sums = self._facts.finish(times_ms)
 
     @property
     def tally(self) -> Tally:
@@ -282,4 +300,5 @@ class Judging:
     def sum_up(self) -> Judged:
         """Return what judging came to."""
         tracking = self._tracking
-        return Judged(tracking.sum_up(), len(tracking.partitions), tracking.count_follow_ups())
+        tally, follow_ups = tracking.sum_up(), tracking.count_follow_ups()
+        return Judged(tally, len(tracking.partitions), follow_ups, self._sums)

@@ -37,10 +37,12 @@ from reassure_pipeline.archive import (
     FileFacts,
     check_joint,
     find_archives,
+    find_times,
     load_base,
 )
 from reassure_pipeline.audit import Progress, rare_collections
 from reassure_pipeline.audit_report import AuditReport, join_facts, report_archive, report_audit
+from reassure_pipeline.facts import Facts
 from reassure_pipeline.gateway import open_spark
 from reassure_pipeline.passes import Judged, Judging, Known, Routing, Share
 from reassure_pipeline.tables import write_tables
@@ -97,6 +99,7 @@ class Plan(NamedTuple):
     at_rest: bool
     min_insync_replicas: int
     grace_ms: int
+    facts: bool = False
 
 
 Outcome = tuple[int, FileResult | Known | Judged | Exception]
@@ -113,6 +116,7 @@ def audit_spark(
     at_rest: bool = False,
     min_insync_replicas: int = 1,
     grace_ms: int = GRACE_MS,
+    facts: bool = False,
     progress: Progress | None = None,
     parquet: Path | None = None,
 ) -> AuditReport:
@@ -134,7 +138,7 @@ def audit_spark(
         session = SparkSession(context)
         report("decoding and judging", 1, 2)
         shares = max(1, context.defaultParallelism)
-        plan = Plan(rules, archives, bases, shares, at_rest, min_insync_replicas, grace_ms)
+        plan = Plan(rules, archives, bases, shares, at_rest, min_insync_replicas, grace_ms, facts)
         outcomes = judge_all(session, plan)
         if parquet is not None:
             outcomes.persist()
@@ -218,6 +222,7 @@ def read_file(task: FileTask, plan: Plan) -> Iterator["RecordBatch"]:
     addressing = Addressing(plan.rules)
     first, judged = -1, 0
     last: tuple[int, int] | None = None
+    first_ms = 0
     calm: int | None = None
     error: Exception | None = None
     try:
@@ -227,6 +232,7 @@ def read_file(task: FileTask, plan: Plan) -> Iterator["RecordBatch"]:
             for transaction, record in zip(batch, records, strict=True):
                 if transaction.zxid <= task.after:
                     continue
+                first_ms = transaction.time_ms if not judged else first_ms
                 judged += 1
                 place = addressing.find(transaction)
                 if place is not None:
@@ -242,7 +248,8 @@ def read_file(task: FileTask, plan: Plan) -> Iterator["RecordBatch"]:
     except Exception as problem:  # told by the driver, which knows what comes before
         error = problem
     tail = None if file.tail is None else TornTail(path, file.tail.offset, file.tail.reason)
-    facts = FileFacts(path, first, file.last_zxid, judged, tail, addressing.unjudged)
+    times_ms = None if last is None else (first_ms, last[1])
+    facts = FileFacts(path, first, file.last_zxid, judged, tail, addressing.unjudged, times_ms)
     result = FileResult(task.archive, task.file, facts, last, calm, error)
     yield _make_addressed(task.archive, [(_LAST, b"", pickle.dumps(result))])
 
@@ -308,7 +315,8 @@ class _ShareAudit:
             grace_ms=plan.grace_ms,
             share=share,
         )
-        self._judging = Judging(plan.rules)
+        facts = Facts(plan.archives[archive].name, plan.rules) if plan.facts else None
+        self._judging = Judging(plan.rules, facts)
         self._files: list[FileResult] = []
         self._error: Exception | None = None
         for seen in self._routing.begin():
@@ -340,6 +348,8 @@ class _ShareAudit:
             return
         for rest in self._routing.finish():
             self._judging.rest(rest)
+        files = sorted(self._files, key=lambda result: result.file)
+        self._judging.end(find_times(result.facts for result in files))
         yield number, self._routing.known
         judged = self._judging.sum_up()
         found, judged.tally.violations = judged.tally.violations, []

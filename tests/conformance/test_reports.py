@@ -48,6 +48,7 @@ VERBS = [
     ["synth", "--transactions", "many", "{tmp}/made"],
     ["audit", "{tmp}"],
     ["audit", "{run}/logs"],
+    ["audit", "--facts", "{run}"],
     ["replay", "{run}"],
     ["replay", "{tmp}"],
     ["vectors", "--out", "{tmp}/vectors"],

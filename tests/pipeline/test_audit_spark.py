@@ -47,7 +47,7 @@ def _make_plan(folders: Sequence[Path], profile: str, shares: int, *, at_rest: b
     rules = make_rules(profile, get_profile(profile))
     archives = find_archives(folders)
     bases = [load_base(archive) for archive in archives]
-    return Plan(rules, archives, bases, shares, at_rest, 1, GRACE_MS)
+    return Plan(rules, archives, bases, shares, at_rest, 1, GRACE_MS, facts=True)
 
 
 def _route(plan: Plan) -> list[list[tuple[int, int, int, bytes]]]:
@@ -105,7 +105,7 @@ def test_shares_judged_apart_come_to_the_report_of_the_local_engine(
     ]
     snapshot(folders[2], history[:cut], cut)
     plan = _make_plan(folders, profile, shares, at_rest=True)
-    local = audit_local(folders, profile, get_profile(profile), at_rest=True)
+    local = audit_local(folders, profile, get_profile(profile), at_rest=True, facts=True)
     assert len(local.violations) > 20
     apart = _audit_apart(plan, profile)
     assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
@@ -238,8 +238,9 @@ def test_spark_answers_what_the_local_engine_does(
     tables = tmp_path / "tables"
     tables.mkdir()
     before = sorted(tmp_path.iterdir()), dict(os.environ)
-    local = audit_local(folders, PROFILE, READINGS, at_rest=True)
-    spark = audit_spark(folders, PROFILE, READINGS, "local[2]", at_rest=True, parquet=tables)
+    options: dict[str, Any] = {"at_rest": True, "facts": True}
+    local = audit_local(folders, PROFILE, READINGS, **options)
+    spark = audit_spark(folders, PROFILE, READINGS, "local[2]", parquet=tables, **options)
     assert json.dumps(spark.as_json_dict()) == json.dumps(local.as_json_dict())
     found = {(v.clause, v.topic, v.partition, v.zxid) for v in spark.archives[0].violations}
     assert found.issuperset(planted)

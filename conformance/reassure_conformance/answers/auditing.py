@@ -37,6 +37,7 @@ def audit_document(
     strict: bool = False,
     recognise: bool = False,
     jobs: int | None = None,
+    facts: bool = False,
     parquet: Path | None = None,
 ) -> Document:
     """Judge the logs, on Spark where a master is given, and return the document.
@@ -64,6 +65,7 @@ def audit_document(
         min_insync_replicas=min_insync_replicas,
         grace_ms=grace_ms,
         jobs=jobs,
+        facts=facts,
         parquet=parquet,
     )
     foreign = next((words for each in report.archives for words in each.find_foreign()), None)

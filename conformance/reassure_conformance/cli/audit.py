@@ -40,6 +40,11 @@ from reassure_conformance.cli.options import (
     metavar="N",
     help="How many processes judge, without Spark (one for each core, for large logs).",
 )
+@click.option(
+    "--facts",
+    is_flag=True,
+    help="Tell besides of reassignments, replication, elections and controllers, over time.",
+)
 @click.option("--at-rest", is_flag=True, help="Take the end of the logs for a moment of rest.")
 @click.option(
     "--grace",
@@ -63,6 +68,7 @@ def audit(
     spark: str | None,
     parquet: Path | None,
     jobs: int | None,
+    facts: bool,
     at_rest: bool,
     min_insync_replicas: int,
     grace: float | None,
@@ -92,6 +98,7 @@ def audit(
         strict=strict,
         recognise=not is_given("profile"),
         jobs=jobs,
+        facts=facts,
         parquet=parquet,
     )
     return emit(document, form, lambda: render_audit(document, form, verbose=verbose))

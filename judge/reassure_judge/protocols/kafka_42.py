@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from reassure_judge.history import ElectionSeen
-from reassure_judge.kafka import KafkaRules, make_invariants
+from reassure_judge.kafka import EntryWritten, KafkaRules, make_invariants
 from reassure_judge.rules import Sign, Signs
 from reassure_judge.trees import KAFKAS_OWN
 from reassure_model.controllers import Controllership
@@ -53,6 +53,7 @@ class EntriesRules(KafkaRules):
     """Kafka without lists."""
 
     profiles = driven = ("kafka-42",)
+    flights = (EntryWritten,)
 
     @classmethod
     def find_sign(cls, signs: Signs) -> Sign | None:
@@ -82,6 +83,14 @@ class EntriesRules(KafkaRules):
         """Return the partition with one target more that a controller may have read."""
         others = tuple(each for each in before.asked if each != target)
         return replace(before, entry=target, asked=(*others, target))
+
+    def find_target(self, event: object) -> ReplicaList | None:
+        """Return the target that the old znode names."""
+        return event.target if isinstance(event, EntryWritten) else None
+
+    def find_route(self, event: object) -> str:
+        """Return that it is an entry of the old znode."""
+        return "entry"
 
     @clause("controller.epoch.raised-by-one", "controller.registered-ephemeral")
     def accept_election(

@@ -63,7 +63,7 @@ from reassure_model.outcome import Accepted, Rejected
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
-from reassure_spec.znodes import BadZnode, RequestZnode
+from reassure_spec.znodes import BadZnode, ReplicaList, RequestZnode
 
 _ANY: Final = ("znode.well-formed",)
 _ASSIGNED: Final = (*_ANY, "topic.partitions-kept", "topic.content-kept")
@@ -323,6 +323,7 @@ class RequestRules(Rules[Possible, Write]):
         RequestSubmitted: {"request": RECORD},
         RequestRemoved: {"sequence": SEQUENCE},
     }
+    flights = (ReassignmentWritten,)
     noticed = _ON_REQUESTS
     kept_at_rest = ("controller.epoch.kept", "znode.roots-kept", "topic.settings-kept")
 
@@ -491,6 +492,16 @@ class RequestRules(Rules[Possible, Write]):
     def tells_flight(self, event: object) -> bool | None:
         """Whether there is a record from here on."""
         return event[0] is not None if isinstance(event, ReassignmentWritten) else None
+
+    def find_target(self, event: object) -> ReplicaList | None:
+        """Return the target that a record holds."""
+        record = event[0] if isinstance(event, ReassignmentWritten) else None
+        return None if record is None else record.target
+
+    def find_route(self, event: object) -> str:
+        """Return whether the record is of a request, or of an entry of the old znode."""
+        record = event[0] if isinstance(event, ReassignmentWritten) else None
+        return "legacy record" if record is not None and record.legacy else "record"
 
     def exists(self, partition: Partition) -> bool:
         """Whether there is a partition, or a request that names it."""

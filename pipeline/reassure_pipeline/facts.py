@@ -1,0 +1,682 @@
+"""What an audit tells beyond violations: moves, replication, elections, controllers, over time.
+
+`Facts` takes the observations of some partitions of one archive, those of one partition in order,
+beside the judge and whatever the judge says of them. What it keeps while it goes is little for each
+partition and each cluster; what remains in the end is bounded, and is the same sum however the
+history was spread (`reassure_pipeline.measures`). What is told of single partitions, moves, terms
+or elections is told of the first `LISTED` by a rule that stands beside each in `_Rules`; counts are
+always whole.
+
+**What counts.** A partition is *offline* while it has no leader; *under-replicated* while fewer of
+its assigned replicas are in sync than are assigned, which is told apart for the time in which a
+reassignment is under way (*moving*). A leader is elected *unclean* if it was not in the in-sync set
+before. A reassignment begins when it is recorded (by KIP-236), when the topic's znode says that
+something is added or removed (Kafka from 2.4), or when the old znode names the partition (before);
+it ends when that is gone. What began before the history has no beginning here: it counts from the
+first transaction on for what lasts, and has no duration.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from reassure_judge.history import (
+    AssignedWritten,
+    ControllerGone,
+    ElectionSeen,
+    Observation,
+    StateWritten,
+)
+from reassure_judge.kafka import ListsWritten
+from reassure_judge.rules import Rules
+from reassure_pipeline.measures import Durations, First, TimeBins
+from reassure_spec.znodes import NO_LEADER, ReplicaList
+
+LISTED: Final = 20
+"""How many single things of a kind are told of."""
+LISTED_TERMS: Final = 100
+_LISTED_STEPS: Final = 100
+"""How many leaders, and drops, are told of one reassignment."""
+
+UNDER: Final = "under"
+MOVING: Final = "moving"
+OFFLINE: Final = "offline"
+KINDS: Final = (UNDER, MOVING, OFFLINE)
+
+COMPLETED: Final = "completed"
+TAKEN_BACK: Final = "taken back"
+GIVEN_UP: Final = "given up"
+UNDER_WAY: Final = "under way"
+
+
+class Move(NamedTuple):
+    """One reassignment of one partition."""
+
+    archive: str
+    chroot: str
+    topic: str
+    partition: int
+    route: str
+    """What in ZooKeeper says that it is under way (`Rules.find_route`)."""
+    first_zxid: int | None
+    """The transaction that began it; None where it was under way already."""
+    last_zxid: int | None
+    """The transaction that ended it; None where it is under way."""
+    started_ms: int | None
+    ended_ms: int | None
+    outcome: str
+    """`completed` (the target is assigned), `taken back` (what was assigned before is), `given up`
+    (something else is), `under way`."""
+    changes: int
+    """How often another target took the place of the one before."""
+    before: ReplicaList
+    """What was assigned when it began."""
+    first_target: ReplicaList
+    last_target: ReplicaList
+    after: ReplicaList
+    """What was assigned when it ended."""
+    drops: int
+    """How often replicas were taken out of the assignment, other than by its end."""
+    dropped: tuple[ReplicaList, ...]
+    """Which ones, of the first drops."""
+    leaders: ReplicaList
+    """Who led: at its beginning, and whoever was elected until its end."""
+    first_epoch: int
+    """The controller epoch at its beginning."""
+    last_epoch: int
+
+    @property
+    def duration_ms(self) -> int | None:
+        """How long it took, None where its beginning or its end was not seen."""
+        if self.started_ms is None or self.ended_ms is None:
+            return None
+        return max(0, self.ended_ms - self.started_ms)
+
+    @property
+    def moved(self) -> int:
+        """How many replicas it put where there was none of the partition."""
+        return len({*self.after} - {*self.before})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record that reports print, and that a row of the table is."""
+        told = self._asdict()
+        for name in ("before", "first_target", "last_target", "after", "leaders"):
+            told[name] = list(told[name])
+        told["dropped"] = [list(each) for each in self.dropped]
+        return {**told, "duration_ms": self.duration_ms, "moved": self.moved}
+
+
+class Lag(NamedTuple):
+    """How long a topic, or a partition, was not replicated as it should be, in milliseconds."""
+
+    archive: str
+    chroot: str
+    topic: str
+    partition: int
+    """-1 for all of the topic together."""
+    under_ms: int
+    moving_ms: int
+    offline_ms: int
+
+
+class Churn(NamedTuple):
+    """How often the in-sync set of a partition changed, or those that a broker is in."""
+
+    archive: str
+    chroot: str
+    topic: str
+    """"" for a broker."""
+    number: int
+    """The partition, or the broker."""
+    joined: int
+    left: int
+
+
+class Term(NamedTuple):
+    """A controller's time in office."""
+
+    archive: str
+    chroot: str
+    broker: int
+    epoch: int
+    zxid: int
+    """Of the election; 0 where it was before the history."""
+    from_ms: int | None
+    to_ms: int
+    is_over: bool
+
+
+class Gap(NamedTuple):
+    """A time in which a cluster had no controller."""
+
+    archive: str
+    chroot: str
+    zxid: int
+    """The transaction that took the one before away."""
+    from_ms: int
+    to_ms: int
+    before: int
+    """The broker whose term had ended."""
+    after: int | None
+    """The broker that was elected, None where nobody was."""
+
+
+class Unclean(NamedTuple):
+    """A leader that was elected and had not been in sync."""
+
+    archive: str
+    chroot: str
+    topic: str
+    partition: int
+    zxid: int
+    time_ms: int
+    leader: int
+    isr: ReplicaList
+    """The in-sync set before."""
+
+
+class _Rules:
+    """By what the single things are ranked of which a report tells; ties go by place."""
+
+    @staticmethod
+    def longest(move: Move) -> Any:
+        """Put the reassignments first that took longest."""
+        return -(move.duration_ms or 0), *move[:4], move.first_zxid or 0
+
+    @staticmethod
+    def oldest(move: Move) -> Any:
+        """Put those under way first that began earliest, and before all those seen to begin."""
+        return move.started_ms or 0, *move[:4]
+
+    @staticmethod
+    def most_lag(lag: Lag) -> Any:
+        """Put first what was under-replicated or offline for longest, moves left out."""
+        return -(lag.under_ms + lag.offline_ms), -lag.moving_ms, *lag[:4]
+
+    @staticmethod
+    def most_churn(churn: Churn) -> Any:
+        """Put first what changed most often."""
+        return -(churn.joined + churn.left), *churn[:4]
+
+    @staticmethod
+    def latest(term: Term) -> Any:
+        """Put the terms first that began last."""
+        return -(term.from_ms or 0), *term[:2], -term.zxid
+
+    @staticmethod
+    def widest(gap: Gap) -> Any:
+        """Put the longest gaps first."""
+        return gap.from_ms - gap.to_ms, *gap[:3]
+
+    @staticmethod
+    def earliest(unclean: Unclean) -> Any:
+        """Put the earliest elections first."""
+        return unclean.time_ms, *unclean[:5]
+
+
+@dataclass(slots=True)
+class _Flight:
+    """A reassignment under way."""
+
+    route: str
+    zxid: int | None
+    started_ms: int | None
+    before: ReplicaList
+    first_target: ReplicaList
+    target: ReplicaList
+    epoch: int
+    leaders: list[int]
+    changes: int = 0
+    drops: int = 0
+    dropped: list[ReplicaList] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Partition:
+    """What is kept of a partition while the history is read."""
+
+    assigned: ReplicaList | None = None
+    leader: int = NO_LEADER
+    isr: ReplicaList | None = None
+    flight: _Flight | None = None
+    kind: str = ""
+    since_ms: int | None = None
+    """Since when it is of that kind, None for since the beginning."""
+    lag: dict[str, int] = field(default_factory=dict)
+    joined: int = 0
+    left: int = 0
+    epoch: int = 0
+    """The controller epoch when something was written of it last."""
+
+
+@dataclass(slots=True)
+class _Cluster:
+    """What is kept of a cluster while the history is read."""
+
+    term: Term | None = None
+    lost: tuple[int, int, int] | None = None
+    """zxid, time and broker of the end of the last term, where nobody was elected since."""
+
+
+@dataclass(slots=True)
+class Sums:
+    """What facts come to: of some partitions of an archive, or of all of several archives."""
+
+    bins: TimeBins = field(default_factory=TimeBins)
+    durations: Durations = field(default_factory=Durations)
+    longest: First[Move] = field(default_factory=lambda: First(LISTED, _Rules.longest))
+    under_way: First[Move] = field(default_factory=lambda: First(LISTED, _Rules.oldest))
+    moves: dict[str, int] = field(default_factory=dict)
+    """Of reassignments: how many began, ended in which way, and what they did."""
+    lag: dict[str, int] = field(default_factory=dict)
+    """By kind, in milliseconds of all partitions together."""
+    topics: First[Lag] = field(default_factory=lambda: First(LISTED, _Rules.most_lag))
+    partitions: First[Lag] = field(default_factory=lambda: First(LISTED, _Rules.most_lag))
+    restless: First[Churn] = field(default_factory=lambda: First(LISTED, _Rules.most_churn))
+    brokers: dict[tuple[str, str, int], tuple[int, int]] = field(default_factory=dict)
+    """By archive, chroot and broker: how often it joined an in-sync set, and left one."""
+    churn: dict[str, int] = field(default_factory=dict)
+    terms: First[Term] = field(default_factory=lambda: First(LISTED_TERMS, _Rules.latest))
+    gaps: First[Gap] = field(default_factory=lambda: First(LISTED, _Rules.widest))
+    without_ms: int = 0
+    elections: dict[str, int] = field(default_factory=dict)
+    unclean: First[Unclean] = field(default_factory=lambda: First(LISTED, _Rules.earliest))
+
+    def take_in(self, other: "Sums") -> None:
+        """Add what others come to, who have other partitions or other archives."""
+        self.bins.take_in(other.bins)
+        self.durations.take_in(other.durations)
+        self.longest.take_in(other.longest)
+        self.under_way.take_in(other.under_way)
+        self.topics.take_in(other.topics)
+        self.partitions.take_in(other.partitions)
+        self.restless.take_in(other.restless)
+        self.terms.take_in(other.terms)
+        self.gaps.take_in(other.gaps)
+        self.unclean.take_in(other.unclean)
+        self.without_ms += other.without_ms
+        for mine, others in (
+            (self.moves, other.moves),
+            (self.lag, other.lag),
+            (self.churn, other.churn),
+            (self.elections, other.elections),
+        ):
+            for name, value in others.items():
+                mine[name] = mine.get(name, 0) + value
+        for key, (joined, left) in other.brokers.items():
+            had = self.brokers.get(key, (0, 0))
+            self.brokers[key] = had[0] + joined, had[1] + left
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record that reports print."""
+        brokers: First[Churn] = First(LISTED, _Rules.most_churn)
+        for (archive, chroot, broker), (joined, left) in self.brokers.items():
+            brokers.add(Churn(archive, chroot, "", broker, joined, left))
+        span = self.bins.range_ms
+        return {
+            "from_ms": None if span is None else span[0],
+            "to_ms": None if span is None else span[1],
+            "bin_ms": self.bins.width_ms,
+            "series": self.bins.as_dict(),
+            "reassignments": {
+                **_fill(
+                    self.moves,
+                    *("started", COMPLETED, TAKEN_BACK, GIVEN_UP, UNDER_WAY),
+                    *("changes", "moved", "drops", "dropped"),
+                ),
+                "durations": self.durations.as_dict(),
+                "longest": [move.as_dict() for move in self.longest],
+                "oldest_under_way": [move.as_dict() for move in self.under_way],
+            },
+            "replication": {
+                **{f"{kind}_ms": self.lag.get(kind, 0) for kind in KINDS},
+                "topics_behind": self.topics.count,
+                "topics": [lag._asdict() for lag in self.topics],
+                "partitions_behind": self.partitions.count,
+                "partitions": [lag._asdict() for lag in self.partitions],
+            },
+            "in_sync": {
+                **_fill(self.churn, "writes", "joined", "left"),
+                "partitions_changed": self.restless.count,
+                "partitions": [_rename(churn, "partition") for churn in self.restless],
+                "brokers_changed": brokers.count,
+                "brokers": [_rename(churn, "broker") for churn in brokers],
+            },
+            "controllers": {
+                "terms": self.terms.count,
+                "without_ms": self.without_ms,
+                "gaps": self.gaps.count,
+                "latest": [term._asdict() for term in self.terms],
+                "longest_gaps": [gap._asdict() for gap in self.gaps],
+            },
+            "elections": {
+                **_fill(self.elections, "clean", "unclean", "lost"),
+                "first_unclean": [
+                    {**unclean._asdict(), "isr": list(unclean.isr)} for unclean in self.unclean
+                ],
+            },
+        }
+
+
+def _fill(counts: dict[str, int], *names: str) -> dict[str, int]:
+    """Return all of these counts by name, those that nothing was counted for as well."""
+    return {name.replace(" ", "_"): counts.get(name, 0) for name in names}
+
+
+def _rename(churn: Churn, name: str) -> dict[str, Any]:
+    """Return the record of a partition, or of a broker."""
+    place = {} if name == "broker" else {"topic": churn.topic}
+    counts = {"joined": churn.joined, "left": churn.left}
+    return {"archive": churn.archive, "chroot": churn.chroot, **place, name: churn.number, **counts}
+
+
+class Facts:
+    """Takes the facts of some partitions of one archive, as its observations come.
+
+    `tell`, where given, is told of every reassignment, at its end or at the end of the history.
+    """
+
+    def __init__(
+        self, archive: str, rules: Rules[Any, Any], tell: Callable[[Move], None] | None = None
+    ) -> None:
+        self._archive = archive
+        self._find_target = rules.find_target
+        self._find_route = rules.find_route
+        self._tell = tell
+        self._sums = Sums()
+        self._partitions: dict[tuple[str, str, int], _Partition] = {}
+        self._clusters: dict[str, _Cluster] = {}
+        self._from_start: list[tuple[_Partition, str, int]] = []
+        """Partitions that were of a kind since the beginning, and until when."""
+        self._handlers: dict[type, Callable[[Observation], None]] = {
+            StateWritten: self._on_state,
+            AssignedWritten: self._on_assigned,
+            ListsWritten: self._on_assigned,
+            ElectionSeen: self._on_election,
+            ControllerGone: self._on_gone,
+        }
+        for event in rules.flights:
+            self._handlers[event] = self._on_flight
+
+    def observe(self, seen: Observation) -> None:
+        """Take one observation."""
+        handler = self._handlers.get(type(seen.event))
+        if handler is not None:
+            handler(seen)
+
+    # Partitions -----------------------------------------------------------------------------------
+
+    def _get(self, seen: Observation) -> _Partition:
+        key = seen.chroot, seen.topic, seen.partition
+        found = self._partitions.get(key)
+        if found is None:
+            found = self._partitions[key] = _Partition()
+        found.epoch = seen.around.controller_epoch
+        return found
+
+    def _on_state(self, seen: Observation) -> None:
+        one, state = self._get(seen), seen.event.state  # type: ignore[attr-defined]
+        if state is None:
+            one.isr, one.leader = None, NO_LEADER
+        else:
+            if one.isr is not None and not seen.given:
+                self._compare(seen, one, state.leader, state.isr)
+            one.isr, one.leader = state.isr, state.leader
+            flight = one.flight
+            if flight is not None and state.leader != NO_LEADER:
+                led = flight.leaders
+                if (not led or led[-1] != state.leader) and len(led) < _LISTED_STEPS:
+                    led.append(state.leader)
+        self._weigh(seen, one)
+
+    def _compare(self, seen: Observation, one: _Partition, leader: int, isr: ReplicaList) -> None:
+        """Count what a state changes of the one before."""
+        before, sums, time_ms = one.isr or (), self._sums, seen.time_ms
+        if leader != one.leader:
+            kind = "lost" if leader == NO_LEADER else "clean" if leader in before else "unclean"
+            sums.elections[kind] = sums.elections.get(kind, 0) + 1
+            sums.bins.add(f"elections.{kind}", time_ms)
+            if kind == "unclean":
+                place = self._archive, seen.chroot, seen.topic, seen.partition
+                sums.unclean.add(Unclean(*place, seen.zxid, time_ms, leader, before))
+        if isr == before:
+            return
+        joined, left = {*isr}.difference(before), {*before}.difference(isr)
+        if not joined and not left:
+            return
+        one.joined += len(joined)
+        one.left += len(left)
+        _count(sums.churn, "writes", 1)
+        for name, brokers, counts in (("joined", joined, (1, 0)), ("left", left, (0, 1))):
+            if brokers:
+                _count(sums.churn, name, len(brokers))
+                sums.bins.add(f"in_sync.{name}", time_ms, len(brokers))
+            for broker in brokers:
+                key = self._archive, seen.chroot, broker
+                had = sums.brokers.get(key, (0, 0))
+                sums.brokers[key] = had[0] + counts[0], had[1] + counts[1]
+
+    def _on_assigned(self, seen: Observation) -> None:
+        one = self._get(seen)
+        self._assign(one, _find_assigned(seen.event))
+        self._weigh(seen, one)
+
+    def _assign(self, one: _Partition, assigned: ReplicaList | None) -> None:
+        flight, before = one.flight, one.assigned or ()
+        one.assigned = assigned
+        if flight is None or assigned is None:
+            return
+        gone = tuple(replica for replica in before if replica not in assigned)
+        if gone and {*assigned} != {*flight.target}:
+            flight.drops += 1
+            _count(self._sums.moves, "dropped", len(gone))
+            if len(flight.dropped) < _LISTED_STEPS:
+                flight.dropped.append(gone)
+
+    def _on_flight(self, seen: Observation) -> None:
+        one, target, now = self._get(seen), self._find_target(seen.event), seen.time_ms
+        before = one.assigned or ()
+        flight = one.flight
+        if target is not None and flight is None:
+            led = [] if one.leader == NO_LEADER else [one.leader]
+            zxid, since = (None, None) if seen.given else (seen.zxid, now)
+            route = self._find_route(seen.event)
+            one.flight = _Flight(route, zxid, since, before, target, target, one.epoch, led)
+            if not seen.given:
+                _count(self._sums.moves, "started", 1)
+                self._sums.bins.add("reassignments.started", now)
+        elif target is not None and flight is not None and target != flight.target:
+            flight.target = target
+            flight.changes += 1
+        if type(seen.event) is ListsWritten:
+            self._assign(one, _find_assigned(seen.event))
+        if target is None and flight is not None:
+            self._end(seen, one, flight)
+        self._weigh(seen, one)
+
+    def _end(self, seen: Observation, one: _Partition, flight: _Flight) -> None:
+        after = one.assigned or ()
+        if {*after} == {*flight.target}:
+            outcome = COMPLETED
+        else:
+            outcome = TAKEN_BACK if {*after} == {*flight.before} else GIVEN_UP
+        one.flight = None
+        place = seen.chroot, seen.topic, seen.partition
+        move = self._make_move(place, one, flight, outcome, (seen.zxid, seen.time_ms))
+        self._sums.bins.add("reassignments.ended", seen.time_ms)
+        if move.duration_ms is not None:
+            self._sums.durations.add(move.duration_ms)
+            self._sums.longest.add(move)
+        self._count_move(move)
+
+    def _make_move(
+        self,
+        place: tuple[str, str, int],
+        one: _Partition,
+        flight: _Flight,
+        outcome: str,
+        end: tuple[int | None, int | None],
+    ) -> Move:
+        return Move(
+            self._archive,
+            *place,
+            flight.route,
+            flight.zxid,
+            end[0],
+            flight.started_ms,
+            end[1],
+            outcome,
+            flight.changes,
+            flight.before,
+            flight.first_target,
+            flight.target,
+            one.assigned or (),
+            flight.drops,
+            tuple(flight.dropped),
+            tuple(flight.leaders),
+            flight.epoch,
+            one.epoch,
+        )
+
+    def _count_move(self, move: Move) -> None:
+        moves = self._sums.moves
+        for name, value in (
+            (move.outcome, 1),
+            ("changes", move.changes),
+            ("moved", move.moved),
+            ("drops", move.drops),
+        ):
+            _count(moves, name, value)
+        if self._tell is not None:
+            self._tell(move)
+
+    def _weigh(self, seen: Observation, one: _Partition) -> None:
+        """Note of what kind a partition is from now on."""
+        kind = _find_kind(one)
+        if kind == one.kind:
+            return
+        self._settle(one, seen.time_ms)
+        one.kind, one.since_ms = kind, None if seen.given else seen.time_ms
+
+    def _settle(self, one: _Partition, until_ms: int) -> None:
+        if not one.kind:
+            return
+        if one.since_ms is None:
+            self._from_start.append((one, one.kind, until_ms))
+        else:
+            self._lasted(one, one.kind, one.since_ms, until_ms)
+
+    def _lasted(self, one: _Partition, kind: str, since_ms: int, until_ms: int) -> None:
+        lasted = max(0, until_ms - since_ms)
+        if lasted:
+            _count(one.lag, kind, lasted)
+            _count(self._sums.lag, kind, lasted)
+            self._sums.bins.spread(f"replication.{kind}", since_ms, until_ms)
+
+    # Clusters -------------------------------------------------------------------------------------
+
+    def _on_election(self, seen: Observation) -> None:
+        cluster = self._clusters.setdefault(seen.chroot, _Cluster())
+        event: ElectionSeen = seen.event  # type: ignore[assignment]
+        broker, epoch = event.broker, event.epoch
+        if broker is None:
+            # Before Kafka 2.1 the epoch is raised by itself, after the election.
+            if cluster.term is not None:
+                cluster.term = cluster.term._replace(epoch=epoch)
+            return
+        self._end_term(cluster, seen.time_ms, is_over=True)
+        if cluster.lost is not None and not seen.given:
+            self._lacked(seen.chroot, cluster.lost, seen.time_ms, broker)
+        cluster.lost = None
+        zxid, since = (0, None) if seen.given else (seen.zxid, seen.time_ms)
+        place = self._archive, seen.chroot
+        cluster.term = Term(*place, broker, epoch, zxid, since, 0, is_over=False)
+        if not seen.given:
+            self._sums.bins.add("controllers.elected", seen.time_ms)
+
+    def _on_gone(self, seen: Observation) -> None:
+        cluster = self._clusters.setdefault(seen.chroot, _Cluster())
+        if cluster.term is not None:
+            cluster.lost = seen.zxid, seen.time_ms, cluster.term.broker
+        self._end_term(cluster, seen.time_ms, is_over=True)
+
+    def _end_term(self, cluster: _Cluster, time_ms: int, *, is_over: bool) -> None:
+        if cluster.term is not None:
+            self._sums.terms.add(cluster.term._replace(to_ms=time_ms, is_over=is_over))
+        cluster.term = None
+
+    def _lacked(
+        self, chroot: str, lost: tuple[int, int, int], until_ms: int, after: int | None
+    ) -> None:
+        zxid, since_ms, before = lost
+        if until_ms <= since_ms:
+            return
+        self._sums.without_ms += until_ms - since_ms
+        self._sums.bins.spread("controllers.without", since_ms, until_ms)
+        gap = Gap(self._archive, chroot, zxid, since_ms, until_ms, before, after)
+        self._sums.gaps.add(gap)
+
+    # The end --------------------------------------------------------------------------------------
+
+    def finish(self, times_ms: tuple[int, int] | None) -> Sums:
+        """Return what it all comes to; nothing can be taken after that.
+
+        `times_ms` are those of the first and the last transaction of the archive that is judged.
+        """
+        if times_ms is not None:
+            first_ms, last_ms = times_ms
+            for time_ms in times_ms:
+                self._sums.bins.reach(time_ms)
+            for one in self._partitions.values():
+                self._settle(one, last_ms)
+            for one, kind, until_ms in self._from_start:
+                self._lasted(one, kind, first_ms, until_ms)
+            for chroot, cluster in self._clusters.items():
+                self._end_term(cluster, last_ms, is_over=False)
+                if cluster.lost is not None:
+                    self._lacked(chroot, cluster.lost, last_ms, None)
+        self._sum_up(sorted(self._partitions.items()))
+        self._partitions.clear()
+        return self._sums
+
+    def _sum_up(self, partitions: Iterable[tuple[tuple[str, str, int], _Partition]]) -> None:
+        topics: dict[tuple[str, str], dict[str, int]] = {}
+        for key, one in partitions:
+            if one.flight is not None:
+                move = self._make_move(key, one, one.flight, UNDER_WAY, (None, None))
+                self._sums.under_way.add(move)
+                self._count_move(move)
+            if one.joined or one.left:
+                self._sums.restless.add(Churn(self._archive, *key, one.joined, one.left))
+            if one.lag:
+                self._sums.partitions.add(self._make_lag(key, one.lag))
+                whole = topics.setdefault(key[:2], {})
+                for kind, lasted in one.lag.items():
+                    _count(whole, kind, lasted)
+        for (chroot, topic), lag in topics.items():
+            self._sums.topics.add(self._make_lag((chroot, topic, -1), lag))
+
+    def _make_lag(self, key: tuple[str, str, int], lag: dict[str, int]) -> Lag:
+        return Lag(self._archive, *key, *(lag.get(kind, 0) for kind in KINDS))
+
+
+def _count(counts: dict[str, int], name: str, value: int) -> None:
+    counts[name] = counts.get(name, 0) + value
+
+
+def _find_assigned(event: object) -> ReplicaList | None:
+    """Return what an event says is assigned, None where the partition is gone."""
+    if isinstance(event, ListsWritten):
+        return None if event.assignment is None else event.assignment.replicas
+    return event.assigned  # type: ignore[attr-defined, no-any-return]
+
+
+def _find_kind(one: _Partition) -> str:
+    """Return of what kind a partition is now, "" for one that is as it should be, or unknown."""
+    if one.isr is None or one.assigned is None:
+        return ""
+    if one.leader == NO_LEADER:
+        return OFFLINE
+    if {*one.assigned}.issubset(one.isr):
+        return ""
+    return UNDER if one.flight is None else MOVING
