@@ -123,8 +123,8 @@ class Deletion:
     """Whether the topic has settings, as they were read last."""
     answered: frozenset[tuple[int, int]] = frozenset()
     """Partition and replica of the logs that are deleted."""
-    told: frozenset[tuple[int, int]] = frozenset()
-    """Broker and broker epoch of those who were told since, whether they answered or not."""
+    told: frozenset[tuple[int, int, int]] = frozenset()
+    """Partition, broker and broker epoch of those told since, whether they answered or not."""
     told_ms: int = 0
     """When that was, by the controller's clock."""
 
@@ -274,14 +274,14 @@ class Context:
         self.deletions[effect.topic] = replace(
             deletion,
             answered=deletion.answered | done,
-            told=deletion.told | {(broker, self.brokers[broker].epoch)},
+            told=deletion.told | {(effect.partition, broker, self.brokers[broker].epoch)},
         )
 
     def take_unreached(self) -> set[int]:
         """Return the live brokers that an order did not reach, for all of it to be told again."""
         brokers, self.unreached = self.unreached & self.brokers.keys(), set()
         for topic, deletion in self.deletions.items():
-            told = frozenset(one for one in deletion.told if one[0] not in brokers)
+            told = frozenset(one for one in deletion.told if one[1] not in brokers)
             self.deletions[topic] = replace(deletion, told=told)
         return brokers
 

@@ -87,8 +87,8 @@ def _is_due(context: Context, topic: str, now_ms: int, rules: Rules) -> bool:
     away = [one for _, one in replicas if not context.is_live(one)]
     if away and "deletion-without-a-broker" not in faults:
         return False
-    left = {one for _, one in replicas - deletion.answered if context.is_live(one)}
-    lives = {(one, context.brokers[one].epoch) for one in left}
+    left = {each for each in replicas - deletion.answered if context.is_live(each[1])}
+    lives = {(number, one, context.brokers[one].epoch) for number, one in left}
     return not lives <= deletion.told or now_ms - deletion.told_ms >= RETRY_MS
 
 

@@ -19,6 +19,7 @@ from reassure_spec.znodes import (
     deleted_topic_path,
     encode_preferred_election,
     encode_topic,
+    replace_assigned,
     state_path,
     topic_config_path,
     topic_path,
@@ -106,6 +107,20 @@ def test_a_deletion_waits_for_a_broker(make_cluster: MakeCluster) -> None:
     assert controller.drain().effects_done == 0
     assert cluster.state("orders", 0) == before
     cluster.come(2)
+    controller.drain()
+    assert is_gone(cluster)
+
+
+def test_a_partition_added_under_a_deletion_goes_with_it(make_cluster: MakeCluster) -> None:
+    """Whoever has been told of one partition is told at once of another that is added then."""
+    cluster = make_cluster()
+    controller = cluster.controller()
+    make_topic(cluster)
+    controller.drain()
+    ask(cluster)
+    controller.drain(max_effects=ORDER.index("deletion.topic-removed"))
+    path = topic_path("orders")
+    cluster.admin.set(path, replace_assigned(cluster.admin.get(path)[0], 1, (1,)))
     controller.drain()
     assert is_gone(cluster)
 
