@@ -1,14 +1,35 @@
 """One run in several processes: what each is asked, and one result of them all."""
 
+import json
+import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reassure_conformance.answers.workers import STOP, merge, run_together, share, spell_run
+from reassure_conformance.answers import workers
+from reassure_conformance.answers.workers import (
+    STOP,
+    WorkerEnded,
+    find_missing,
+    merge,
+    run_together,
+    share,
+    spell_run,
+)
 from reassure_conformance.cli.run import run as run_verb
-from reassure_conformance.gate.running import ALL_ABILITIES, BUNDLED, COVERED, Result, Settings
-from reassure_conformance.report.document import VIOLATED, Document, read_result
+from reassure_conformance.gate.running import (
+    ALL_ABILITIES,
+    BUNDLED,
+    COVERED,
+    MISSING,
+    Result,
+    Settings,
+    run,
+    tell_missing,
+)
+from reassure_conformance.report.document import HOLDS, VACUOUS, VIOLATED, Document, read_result
 from reassure_judge.verdicts import summarise
 from reassure_spec.errors import BadUsage
 
@@ -100,3 +121,89 @@ def test_what_one_worker_finds_is_the_result(tmp_path: Path) -> None:
     assert result["directory"] in {str(tmp_path / f"worker-{number}") for number in (1, 2)}
     assert (Path(result["directory"]) / "failure.txt").is_file()
     assert VIOLATED in {each["verdict"] for each in result["workers"]}
+
+
+def test_missing_is_what_no_worker_has_covered(tmp_path: Path) -> None:
+    """A worker that has told nothing yet counts for nothing."""
+    places = [tmp_path / "worker-1", tmp_path / "worker-2"]
+    for place in places:
+        place.mkdir()
+    assert find_missing(places) is None
+    tell_missing(places[0], ("a", "b"))
+    assert find_missing(places) == ["a", "b"]
+    tell_missing(places[1], ("b", "c"))
+    assert find_missing(places) == ["b"]
+    tell_missing(places[1], ("c",))
+    assert find_missing(places) == []
+
+
+@pytest.fixture
+def pretend(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let workers be programs that say what they miss and wait for the file `stop`, or give up."""
+
+    def make(first: tuple[str, ...], second: tuple[str, ...]) -> None:
+        program = """
+            import json, sys, time
+            from pathlib import Path
+            place, missing, stop = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+            place.mkdir()
+            (place / "missing.json").write_text(missing)
+            until = time.monotonic() + float(sys.argv[4])
+            while not stop.exists() and time.monotonic() < until:
+                time.sleep(0.01)
+            sys.exit(0 if stop.exists() else 9)
+        """
+        left = iter((first, second))
+
+        def spell(settings: Settings, directory: Path) -> list[str]:
+            seconds = str(settings.seconds_max)
+            return [str(directory), json.dumps(next(left)), settings.stop_at, seconds]
+
+        code = textwrap.dedent(program)
+        monkeypatch.setattr(workers, "_PROGRAM", (*workers._PROGRAM[:-1], code))
+        monkeypatch.setattr(workers, "spell_run", spell)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("second", "until", "seconds", "ended"),
+    [
+        (("c",), COVERED, 60.0, 0),
+        (("b", "c"), COVERED, 1.0, 9),
+        (("c",), "failed", 1.0, 9),
+    ],
+)
+def test_workers_end_as_soon_as_they_have_covered_all_together(
+    pretend: Callable[..., None],
+    tmp_path: Path,
+    second: tuple[str, ...],
+    until: str,
+    seconds: float,
+    ended: int,
+) -> None:
+    """Neither of them alone has: each lacks what the other one has. Then somebody ends them."""
+    pretend(("a", "b"), second)
+    settings = Settings(seed=1, until=until, seconds_max=seconds)
+    with pytest.raises(WorkerEnded, match=f"ended with {ended} "):
+        run_together(settings, 2, tmp_path, lambda *_: None)
+
+
+@pytest.mark.slow
+def test_drawing_alone_covers_everything(tmp_path: Path) -> None:
+    """Without a story, what is drawn gets everywhere; then the run ends, though it has time."""
+    settings = Settings(seed=7, until=COVERED, with_stories=False, seconds_max=400.0)
+    result = run(settings, tmp_path)
+    assert (result.verdict(), result.missing(), result.died) == (HOLDS, (), "")
+    assert json.loads((tmp_path / MISSING).read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("profile", ["kip-236", "kafka-4485"])
+def test_time_that_is_up_before_everything_is_covered_is_no_pass(
+    tmp_path: Path, profile: str
+) -> None:
+    """Then the run is vacuous and says what is missing."""
+    settings = Settings(seed=7, profile=profile, until=COVERED, with_stories=False, seconds_max=1.0)
+    result = run(settings, tmp_path)
+    assert result.verdict() == VACUOUS
+    assert set(result.as_document().body["not_exercised"]) == set(result.missing()) != set()

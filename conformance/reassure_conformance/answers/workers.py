@@ -1,8 +1,10 @@
 """One run as several: processes with servers and seeds of their own, and one result of them all.
 
 Each worker is a `reassure run` in a directory of its own below that of the run, `worker-N`, so that
-it is watched over, kept and repeated like any other. The first tells the stories, all generate. A
-worker that found what was looked for makes the file `stop`, at which the others end in good order.
+it is watched over, kept and repeated like any other. The first tells the stories, all generate. The
+file `stop` ends all of them in good order: a worker that found a violation makes it, and where the
+run goes on until everything is covered, who waits for them, as soon as each clause was put to the
+test by one of them.
 """
 
 import json
@@ -14,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from reassure_conformance.gate.running import Settings
+from reassure_conformance.gate.running import COVERED, MISSING, Settings
 from reassure_conformance.report.document import (
     RESULT,
     UNKNOWN,
@@ -30,6 +32,7 @@ STRIDE: Final = 1_000_003
 """What a worker's seed is beyond that of the worker before it."""
 STOP: Final = "stop"
 """The file that ends every worker."""
+_PROGRAM: Final = (sys.executable, "-c", "from reassure_conformance.cli import main; main()")
 _LOOK_S: Final = 0.2
 _SUMMED: Final = frozenset(
     {
@@ -85,7 +88,6 @@ def run_together(
 ) -> Document:
     """Carry out one run in several processes. Raises WorkerEnded."""
     start = time.monotonic()
-    command = (sys.executable, "-c", "from reassure_conformance.cli import main; main()")
     places, running = [], []
     try:
         for number, one in enumerate(share(settings, workers, directory), start=1):
@@ -93,12 +95,14 @@ def run_together(
             with (directory / f"worker-{number}.txt").open("w", encoding="utf-8") as said:
                 running.append(
                     subprocess.Popen(
-                        [*command, *spell_run(one, places[-1])], stdout=said, stderr=said
+                        [*_PROGRAM, *spell_run(one, places[-1])], stdout=said, stderr=said
                     )
                 )
         while any(process.poll() is None for process in running):
             count = sum(process.returncode is not None for process in running)
             progress("workers that have ended", count, workers)
+            if settings.until == COVERED and find_missing(places) == []:
+                (directory / STOP).touch()
             time.sleep(_LOOK_S)
     finally:
         for process in running:
@@ -108,6 +112,13 @@ def run_together(
         _read(place, process.returncode) for place, process in zip(places, running, strict=True)
     ]
     return merge(settings, results, time.monotonic() - start)
+
+
+def find_missing(places: Sequence[Path]) -> list[str] | None:
+    """Return what no worker has put to the test so far, None before one has told of itself."""
+    files = [place / MISSING for place in places]
+    told = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
+    return _in_all(told) if told else None
 
 
 def _read(place: Path, code: int) -> Mapping[str, Any]:

@@ -206,7 +206,8 @@ def reach_deletion_without(now: Moment, draw: Draw) -> Iterator[s.Step]:
 def reach_deletion_cut(now: Moment, draw: Draw) -> Iterator[s.Step]:
     """Let the controller die in the middle of a deletion."""
     yield create(now, draw, 2)
-    yield s.Hold(2 + draw(6))
+    # After two the leader is stopped, after four both replicas have deleted their logs.
+    yield s.Hold(2 + draw(4))
     yield s.DeleteTopic(TOPIC)
     yield from fail_over(draw)
     yield s.Resume()

@@ -206,6 +206,7 @@ def _client_choices(now: Moment) -> Iterator[Choice]:
             yield Choice("rewrite", 3, lambda d: s.Rewrite(_make_request(now, d, keys).targets))
     if now.requests and not now.lacks_route(REQUESTS):
         yield Choice("raw", 1, _make_raw)
+        yield Choice("too-large", 1, _make_of((s.RawRequest(s.TOO_LARGE),)))
     foreign = _possible(now, (s.Foreign(kind) for kind in s.FOREIGN_KINDS))
     if foreign:
         yield Choice("foreign", 1, _make_of(foreign))
@@ -283,6 +284,7 @@ TOUCHES: Final[dict[str, tuple[str, ...]]] = {
     "minimum": ("top.at-least", "target.at-least"),
     "rewrite": ("request.delete", "request.order"),
     "raw": ("request.refuse.malformed",),
+    "too-large": ("request.refuse.too-large",),
     "old-znode": ("legacy.",),
     "foreign": ("request.foreign", "child.foreign"),
     "join-target": ("complete.", "isr.change."),

@@ -10,6 +10,7 @@ A run has a directory, made before anything is judged:
     transactions.jsonl  the transactions of that story, one a line, for people
     implementation.log  what the implementation and its ZooKeeper client warned of
     unsettled-N.txt   what had been done when the cluster did not come to rest in time
+    missing.json      with `until` COVERED, what is not put to the test yet, while it goes on
     log/log.N           the same as a valid transaction log, for `replay` and `audit`
 """
 
@@ -19,7 +20,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -78,6 +79,8 @@ COVERED: Final = "covered"
 """Until everything that can be put to the test was."""
 FAILED: Final = "failed"
 """Until something is violated."""
+MISSING: Final = "missing.json"
+"""The file in which a run until COVERED tells whoever waits for it what is missing still."""
 UNSETTLED_KEPT: Final = 5
 """How many stories are kept of clusters that did not come to rest."""
 
@@ -456,6 +459,13 @@ class _Stop(Exception):
     """A violation was found; nothing more is tried."""
 
 
+def tell_missing(directory: Path, missing: Sequence[str]) -> None:
+    """Write down what is not put to the test yet; whoever reads meanwhile reads all of it."""
+    fresh = directory / f"{MISSING}.new"
+    write_text(fresh, json.dumps(list(missing)) + "\n")
+    fresh.replace(directory / MISSING)
+
+
 def make_directory(out: Path | None, seed: int) -> Path:
     """Return the directory of this run, made. Raises OSError, FileExistsError when it is taken."""
     if out is None:
@@ -593,8 +603,12 @@ class Runner:
         possible = possible_with(h.description.capabilities, h.description.profile)
 
         def get_aims() -> tuple[Situation, ...]:
-            """Return the situations that never came up, or all of them once each has."""
-            return tuple(one for one in possible if not h.reached[one.name]) or possible
+            """Return the situations that never came up, then those of clauses still wanted."""
+            unreached = tuple(one for one in possible if not h.reached[one.name])
+            wanted = get_wanted()
+            return (
+                unreached or tuple(one for one in possible if wanted & set(one.clauses)) or possible
+            )
 
         failure = generate(
             h, settings.seed, budget, get_wanted=get_wanted, get_aims=get_aims, progress=tick
@@ -604,11 +618,13 @@ class Runner:
             raise _Stop
 
     def _is_covered(self, h: Harness, result: Result) -> bool:
-        """Whether coverage is looked for, and there."""
+        """Whether coverage is looked for and there; tell what is missing where it is wanted."""
         if self._settings.until != COVERED:
             return False
         self._sum_up(h, result, 0.0)
-        return not result.missing()
+        missing = result.missing()
+        tell_missing(self._directory, missing)
+        return not missing
 
     def _fail(
         self, h: Harness, result: Result, story: Story, example: Example, violation: Violation
@@ -716,7 +732,6 @@ def run(settings: Settings, directory: Path, progress: Progress = lambda *_: Non
                 outcome = Runner(settings, directory, progress).run()
     finally:
         note_limit(None)
-    covered = settings.until == COVERED and not outcome.missing()
-    if settings.stop_at and (outcome.failure is not None or outcome.died or covered):
+    if settings.stop_at and (outcome.failure is not None or outcome.died):
         Path(settings.stop_at).touch()
     return outcome

@@ -39,7 +39,13 @@ from reassure_conformance.gate.replication.trial import (
     Told,
     Trial,
 )
-from reassure_conformance.gate.running import COVERED, Outcome, Progress, Settings
+from reassure_conformance.gate.running import (
+    COVERED,
+    Outcome,
+    Progress,
+    Settings,
+    tell_missing,
+)
 from reassure_conformance.gate.situations import find_unreached
 from reassure_conformance.report.document import (
     Document,
@@ -275,6 +281,12 @@ class Campaign:
         result.seconds = time.monotonic() - start
         clock["generation"] = max(0.0, result.seconds - sum(clock.values()))
         result.clock = clock
+        self._sum_up()
+        return result
+
+    def _sum_up(self) -> None:
+        """Put into the result what is known by now of every clause and situation."""
+        result = self.result
         violations = result.failure.told.violations if result.failure else ()
         result.not_followed = tuple(self._not_followed)
         result.reached = {one.name: self._reached[one.name] for one in SITUATIONS}
@@ -285,9 +297,8 @@ class Campaign:
             (*violations, *self._not_followed),
             undecided=self._tally.undecided,
             settled=True,
-            strict=settings.strict,
+            strict=self._settings.strict,
         )
-        return result
 
     # Trials
 
@@ -372,7 +383,7 @@ class Campaign:
         settings, result = self._settings, self.result
         most = sys.maxsize if settings.until else settings.examples
         while result.examples < most and time.monotonic() < deadline and not settings.is_stopped():
-            if settings.until == COVERED and all(self._reached[one.name] for one in SITUATIONS):
+            if settings.until == COVERED and self._is_covered():
                 return
             batch = Batch(self._begin, self._take_drawn, deadline, self._aims)
             left = min(BATCH, most - result.examples)
@@ -382,6 +393,13 @@ class Campaign:
                 self._fail(*batch.failed[0])
             if result.examples == before:
                 return
+
+    def _is_covered(self) -> bool:
+        """Whether everything was put to the test that a run has to; tell what was not."""
+        self._sum_up()
+        missing = self.result.missing()
+        tell_missing(self._directory, missing)
+        return not missing
 
     def _choose_aims(self) -> Iterator[Situation | None]:
         """Yield what trials are to get into, one in four nothing, for ever.
