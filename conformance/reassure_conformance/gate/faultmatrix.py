@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any, Final
 
 from reassure_conformance.gate.expected import EXPECTED, PROFILES, READINGS
@@ -41,6 +42,8 @@ class Kill:
     """Whether that is one of `EXPECTED`."""
     story: tuple[str, ...] = ()
     seconds: float = 0.0
+    processor_s: float = 0.0
+    """Processor time, of ZooKeeper as well: what it costs, whatever else the machine does."""
     examples: int = 0
     repeats: bool = False
     why: str = ""
@@ -59,6 +62,7 @@ class Kill:
             "examples": self.examples,
             "repeats": self.repeats,
             "seconds": round(self.seconds, 3),
+            "processor_s": round(self.processor_s, 3),
             "why": self.why,
         }
 
@@ -84,9 +88,15 @@ def summarise_kill(fault: str, seed: int, result: Outcome, seconds: float) -> Ki
     )
 
 
+def _measure_processor_s() -> float:
+    """Return what this process has used so far, and those that it started and that have ended."""
+    used = map(getrusage, (RUSAGE_SELF, RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
 def plant(fault: str, settings: Settings, directory: Path) -> Kill:
     """Switch on one fault and run until it is caught or the budget ends."""
-    start = time.monotonic()
+    start, used = time.monotonic(), _measure_processor_s()
     chosen = replace(
         settings,
         connectable=BUNDLED,
@@ -98,7 +108,8 @@ def plant(fault: str, settings: Settings, directory: Path) -> Kill:
     directory.mkdir(parents=True)
     result = run(chosen, directory)
     result.as_document().write(directory)
-    return summarise_kill(fault, settings.seed, result, time.monotonic() - start)
+    kill = summarise_kill(fault, settings.seed, result, time.monotonic() - start)
+    return replace(kill, processor_s=_measure_processor_s() - used)
 
 
 def run_matrix(
