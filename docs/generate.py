@@ -5,6 +5,7 @@ follow their links. The findings and the readings are tracked and stand in `docs
 sums of what is said of each theorem's hypotheses; tests compare these.
 """
 
+import hashlib
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from dataclasses import replace
 from enum import Enum
 from functools import cache, partial
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -620,14 +622,34 @@ def render_scopes() -> str:
 # All pages ---------------------------------------------------------------------------------------
 
 
+_PROVED: Final = ("spec", "model", "proofs")
+"""The rooms on which what a theorem needs depends."""
+
+
+def _sum_sources() -> str:
+    """Return a checksum of all that the page of hypotheses depends on, the solver included."""
+    found = hashlib.sha256(version("z3-solver").encode())
+    for room in _PROVED:
+        for path in sorted((HERE.parent / room).rglob("*.py")):
+            found.update(f"{path.relative_to(HERE.parent)}\n".encode() + path.read_bytes())
+    return found.hexdigest()[:16]
+
+
 @cache
 def render_hypotheses() -> str:
     """Return what each theorem needs; takes minutes, in a process of its own.
 
     Which of several smallest counterexamples a solver finds depends on what it was asked before.
+    Each theorem is asked again without each of its hypotheses, on every path; so it is done once
+    for the same sources, and kept in `build`.
     """
-    command = [sys.executable, "-m", "reassure_proofs.engine.wording"]
-    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    kept = HERE.parent / "build" / f"hypotheses-{_sum_sources()}.md"
+    if not kept.exists():
+        command = [sys.executable, "-m", "reassure_proofs.engine.wording"]
+        page = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_text(page, encoding="utf-8")
+    return kept.read_text(encoding="utf-8")
 
 
 TRACKED: Final[Mapping[str, Callable[[], str]]] = {

@@ -30,6 +30,12 @@ def test_known_failure_does_not_count(tmp_path: Path) -> None:
     assert CLAUSE not in result.missing()
     shown = render_run(result.as_document().as_dict(), "pretty")
     assert f"but for what is known: {CLAUSE} (to be mended)" in shown
+    (aside,) = result.as_body()["asides"]
+    assert aside["known"]
+    assert aside["violation"]["clause"] == CLAUSE
+    broken = {row["zxid"] for row in aside["timeline"]["rows"] if CLAUSE in row.get("broken", ())}
+    assert broken == {aside["violation"]["zxid"]}
+    assert [row["step"] for row in aside["timeline"]["rows"] if "step" in row] == aside["story"]
 
 
 def test_other_failures_count(tmp_path: Path) -> None:

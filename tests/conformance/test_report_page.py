@@ -111,7 +111,8 @@ def test_filters_show_what_they_say(open_page: OpenPage, tmp_path: Any) -> None:
 def test_selected_row_has_model_beside_real(open_page: OpenPage, tmp_path: Any) -> None:
     """The broken row is selected first; the arrow key leads on; each shows model and reality."""
     script = """
-    const panel = document.getElementById("detail"), film = document.getElementById("film");
+    const panel = document.querySelector("#story .detail");
+    const film = document.querySelector("#story .film");
     const first = panel.textContent;
     film.dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowUp"}));
     document.title = first + "|" + panel.textContent;
@@ -151,9 +152,9 @@ def test_long_story_is_a_small_page(open_page: OpenPage, tmp_path: Any) -> None:
     script = """
     const drawn = () => [...document.querySelectorAll("[data-r]")].map(b => +b.dataset.r);
     const said = [drawn().length < 200, Math.max(...drawn()), "breaks"];
-    said[2] = document.getElementById("detail").textContent.includes("breaks");
-    document.getElementById("film").scrollTop = 0;
-    document.getElementById("film").onscroll();
+    said[2] = document.querySelector("#story .detail").textContent.includes("breaks");
+    document.querySelector("#story .film").scrollTop = 0;
+    document.querySelector("#story .film").onscroll();
     said.push(Math.min(...drawn()), drawn().length < 200);
     document.title = said.join("|");
     """
@@ -165,12 +166,13 @@ def test_zoom_keeps_the_place_and_the_strip_leads_anywhere(
 ) -> None:
     """From further away there are more rows, the same in the middle; a click leads to its place."""
     script = """
-    const film = document.getElementById("film"), map = document.getElementById("map");
+    const film = document.querySelector("#story .film");
+    const map = document.querySelector("#story .map");
     const high = () => film.querySelector(".rows button").offsetHeight;
     const middle = () => Math.round((film.scrollTop + film.clientHeight / 2) / high());
     map.onclick({ offsetX: map.clientWidth / 2 });
     const before = middle(), close = high();
-    document.getElementById("out").click();
+    document.querySelector("#story .out").click();
     const said = [Math.abs(before - 500) < 10, Math.abs(middle() - before) < 10, high() < close];
     document.title = said.join("|");
     """
@@ -182,7 +184,7 @@ def test_step_says_what_followed(open_page: OpenPage, tmp_path: Any) -> None:
     """A step that is selected shows the transactions that came before the next step."""
     script = """
     document.querySelector("[data-r='0']").click();
-    document.title = document.getElementById("detail").textContent;
+    document.title = document.querySelector("#story .detail").textContent;
     """
     shown = find_title(open_page(render_page(make_result(2)), tmp_path, script))
     assert "request orders-0 to 1" in shown and "0x2 = orders-0/state" in shown
@@ -206,8 +208,11 @@ RECORD = {
 }
 
 
-def test_violations_are_listed_and_lead_to_the_diagram(open_page: OpenPage, tmp_path: Any) -> None:
-    """Each violation has its evidence once it is opened, and the way to its row; 50 at a time."""
+def test_violations_are_listed_and_have_their_diagrams(open_page: OpenPage, tmp_path: Any) -> None:
+    """Each violation has its evidence once it is opened, 50 at a time, and its own diagram.
+
+    There its row is selected; of what no story tells there is none.
+    """
     result = make_result(3)
     result["violations"] = [RECORD, *({**RECORD, "zxid": 1000 + n} for n in range(69))]
     script = """
@@ -217,13 +222,46 @@ def test_violations_are_listed_and_lead_to_the_diagram(open_page: OpenPage, tmp_
     said.push(items().length, document.getElementById("more").hidden);
     for (const item of items().slice(0, 2)) item.querySelector("summary").click();
     said.push(items()[0].textContent.includes("expanded <too> early"));
-    said.push(items()[1].querySelector("button") === null);
-    items()[0].querySelector("button").click();
-    said.push(document.getElementById("detail").textContent.includes("breaks"));
+    said.push(items()[1].querySelector(".film") === null);
+    const own = items()[0];
+    said.push(own.querySelectorAll(".film .sheet svg .d").length > 3);
+    said.push(own.querySelector(".detail").textContent.includes("breaks"));
+    said.push(own.querySelector("[aria-current]").textContent.includes("<b>orders</b>"));
     document.title = said.join("|");
     """
     title = find_title(open_page(render_page(result), tmp_path, script))
-    assert title == "50|1|70|true|true|true|true"
+    assert title == "50|1|70|true|true|true|true|true|true"
+
+
+def test_known_failures_and_advice_have_their_diagrams(open_page: OpenPage, tmp_path: Any) -> None:
+    """What counts for no verdict is listed for what it is, each with the diagram of its own story.
+
+    A run that holds has these alone, and no story of a failure.
+    """
+    result = make_result(1, violated=False)
+    advice = {**RECORD, "clause": "isr.pseudo.close-follower", "zxid": 4}
+    known = {**RECORD, "clause": "request.consumed", "zxid": 8}
+    result["not_followed"] = [advice, {**advice, "zxid": 99}]
+    result["asides"] = [
+        {"known": is_known, "violation": record, "story": [], "timeline": timeline}
+        for is_known, record, timeline in (
+            (False, advice, make_result(1)["timeline"]),
+            (True, known, make_result(3)["timeline"]),
+        )
+    ]
+    script = """
+    const items = [...document.getElementById("list").children], said = [];
+    for (const item of items) {
+      item.querySelector("summary").click();
+      const film = item.querySelector(".film");
+      const row = film && item.querySelector("[aria-current]").textContent.slice(0, 3);
+      said.push(item.querySelector("summary .pill").textContent, row);
+    }
+    said.push(document.getElementById("story") === null);
+    document.title = said.join("|");
+    """
+    title = find_title(open_page(render_page(result), tmp_path, script))
+    assert title == "advice|0x4|advice||known|0x8|true"
 
 
 def test_explored_violation_shows_its_states(open_page: OpenPage, tmp_path: Any) -> None:

@@ -165,6 +165,7 @@ def merge(settings: Settings, results: Sequence[Mapping[str, Any]], seconds: flo
                 if (left := [clause for clause in clauses if clause in not_asked])
             },
             "not_followed": [record for each in results for record in each["not_followed"]],
+            **_merge_asides(results),
             "unsettled": sum(each["unsettled"] for each in results),
             "stale": stale,
             "situations": [
@@ -177,6 +178,14 @@ def merge(settings: Settings, results: Sequence[Mapping[str, Any]], seconds: flo
             ],
         },
     )
+
+
+def _merge_asides(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the first of each clause that was broken and counts for no verdict, if it was kept."""
+    asides: dict[str, Any] = {}
+    for each in (aside for result in results for aside in result.get("asides", ())):
+        asides.setdefault(each["violation"]["clause"], each)
+    return {"asides": list(asides.values())} if asides else {}
 
 
 _OPEN: Final = frozenset({UNKNOWN, "not exercised"})

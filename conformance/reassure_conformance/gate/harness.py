@@ -229,6 +229,8 @@ class Harness:
         self._known = frozenset(known)
         self.excused: list[tuple[str, Violation]] = []
         """The known failures that came up: clause or story, and the violation."""
+        self.asides: dict[str, tuple[Violation, Example]] = {}
+        """By clause the first violation that counts against no verdict, and where it came up."""
         self.driver = Driver(hosts, log_dir, chroot_prefix, home)
         self.abilities: Final = self.description.abilities | ({LOG} if log_dir else set())
         """What clauses may need of implementation and server."""
@@ -756,9 +758,13 @@ class Harness:
         for name in {violation.clause, example.story.name} & self._known:
             self.excused.append((name, violation))
             example.excused.append(violation)
+            self.asides.setdefault(violation.clause, (violation, example))
             return
-        counts = self._strict or violation.binds()
-        (example.violations if counts else self.not_followed).append(violation)
+        if self._strict or violation.binds():
+            example.violations.append(violation)
+            return
+        self.not_followed.append(violation)
+        self.asides.setdefault(violation.clause, (violation, example))
 
 
 def _shake_hands(adapter: Adapter) -> Description:

@@ -81,6 +81,8 @@ FAILED: Final = "failed"
 """Until something is violated."""
 MISSING: Final = "missing.json"
 """The file in which a run until COVERED tells whoever waits for it what is missing still."""
+ASIDES_KEPT: Final = 10
+"""Of how many clauses that were broken and count for no verdict it is kept what happened."""
 UNSETTLED_KEPT: Final = 5
 """How many stories are kept of clusters that did not come to rest."""
 
@@ -301,6 +303,8 @@ class Result(Outcome):
     failure: Failure | None = None
     not_followed: tuple[Violation, ...] = ()
     """Advice that was not followed."""
+    asides: tuple[Failure, ...] = ()
+    """The first of each known failure, and of advice that was not followed."""
     died: str = ""
     """Why the adapter or the server could not go on, "" where they could."""
     trace: str = ""
@@ -402,6 +406,7 @@ class Result(Outcome):
             "repeats": failure.repeats if failure else None,
             "clause": failure.violation.clause if failure else None,
             "timeline": self._make_timeline(),
+            "asides": [self._describe_aside(each) for each in self.asides],
             "not_exercised": list(self.missing()),
             "not_asked": {clause: list(needs) for clause, needs in self.not_asked().items()},
             "lacking": self.lacking(),
@@ -438,6 +443,20 @@ class Result(Outcome):
             return None
         told = self.failure.example.transactions
         return make_timeline(self.profile, self.readings, self.failure.as_dict(), told)
+
+    def _describe_aside(self, aside: Failure) -> dict[str, Any]:
+        """Return a violation that counts for no verdict, with what happened."""
+        from reassure_conformance.gate.evidence import make_timeline
+
+        record = aside.violation.as_dict()
+        failure = {**aside.as_dict(), "violations": [record]}
+        told = aside.example.transactions
+        return {
+            "known": aside.violation in aside.example.excused,
+            "violation": record,
+            "story": list(aside.lines()),
+            "timeline": make_timeline(self.profile, self.readings, failure, told),
+        }
 
 
 @contextmanager
@@ -666,6 +685,11 @@ class Runner:
     def _sum_up(self, h: Harness, result: Result, seconds: float) -> None:
         violations = result.failure.example.violations if result.failure else []
         result.not_followed = tuple(h.not_followed)
+        result.asides = tuple(
+            Failure(example.story, example, violation, repeats=False)
+            for violation, example in list(h.asides.values())[:ASIDES_KEPT]
+            if example.transactions
+        )
         seen = Counter(name for name, _ in h.excused)
         result.known = {each.name: seen[each.name] for each in self._settings.known}
         passed = [e.name for e in self._settings.known if e.kind == FAILING and not seen[e.name]]

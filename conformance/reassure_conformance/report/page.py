@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Mapping, Set
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
@@ -73,7 +74,7 @@ def render_page(result: Result) -> str:
     source = files("reassure_conformance.report") / "page.html.jinja"
     template = environment.from_string(source.read_text(encoding="utf-8"))
     cases = list_cases(result)
-    timeline = result.get("timeline")
+    films = _list_films(result)
     outcomes = Counter(case.outcome for case in cases)
     spots = _list_spots(result)
     return template.render(
@@ -90,17 +91,59 @@ def render_page(result: Result) -> str:
         situations=[each for each in result.get("situations", ()) if each["reached"] is not None],
         spots=spots,
         areas=sorted({spot.area for spot in spots} - {""}),
-        lanes=timeline["lanes"] if timeline else [],
-        rows=_embed(pack_rows(timeline) if timeline else []),
+        has_story=bool(result.get("timeline")),
+        films=_embed(films),
         violations=_embed(_list_violations(result)),
     )
 
 
+def _list_films(result: Result) -> list[Any]:
+    """Return what space-time diagrams are drawn from: the failing story, then those of asides."""
+    timelines = [result.get("timeline"), *(each["timeline"] for each in result.get("asides", ()))]
+    return [
+        None if each is None else {"lanes": each["lanes"], "rows": pack_rows(each)}
+        for each in timelines
+    ]
+
+
+_LISTED: Final = {"violations": "violated", "unsettled": "not settled", "not_followed": "advice"}
+"""What is listed one by one, and what it is called."""
+
+
 def _list_violations(result: Result) -> list[Any]:
-    """Return what was broken, left open or not followed: records, or stories of states."""
-    found = (result.get(name) for name in ("violations", "unsettled", "not_followed"))
-    every = [each for records in found if isinstance(records, list) for each in records]
-    return [{**each, "zxid": show_zxid(each["zxid"])} if "zxid" in each else each for each in every]
+    """Return what was broken, left open or not followed: records, or stories of states.
+
+    Each says what kind it is and, where what happened was kept, by which film that is told.
+    """
+    asides = result.get("asides", ())
+    every = [(each, kind) for name, kind in _LISTED.items() for each in _list_records(result, name)]
+    every += [(each["violation"], "known") for each in asides if each["known"]]
+    films = {_place(each["violation"]): number for number, each in enumerate(asides, start=1)}
+    story = result.get("timeline") or {"rows": ()}
+    told = {row["zxid"] for row in story["rows"] if "zxid" in row}
+    return [_describe(each, kind, told, films) for each, kind in every]
+
+
+def _list_records(result: Result, name: str) -> list[Any]:
+    """Return a list of a document; of some verbs it is a number, or not there."""
+    found = result.get(name)
+    return found if isinstance(found, list) else []
+
+
+def _describe(
+    record: Mapping[str, Any], kind: str, told: Set[int], films: Mapping[tuple[Any, ...], int]
+) -> dict[str, Any]:
+    """Return a violation as the page lists it; `told` are the zxids of the failing story."""
+    if "zxid" not in record:
+        return {**record, "kind": kind}
+    of_story = 0 if kind == "violated" and record["zxid"] in told else None
+    film = films.get(_place(record)) if kind in ("advice", "known") else of_story
+    return {**record, "kind": kind, "film": film, "zxid": show_zxid(record["zxid"])}
+
+
+def _place(record: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what tells a violation apart from others."""
+    return tuple(record.get(name) for name in ("clause", "path", "zxid", "topic", "partition"))
 
 
 def _embed(value: Any) -> Markup:
