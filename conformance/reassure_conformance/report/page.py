@@ -1,6 +1,5 @@
 """A result as one HTML file that needs no network: what to show, for `page.html.jinja`."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Set
 from importlib.resources import files
@@ -21,6 +20,8 @@ from reassure_conformance.report.cases import (
     list_cases,
 )
 from reassure_conformance.report.display import show_zxid
+from reassure_conformance.report.embedding import embed
+from reassure_conformance.report.fleet import draw_fleet
 from reassure_conformance.report.lifecycle import list_drawings
 from reassure_conformance.report.spacetime import pack_rows
 from reassure_conformance.report.summary import name_repeat
@@ -44,6 +45,12 @@ SAID: Final = {
 
 _LINES: Final = 30
 """How many lines of evidence a card has, the last ones: a story may have thousands of steps."""
+
+
+_MOST_CARDS: Final = 20
+"""How many things that are wrong have a card."""
+_CARDS: Final = 4
+"""How many do where the fleet comes after them."""
 
 
 class Line(NamedTuple):
@@ -76,12 +83,13 @@ def render_page(result: Result) -> str:
     cases = list_cases(result)
     films = _list_films(result)
     outcomes = Counter(case.outcome for case in cases)
-    spots = _list_spots(result)
+    spots, fleet = _list_spots(result), draw_fleet(result)
     return template.render(
         result=result,
         said=SAID[result["verdict"]],
         words=WORDS,
         shown=_LINES,
+        cards=_CARDS if fleet else _MOST_CARDS,
         failing=[case for case in cases if case.outcome == FAILED],
         sentences={case.name: describe_clause(case.name) for case in cases},
         lines=_list_lines(result, cases),
@@ -90,10 +98,11 @@ def render_page(result: Result) -> str:
         lives=[each._replace(svg=Markup(each.svg)) for each in list_drawings(result)],
         situations=[each for each in result.get("situations", ()) if each["reached"] is not None],
         spots=spots,
+        fleet=fleet,
         areas=sorted({spot.area for spot in spots} - {""}),
         has_story=bool(result.get("timeline")),
-        films=_embed(films),
-        violations=_embed(_list_violations(result)),
+        films=embed(films),
+        violations=embed(_list_violations(result)),
     )
 
 
@@ -144,12 +153,6 @@ def _describe(
 def _place(record: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what tells a violation apart from others."""
     return tuple(record.get(name) for name in ("clause", "path", "zxid", "topic", "partition"))
-
-
-def _embed(value: Any) -> Markup:
-    """Return data as a script element can hold it."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    return Markup(text.replace("<", "\\u003c"))
 
 
 def _list_lines(result: Result, cases: tuple[Case, ...]) -> list[Line]:

@@ -1,0 +1,170 @@
+"""The fleet over time: the part of an audit's page that tells more than violations."""
+
+import json
+import re
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reassure_conformance.answers.auditing import audit_document
+from reassure_conformance.report.document import result_schema
+from reassure_conformance.report.fleet import draw_fleet
+from reassure_conformance.report.page import render_page
+from reassure_pipeline.sample import SampleCluster
+from reassure_pipeline.synthetic import Size, write_archive
+from reassure_zookeeper.txnlog_writer import write_log
+
+OpenPage = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The document of an audit of two archives, with facts."""
+    place = tmp_path_factory.mktemp("fleet")
+    write_archive(place / "made", Size(3_000, 20, 10, 1))
+    cluster = SampleCluster(chroot="/kafka", time_ms=10**12)
+    cluster.create_topic("<i>orders", {0: (1, 2, 3)})
+    cluster.kill(1)
+    cluster.time_ms += 20_000
+    cluster.elect(2)
+    cluster.write_state("<i>orders", 0, leader=4, isr=(4,))
+    (place / "other").mkdir()
+    write_log(place / "other", cluster.transactions)
+    document = audit_document([place / "made", place / "other"], "kip-236", {}, None, facts=True)
+    result: dict[str, Any] = json.loads(document.as_json())
+    return result
+
+
+def find_title(document: str) -> str:
+    """Return the title, where scripts leave what they found."""
+    found = re.search(r"<title>(.*?)</title>", document, re.DOTALL)
+    assert found is not None
+    return unescape(found.group(1))
+
+
+def test_bars_are_as_high_as_what_they_stand_for(told: dict[str, Any]) -> None:
+    """In the picture of the elections the bars have the proportions of the document."""
+    facts = told["facts"]
+    section = draw_fleet(told)
+    picture = section[section.index('id="t-elections"') :]
+    clean = re.search(r'class="f-skip" d="([^"]*)"', picture)
+    assert clean is not None
+    drawn = {
+        int(number): float(height)
+        for number, height in re.findall(r"M(\d+) [\d.]+v-([\d.]+)h", clean[1])
+    }
+    series, width = facts["series"]["elections"], facts["bin_ms"]
+    start = facts["from_ms"] // width
+    sums: dict[int, int] = {}
+    for name in series.values():
+        for since, value in name.items():
+            sums[int(since) // width - start] = sums.get(int(since) // width - start, 0) + value
+    expected = {
+        int(since) // width - start: 100 * value / max(sums.values())
+        for since, value in series["clean"].items()
+    }
+    assert drawn == pytest.approx(expected, abs=0.006)
+
+
+def test_fleet_names_places_and_escapes_them(told: dict[str, Any]) -> None:
+    """Names come from znodes, so they are text; each finding's clause has a row with its count."""
+    section = draw_fleet(told)
+    assert "/kafka/&lt;i&gt;orders-0" in section
+    assert "<i>orders" not in section
+    for clause, bins in told["facts"]["series"]["violations"].items():
+        assert (
+            f"{clause} <span>{sum(bins.values())}</span>" in section or "other clauses" in section
+        )
+    assert 'class="none"' in section, "the time without a controller"
+    assert section.count('role="img"') >= 6
+    for each in re.findall(r'aria-labelledby="([^"]+)"', section):
+        assert all(f'id="{name}"' in section for name in each.split())
+
+
+def test_moment_is_chosen_by_keyboard_and_by_pointer(
+    told: dict[str, Any], open_page: OpenPage, tmp_path: Path
+) -> None:
+    """The arrows go from bin to bin, and what is read there is what the document says."""
+    script = """
+    const axis = document.getElementById("axis"), told = document.getElementById("told");
+    const press = key => axis.dispatchEvent(new KeyboardEvent("keydown", {key}));
+    const said = [];
+    press("ArrowRight"); said.push(axis.getAttribute("aria-valuenow"), told.textContent);
+    press("End"); said.push(axis.getAttribute("aria-valuenow"));
+    press("ArrowLeft"); said.push(axis.getAttribute("aria-valuenow"));
+    const plot = document.querySelector("#fleet .plot"), box = plot.getBoundingClientRect();
+    plot.dispatchEvent(new PointerEvent("pointermove", {clientX: box.left + 1}));
+    said.push(axis.getAttribute("aria-valuenow"));
+    said.push([...document.querySelectorAll("#fleet .mark")].every(m => !m.hidden));
+    document.title = said.join("|");
+    """
+    title = find_title(open_page(render_page(told), tmp_path, script))
+    now, read, last, before, pointed, marked = title.split("|")
+    facts = told["facts"]
+    width = facts["bin_ms"]
+    count = facts["to_ms"] // width - facts["from_ms"] // width + 1
+    assert (now, last, before) == ("1", str(count), str(count - 1))
+    assert (pointed, marked) == ("1", "true")
+    start = str(facts["from_ms"] // width * width)
+    assert f"joined {facts['series']['in_sync']['joined'][start]}" in read
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280])
+def test_fleet_fits_any_window(
+    told: dict[str, Any], open_page: OpenPage, tmp_path: Path, width: int
+) -> None:
+    """Nothing is wider than the window, every picture has some size, nothing is loaded."""
+    inner = render_page(told)
+    quoted = json.dumps(inner).replace("</", "<\\/")
+    frame = f'<iframe id="f" style="width:{width}px;height:900px;border:0"></iframe>'
+    page = f"<!doctype html><html><head><title></title></head><body>{frame}</body></html>"
+    script = f"""
+    const frame = document.getElementById("f");
+    frame.srcdoc = {quoted};
+    frame.onload = () => {{
+      const root = frame.contentDocument.documentElement;
+      const small = [...frame.contentDocument.querySelectorAll("#fleet svg, #fleet .lane")]
+        .filter(e => e.getBoundingClientRect().width < {width} / 3);
+      document.title = [root.scrollWidth <= {width}, small.length].join("|");
+    }};
+    """
+    assert find_title(open_page(page, tmp_path, script)) == "true|0"
+    assert re.findall(r'(?:src|href)="(?!data:|#)[^"]*"', inner) == []
+
+
+def test_page_stays_small_however_large_the_fleet_is(told: dict[str, Any]) -> None:
+    """Of 500 archives, 300 clusters and 170 clauses there is a page of less than a megabyte."""
+    archive, facts = told["archives"][0], json.loads(json.dumps(told["facts"]))
+    archives = [{**archive, "path": f"/var/lib/{n}", "violations": n} for n in range(500)]
+    bins = facts["series"]["violations"].popitem()[1]
+    facts["series"]["violations"] = {f"area.clause-{n}": bins for n in range(170)}
+    (term, *_) = facts["controllers"]["latest"]
+    terms = [{**term, "archive": f"/var/lib/{n}"} for n in range(100)]
+    facts["controllers"]["latest"] = terms
+    page = render_page({**told, "archives": archives, "facts": facts})
+    assert len(page.encode()) < 1_000_000
+    assert "/var/lib/499<" in page
+    assert "and 450 more" in page
+    assert "158 other clauses" in page
+
+
+def test_no_facts_no_section(told: dict[str, Any]) -> None:
+    """Without facts there are the archives alone, and of one archive nothing."""
+    plain = {name: value for name, value in told.items() if name != "facts"}
+    assert 'id="fleet"' not in draw_fleet(plain)
+    assert 'id="archives"' in draw_fleet(plain)
+    assert draw_fleet({**plain, "archives": plain["archives"][:1]}) == ""
+
+
+def test_facts_are_described_field_by_field(told: dict[str, Any]) -> None:
+    """The schema allows no field of the facts that it does not name."""
+    from jsonschema import Draft202012Validator
+
+    validator = Draft202012Validator(result_schema())
+    validator.validate(told)
+    broken = json.loads(json.dumps(told))
+    broken["facts"]["elections"]["disputed"] = 1
+    assert not validator.is_valid(broken)
