@@ -1,8 +1,11 @@
 """Which files make one history, where it begins, and whether it has holes.
 
-An *archive* is the transaction log of one server: a data directory, its `version-2`, or log files
-named one by one. Files `log.ZXID` that lie in one directory are one archive, so that a pattern of
-the shell does the same as the directory itself; everything else named is an archive of its own.
+An *archive* is one history: the transaction log of a server, or of several members of an ensemble
+put together. A server is a data directory, its `version-2`, or log files named one by one. Files
+`log.ZXID` that lie in one directory are one server's, so that a pattern of the shell does the same
+as the directory itself; everything else named is a server of its own. Servers are members of one
+ensemble where they have logged the same under the same zxids, as far as the beginnings of their
+files show (`reassure_zookeeper.members`).
 
 **Where a history begins.** Judging needs to know what was there before the first transaction:
 
@@ -21,17 +24,23 @@ judging from a stale tree would blame the innocent.
 ended, transactions are missing; what is found after that is not certain. Inside one file there are
 no holes that a lost file could explain, so a log that somebody wrote with a choice of transactions
 is taken as it is.
+
+**Damage.** A log is first read as if it were whole, which costs nothing. Where it turns out not to
+be, the work begins anew on what a survey says can be read (`contain`): from then on every piece is
+whole, and what is missing is a hole.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple, TypeVar
 
 from reassure_spec import znodes
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
+from reassure_zookeeper.members import Divergence, Hole, Member, Piece, is_next, merge
 from reassure_zookeeper.snapshot import Node, Snapshot, read_snapshot, snapshot_files
+from reassure_zookeeper.survey import Damage, survey_log
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.tree import Tree
 from reassure_zookeeper.txnlog import (
@@ -39,9 +48,10 @@ from reassure_zookeeper.txnlog import (
     LogFile,
     TornTail,
     log_files,
-    read_logs,
     unread_files,
 )
+
+T = TypeVar("T")
 
 BEGINNING: Final = "beginning"
 SNAPSHOT: Final = "snapshot"
@@ -49,7 +59,13 @@ MIDDLE: Final = "middle"
 
 _FIRST_ZXIDS: Final = (1, (1 << 32) + 1)
 """What a server on its own writes first, and what an ensemble does."""
-_EPOCH_BITS: Final = 32
+
+RECOGNISED: Final = "auto"
+ONE: Final = "one"
+APART: Final = "apart"
+MEMBERSHIPS: Final = (RECOGNISED, ONE, APART)
+"""Which servers are members of one ensemble: what their logs show, all of them, none."""
+
 _LOG_NAME: Final = re.compile(r"log\.[0-9a-f]+(?:\.(?:gz|zip))?")
 _ZXID_IN_NAME: Final = re.compile(r"(?:log|snapshot)\.([0-9a-f]+)")
 _RELEVANT: Final = ("/brokers", "/controller", "/config/", "/admin/", "_notification")
@@ -57,18 +73,28 @@ _RELEVANT: Final = ("/brokers", "/controller", "/config/", "/admin/", "_notifica
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """The transaction log of one server."""
+    """One history."""
 
     name: str
-    """The path as it was given."""
+    """The path as it was given, of the first member."""
     files: tuple[Path, ...]
-    """Log files in the order of their zxids."""
+    """Log files in the order of their zxids, member by member."""
     begins: str
     """`beginning`, `snapshot` or `middle`."""
     snapshot: Path | None = None
     """What to begin from, where it begins from a snapshot."""
     unread: tuple[Path, ...] = ()
     """What lies beside the log files and is called like one, and cannot be read as one."""
+    members: tuple[str, ...] = ()
+    """The paths as they were given, where there are several."""
+    pieces: tuple[Piece, ...] = ()
+    """What to read, in order."""
+    holes: tuple[Hole, ...] = ()
+    """Holes that do not show in the zxids of pieces."""
+    damages: tuple[Damage, ...] = ()
+    divergences: tuple[Divergence, ...] = ()
+    tail: TornTail | None = None
+    """The unfinished last record, as far as a survey has met it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +110,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What reading one log file has shown."""
+    """What reading one log file, or a piece of one, has shown."""
 
     path: Path
     first_zxid: int
@@ -105,57 +131,197 @@ def find_times(files: Iterable[FileFacts]) -> tuple[int, int] | None:
     return (times[0][0], times[-1][1]) if times else None
 
 
-@dataclass(frozen=True, slots=True)
-class Hole:
-    """Transactions that are missing between two files."""
+class _Server(NamedTuple):
+    """What is named of one server."""
 
-    after: int
-    """The last zxid before the hole."""
-    before: int
-    """The first zxid after it."""
+    name: str
+    place: Path
+    files: tuple[Path, ...]
+    unread: tuple[Path, ...]
 
 
-def find_archives(paths: Sequence[Path]) -> tuple[Archive, ...]:
+def contain(
+    paths: Sequence[Path],
+    work: Callable[[tuple[Archive, ...]], T],
+    members: str = RECOGNISED,
+) -> T:
+    """Do some work on the archives that these paths name, and again around what is damaged.
+
+    Raises what `find_archives` and the work raise; `DamagedLog` where nothing of one can be read.
+    """
+    try:
+        return work(find_archives(paths, members))
+    except DamagedLog:
+        return work(find_archives(paths, members, damaged=True))
+
+
+def find_archives(
+    paths: Sequence[Path], members: str = RECOGNISED, *, damaged: bool = False
+) -> tuple[Archive, ...]:
     """Return the archives that these paths name, in their order, each once.
 
+    `members` is one of `MEMBERSHIPS`. With `damaged` every file is surveyed, so that what an
+    archive consists of can be read to its end.
     Raises `LogsMissing` where a path leads to no transaction, and `DamagedLog` where the first one
-    cannot be read.
+    cannot be read, with `damaged` only where none can.
     """
+    servers = _find_servers(paths)
+    if members == ONE:
+        families = [servers]
+    elif members == APART or len(servers) == 1:
+        families = [[server] for server in servers]
+    else:
+        families = _find_families(servers)
+    return tuple(
+        _make_archive(family[0])
+        if len(family) == 1 and not damaged
+        else _survey_archive(family, decodes=damaged)
+        for family in families
+    )
+
+
+def _find_servers(paths: Sequence[Path]) -> list[_Server]:
     groups: dict[Path, list[Path]] = {}
     for path in paths:
         together = path.is_file() and _LOG_NAME.fullmatch(path.name) is not None
         groups.setdefault(path.resolve().parent if together else path.resolve(), []).append(path)
-    archives = []
-    for place, members in groups.items():
+    servers = []
+    for place, named in groups.items():
         files: dict[Path, Path] = {}
-        for member in members:
-            for file in log_files(member):
+        for path in named:
+            for file in log_files(path):
                 files.setdefault(file.resolve(), file)
-        name = members[0] if len(members) == 1 or not members[0].is_file() else members[0].parent
-        unread = tuple(unread_files(members[0]))
-        archive = _make_archive(str(name), list(files.values()), place, unread)
-        archives.append(replace(archive, unread=unread))
-    return tuple(archives)
+        name = named[0] if len(named) == 1 or not named[0].is_file() else named[0].parent
+        ordered = sorted(files.values(), key=lambda file: _get_zxid_in_name(file.name))
+        servers.append(_Server(str(name), place, tuple(ordered), tuple(unread_files(named[0]))))
+    return servers
 
 
-def _make_archive(
-    name: str, unsorted: list[Path], place: Path, unread: tuple[Path, ...]
-) -> Archive:
-    files = tuple(sorted(unsorted, key=lambda file: _get_zxid_in_name(file.name)))
-    first = _find_first_zxid(files)
+def _find_families(servers: Sequence[_Server]) -> list[list[_Server]]:
+    """Group the servers that have logged the same, in their order."""
+    families: list[list[_Server]] = []
+    for server in servers:
+        for family in families:
+            if any(_share_history(server, other) for other in family):
+                family.append(server)
+                break
+        else:
+            families.append([server])
+    return families
+
+
+def _share_history(one: _Server, other: _Server) -> bool:
+    """Whether two servers have logged the same: what both have near the beginnings of files."""
+    shared = 0
+    for first, second in ((one, other), (other, one)):
+        for batch in _list_first_batches(first.files):
+            there = {each.zxid: each for each in _find_batch(second.files, batch[0].zxid)}
+            for transaction in batch:
+                found = there.get(transaction.zxid)
+                if found is not None:
+                    if _identify(found) != _identify(transaction):
+                        return False
+                    shared += 1
+    return shared > 0
+
+
+def _identify(transaction: Transaction) -> tuple[object, ...]:
+    """Return what is the same in every log; members may write down differently what was refused."""
+    ops = () if transaction.error is not None else transaction.ops
+    return transaction.session_id, transaction.cxid, transaction.time_ms, ops
+
+
+def _list_first_batches(files: Sequence[Path]) -> Iterator[list[Transaction]]:
+    """Yield the first transactions of each file, of those that begin with whole ones."""
+    for file in files:
+        try:
+            batch = next(LogFile(file).batches(), None)
+        except DamagedLog:
+            continue
+        if batch:
+            yield batch
+
+
+def _find_batch(files: Sequence[Path], zxid: int) -> list[Transaction]:
+    """Return some transactions from a zxid on, as far as they are found before any damage."""
+    for file in reversed(files):
+        if _get_zxid_in_name(file.name) <= zxid:
+            try:
+                for batch in LogFile(file).batches():
+                    if batch[-1].zxid >= zxid:
+                        return batch
+            except DamagedLog:
+                return []
+    return []
+
+
+def _make_archive(server: _Server) -> Archive:
+    """Return an archive of one server, taken as whole."""
+    first = _find_first_zxid(server.files)
     if first is None:
-        beside = f" ({', '.join(file.name for file in unread)} cannot be read)" if unread else ""
-        raise LogsMissing(
-            f"{name} has no transaction{beside}; name a ZooKeeper data directory, its version-2 "
-            "directory, or a file log.ZXID that holds at least one"
-        )
+        raise _miss_logs(server)
+    begins, snapshot = _find_beginning(first, [server])
+    pieces = tuple(Piece(file, first=_get_zxid_in_name(file.name)) for file in server.files)
+    named = server.name, server.files, begins, snapshot, server.unread
+    return Archive(*named, pieces=pieces)
+
+
+def _survey_archive(servers: Sequence[_Server], *, decodes: bool) -> Archive:
+    """Return an archive of what can be read of these servers' logs, all together."""
+    merged = merge(
+        [
+            Member.of(
+                server.name,
+                [survey_log(file, decodes=decodes) for file in server.files],
+                [_get_zxid_in_name(file.name) for file in _list_snapshots(server)],
+            )
+            for server in servers
+        ]
+    )
+    if not merged.pieces:
+        for damage in merged.damages:
+            raise DamagedLog(damage.file, damage.offset, damage.reason)
+        raise _miss_logs(servers[0])
+    begins, snapshot = _find_beginning(merged.pieces[0].first, servers)
+    several = len(servers) > 1
+    return Archive(
+        servers[0].name,
+        tuple(file for server in servers for file in server.files),
+        begins,
+        snapshot,
+        tuple(file for server in servers for file in server.unread),
+        tuple(server.name for server in servers) if several else (),
+        merged.pieces,
+        merged.holes,
+        merged.damages,
+        merged.divergences,
+        merged.tail,
+    )
+
+
+def _miss_logs(server: _Server) -> LogsMissing:
+    names = ", ".join(file.name for file in server.unread)
+    beside = f" ({names} cannot be read)" if names else ""
+    return LogsMissing(
+        f"{server.name} has no transaction{beside}; name a ZooKeeper data directory, its version-2 "
+        "directory, or a file log.ZXID that holds at least one"
+    )
+
+
+def _list_snapshots(server: _Server) -> list[Path]:
+    return snapshot_files(server.place) if server.place.is_dir() else []
+
+
+def _find_beginning(first: int, servers: Sequence[_Server]) -> tuple[str, Path | None]:
+    """Return where a history begins whose first zxid this is."""
     if first in _FIRST_ZXIDS:
-        return Archive(name, files, BEGINNING)
-    for snapshot in snapshot_files(place) if place.is_dir() else ():
+        return BEGINNING, None
+    found = [file for server in servers for file in _list_snapshots(server)]
+    for snapshot in sorted(found, key=lambda file: _get_zxid_in_name(file.name)):
         zxid = _get_zxid_in_name(snapshot.name)
         if first <= zxid or is_next(zxid, first):
-            return Archive(name, files, SNAPSHOT, snapshot)
-    return Archive(name, files, MIDDLE)
+            return SNAPSHOT, snapshot
+    return MIDDLE, None
 
 
 def _get_zxid_in_name(name: str) -> int:
@@ -170,16 +336,23 @@ def _find_first_zxid(files: Sequence[Path]) -> int | None:
     return None
 
 
-def is_next(before: int, zxid: int) -> bool:
-    """Whether one zxid follows another without a hole: the next one, or a new leader's first.
+def open_piece(
+    piece: Piece, *, path: Path | None = None, records: list[bytes] | None = None
+) -> LogFile:
+    """Return what reads a piece; `path` is where its file is, if not where the piece says."""
+    file = LogFile(path or piece.path, records=records)
+    file.offset, file.stop = piece.start, piece.stop
+    return file
 
-    >>> is_next(7, 8), is_next(0x100000007, 0x200000001), is_next(7, 9)
-    (True, True, False)
-    """
-    if zxid == before + 1:
-        return True
-    counter = zxid & ((1 << _EPOCH_BITS) - 1)
-    return zxid >> _EPOCH_BITS > before >> _EPOCH_BITS and counter <= 1
+
+def read_archive(archive: Archive, after_zxid: int = -1) -> Iterator[Transaction]:
+    """Yield the transactions of an archive above a zxid, in order. Raises `DamagedLog`."""
+    pieces = archive.pieces
+    for piece, following in zip(pieces, (*pieces[1:], None), strict=True):
+        if following is not None and following.first <= after_zxid + 1:
+            continue
+        for batch in open_piece(piece).batches():
+            yield from (each for each in batch if each.zxid > after_zxid)
 
 
 def check_joint(before: FileFacts | None, path: Path, first_zxid: int) -> Hole | None:
@@ -213,7 +386,7 @@ def load_base(archive: Archive) -> Base | None:
     snapshot = read_snapshot(archive.snapshot)
     newest = _find_newest_change(snapshot)
     tree = Tree.from_snapshot(snapshot)
-    for transaction in read_logs(archive.files, after_zxid=snapshot.zxid):
+    for transaction in read_archive(archive, after_zxid=snapshot.zxid):
         if transaction.zxid > newest:
             break
         tree.apply(transaction)

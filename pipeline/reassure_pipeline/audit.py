@@ -21,13 +21,15 @@ from reassure_judge.protocols import get_rules, make_rules
 from reassure_judge.rules import OBSERVATIONS, Rules
 from reassure_judge.verdicts import Tally
 from reassure_pipeline.archive import (
+    RECOGNISED,
     Archive,
     Base,
     FileFacts,
     check_joint,
-    find_archives,
+    contain,
     find_times,
     load_base,
+    open_piece,
 )
 from reassure_pipeline.audit_report import (
     ArchiveReport,
@@ -40,8 +42,9 @@ from reassure_pipeline.facts import Facts
 from reassure_pipeline.observed import judge_observations, list_unjudged, sort_paths
 from reassure_pipeline.passes import ALL, Judged, Judging, Known, Routing, Share
 from reassure_spec.readings import Readings
+from reassure_zookeeper.members import Piece
 from reassure_zookeeper.transactions import Transaction
-from reassure_zookeeper.txnlog import LogFile
+from reassure_zookeeper.txnlog import log_files
 
 _ALLOCATIONS: Final = 200_000
 _BYTES_PER_JOB: Final = 8_000_000
@@ -61,6 +64,7 @@ def audit_local(
     grace_ms: int = GRACE_MS,
     jobs: int = 1,
     facts: bool = False,
+    members: str = RECOGNISED,
     progress: Progress | None = None,
 ) -> AuditReport:
     """Judge the logs that `paths` name, in this process and in `jobs` - 1 more.
@@ -69,23 +73,37 @@ def audit_local(
     `at_rest` the end of each history counts as a rest: what a controller owes by then is judged
     too. `grace_ms` is how long a change may be news (`reassure_judge.doubt`).
     `min_insync_replicas` is what the brokers' own files say, which are not in ZooKeeper.
-    Raises `LogsMissing` where there is no transaction, `DamagedFile` for damage anywhere but
-    at the end of the last log, `ReplayError` for a snapshot that the logs do not fit.
+    `members` says which paths are members of one ensemble (`archive.MEMBERSHIPS`).
+    Raises `LogsMissing` where there is no transaction, `DamagedLog` where nothing of an archive can
+    be read, `DamagedSnapshot`, and `ReplayError` for a snapshot that the logs do not fit.
     """
     rules = make_rules(profile, readings)
-    archives = find_archives(paths)
     judge = partial(
         _judge_archives,
-        archives,
-        rules,
+        rules=rules,
         keep_keys=at_rest,
         min_insync_replicas=min_insync_replicas,
         grace_ms=grace_ms,
         facts=facts,
     )
+
+    def work(archives: Sequence[Archive]) -> AuditReport:
+        return _audit_archives(archives, profile, judge, jobs, progress)
+
+    return contain(paths, work, members)
+
+
+def _audit_archives(
+    archives: Sequence[Archive],
+    profile: str,
+    judge: "Callable[..., list[_LocalAudit]]",
+    jobs: int,
+    progress: Progress | None,
+) -> AuditReport:
+    judge = partial(judge, archives)
     with rare_collections():
         if jobs == 1:
-            audits = judge(ALL, progress)
+            audits = judge(share=ALL, progress=progress)
             sums = [audit.sum_up() for audit in audits]
         else:
             audits, sums = _judge_in_shares(judge, jobs, progress)
@@ -99,15 +117,15 @@ def audit_local(
 
 def _judge_archives(
     archives: Sequence[Archive],
+    *,
     rules: Rules[Any, Any],
     share: Share,
-    progress: Progress | None = None,
-    *,
     facts: bool,
+    progress: Progress | None = None,
     **options: Any,
 ) -> "list[_LocalAudit]":
     """Read every archive to its end, and judge the partitions of one share."""
-    total = sum(len(archive.files) for archive in archives)
+    total = sum(len(archive.pieces) for archive in archives)
     done = 0
     audits = []
     for archive in archives:
@@ -115,10 +133,10 @@ def _judge_archives(
         routing = Routing(archive.begins, base, rules, share=share, **options)
         judging = Judging(rules, Facts(archive.name, rules) if facts else None)
         audit = _LocalAudit(archive, base, routing, judging)
-        for file in archive.files:
+        for piece in archive.pieces:
             if progress is not None:
-                progress(f"reading {file.name}", done, total)
-            audit.read(file)
+                progress(f"reading {piece.path.name}", done, total)
+            audit.read(piece)
             done += 1
         audit.finish()
         audits.append(audit)
@@ -135,7 +153,7 @@ def _judge_in_shares(
     others = [Share(number, jobs) for number in range(1, jobs)]
     with ProcessPoolExecutor(len(others), get_context("fork")) as pool:
         waiting = [pool.submit(_sum_up_share, judge, share) for share in others]
-        audits = judge(Share(0, jobs), progress)
+        audits = judge(share=Share(0, jobs), progress=progress)
         sums = [audit.sum_up() for audit in audits]
         for each in waiting:
             for audit, whole, (known, part) in zip(audits, sums, each.result(), strict=True):
@@ -147,12 +165,12 @@ def _judge_in_shares(
 def _sum_up_share(
     judge: "Callable[..., list[_LocalAudit]]", share: Share
 ) -> list[tuple[Known, Judged]]:
-    return [(audit.known, audit.sum_up()) for audit in judge(share)]
+    return [(audit.known, audit.sum_up()) for audit in judge(share=share)]
 
 
 def choose_jobs(paths: Sequence[Path]) -> int:
     """Return how many processes are worth starting for these logs, at most one for each core."""
-    size = sum(file.stat().st_size for archive in find_archives(paths) for file in archive.files)
+    size = sum(file.stat().st_size for path in paths for file in log_files(path))
     return max(1, min(len(os.sched_getaffinity(0)), size // _BYTES_PER_JOB))
 
 
@@ -167,6 +185,7 @@ def audit_paths(
     grace_ms: int = GRACE_MS,
     jobs: int | None = None,
     facts: bool = False,
+    members: str = RECOGNISED,
     parquet: Path | None = None,
 ) -> AuditReport:
     """Judge transaction logs, on Spark where a `master` is given, and observations among them.
@@ -182,7 +201,9 @@ def audit_paths(
     observed, tally = None, Tally()
     if sorted_paths.files:
         with rare_collections():
-            observed, tally = judge_observations(sorted_paths, readings, is_over=at_rest)
+            observed, tally = judge_observations(
+                sorted_paths, readings, is_over=at_rest, members=members
+            )
     if get_rules(profile).reads == OBSERVATIONS:
         report = report_audit(profile, Tally(), ())
     else:
@@ -191,6 +212,7 @@ def audit_paths(
             "min_insync_replicas": min_insync_replicas,
             "grace_ms": grace_ms,
             "facts": facts,
+            "members": members,
         }
         if master is None:
             jobs = choose_jobs(sorted_paths.logs) if jobs is None else jobs
@@ -233,15 +255,15 @@ class _LocalAudit:
         for seen in self._routing.begin():
             self._judging.observe(seen)
 
-    def read(self, path: Path) -> None:
-        """Judge one file, the next in order."""
-        file = LogFile(path)
+    def read(self, piece: Piece) -> None:
+        """Judge one piece, the next in order."""
+        file = open_piece(piece)
         first, judged = -1, 0
         times_ms: tuple[int, int] | None = None
         for batch in file.batches():
             if first < 0:
                 first = batch[0].zxid
-                check_joint(self._before, path, first)
+                check_joint(self._before, piece.path, first)
             if batch[0].zxid <= self._after:
                 batch = [each for each in batch if each.zxid > self._after]
             if batch:
@@ -249,7 +271,7 @@ class _LocalAudit:
                 judged += len(batch)
                 first_ms = batch[0].time_ms if times_ms is None else times_ms[0]
                 times_ms = first_ms, batch[-1].time_ms
-        facts = FileFacts(path, first, file.last_zxid, judged, file.tail, times_ms=times_ms)
+        facts = FileFacts(piece.path, first, file.last_zxid, judged, file.tail, times_ms=times_ms)
         self._before = join_facts(self._before, facts)
         self._files.append(facts)
 

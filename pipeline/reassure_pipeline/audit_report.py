@@ -24,12 +24,13 @@ from reassure_judge.verdicts import (
     Violation,
     summarise,
 )
-from reassure_pipeline.archive import Archive, FileFacts, Hole, check_joint
+from reassure_pipeline.archive import Archive, FileFacts, check_joint
 from reassure_pipeline.facts import Sums
 from reassure_pipeline.observed import PAGE, ObservedReport
 from reassure_pipeline.passes import Judged, Known, is_settled
 from reassure_spec.clauses import ADVICE
 from reassure_spec.znodes import REASSIGNMENT_REQUESTS
+from reassure_zookeeper.members import Divergence, Hole
 from reassure_zookeeper.txnlog import TornTail
 
 _WORST_FIRST: Final = (VIOLATED, NOT_FOLLOWED, UNKNOWN, HOLDS, NOT_EXERCISED)
@@ -79,6 +80,7 @@ class ArchiveReport:
         tail, snapshot = self.torn_tail, self.archive.snapshot
         return {
             "path": self.archive.name,
+            "members": list(self.archive.members),
             "begins": self.archive.begins,
             "snapshot": None if snapshot is None else str(snapshot),
             "partial": self.partial,
@@ -100,6 +102,29 @@ class ArchiveReport:
             ],
             "unread": [str(file) for file in self.archive.unread],
             "holes": [{"after": hole.after, "before": hole.before} for hole in self.holes],
+            "damages": [
+                {
+                    "file": str(damage.file),
+                    "offset": damage.offset,
+                    "stop": damage.stop,
+                    "reason": damage.reason,
+                    "after": damage.after,
+                    "before": damage.before,
+                }
+                for damage in self.archive.damages
+            ],
+            "divergences": [
+                {
+                    "member": each.member,
+                    "file": str(each.file),
+                    "offset": each.offset,
+                    "first_zxid": each.first,
+                    "last_zxid": each.last,
+                    "transactions": each.count,
+                    "certain": each.certain,
+                }
+                for each in self.archive.divergences
+            ],
             "torn_tail": None
             if tail is None
             else {"file": str(tail.file), "offset": tail.offset, "reason": tail.reason},
@@ -121,10 +146,21 @@ class ArchiveReport:
         name = self.archive.name
         for file in self.archive.unread:
             yield f"{file} is not read: unpack it, and name it log.ZXID as the server did"
-        for hole in self.holes:
+        contested = [each for each in self.archive.divergences if not each.certain]
+        for each in contested:
             yield (
-                f"{name}: transactions from 0x{hole.after + 1:x} up to 0x{hole.before:x} are "
-                "missing: add the log file that holds them"
+                f"{name}: nobody can say whether 0x{each.first:x} up to 0x{each.last:x}, which "
+                f"{each.member} has logged, was committed: add the logs of the other members, or "
+                "judge each by itself with --members apart"
+            )
+        for hole in self.holes:
+            if any(_is_within(each, hole) for each in contested):
+                continue
+            upto = f"up to 0x{hole.before:x}" if hole.before >= 0 else "on"
+            yield (
+                f"{name}: transactions from 0x{hole.after + 1:x} {upto} are missing: add the log "
+                f"file that holds them{', whole,' if self.archive.damages else ''} or the logs of "
+                "another member of the ensemble"
             )
         for chroot, (zxid, profile) in sorted(self.earlier.items()):
             yield (
@@ -268,8 +304,7 @@ class AuditReport:
                 **({} if observed is None else {"observations": observed.lines}),
                 "violations": len(violations),
                 "not_followed": len(not_followed),
-                # A damaged log ends the audit, so a report never has any.
-                "damaged": 0,
+                "damaged": sum(len(archive.archive.damages) for archive in self.archives),
             },
             "violations": violations,
             "not_followed": not_followed,
@@ -299,6 +334,10 @@ def find_holes(files: Iterable[FileFacts]) -> tuple[Hole, ...]:
     return tuple(holes)
 
 
+def _is_within(divergence: Divergence, hole: Hole) -> bool:
+    return hole.after < divergence.first and (hole.before < 0 or divergence.last < hole.before)
+
+
 def join_facts(before: FileFacts | None, facts: FileFacts) -> FileFacts:
     """Return what the next file must go on from: a file without transactions changes nothing."""
     if facts.first_zxid >= 0 or before is None:
@@ -310,9 +349,10 @@ def report_archive(
     archive: Archive, files: list[FileFacts], known: Known, judged: Judged
 ) -> ArchiveReport:
     """Put together what one archive came to."""
-    holes = find_holes(files)
+    holes = tuple(sorted({*find_holes(files), *archive.holes}))
+    amid = tuple(hole for hole in holes if hole.before >= 0)
     found = sorted(judged.tally.violations)
-    settled = [is_settled(violation, known, holes) for violation in found]
+    settled = [is_settled(violation, known, amid) for violation in found]
     filled = [facts for facts in files if facts.first_zxid >= 0]
     unjudged = known.unjudged.copy()
     for facts in files:
@@ -333,7 +373,7 @@ def report_archive(
         silent=known.silent,
         earlier=known.earlier,
         holes=holes,
-        torn_tail=files[-1].tail,
+        torn_tail=archive.tail or files[-1].tail,
         facts=judged.facts,
     )
 

@@ -17,6 +17,7 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +25,7 @@ from reassure_judge.observed.needs import ASKED, LOGGED, NEEDS, UNJUDGED
 from reassure_judge.protocols import get_observing, get_rules
 from reassure_judge.rules import OBSERVATIONS
 from reassure_judge.verdicts import Place, Tally, Violation
-from reassure_pipeline.archive import find_archives
+from reassure_pipeline.archive import RECOGNISED, Archive, contain, read_archive
 from reassure_spec.clauses import clauses_of_profile
 from reassure_spec.errors import BadData
 from reassure_spec.observations import (
@@ -38,7 +39,7 @@ from reassure_spec.observations import (
 from reassure_spec.readings import Readings, field_name
 from reassure_spec.znodes import BadZnode, decode_state
 from reassure_zookeeper.transactions import Create, SetData, Transaction
-from reassure_zookeeper.txnlog import log_files, read_logs
+from reassure_zookeeper.txnlog import log_files
 
 if TYPE_CHECKING:
     from reassure_judge.observed.judge import ObservationJudge
@@ -221,6 +222,8 @@ class States:
         self._lines: dict[StateKey, list[tuple[Observation, str, int]]] = {
             key: [] for key in wanted
         }
+        self.unread: list[str] = []
+        """Where logs could not be read, in words."""
         self.twice: set[StateKey] = set()
         """Partitions that were made more than once: which life is spoken of nobody says."""
 
@@ -289,6 +292,8 @@ class ObservedReport:
     """Partitions of which ZooKeeper's log says what was stored."""
     is_joined: bool = False
     """Whether there was such a log to look at."""
+    unread: tuple[str, ...] = ()
+    """Where such a log could not be read, in words."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record that reports print."""
@@ -312,6 +317,8 @@ class ObservedReport:
         """Yield what is missing for a verdict on the whole, and what to do about it."""
         for name in self.packed:
             yield f"{name} is not read: unpack it beside the others"
+        for place in self.unread:
+            yield f"{place}: what was stored is not known there: add the whole file"
         for writer, times in self.gaps.items():
             yield (
                 f"lines of {writer} are missing, {times} times: add the files that hold them; what "
@@ -325,11 +332,12 @@ class ObservedReport:
 
 
 def judge_observations(
-    paths: Paths, readings: Readings, *, is_over: bool
+    paths: Paths, readings: Readings, *, is_over: bool, members: str = RECOGNISED
 ) -> tuple[ObservedReport, Tally]:
     """Judge files of observations, with what transaction logs say of the stored state.
 
-    `is_over` says that nothing followed on the last line of any (`ObservationJudge.finish`).
+    `is_over` says that nothing followed on the last line of any (`ObservationJudge.finish`), and
+    `members` which logs are of one ensemble (`archive.MEMBERSHIPS`).
     Raises BadObservation for a line that cannot be, and the log reader's errors.
     """
     judge, order = get_observing().make_judge(readings), Order()
@@ -343,9 +351,8 @@ def judge_observations(
             elif order.is_new(said, name, number):
                 judge.feed(said, name, number)
     states = States(judge.partitions)
-    for archive in find_archives(paths.logs) if paths.logs and judge.partitions else ():
-        for transaction in read_logs(archive.files):
-            states.read(transaction, archive.name)
+    if paths.logs and judge.partitions:
+        states = contain(paths.logs, partial(_read_states, judge.partitions), members)
     joined = states.hand_on(judge)
     tally = judge.finish(is_over=is_over)
     report = ObservedReport(
@@ -360,8 +367,19 @@ def judge_observations(
         tuple(map(str, paths.packed)),
         joined,
         bool(paths.logs),
+        tuple(states.unread),
     )
     return report, tally
+
+
+def _read_states(wanted: Iterable[StateKey], archives: Sequence[Archive]) -> States:
+    states = States(wanted)
+    for archive in archives:
+        for damage in archive.damages:
+            states.unread.append(f"{damage.file}, byte {damage.offset}: {damage.reason}")
+        for transaction in read_archive(archive):
+            states.read(transaction, archive.name)
+    return states
 
 
 def list_unjudged(

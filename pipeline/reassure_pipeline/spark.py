@@ -32,13 +32,16 @@ from reassure_judge.rules import Rules
 from reassure_judge.verdicts import Tally
 from reassure_pipeline.addressing import Addressing
 from reassure_pipeline.archive import (
+    RECOGNISED,
     Archive,
     Base,
     FileFacts,
     check_joint,
+    contain,
     find_archives,
     find_times,
     load_base,
+    open_piece,
 )
 from reassure_pipeline.audit import Progress, rare_collections
 from reassure_pipeline.audit_report import AuditReport, join_facts, report_archive, report_audit
@@ -49,7 +52,7 @@ from reassure_pipeline.tables import write_tables
 from reassure_spec.readings import Readings
 from reassure_zookeeper.codec import decode
 from reassure_zookeeper.errors import DamagedLog
-from reassure_zookeeper.txnlog import LogFile, TornTail
+from reassure_zookeeper.txnlog import TornTail
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -63,10 +66,11 @@ _OUTCOME: Final = "archive int, outcome binary"
 
 
 class FileTask(NamedTuple):
-    """One log file to decode."""
+    """One log file, or a piece of one, to decode."""
 
     archive: int
     file: int
+    """Number of the piece of a log that is decoded."""
     path: str
     """Absolute, as a worker may run elsewhere."""
     after: int
@@ -117,6 +121,7 @@ def audit_spark(
     min_insync_replicas: int = 1,
     grace_ms: int = GRACE_MS,
     facts: bool = False,
+    members: str = RECOGNISED,
     progress: Progress | None = None,
     parquet: Path | None = None,
 ) -> AuditReport:
@@ -129,25 +134,39 @@ def audit_spark(
     """
     rules = make_rules(profile, readings)
     report = progress or _say_nothing
-    archives = find_archives(paths)
-    bases = [load_base(archive) for archive in archives]
+    loaded = contain(paths, _load, members)
     report("starting Spark", 0, 2)
     with open_spark(master) as context:
         from pyspark.sql import SparkSession
 
         session = SparkSession(context)
-        report("decoding and judging", 1, 2)
         shares = max(1, context.defaultParallelism)
-        plan = Plan(rules, archives, bases, shares, at_rest, min_insync_replicas, grace_ms, facts)
-        outcomes = judge_all(session, plan)
-        if parquet is not None:
-            outcomes.persist()
-        rows = outcomes.collect()
-        result = sum_up(profile, plan, ((row.archive, pickle.loads(row.outcome)) for row in rows))
-        if parquet is not None:
-            report("writing tables", 1, 2)
-            write_tables(session, parquet, archives, outcomes, map_arrow)
-    return result
+
+        def judge(loaded: _Loaded) -> AuditReport:
+            report("decoding and judging", 1, 2)
+            plan = Plan(rules, *loaded, shares, at_rest, min_insync_replicas, grace_ms, facts)
+            outcomes = judge_all(session, plan)
+            if parquet is not None:
+                outcomes.persist()
+            rows = outcomes.collect()
+            told = ((row.archive, pickle.loads(row.outcome)) for row in rows)
+            result = sum_up(profile, plan, told)
+            if parquet is not None:
+                report("writing tables", 1, 2)
+                write_tables(session, parquet, plan.archives, outcomes, map_arrow)
+            return result
+
+        try:
+            return judge(loaded)
+        except DamagedLog:
+            return judge(_load(find_archives(paths, members, damaged=True)))
+
+
+_Loaded = tuple[tuple[Archive, ...], list[Base | None]]
+
+
+def _load(archives: tuple[Archive, ...]) -> _Loaded:
+    return archives, [load_base(archive) for archive in archives]
 
 
 def _say_nothing(what: str, done: int, total: int) -> None:
@@ -202,12 +221,12 @@ def list_tasks(plan: Plan) -> list[FileTask]:
         FileTask(
             index,
             number,
-            str(file.absolute()),
+            str(piece.path.absolute()),
             -1 if base is None else base.zxid,
             None if base is None else base.news_ms + plan.grace_ms,
         )
         for index, (archive, base) in enumerate(zip(plan.archives, plan.bases, strict=True))
-        for number, file in enumerate(archive.files)
+        for number, piece in enumerate(archive.pieces)
     ]
 
 
@@ -217,8 +236,9 @@ def read_file(task: FileTask, plan: Plan) -> Iterator["RecordBatch"]:
     Whatever ends the reading is handed on rather than raised, so that it is told in file order.
     """
     records: list[bytes] = []
-    path = plan.archives[task.archive].files[task.file]
-    file = LogFile(task.path, records=records)
+    piece = plan.archives[task.archive].pieces[task.file]
+    path = piece.path
+    file = open_piece(piece, path=Path(task.path), records=records)
     addressing = Addressing(plan.rules)
     first, judged = -1, 0
     last: tuple[int, int] | None = None

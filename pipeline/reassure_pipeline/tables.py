@@ -9,8 +9,8 @@
 | `violations` | finding, settled or not | those of `Violation` |
 | `coverage` | clause, by archive | how often it was put to the test, and undecided |
 
-`archive` is the folder of the log files. What stood in a znode before the logs begin is not known:
-there `before` is null.
+`archive` is the folder of the log files, that of the first member where there are several. What
+stood in a znode before the logs begin is not known: there `before` is null.
 """
 
 import json
@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 _CHANGES: Final = """
-SELECT regexp_extract(file, '^(.*)/', 1) AS archive, path, zxid, op, kind, session, time_ms,
-       version, lag(data) OVER (PARTITION BY regexp_extract(file, '^(.*)/', 1), path
-                                ORDER BY zxid, op) AS before,
+SELECT archives.archive AS archive, path, zxid, op, kind, session, time_ms,
+       version, lag(data) OVER (PARTITION BY archives.archive, path ORDER BY zxid, op) AS before,
        data AS after
-FROM transactions
+FROM transactions JOIN archives ON archives.folder = regexp_extract(file, '^(.*)/', 1)
 WHERE kind IN ('create', 'set_data', 'delete') AND error IS NULL AND path IS NOT NULL
 """
 _STATE: Final = "^(.*)/brokers/topics/([^/]+)/partitions/([0-9]+)/state$"
@@ -107,8 +106,16 @@ def write_tables(
         return map_arrow(outcomes, work, columns)
 
     session.dataSource.register(TransactionLogSource)
-    files = json.dumps([str(file.absolute()) for each in archives for file in each.files])
-    write(session.read.format(NAME).option("paths", files).load(), "transactions")
+    pieces = [piece for archive in archives for piece in archive.pieces]
+    read = [(str(piece.path.absolute()), piece.start, piece.stop) for piece in pieces]
+    write(session.read.format(NAME).option("pieces", json.dumps(read)).load(), "transactions")
+    folders = {
+        (place, str(file.absolute().parent))
+        for place, archive in zip(places, archives, strict=True)
+        for file in archive.files
+    }
+    known = session.createDataFrame(sorted(folders), "archive string, folder string")
+    known.createOrReplaceTempView("archives")
     write(session.sql(_CHANGES), "changes")
     write(session.sql(_PARTITIONS), "partitions")
     write(session.sql(_REASSIGNMENTS), "reassignments")

@@ -6,8 +6,9 @@
 
 A path is a data directory, its `version-2`, or one log file; several may be named. A task reads one
 file. There is a row for each operation, those of a multi under one zxid (`SCHEMA`), and where
-a record is damaged one row that says so in `damage`: what follows in that file is not read, and the
-other files are. The torn last record of a server that was killed is told in the same way.
+a part of the file is damaged one row that says so in `damage`; what can be read behind it is. The
+torn last record of a server that was killed is told in the same way. Option `pieces` names parts of
+files instead: a list in JSON of path, first byte, and the byte behind the last one or null.
 
 As a stream it follows a server that writes: a row comes once its record is whole, and where reading
 has come to in each file is Spark's own checkpoint. There damage ends the query.
@@ -28,6 +29,7 @@ from pyspark.sql.datasource import (
 )
 
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
+from reassure_zookeeper.survey import Damage, survey_log
 from reassure_zookeeper.transactions import (
     CHECK,
     CLOSE_SESSION,
@@ -108,7 +110,11 @@ class TransactionLogSource(DataSource):
 
     def reader(self, schema: Any) -> "TransactionLogReader":
         """Return what reads all there is."""
-        return TransactionLogReader(_get_paths(self.options))
+        pieces = self.options.get("pieces")
+        if pieces is not None:
+            return TransactionLogReader([Stretch(*piece) for piece in json.loads(pieces)])
+        files = _list_files(_get_paths(self.options))
+        return TransactionLogReader([Stretch(str(file)) for file in files])
 
     def streamReader(self, schema: Any) -> "TransactionLogFollower":  # noqa: N802  (Spark's name)
         """Return what follows a server that writes."""
@@ -128,23 +134,24 @@ def _list_files(paths: list[str]) -> list[Path]:
 
 
 class TransactionLogReader(DataSourceReader):
-    """Reads files side by side."""
+    """Reads files, or parts of files, side by side."""
 
-    def __init__(self, paths: list[str]) -> None:
-        self._paths = paths
+    def __init__(self, stretches: list[Stretch]) -> None:
+        self._stretches = stretches
 
     def partitions(self) -> list[Stretch]:
-        """Return one stretch for each file."""
-        return [Stretch(str(file)) for file in _list_files(self._paths)]
+        """Return what each task reads."""
+        return self._stretches
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
         """Yield the rows of one file, and what is damaged in it."""
         assert isinstance(partition, Stretch)
         file = LogFile(partition.path)
+        file.offset, file.stop = partition.start, partition.stop
         try:
-            yield from _read_rows(file, None)
+            yield from _read_rows(file, partition.stop)
         except DamagedLog as problem:
-            yield _make_damage(file, problem.offset, problem.reason)
+            yield from _read_on(file, problem)
         if file.tail is not None:
             yield _make_damage(file, file.tail.offset, f"torn: {file.tail.reason}")
 
@@ -187,6 +194,20 @@ class TransactionLogFollower(DataSourceStreamReader):
 
     def commit(self, end: dict[str, int]) -> None:
         """Note that all up to here has been dealt with; nothing is kept that could go."""
+
+
+def _read_on(file: LogFile, problem: DamagedLog) -> Iterator["RecordBatch"]:
+    """Yield what is damaged in a file from some damage on, and the rows of what is whole."""
+    survey = survey_log(file.path, decodes=True)
+    damages = [damage for damage in survey.damages if damage.offset >= problem.offset]
+    for damage in damages or [Damage(file.path, problem.offset, None, problem.reason)]:
+        yield _make_damage(file, damage.offset, damage.reason)
+    for stretch in survey.stretches:
+        if stretch.start >= problem.offset:
+            whole = LogFile(file.path)
+            whole.offset, whole.stop = stretch.start, stretch.stop
+            yield from _read_rows(whole, stretch.stop)
+    file.tail = survey.tail
 
 
 def _read_rows(file: LogFile, stop: int | None) -> Iterator["RecordBatch"]:

@@ -110,15 +110,22 @@ def test_verdict_is_one_document(
 def test_damage_is_told_with_file_and_offset(
     archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The document of a damaged log has the file and the byte as fields of their own."""
+    """A damaged log is judged around the damage; one of which nothing is left is an error.
+
+    Both have the file and the byte as fields of their own.
+    """
     log = archive / "log.1"
     content = bytearray(log.read_bytes())
     content[len(content) // 2] ^= 0xFF
     log.write_bytes(content)
     code, document = _call(capsys, "audit", archive)
+    (damage,) = document["archives"][0]["damages"]
+    assert (code, damage["file"], document["counts"]["damaged"]) == (2, str(log), 1)
+    assert 0 < damage["offset"] < len(content)
+    log.write_bytes(b"ZKLX" + bytes(range(200)))
+    code, document = _call(capsys, "audit", archive)
     error = document["error"]
-    assert (code, error["class"], error["file"]) == (65, "DamagedLog", str(log))
-    assert 0 < error["offset"] < len(content)
+    assert (code, error["class"], error["file"], error["offset"]) == (65, "DamagedLog", str(log), 0)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Where histories begin and end: files, snapshots, torn tails, damage and holes."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,10 @@ from reassure_pipeline.planted import NEW, OLD, plant_all
 from reassure_pipeline.sample import SampleCluster, write_sample
 from reassure_spec.znodes import BROKER_IDS
 from reassure_zookeeper.errors import DamagedLog, DamagedSnapshot, LogsMissing
+from reassure_zookeeper.members import Hole
+from reassure_zookeeper.survey import list_records, survey_log
 from reassure_zookeeper.transactions import Transaction
+from reassure_zookeeper.txnlog import log_files
 
 Server = Callable[..., Path]
 Audit = Callable[..., AuditReport]
@@ -73,36 +77,104 @@ def test_torn_tail_is_reported_not_judged(server: Server, audit: Audit) -> None:
     assert report.as_json_dict()["counts"]["damaged"] == 0
 
 
-def test_damage_ends_the_audit(server: Server, audit: Audit) -> None:
-    """A flipped byte in the middle is an error with file and offset, not half a report."""
-    folder = server("one", write_sample(topics=1, partitions=2))
-    log = next((folder / "version-2").iterdir())
+def _flip(log: Path, at: int) -> None:
     content = bytearray(log.read_bytes())
-    content[len(content) // 2] ^= 0xFF
+    content[at] ^= 0xFF
     log.write_bytes(content)
-    with pytest.raises(DamagedLog, match="checksum") as caught:
+
+
+def test_damage_is_contained(server: Server, audit: Audit) -> None:
+    """What stands before a flipped byte is judged, what stands behind it is, and is not certain."""
+    cluster = _two_brokers_in_flight()
+    before = cluster.write_state("calm", 0, leader=2)
+    lost = cluster.join("moving", 0, NEW)
+    cluster.complete("moving", 0, NEW)
+    behind = cluster.write_state("calm", 0, leader=3)
+    folder = server("one", cluster.transactions)
+    (log,) = log_files(folder)
+    (damaged,) = (r for s in survey_log(log).stretches for r in list_records(s) if r.zxid == lost)
+    _flip(log, damaged.stop - 2)
+    report = audit(folder)
+    body = report.as_json_dict()
+    assert [v.zxid for v in report.violations] == [before]
+    assert behind in {v.zxid for v in report.archives[0].unsettled}
+    assert (body["verdict"], body["counts"]["damaged"]) == ("violated", 1)
+    assert body["archives"][0]["damages"] == [
+        {
+            "file": str(log),
+            "offset": damaged.start,
+            "stop": damaged.stop,
+            "reason": "a record does not match its checksum",
+            "after": lost - 1,
+            "before": lost + 1,
+        }
+    ]
+    assert body["archives"][0]["holes"] == [{"after": lost - 1, "before": lost + 1}]
+    assert report.archives[0].transactions == len(cluster.transactions) - 1
+
+
+def test_damage_alone_makes_the_verdict_unknown(server: Server, audit: Audit) -> None:
+    """Nothing is found wrong with what can be read, and the verdict is unknown all the same."""
+    folder = server("one", write_sample(topics=1, partitions=2))
+    (log,) = log_files(folder)
+    assert audit(folder).verdict == "holds"
+    _flip(log, log.stat().st_size // 2)
+    report = audit(folder)
+    assert (report.verdict, report.violations) == ("unknown", ())
+    (need,) = report.needs
+    assert "are missing: add the log file that holds them, whole" in need
+
+
+def test_log_of_which_nothing_can_be_read_is_an_error(server: Server, audit: Audit) -> None:
+    """Where all there is cannot be read there is nothing to judge; beside others it is damage."""
+    history = write_sample(topics=1, partitions=2)
+    folder = server("one", history)
+    (log,) = log_files(folder)
+    log.write_bytes(b"not a log" * 1000)
+    with pytest.raises(DamagedLog, match="begins with b'not '") as caught:
         audit(folder)
-    assert caught.value.file == log
-    assert 0 < caught.value.offset < len(content)
+    assert (caught.value.file, caught.value.offset) == (log, 0)
+    folder = server("two", history[:50], history[50:])
+    (_, log) = log_files(folder)
+    log.write_bytes(b"not a log" * 1000)
+    report = audit(folder)
+    (damage,) = report.archives[0].archive.damages
+    assert (damage.file, damage.offset, damage.stop, damage.after) == (log, 0, None, 50)
+    assert report.verdict == "unknown"
 
 
 def test_torn_record_amid_the_files_is_damage(server: Server, audit: Audit) -> None:
-    """A record cut short that another file does not make good for is damage."""
+    """A record cut short that another file does not make good for is damage, and a hole."""
     history = write_sample(topics=1, partitions=2)
     folder = server("one", history[:50], history[50:])
     first = folder / "version-2" / "log.1"
     first.write_bytes(first.read_bytes()[:-5])
-    with pytest.raises(DamagedLog, match="instead of 0x32"):
-        audit(folder)
+    (archive,) = audit(folder).archives
+    assert archive.holes == (Hole(49, 51),)
+    (damage,) = archive.archive.damages
+    assert "where zxid 0x32 should be, and the next file goes on with 0x33" in damage.reason
+    assert archive.transactions == len(history) - 1
 
 
-def test_files_out_of_order_are_damage(server: Server, audit: Audit) -> None:
-    """A file that goes back behind the one before it is an error."""
+def test_files_that_overlap_are_read_once(server: Server, audit: Audit) -> None:
+    """What a file has that an earlier one has too is judged once; nothing is missing."""
     history = write_sample(topics=1, partitions=2)
     folder = server("one", history[:50], history[40:])
     (folder / "version-2" / "log.29").rename(folder / "version-2" / "log.99")
-    with pytest.raises(DamagedLog, match="zxid 0x29 comes after 0x32"):
-        audit(folder)
+    report = audit(folder)
+    assert report.verdict == "holds"
+    assert report.archives[0].transactions == len(history)
+
+
+def test_files_that_contradict_each_other_are_damage(server: Server, audit: Audit) -> None:
+    """Where two files of a server have other content under a zxid, what follows is uncertain."""
+    history = write_sample(topics=1, partitions=2)
+    other = [replace(each, time_ms=each.time_ms + 1) for each in history[40:]]
+    folder = server("one", history[:50], other)
+    report = audit(folder)
+    assert report.verdict == "unknown"
+    assert Hole(40, 41) in report.archives[0].holes
+    assert "zxid 0x29 comes after 0x32" in report.archives[0].archive.damages[0].reason
 
 
 def test_history_from_a_snapshot_is_judged_as_if_whole(

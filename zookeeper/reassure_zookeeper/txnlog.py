@@ -52,7 +52,7 @@ _FRAME_SIZE: Final = FRAME.size
 # What every frame looks like: an unsigned 32-bit checksum in 64 bits, then a length below 2^30.
 _FRAME_LIKE: Final = re.compile(rb"(?=\0{4}.{4}[\x00-\x3f])", re.DOTALL)
 _LOG_NAME: Final = re.compile(r"log\.([0-9a-f]+)(?:\.(?:gz|zip))?")
-_DOES_NOT_UNPACK: Final = (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile)
+DOES_NOT_UNPACK: Final = (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile)
 _LIKE_A_LOG: Final = re.compile(r"(?i)log[._-]|.*\.(?:tar|tgz|zip|7z|tar\.\w+)$")
 _PACKED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"(\xb5/\xfd": "zstd"}
 
@@ -85,7 +85,8 @@ class LogFile:
 
     After that `offset` is where the next record will begin, and `tail` is the torn tail, if any.
     `after_zxid` is the zxid that the first record must exceed.  `records` is where to put the bytes
-    of each transaction beside it.  Raises `DamagedLog`.
+    of each transaction beside it.  `stop` is the byte to read up to, where a record ends; None for
+    all of the file.  Raises `DamagedLog`.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class LogFile:
         self.path = Path(path)
         self.records = records
         self.offset = 0
+        self.stop: int | None = None
         self.tail: TornTail | None = None
         self.last_zxid = after_zxid
 
@@ -109,17 +111,21 @@ class LogFile:
         self.tail = None
         try:
             yield from self._read_batches(growing=growing)
-        except _DOES_NOT_UNPACK as problem:
+        except DOES_NOT_UNPACK as problem:
             raise DamagedLog(self.path, self.offset, f"does not unpack ({problem})") from None
 
     def _read_batches(self, *, growing: bool) -> Iterator[list[Transaction]]:
-        with _open_log(self.path) as file:
+        with open_log(self.path) as file:
             if self.offset == 0 and not self._read_header(file):
                 return
             file.seek(self.offset)
             block, size = b"", _ADDED if growing else _CHUNK
             stop: _Stop | None = None
             while stop is None:
+                if self.stop is not None:
+                    size = min(size, self.stop - self.offset - len(block))
+                    if self.offset >= self.stop:
+                        return
                 more = file.read(size)
                 block, size = block + more, _CHUNK
                 batch: list[Transaction] = []
@@ -138,14 +144,14 @@ class LogFile:
         written = head.rstrip(b"\0")
         if len(head) < FILE_HEADER.size or len(written) <= len(MAGIC):
             if not FILE_HEADER.pack(MAGIC, VERSION, 0).startswith(written):
-                raise DamagedLog(self.path, 0, _describe_head(head))
+                raise DamagedLog(self.path, 0, describe_head(head))
             incomplete = _Stop("the file header is incomplete")
             self._judge_end(file, incomplete)
             self.tail = self.tail or TornTail(self.path, 0, incomplete.reason)
             return False
         magic, version, _ = FILE_HEADER.unpack(head)
         if magic != MAGIC:
-            raise DamagedLog(self.path, 0, _describe_head(head))
+            raise DamagedLog(self.path, 0, describe_head(head))
         if version != VERSION:
             raise DamagedLog(self.path, 4, f"has format version {version} instead of {VERSION}")
         self.offset = FILE_HEADER.size
@@ -196,13 +202,13 @@ class LogFile:
         rest = file.read().rstrip(b"\0")
         if not rest:
             return
-        if _has_intact_record(rest):
+        if find_intact_record(rest, 1) is not None:
             raise DamagedLog(self.path, self.offset, f"{stop.reason}, yet intact records follow")
         self.tail = TornTail(self.path, self.offset, stop.reason)
 
 
 @contextmanager
-def _open_log(path: Path) -> Iterator[IO[bytes]]:
+def open_log(path: Path) -> Iterator[IO[bytes]]:
     """Open a log file as the server wrote it; `zip` holds it alone."""
     if path.suffix == ".gz":
         with gzip.open(path) as file:
@@ -218,26 +224,34 @@ def _open_log(path: Path) -> Iterator[IO[bytes]]:
             yield plain
 
 
-def _describe_head(head: bytes) -> str:
+def describe_head(head: bytes) -> str:
+    """Say what a file begins with that is no log of a version that can be read."""
     for mark, name in _PACKED.items():
         if head.startswith(mark):
             return f"is packed with {name}; unpack it first"
     return f"begins with {head[:4]!r} instead of {MAGIC!r}; is it a transaction log?"
 
 
-def _has_intact_record(rest: bytes) -> bool:
-    """Whether an intact record begins anywhere after the first byte; searched, for lengths lie."""
-    for match in _FRAME_LIKE.finditer(rest, 1):
-        at = match.start()
-        if at + _FRAME_SIZE >= len(rest):
-            return False
-        checksum, length = _unpack_frame(rest, at)
-        stop = at + _FRAME_SIZE + length
-        if not length or stop >= len(rest) or rest[stop] != END_OF_RECORD:
-            continue
-        if adler32(memoryview(rest)[at + _FRAME_SIZE : stop]) == checksum:
-            return True
-    return False
+def find_intact_record(content: bytes, at: int) -> int | None:
+    """Return where the first intact record at or behind a byte begins, None where none does.
+
+    Searched byte by byte, for lengths lie.
+    """
+    for match in _FRAME_LIKE.finditer(content, at):
+        if is_intact(content, match.start()):
+            return match.start()
+    return None
+
+
+def is_intact(content: bytes, at: int) -> bool:
+    """Whether a whole record with the right checksum begins at a byte."""
+    if at + _FRAME_SIZE >= len(content):
+        return False
+    checksum, length = _unpack_frame(content, at)
+    stop = at + _FRAME_SIZE + length
+    if not 0 < length < _LONGEST or stop >= len(content) or content[stop] != END_OF_RECORD:
+        return False
+    return adler32(memoryview(content)[at + _FRAME_SIZE : stop]) == int(checksum)
 
 
 class Logs:
@@ -296,7 +310,7 @@ def _check_nothing_missing(torn: TornTail, last_zxid: int, next_zxid: int) -> No
 
     `last_zxid` is that of the last intact record before the tail, -1 if there is none.
     """
-    expected = last_zxid + 1 if last_zxid >= 0 else _first_zxid(torn.file)
+    expected = last_zxid + 1 if last_zxid >= 0 else get_zxid_in_name(torn.file)
     if next_zxid != expected:
         raise DamagedLog(
             torn.file,
@@ -330,7 +344,7 @@ def read_logs(
                 "directory, or a file log.ZXID"
             )
     else:
-        files = sorted((Path(path) for path in source), key=_first_zxid)
+        files = sorted((Path(path) for path in source), key=get_zxid_in_name)
     return Logs(_from_zxid(files, after_zxid), after_zxid, on_tail)
 
 
@@ -345,7 +359,7 @@ def log_files(source: AnyPath) -> list[Path]:
         return [path]
     found = sorted(file for file in find_log_folder(path).iterdir() if _is_log(file))
     once = {file.with_suffix("") if _is_packed(file) else file: file for file in found[::-1]}
-    return sorted(once.values(), key=_first_zxid)
+    return sorted(once.values(), key=get_zxid_in_name)
 
 
 def _is_packed(file: Path) -> bool:
@@ -382,7 +396,8 @@ def _is_log(file: Path) -> bool:
     return _LOG_NAME.fullmatch(file.name) is not None and file.is_file()
 
 
-def _first_zxid(path: Path) -> int:
+def get_zxid_in_name(path: Path) -> int:
+    """Return the zxid that a log file is named by, 0 for any other name."""
     named = _LOG_NAME.fullmatch(path.name)
     return int(named[1], 16) if named else 0
 
@@ -393,7 +408,7 @@ def _from_zxid(files: list[Path], after_zxid: int) -> list[Path]:
     Those are the ones followed by a file that begins no later than the zxid wanted first.
     """
     needed = [
-        file for file, following in pairwise(files) if _first_zxid(following) > after_zxid + 1
+        file for file, following in pairwise(files) if get_zxid_in_name(following) > after_zxid + 1
     ]
     return needed + files[-1:]
 

@@ -38,6 +38,7 @@ def audit_document(
     recognise: bool = False,
     jobs: int | None = None,
     facts: bool = False,
+    members: str = "auto",
     parquet: Path | None = None,
 ) -> Document:
     """Judge the logs, on Spark where a master is given, and return the document.
@@ -46,13 +47,14 @@ def audit_document(
     SHOULD binds like a MUST. With `recognise` nobody named a profile: the one that the logs tell of
     is taken, with the readings that they settle, and `profile` where they tell of none. NoRules is
     raised where they tell of several, or of Kafka's own protocol and not which.
-    Raises the log reader's own errors for damaged or missing logs.
+    `members` says which paths are of one ensemble. Raises the log reader's own errors where logs
+    are missing, or nothing of them can be read.
     """
     from reassure_pipeline.audit import audit_paths
     from reassure_spec.rooms import choose_readings, judge_of
 
     places = [find_place(path) for path in paths]
-    found = _recognise(places) if recognise else None
+    found = _recognise(places, members) if recognise else None
     if found is not None:
         profile, readings = found.profile, {**found.readings, **readings}
     chosen = choose_readings(judge_of(profile), profile, readings)
@@ -66,6 +68,7 @@ def audit_document(
         grace_ms=grace_ms,
         jobs=jobs,
         facts=facts,
+        members=members,
         parquet=parquet,
     )
     foreign = next((words for each in report.archives for words in each.find_foreign()), None)
@@ -88,11 +91,11 @@ def audit_document(
     )
 
 
-def _recognise(places: Sequence[Path]) -> "Recognised | None":
+def _recognise(places: Sequence[Path], members: str) -> "Recognised | None":
     """Return what the logs tell of, None where they tell of no profile."""
     from reassure_pipeline.recognising import recognise_logs
 
-    found = recognise_logs(places)
+    found = recognise_logs(places, members)
     if isinstance(found, str):
         raise NoRules(f"{found}; name one with --profile, or the logs one by one")
     return found
@@ -172,6 +175,20 @@ def _name(place: Mapping[str, Any]) -> str:
 def _describe(archive: Mapping[str, Any]) -> Iterator[str]:
     """Yield what should be known of one archive before its verdict is relied on."""
     name = archive["path"]
+    if archive["members"]:
+        yield f"{name}: one history with {', '.join(archive['members'][1:])}"
+    for damage in archive["damages"]:
+        upto = "its end" if damage["stop"] is None else f"byte {damage['stop']}"
+        yield (
+            f"DAMAGED {damage['file']} from byte {damage['offset']} to {upto}: {damage['reason']}"
+        )
+    for each in archive["divergences"]:
+        what = "was never committed" if each["certain"] else "may have been committed, or not"
+        yield (
+            f"DIVERGED {each['file']}, byte {each['offset']}: {each['transactions']} transactions "
+            f"from {show_zxid(each['first_zxid'])} to {show_zxid(each['last_zxid'])}, which "
+            f"{each['member']} has logged: {what}; not judged"
+        )
     if archive["torn_tail"]:
         tail = archive["torn_tail"]
         yield (

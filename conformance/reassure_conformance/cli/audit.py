@@ -45,6 +45,14 @@ from reassure_conformance.cli.options import (
     is_flag=True,
     help="Tell besides of reassignments, replication, elections and controllers, over time.",
 )
+@click.option(
+    "--members",
+    type=click.Choice(["auto", "one", "apart"]),
+    default="auto",
+    show_default=True,
+    help="Which paths are members of one ensemble, whose logs are one history: those that have "
+    "logged the same, all, or none.",
+)
 @click.option("--at-rest", is_flag=True, help="Take the end of the logs for a moment of rest.")
 @click.option(
     "--grace",
@@ -69,6 +77,7 @@ def audit(
     parquet: Path | None,
     jobs: int | None,
     facts: bool,
+    members: str,
     at_rest: bool,
     min_insync_replicas: int,
     grace: float | None,
@@ -99,6 +108,7 @@ def audit(
         recognise=not is_given("profile"),
         jobs=jobs,
         facts=facts,
+        members=members,
         parquet=parquet,
     )
     return emit(document, form, lambda: render_audit(document, form, verbose=verbose))

@@ -1,0 +1,182 @@
+"""Several members' logs of one history, put together: holes filled, divergence told apart."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pytest
+
+from reassure_zookeeper.members import Hole, Member, Merged, merge
+from reassure_zookeeper.survey import BLOCK, survey_log
+from reassure_zookeeper.transactions import Error, SetData, Transaction, multi_of
+from reassure_zookeeper.txnlog import LogFile, log_files
+from reassure_zookeeper.txnlog_writer import write_log
+
+E1, E2, E3 = 1 << 32, 2 << 32, 3 << 32
+
+
+def _make(zxids: Iterable[int], data: bytes = b"", session: int = 7) -> list[Transaction]:
+    return [
+        Transaction(session, 1, zxid, 1000 + zxid % 1000, 5, (SetData("/a", data, 1),))
+        for zxid in zxids
+    ]
+
+
+def _member(folder: Path, *files: Sequence[Transaction], snapshots: Sequence[int] = ()) -> Member:
+    folder.mkdir()
+    for transactions in files:
+        write_log(folder, transactions)
+    return _survey(folder, snapshots)
+
+
+def _survey(folder: Path, snapshots: Sequence[int] = ()) -> Member:
+    surveys = [survey_log(file, decodes=True) for file in log_files(folder)]
+    return Member.of(folder.name, surveys, snapshots)
+
+
+def _read(merged: Merged) -> list[Transaction]:
+    found: list[Transaction] = []
+    for piece in merged.pieces:
+        file = LogFile(piece.path)
+        file.offset, file.stop = piece.start, piece.stop
+        found += file
+    return found
+
+
+def _told(merged: Merged) -> list[tuple[str, int, int, int, bool]]:
+    return [
+        (each.member, each.first, each.last, each.count, each.certain)
+        for each in merged.divergences
+    ]
+
+
+def test_every_zxid_is_taken_once(tmp_path: Path) -> None:
+    """Files that begin elsewhere in each member come to the history that one alone has."""
+    history = _make(range(1, 3 * BLOCK))
+    merged = merge(
+        [
+            _member(tmp_path / "a", history[:5000], history[5000:]),
+            _member(tmp_path / "b", history[:7000], history[7000:9000]),
+            _member(tmp_path / "c", history[4200:]),
+        ]
+    )
+    assert _read(merged) == history
+    assert (merged.holes, merged.divergences, merged.damages) == ((), (), ())
+    assert len(merged.pieces) == 2
+
+
+def test_hole_in_one_is_filled_from_another(tmp_path: Path) -> None:
+    """What a member lacks, or has damaged, is read where it is whole."""
+    history = _make(range(1, 400))
+    a = _member(tmp_path / "a", history[:100], history[150:])
+    b = _member(tmp_path / "b", history[:300])
+    (log,) = log_files(tmp_path / "b")
+    content = bytearray(log.read_bytes())
+    content[len(content) // 6] ^= 1
+    log.write_bytes(content)
+    b = _survey(tmp_path / "b")
+    merged = merge([a, b])
+    assert _read(merged) == history
+    assert [each.file for each in merged.damages] == [log]
+    assert merged.holes == ()
+
+
+def test_what_one_logged_and_two_went_past_is_its_divergence(tmp_path: Path) -> None:
+    """An older epoch's last records of a member that did not come back were never committed."""
+    common, later = _make(range(E1 + 1, E1 + 50)), _make(range(E2 + 1, E2 + 20))
+    lost = _make(range(E1 + 50, E1 + 53))
+    a = _member(tmp_path / "a", common + lost)
+    others = [_member(tmp_path / name, common, later) for name in "bc"]
+    merged = merge([a, *others])
+    assert _read(merged) == common + later
+    assert _told(merged) == [("a", E1 + 50, E1 + 52, 3, True)]
+    (each,) = merged.divergences
+    file = LogFile(each.file)
+    file.offset = each.offset
+    assert list(file) == lost
+    assert merged.holes == ()
+
+
+def test_divergence_across_blocks_is_one(tmp_path: Path) -> None:
+    """A divergence that fills whole blocks of zxids is told as one stretch."""
+    common, later = _make(range(E1 + 1, E1 + 50)), _make(range(E2 + 1, E2 + 20))
+    lost = _make(range(E1 + 50, E1 + 2 * BLOCK + 50))
+    a = _member(tmp_path / "a", common + lost)
+    merged = merge([a, *(_member(tmp_path / name, common, later) for name in "bc")])
+    assert _read(merged) == common + later
+    assert _told(merged) == [("a", E1 + 50, E1 + 2 * BLOCK + 49, 2 * BLOCK, True)]
+
+
+def test_two_members_cannot_say(tmp_path: Path) -> None:
+    """Where one has what the other went past, nobody knows: it is left out, and a hole."""
+    common, later = _make(range(E1 + 1, E1 + 50)), _make(range(E2 + 1, E2 + 20))
+    a = _member(tmp_path / "a", common + _make([E1 + 50]))
+    merged = merge([a, _member(tmp_path / "b", common, later)])
+    assert _read(merged) == common + later
+    assert _told(merged) == [("a", E1 + 50, E1 + 50, 1, False)]
+    assert merged.holes == (Hole(E1 + 49, E2 + 1),)
+
+
+def test_who_goes_on_from_it_has_it_committed(tmp_path: Path) -> None:
+    """A member that follows a new leader with a record in its log was not told to truncate it."""
+    common, later = _make(range(E1 + 1, E1 + 50)), _make(range(E2 + 1, E2 + 20))
+    more = _make([E1 + 50])
+    a = _member(tmp_path / "a", common + more + later)
+    merged = merge([a, *(_member(tmp_path / name, common, later) for name in "bc")])
+    assert _read(merged) == common + more + later
+    assert (merged.holes, merged.divergences) == ((), ())
+
+
+def test_who_was_sent_a_snapshot_goes_past_nothing(tmp_path: Path) -> None:
+    """What a snapshot may hold, which a member was sent between two records, is not denied."""
+    common, later = _make(range(E1 + 1, E1 + 50)), _make(range(E2 + 1, E2 + 20))
+    more = _make([E1 + 50])
+    a = _member(tmp_path / "a", common + more)
+    others = [_member(tmp_path / n, common, later, snapshots=[E1 + 50]) for n in "bc"]
+    merged = merge([a, *others])
+    assert _read(merged) == common + more + later
+    assert (merged.holes, merged.divergences) == ((), ())
+
+
+@pytest.mark.parametrize(("count", "certain"), [(2, False), (3, True)])
+def test_other_content_under_a_zxid_goes_by_majority(
+    tmp_path: Path, count: int, certain: bool
+) -> None:
+    """Of two records under one zxid a majority's is the history; of two members neither is."""
+    common, after = _make(range(1, 50)), _make(range(51, 60))
+    members = [
+        _member(tmp_path / str(n), common + _make([50], data=b"x" if n else b"y") + after)
+        for n in range(count)
+    ]
+    merged = merge(members)
+    most = [*common, *_make([50], data=b"x"), *after] if certain else common + after
+    assert _read(merged) == most
+    assert {each.certain for each in merged.divergences} == {certain}
+    assert len(merged.divergences) == (1 if certain else 2)
+    assert merged.holes == (() if certain else (Hole(49, 51),))
+
+
+def test_a_refusal_may_be_written_in_two_forms(tmp_path: Path) -> None:
+    """A refused multi is the same, whether its server had applied it when it was sent on."""
+    common = _make(range(1, 50))
+    said = [
+        multi_of(7, 1, 50, 1050, (Error(0, asked), Error(-101)), b"") for asked in (b"", b"asked!")
+    ]
+    assert said[0] != said[1]
+    merged = merge([_member(tmp_path / str(n), [*common, one]) for n, one in enumerate(said)])
+    assert _read(merged) == [*common, said[0]]
+    assert merged.divergences == ()
+
+
+def test_torn_tail_where_an_epoch_ends_is_a_hole_of_one_alone(tmp_path: Path) -> None:
+    """What stood in a torn record is known where another member goes on without it."""
+    common, later = _make(range(E1 + 1, E1 + 50)), _make(range(E2 + 1, E2 + 20))
+    _member(tmp_path / "a", common, later)
+    first = log_files(tmp_path / "a")[0]
+    first.write_bytes(first.read_bytes() + b"\0\0\0\0half a record")
+    alone = merge([_survey(tmp_path / "a")])
+    assert alone.holes == (Hole(E1 + 49, E2 + 1),)
+    assert [each.file for each in alone.damages] == [first]
+    b = _member(tmp_path / "b", common, later)
+    merged = merge([_survey(tmp_path / "a"), b])
+    assert _read(merged) == _read(alone) == common + later
+    assert merged.holes == ()
