@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import venv
 import zipfile
 from collections.abc import Iterable, Mapping
 from importlib import metadata
@@ -62,24 +61,71 @@ def copy_distribution(name: str, site: Path) -> None:
             shutil.copyfile(str(file.locate()), site / file)
 
 
+RUNNING = f"3.{sys.version_info.minor}"
+VERSIONS = [
+    name.rpartition(" ")[2]
+    for name in PROJECT["project"]["classifiers"]
+    if name.startswith("Programming Language :: Python :: 3.")
+]
+"""The versions of Python that are promised."""
+
+
+def is_compiled(name: str) -> bool:
+    """Whether an installed distribution holds code for one version of Python."""
+    return any(file.suffix in (".so", ".pyd") for file in metadata.files(name) or ())
+
+
+def find_python(version: str) -> str | None:
+    """Return a Python of this version, from the path or pyenv; None where there is none."""
+    if version == RUNNING:
+        return sys.executable
+    kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"), reverse=True)
+    for found in (shutil.which(f"python{version}"), *map(str, kept)):
+        ask = [str(found), "-c", "import sys, venv; print('3.%d' % sys.version_info[1])"]
+        if found and subprocess.run(ask, capture_output=True, text=True).stdout == f"{version}\n":
+            return found
+    return None
+
+
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python")
+
+
+def install_bare(python: str, wheel_file: Path, folder: Path) -> Path:
+    """Install the wheel, with what it needs without any extra, in a new environment.
+
+    What it needs is copied from ours; only what is compiled, and for another version of Python, is
+    fetched. Returns its folder of programs. Skips the test where nothing can be fetched.
+    """
+    subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=60)
+    own = folder / "bin" / "python"
+    ask = [own, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    done = subprocess.run(ask, check=True, capture_output=True, text=True)
+    site = Path(done.stdout.strip())
+    fetched = []
+    for name in needed_by(PROJECT["project"]["dependencies"]):
+        if python != sys.executable and is_compiled(name):
+            fetched.append(f"{name}=={metadata.version(name)}")
+        else:
+            copy_distribution(name, site)
+    command = [*PIP, str(own), "install", "--quiet", "--no-deps", "--no-compile"]
+    source = ["--only-binary=:all:"] if fetched else ["--no-index"]
+    installed = subprocess.run(
+        [*command, *source, *fetched, str(wheel_file)], capture_output=True, text=True, timeout=120
+    )
+    if installed.returncode and fetched:
+        subprocess.run([*command, "--no-index", str(wheel_file)], check=True, timeout=120)
+        pytest.skip(f"needs {', '.join(fetched)}: {installed.stderr.strip()[-300:]}")
+    assert installed.returncode == 0, installed.stderr
+    return folder / "bin"
+
+
 @pytest.fixture(scope="module")
 def bare(wheel_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The command of an environment with the wheel and what it needs without any extra."""
-    folder = tmp_path_factory.mktemp("bare") / "env"
-    venv.create(folder, with_pip=False, symlinks=True)
-    python = folder / "bin" / "python"
-    ask = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-    site = Path(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip())
-    for name in needed_by(PROJECT["project"]["dependencies"]):
-        copy_distribution(name, site)
-    pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check"]
-    subprocess.run(
-        [*pip, "install", "--quiet", "--no-index", "--no-deps", str(wheel_file)],
-        check=True,
-        timeout=120,
-    )
-    subprocess.run([*pip, "check"], check=True, timeout=60, stdout=subprocess.DEVNULL)
-    return folder / "bin" / "reassure"
+    programs = install_bare(sys.executable, wheel_file, tmp_path_factory.mktemp("bare") / "env")
+    check = [*PIP, str(programs / "python"), "check"]
+    subprocess.run(check, check=True, timeout=60, stdout=subprocess.DEVNULL)
+    return programs / "reassure"
 
 
 def run_bare(command: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -216,6 +262,34 @@ def test_missing_extra_is_named_in_one_line(bare: Path, verb: tuple[str, ...], e
     assert done.returncode == 69, done.stderr
     assert len(said) == 1, done.stderr
     assert said[0].endswith(f"is not installed: pip install 'reassure[{extra}]'")
+
+
+@pytest.mark.parametrize("version", [each for each in VERSIONS if each != RUNNING])
+def test_bare_install_runs_on_every_promised_python(
+    wheel_file: Path, version: str, tmp_path: Path
+) -> None:
+    """On each other version of Python that is promised the same wheel audits, tells and explains.
+
+    What needs an extra says so there as well.
+    """
+    python = find_python(version)
+    if python is None:
+        pytest.skip(f"needs Python {version}, on the path or by pyenv")
+    command = install_bare(python, wheel_file, tmp_path / "env") / "reassure"
+    history = tmp_path / "history"
+    for arguments in (
+        ("synth", history, "--transactions", "900", "--partitions", "50", "--faults", "0"),
+        ("audit", history),
+        ("scenarios", "drop"),
+        ("spec", "list"),
+        ("explain", "drop.isr-at-least-min"),
+    ):
+        done = run_bare(command, *arguments)
+        assert done.returncode == 0, (arguments, done.stderr)
+    refused = run_bare(command, "prove")
+    assert refused.returncode == 69
+    assert refused.stderr.strip().endswith("pip install 'reassure[prove]'")
+    assert len(refused.stderr.strip().splitlines()) == 1
 
 
 def test_extra_of_each_package_is_known() -> None:
