@@ -16,6 +16,7 @@ what it is each time, with the true numbers.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from reassure_judge.authors import Author
@@ -75,7 +76,7 @@ _MOST_STEPS: Final = 50_000
 class Form:
     """Possible states in which every number is counted from where the partition is."""
 
-    __slots__ = ("brokers", "sequences", "states", "steps")
+    __slots__ = ("brokers", "sequences", "states", "steps", "terms")
 
     def __init__(self, states: tuple[Any, ...], brokers: int, sequences: frozenset[int]) -> None:
         self.states = states
@@ -85,6 +86,8 @@ class Form:
         """The requests that wait."""
         self.steps: dict[tuple[Any, ...], Step | None] = {}
         """By event, author and surroundings; None where it comes to more than a step."""
+        self.terms: dict[int, Step] = {}
+        """Where the beginning of a term leads, by how much higher it is than the one before."""
 
 
 class Stand:
@@ -110,13 +113,33 @@ class Stand:
         return self.epoch if kind == EPOCH else self.term
 
 
+class _Shape:
+    """How a type of record is taken apart and made."""
+
+    __slots__ = ("kinds", "names", "read")
+
+    def __init__(self, kind: Any, names: Mapping[str, str]) -> None:
+        self.names = [each.name for each in fields(kind)] if is_dataclass(kind) else kind._fields
+        self.kinds = tuple(names.get(name, "") for name in self.names)
+        """Of each field in order what kind of name it is, "" for what stays."""
+        first = self.names[0]
+        several = attrgetter(*self.names)
+        self.read = several if len(self.names) > 1 else lambda record: (getattr(record, first),)
+        """Returns the values of a record."""
+
+
 class _Counting:
     """Counts the numbers in records from where a partition is."""
 
     def __init__(
-        self, names: Names, brokers: dict[int, int], epoch: int, term: int, sequence: int | None
+        self,
+        shapes: Mapping[type, _Shape],
+        brokers: dict[int, int],
+        epoch: int,
+        term: int,
+        sequence: int | None,
     ) -> None:
-        self._names = names
+        self._shapes = shapes
         self.brokers = brokers
         """Whoever is met is added, with the next number."""
         self._epoch = epoch
@@ -151,12 +174,11 @@ class _Counting:
 
     def move(self, record: Any) -> Any:
         """Return a record with its numbers counted."""
-        fields = self._names.get(type(record))
-        if fields is None:
+        shape = self._shapes.get(type(record))
+        if shape is None:
             return record
-        moved = {name: self._moves[kind](getattr(record, name)) for name, kind in fields.items()}
-        change = replace if is_dataclass(record) else type(record)._replace
-        return change(record, **moved)
+        moves, parts = self._moves, zip(shape.kinds, shape.read(record), strict=True)
+        return type(record)(*[moves[kind](value) if kind else value for kind, value in parts])
 
     def move_states(self, states: Iterable[Any]) -> tuple[Any, ...]:
         """Return possible states with their numbers counted."""
@@ -196,15 +218,9 @@ def _spell_state(event: StateWritten, stand: Stand, brokers: Mapping[int, int]) 
         leader if leader < 0 else brokers[leader],
         state.leader_epoch - stand.epoch,
         state.controller_epoch - stand.term,
-        *[brokers[replica] for replica in state.isr],
-        _move_writer(writer, brokers),
+        *map(brokers.__getitem__, state.isr),
+        writer if writer < 0 else brokers.get(writer, _STRANGER),
     )
-
-
-def _list_fields(kind: Any, names: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the fields of a record, the names first, with their kinds, "" for what stays."""
-    found = [each.name for each in fields(kind)] if is_dataclass(kind) else kind._fields
-    return (*names.items(), *((name, "") for name in found if name not in names))
 
 
 class Tried(NamedTuple):
@@ -263,8 +279,7 @@ class Recall:
     def __init__(self, names: Names, tally: Tally) -> None:
         self._names = names
         self._tally = tally
-        self._plans = {kind: _list_fields(kind, fields) for kind, fields in names.items()}
-        """By type of record: its fields, and of what kind each is."""
+        self._shapes = {kind: _Shape(kind, fields) for kind, fields in names.items()}
         self._first: int | None = None
         """The request that others are counted from, of the partition at hand."""
         self._forms: dict[tuple[Any, ...], Form] = {}
@@ -273,7 +288,7 @@ class Recall:
         self._brokers: dict[tuple[int, ...], dict[int, int]] = {}
         self._numbers: dict[tuple[Any, ...], int] = {}
         """By what an author is to the rules, or the surroundings without their brokers."""
-        self._authors: dict[int, tuple[Author, int | None]] = {}
+        self._authors: dict[int, tuple[Author, int]] = {}
         self._around: Environment | None = None
         """The surroundings of the last event, with the brokers in them and their number."""
         self._live: frozenset[int] = frozenset()
@@ -289,7 +304,7 @@ class Recall:
         """Return where a partition is that may be in these states; None: too much is named."""
         state = states[0].partition.state
         epoch = 0 if state is None else state.leader_epoch - _NOW
-        return self._place(states, _Counting(self._names, {}, epoch, term - _NOW, None), epoch)
+        return self._place(states, _Counting(self._shapes, {}, epoch, term - _NOW, None), epoch)
 
     def _place(self, states: tuple[Any, ...], by: _Counting, epoch: int) -> Stand | None:
         moved = by.move_states(states)
@@ -316,7 +331,7 @@ class Recall:
         """Return the states with the numbers that they stand for."""
         brokers = dict(enumerate(stand.brokers))
         sequence = None if stand.sequence is None else -stand.sequence
-        by = _Counting(self._names, brokers, -stand.epoch, -stand.term, sequence)
+        by = _Counting(self._shapes, brokers, -stand.epoch, -stand.term, sequence)
         return by.move_states(stand.form.states)
 
     # Steps ----------------------------------------------------------------------------------------
@@ -328,13 +343,11 @@ class Recall:
         around, form, brokers = seen.around, stand.form, stand.brokers
         if around is not self._around:
             self._look_around(around)
-        known = self._authors.get(id(seen.author))
-        author = known[1] if known is not None else self._look_at(seen.author)
-        if author is None or self._around_number is None:
-            return None
         event: Any = seen.event
-        if type(event) not in self._plans:
+        if self._around_number is None or type(event) not in self._shapes:
             return None
+        known = self._authors.get(id(seen.author)) or self._look_at(seen.author)
+        author = known[1]
         self._first = stand.sequence
         try:
             spelled = self._spell(event, stand, brokers)
@@ -355,16 +368,38 @@ class Recall:
         if step is None or (step.silent and _is_touched(brokers, seen.doubt)):
             return None
         step.times += 1
+        if step.memory and sequence is not None:
+            memory.update((name, number + sequence) for name, number in step.memory.items())
+        self._go(stand, step, brokers, sequence)
+        return step
+
+    def _go(
+        self, stand: Stand, step: Step, brokers: Mapping[int, int], sequence: int | None
+    ) -> None:
+        """Let a stand be where a step leads, with the brokers and the first request by then."""
         stand.form = step.form
         if step.places is not None:
             met = tuple(brokers)
             stand.brokers = self._share(tuple([met[place] for place in step.places]))
         stand.epoch = 0 if step.rise is None else stand.epoch + step.rise
-        if step.memory and sequence is not None:
-            memory.update((name, number + sequence) for name, number in step.memory.items())
         if sequence is not None:
             stand.sequence = None if step.since is None else sequence + step.since
-        return step
+
+    def begin_term(self, stand: Stand, term: int, fail_over: Callable[[Any], Any]) -> bool:
+        """Let another controller act, who remembers nothing; False where there is no such form."""
+        rise = term - _NOW - stand.term
+        form = stand.form
+        step = form.terms.get(rise)
+        if step is None:
+            states = tuple(dict.fromkeys(map(fail_over, form.states)))
+            after = self.recognise(states, _NOW + rise)
+            if after is None:
+                return False
+            tried = Tried(states, Counter(), {}, by_controller=False, silent=False)
+            step = form.terms[rise] = Step(tried, after, form.brokers, {})
+        self._go(stand, step, stand.brokers, stand.sequence)
+        stand.term += rise
+        return True
 
     def _spell(self, event: Any, stand: Stand, brokers: Mapping[int, int]) -> tuple[Any, ...]:
         """Return an event as counted; raises KeyError for a broker that has no number yet."""
@@ -374,8 +409,8 @@ class Recall:
 
     def _spell_record(self, record: Any, stand: Stand, brokers: Mapping[int, int]) -> list[Any]:
         spelled: list[Any] = []
-        for name, kind in self._plans[type(record)]:
-            value = getattr(record, name)
+        shape = self._shapes[type(record)]
+        for kind, value in zip(shape.kinds, shape.read(record), strict=True):
             if value is None or not kind:
                 spelled.append(value)
             elif kind == BROKERS:
@@ -391,14 +426,14 @@ class Recall:
                 spelled.append(brokers[value] if kind == BROKER else value - stand.start(kind))
         return spelled
 
-    def _look_at(self, author: Author) -> int:
-        """Return a number for what an author is to the rules, whoever that is."""
+    def _look_at(self, author: Author) -> tuple[Author, int]:
+        """Return an author with a number for what he is to the rules, whoever that is."""
         if len(self._authors) >= _MOST_STEPS:
             self._authors.clear()
         known = (author.office, author.fenced, author.is_client, *author[4:])
         number = self._numbers.setdefault(known, len(self._numbers))
-        self._authors[id(author)] = (author, number)
-        return number
+        found = self._authors[id(author)] = (author, number)
+        return found
 
     def _look_around(self, around: Environment) -> None:
         """Note the surroundings, and a number for what is in them beside brokers."""
@@ -422,7 +457,7 @@ class Recall:
         if len(self._tally.steps) >= _MOST_STEPS:
             self._forget()
         form, brokers = stand.form, dict(stand.brokers)
-        by = _Counting(self._names, brokers, stand.epoch, stand.term, stand.sequence)
+        by = _Counting(self._shapes, brokers, stand.epoch, stand.term, stand.sequence)
         event, around = by.move(seen.event), seen.around
         live = frozenset(n for broker, n in brokers.items() if broker in around.live)
         known = frozenset(n for broker, n in brokers.items() if broker in around.known)
@@ -448,5 +483,7 @@ class Recall:
         self._tally.steps.clear()
         for form in self._taught:
             form.steps.clear()
+        for form in self._forms.values():
+            form.terms.clear()
         self._taught.clear()
         self._forms.clear()

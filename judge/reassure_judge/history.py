@@ -41,7 +41,7 @@ from reassure_model.outcome import Rejected
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
-from reassure_spec.znodes import BadZnode, PartitionKey, ReplicaList, StateZnode
+from reassure_spec.znodes import BadZnode, PartitionKey, ReplicaList
 
 CREATE: Final = 1
 DELETE: Final = 2
@@ -76,9 +76,12 @@ OWN_TREES: Final = frozenset({"brokers", "config", "admin", "consumers"})
 _KEPT_BACK: Final = 1000
 """How many observations are kept back of a chroot that may be a cluster's."""
 _EPOCH: Final = znodes.CONTROLLER_EPOCH
-_WRITES: Final = (SET_DATA, CREATE)
+_TOUCHES: Final = (SET_DATA, CREATE, DELETE)
+"""What is done to the znode that an operation names."""
 _CACHE_LIMIT: Final = 200_000
 _NONE: Final[frozenset[str]] = frozenset()
+_make: Final = tuple.__new__
+"""Makes a named tuple of all its fields, several times faster than its own name does."""
 
 
 class TransactionLike(Protocol):
@@ -246,8 +249,9 @@ class ClusterHistory:
         """Topics that have settings."""
         self.extras: dict[str, dict[str, Any]] = {}
         """By topic: what its znode holds beside assignments."""
-        self.left_out: dict[PartitionKey, frozenset[int]] = {}
-        """By partition: registered brokers that a controller left out of the in-sync set."""
+        self.decided: dict[PartitionKey, tuple[frozenset[int], ReplicaList, ReplicaList]] = {}
+        """By partition, as a controller wrote its in-sync set last: the brokers that were there
+        then and are still, the assigned replicas, and the in-sync ones."""
         self.asked: frozenset[PartitionKey] = frozenset()
         """Partitions of which a client asks for the preferred leader."""
         self.deleting: set[str] = set()
@@ -270,6 +274,10 @@ class ClusterHistory:
         self.kept_back: deque[Observation] = deque(maxlen=_KEPT_BACK)
         """What was seen before that sign."""
         self._around: dict[int, Environment] = {}
+        self.everywhere: Environment | None = None
+        """The surroundings of whatever partition, None where these differ or were not asked for.
+
+        Whoever changes what they consist of sets it to None."""
         self.authors: dict[tuple[int, bool], Author] = {}
         """By session, and whether it fences: who it was found to be since somebody changed."""
 
@@ -305,6 +313,7 @@ class ClusterHistory:
             around = Environment(self.live, self.known, minimum, self.epoch)
             self._around[minimum] = around
         if not (self.asked or self.deleting or self.unclean or self.unclean_default):
+            self.everywhere = None if self.min_isr else around
             return around
         return replace(
             around,
@@ -324,6 +333,7 @@ class ClusterHistory:
     def forget_surroundings(self) -> None:
         """Note that the environment has changed."""
         self._around.clear()
+        self.everywhere = None
 
 
 History = TypeVar("History", bound=ClusterHistory)
@@ -359,11 +369,14 @@ class Router(Generic[History]):
     apart: ClassVar[frozenset[str]] = frozenset()
     """Kinds of path that name a topic, and that concern nothing but the partitions of it."""
     _path: ClassVar[re.Pattern[str]]
+    _groups: ClassVar[dict[str, tuple[str, ...]]]
+    """By the last group of `_path` that a path fills: all that it fills, the chroot aside."""
 
     def __init_subclass__(cls) -> None:
         """Put together the pattern of all paths that matter."""
         super().__init_subclass__()
         cls._path = _compile(cls.kinds)
+        cls._groups = _list_groups(cls.kinds)
 
     def __init__(
         self,
@@ -384,7 +397,6 @@ class Router(Generic[History]):
         self.clusters: dict[str, History] = {}
         self.unjudged: Counter[str] = Counter()
         """How often each tree was written that no rule is about (`reassure_judge.trees`)."""
-        self._paths: dict[str, tuple[str, str, str, str]] = {}
         self._places: dict[str, _Place[History]] = {}
         """What takes what is written to a path of a cluster that is known."""
         self._fence: tuple[object, frozenset[str]] = (None, _NONE)
@@ -407,10 +419,14 @@ class Router(Generic[History]):
         """The topic that the write at hand concerns alone."""
         self._elections: dict[str, tuple[int | None, bool]] = {}
         """By chroot: whom this transaction elected, and whether it raised the epoch."""
+        self._unfinished = False
+        """Whether this transaction wrote what is to be looked at once all of it is known."""
         self._now = (0, 0, 0)
         self._op: Any = None
-        self._state: StateZnode | None = None
+        self._state: LeaderAndIsr | None = None
         """What the state znode that was written last holds, None where it is gone or unreadable."""
+        self._recovering = False
+        """Whether it marks the leader as elected without being in sync."""
         self._fenced: frozenset[str] = frozenset()
         self._given = False
         self._out: list[Observation] = []
@@ -421,7 +437,6 @@ class Router(Generic[History]):
         Which topics are judged here (`owns`) is said anew by whoever takes it up.
         """
         return self.__dict__ | {
-            "_paths": {},
             "_places": {},
             "_fence": (None, _NONE),
             "owns": None,
@@ -432,20 +447,30 @@ class Router(Generic[History]):
         if transaction.error is not None:
             return []
         self._now = (transaction.zxid, transaction.time_ms, transaction.session_id)
-        self._given = False
-        ops = transaction.ops
-        self._fenced = self._find_fences(ops) if len(ops) > 1 else _NONE
-        # Spelled out rather than by `written_paths`: this is done for every transaction.
+        ops: tuple[Any, ...] = transaction.ops
+        if len(ops) == 1:
+            self._fenced = _NONE
+        elif len(ops) == 2 and ops[0] is self._fence[0] and ops[1].kind != CHECK:
+            self._fenced = self._fence[1]
+        else:
+            self._fenced = self._find_fences(ops)
+        # Spelled out rather than by `written_paths` and `_on_write`: this is done for every one.
+        find = self._places.get
         for op in ops:
-            kind = op.kind  # type: ignore[attr-defined]
-            if kind in _WRITES:
-                self._op = op
-                self._on_write(op.path, op.data)  # type: ignore[attr-defined]
-            elif kind == DELETE:
-                self._on_write(op.path, None)  # type: ignore[attr-defined]
+            kind = op.kind
+            if kind in _TOUCHES:
+                path = op.path
+                place = find(path) or self._find_place(path)
+                if place is not None:
+                    self._op = op
+                    handler, cluster, below, first, second, self._about = place
+                    handler(cluster, below, None if kind == DELETE else op.data, first, second)
             elif kind == CLOSE_SESSION:
-                self._on_close(transaction.session_id, op.paths)  # type: ignore[attr-defined]
-        return self._take()
+                self._on_close(transaction.session_id, op.paths)
+        if self._unfinished:
+            self._finish()
+        out, self._out = self._out, []
+        return out
 
     def load(self, nodes: Iterable[tuple[str, bytes, int]]) -> list[Observation]:
         """Take (path, data, ephemeral owner) of a snapshot as given; return the observations."""
@@ -455,7 +480,10 @@ class Router(Generic[History]):
         for path, data, owner in sorted(nodes, key=_load_order):
             self._now = (0, 0, owner)
             self._on_write(path, data)
-        return self._take()
+        self._finish()
+        self._given = False
+        out, self._out = self._out, []
+        return out
 
     def settle(self, chroot: str) -> None:
         """Note that the cluster rests: whatever happened so far has been noticed."""
@@ -501,7 +529,9 @@ class Router(Generic[History]):
                 counts[name_tree(cluster.chroot + znodes.CONTROLLER)] += cluster.before_sign
         return counts
 
-    def _take(self) -> list[Observation]:
+    def _finish(self) -> None:
+        """Look at what a transaction comes to as a whole, once all that it wrote is known."""
+        self._unfinished = False
         self._about = ""
         if self._elections:
             zxid, _, session = self._now
@@ -516,11 +546,12 @@ class Router(Generic[History]):
                 self._emit(cluster, "", -1, path, event)
             self._elections.clear()
         self._end_transaction()
-        out, self._out = self._out, []
-        return out
 
     def _end_transaction(self) -> None:
-        """Look at what a transaction leaves, beside its writes one by one."""
+        """Look at what a transaction leaves, beside its writes one by one.
+
+        Asked for only after a write that set `_unfinished`.
+        """
 
     def judge_authority(self, office: str, *, fenced: bool) -> Verdicts:
         """Return what a controller's write comes to by who made it (`reassure_judge.authors`)."""
@@ -547,33 +578,20 @@ class Router(Generic[History]):
             return frozenset({chroot})
         return cluster.itself if cluster.terms.is_fence(version) else _NONE
 
-    def _parse(self, path: str) -> tuple[str, str, str, str]:
-        """Return (kind, chroot, first part, second part) of a path; see `_split`."""
-        try:
-            return self._paths[path]
-        except KeyError:
-            pass
-        if len(self._paths) >= _CACHE_LIMIT:
-            self._paths.clear()
-        parsed = self._paths[path] = self._split(path)
-        return parsed
-
     def _split(self, path: str) -> tuple[str, str, str, str]:
         """Return (kind, chroot, first part, second part) of a path that matters.
 
         Of another path the kind is "", and the first part is the tree that it belongs to.
         """
         match = self._path.fullmatch(path)
-        if match is None:
+        if match is None or match.lastgroup is None:
             return ("", "", name_tree(path), "")
-        found = {name: text for name, text in match.groupdict().items() if text is not None}
-        chroot = found.pop("chroot")
-        kind = next(iter(found))
-        parts = [*found.values(), ""]
-        if kind == "topic" and "partition" in found:
-            kind = "state"
+        names = self._groups[match.lastgroup]
+        chroot, *parts = match.group("chroot", *names)
+        kind = "state" if match.lastgroup == "partition" else names[0]
         if kind in _NUMBERED and znodes.parse_number(parts[_NUMBERED[kind]]) is None:
             return ("", "", name_tree(path), "")
+        parts.append("")
         if kind in self.apart and self.owns is not None and not self.owns(chroot, parts[0]):
             kind = f"{_ELSEWHERE} {kind}"
         return (kind, chroot, parts[0], parts[1])
@@ -583,45 +601,45 @@ class Router(Generic[History]):
 
         Of a path that no rule is about the kind is "", and the last part is the tree it is in.
         """
-        kind, chroot, first, _ = self._parse(path)
+        kind, chroot, first, _ = self._split(path)
         return kind, chroot, first if not kind or kind in self.apart else ""
 
     def _emit(self, cluster: History, topic: str, partition: int, path: str, event: Event) -> None:
         if self.owns is not None and not self.owns(cluster.chroot, topic or self._about):
             return
         zxid, time_ms, session = self._now
+        chroot, changes = cluster.chroot, cluster.changes
         out = self._out if cluster.shown else cluster.kept_back
-        changes, chroot = cluster.changes, cluster.chroot
         fenced = chroot in self._fenced
-        # Spelled out here, and asked only for what is not known yet: this is done very often.
-        author = cluster.authors.get((session, fenced))
-        doubt = changes.answer
-        if time_ms > changes.answer_until_ms:
-            doubt = changes.get_doubt(
-                topic,
-                time_ms,
-                self.grace_ms,
-                cluster.terms.won_zxid,
-                whole=cluster.terms.whole,
-                fleeting=cluster.registered - cluster.configured,
-                live=cluster.live,
-            )
-        out.append(
-            Observation(
-                chroot,
-                topic,
-                partition,
-                zxid,
-                time_ms,
-                len(out),
-                session,
-                path,
-                event,
-                cluster.get_surroundings(topic, partition),
-                doubt,
-                author or cluster.get_author(session, fenced=fenced),
-                self._given,
-            )
+        # Asked for only what is not known yet: this is done very often.
+        sure = time_ms <= changes.answer_until_ms
+        seen = (
+            chroot,
+            topic,
+            partition,
+            zxid,
+            time_ms,
+            len(out),
+            session,
+            path,
+            event,
+            cluster.everywhere or cluster.get_surroundings(topic, partition),
+            changes.answer if sure else self._find_doubt(cluster, topic, time_ms),
+            cluster.authors.get((session, fenced)) or cluster.get_author(session, fenced=fenced),
+            self._given,
+        )
+        out.append(_make(Observation, seen))
+
+    def _find_doubt(self, cluster: History, topic: str, time_ms: int) -> Doubt:
+        """Return what whoever writes now may see otherwise than it is."""
+        return cluster.changes.get_doubt(
+            topic,
+            time_ms,
+            self.grace_ms,
+            cluster.terms.won_zxid,
+            whole=cluster.terms.whole,
+            fleeting=cluster.registered - cluster.configured,
+            live=cluster.live,
         )
 
     def _on_write(self, path: str, data: bytes | None) -> None:
@@ -632,7 +650,7 @@ class Router(Generic[History]):
 
     def _find_place(self, path: str) -> _Place[History] | None:
         """Return what takes what is written to a path; None where no rule is about it."""
-        kind, chroot, first, second = self._parse(path)
+        kind, chroot, first, second = self._split(path)
         if not kind:
             if first and not self._given:
                 self.unjudged[first] += 1
@@ -723,6 +741,7 @@ class Router(Generic[History]):
             cluster.forget_authors()
         else:
             self._elections[cluster.chroot] = (cluster.controller, False)
+            self._unfinished = True
 
     @clause("controller.epoch.kept")
     def _on_epoch(
@@ -749,6 +768,7 @@ class Router(Generic[History]):
         elif begun:
             broker, _ = self._elections.get(cluster.chroot, (None, False))
             self._elections[cluster.chroot] = (broker, True)
+            self._unfinished = True
 
     def _on_broker(
         self, cluster: History, path: str, data: bytes | None, first: str, second: str
@@ -760,11 +780,11 @@ class Router(Generic[History]):
                 cluster.changes.note_first_name(broker, Change(zxid, time_ms))
             cluster.changes.note_registration(broker, Change(zxid, time_ms))
         if data is None:
-            keys = [key for key, brokers in cluster.left_out.items() if broker in brokers]
             orderly = self._is_orderly(cluster, broker)
-            for key in keys:
-                cluster.left_out[key] -= {broker}
-                self._emit(cluster, *key, path, BrokerGone(broker, orderly))
+            for key, (live, assigned, isr) in cluster.decided.items():
+                if broker in live and broker in assigned and broker not in isr:
+                    cluster.decided[key] = (live - {broker}, assigned, isr)
+                    self._emit(cluster, *key, path, BrokerGone(broker, orderly))
             cluster.live -= {broker}
             for owned in cluster.brokers_of_session.values():
                 owned.discard(broker)
@@ -825,6 +845,7 @@ class Router(Generic[History]):
             return
         (cluster.settings.discard if data is None else cluster.settings.add)(first)
         least, unclean = said
+        cluster.everywhere = None
         cluster.min_isr.pop(first, None)
         cluster.unclean.pop(first, None)
         if least is not None:
@@ -839,6 +860,7 @@ class Router(Generic[History]):
         said = self._read_settings(cluster, path, data)
         if said is not None:
             least, unclean = said
+            cluster.everywhere = None
             cluster.min_isr_default = self.min_insync_replicas if least is None else least
             cluster.unclean_default = unclean is True
 
@@ -850,11 +872,13 @@ class Router(Generic[History]):
         except BadZnode:
             asked = ()  # a client's mistake, which asks for nothing
         cluster.asked = frozenset(asked)
+        cluster.everywhere = None
 
     def _on_deletion(
         self, cluster: History, path: str, data: bytes | None, first: str, second: str
     ) -> None:
         self._note_setting(cluster, (first,))
+        cluster.everywhere = None
         if data is not None:
             cluster.deleting.add(first)
             return
@@ -899,10 +923,17 @@ class Router(Generic[History]):
         after: dict[int, ReplicaList],
     ) -> None:
         """Tell each partition of which the topic's znode says something else now."""
-        for number in {**before, **after}:
+        ended = len(before)
+        for number, was in before.items():
             assigned = after.get(number)
-            if assigned != before.get(number):
+            # Most are the very same lists: they were read from the same content.
+            if assigned is not was and assigned != was:
                 self._emit(cluster, topic, number, path, AssignedWritten(assigned))
+            ended -= assigned is None
+        if len(after) > ended:
+            for number, assigned in after.items():
+                if number not in before:
+                    self._emit(cluster, topic, number, path, AssignedWritten(assigned))
 
     def _judge_topic(
         self,
@@ -935,7 +966,7 @@ class Router(Generic[History]):
         self, cluster: History, path: str, data: bytes | None, topic: str, second: str
     ) -> None:
         number = int(second)
-        self._state = None
+        self._state, self._recovering = None, False
         if data is None:
             exists = number in cluster.topics.get(topic, {})
             broken = find_broken_state_removal(exists=exists, deleting=topic in cluster.deleting)
@@ -944,23 +975,24 @@ class Router(Generic[History]):
                 return
             self._emit(cluster, topic, number, path, StateWritten(None, -1))
             return
-        try:
-            state = self._state = znodes.decode_state(path, data)
-        except BadZnode as error:
-            self._emit(cluster, topic, number, path, Unreadable(error.reason))
-            return
+        usual = znodes.read_usual_state(data)
+        if usual is not None:
+            self._state = state = LeaderAndIsr(*usual)
+        else:
+            try:
+                said = znodes.decode_state(path, data)
+            except BadZnode as error:
+                self._emit(cluster, topic, number, path, Unreadable(error.reason))
+                return
+            self._state, self._recovering = from_znode(said), said.recovering
+            state = self._state
         if self._decides(cluster):
             assigned = cluster.topics.get(topic, {}).get(number, ())
-            left_out = cluster.live.intersection(assigned).difference(state.isr)
-            if left_out:
-                cluster.left_out[topic, number] = left_out
-            else:
-                cluster.left_out.pop((topic, number), None)
-        event = StateWritten(
-            from_znode(state),
-            self._find_writer(cluster, state.leader),
-        )
-        self._emit(cluster, topic, number, path, event)
+            cluster.decided[topic, number] = (cluster.live, assigned, state.isr)
+        writer, brokers = -1, cluster.brokers_of_session.get(self._now[2])
+        if brokers:
+            writer = state.leader if state.leader in brokers else min(brokers)
+        self._emit(cluster, topic, number, path, _make(StateWritten, (state, writer)))
 
     def _decides(self, cluster: History) -> bool:
         """Whether the write at hand is a controller's."""
@@ -970,16 +1002,16 @@ class Router(Generic[History]):
         """Whether a broker whose registration ends had been taken out of the in-sync sets."""
         return True
 
-    def _find_writer(self, cluster: History, leader: int) -> int:
-        brokers = cluster.brokers_of_session.get(self._now[2])
-        if not brokers:
-            return -1
-        return leader if leader in brokers else min(brokers)
-
 
 def _compile(kinds: Iterable[str]) -> re.Pattern[str]:
     """Return the pattern of the paths of these kinds, and of those that every protocol knows."""
     return re.compile(rf"(?P<chroot>(?:/[^/]+)*?)(?:{'|'.join((*_KINDS, *kinds))})", re.DOTALL)
+
+
+def _list_groups(kinds: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return by the name of a group that a path may fill last: this and those before it."""
+    each = [tuple(re.compile(kind).groupindex) for kind in (*_KINDS, *kinds)]
+    return {name: names[: place + 1] for names in each for place, name in enumerate(names)}
 
 
 def _load_order(node: tuple[str, bytes, int]) -> tuple[int, str]:
@@ -992,7 +1024,7 @@ def _load_order(node: tuple[str, bytes, int]) -> tuple[int, str]:
 def written_paths(transaction: TransactionLike) -> Iterator[str]:
     """Yield the paths that the router takes note of, in a transaction that took effect."""
     for op in transaction.ops:
-        if op.kind in (*_WRITES, DELETE):  # type: ignore[attr-defined]
+        if op.kind in _TOUCHES:  # type: ignore[attr-defined]
             yield op.path  # type: ignore[attr-defined]
 
 

@@ -40,7 +40,13 @@ from reassure_model.kip_236.invariants import (
     find_empty_isr,
     find_leader_out_of_sync,
 )
-from reassure_model.kip_236.state import Environment, Partition, Reassignment
+from reassure_model.kip_236.state import (
+    Environment,
+    LeaderAndIsr,
+    Partition,
+    Reassignment,
+    from_znode,
+)
 from reassure_model.kip_236.writes import ChangeIsr, CreateState, WriteState
 from reassure_model.machine import Due
 from reassure_model.outcome import Accepted, Rejected
@@ -53,7 +59,6 @@ from reassure_spec.znodes import (
     BadZnode,
     PartitionKey,
     ReplicaList,
-    StateZnode,
 )
 
 
@@ -78,7 +83,7 @@ class KafkaHistory(ClusterHistory):
         """By topic and partition: the assignment with what is being added and removed."""
         self.entries: dict[PartitionKey, ReplicaList] = {}
         """What the old znode names."""
-        self.states: dict[PartitionKey, StateZnode] = {}
+        self.states: dict[PartitionKey, LeaderAndIsr] = {}
         self.gone: dict[PartitionKey, frozenset[int]] = {}
         """By partition: replicas still in sync whose brokers went away, or lost a disk."""
         self.cut: dict[int, int] = {}
@@ -106,6 +111,8 @@ class KafkaHistory(ClusterHistory):
     def get_surroundings(self, topic: str, partition: int = -1) -> Environment:
         """Return what the rules may read of the cluster, and who is back from being away."""
         around = super().get_surroundings(topic, partition)
+        if self.gone:
+            self.everywhere = None
         bounced = self.gone.get((topic, partition), frozenset()) & self.live
         return replace(around, bounced=bounced) if bounced else around
 
@@ -160,7 +167,7 @@ class KafkaRouter(Router[KafkaHistory]):
         return True
 
     def _note_members(
-        self, cluster: KafkaHistory, key: PartitionKey, before: StateZnode, after: StateZnode
+        self, cluster: KafkaHistory, key: PartitionKey, before: LeaderAndIsr, after: LeaderAndIsr
     ) -> None:
         """Note who joined by the leader's word, and whom a controller took out for no move."""
         zxid = self._now[0]
@@ -228,7 +235,7 @@ class KafkaRouter(Router[KafkaHistory]):
             cluster.odd[key] = Change(*self._now[:2])
 
     def _tell_handled(
-        self, cluster: KafkaHistory, key: PartitionKey, state: StateZnode | None
+        self, cluster: KafkaHistory, key: PartitionKey, state: LeaderAndIsr | None
     ) -> None:
         """Tell partitions that the controller is at an event that is younger than they are.
 
@@ -276,7 +283,7 @@ class KafkaRouter(Router[KafkaHistory]):
             return
         cluster.states[key] = state
         self._note_odd(cluster, key)
-        if state.recovering and len(out) > told:
+        if self._recovering and len(out) > told:
             # A call may ask for a leader that is not in sync, and no znode shows calls.
             seen = out[-1]
             asked = replace(seen.around, unclean_allowed=True)
@@ -305,6 +312,7 @@ class KafkaRouter(Router[KafkaHistory]):
             cluster.cut.pop(broker, None)
 
     def _note_gone(self, cluster: KafkaHistory, broker: int) -> None:
+        cluster.everywhere = None
         for key, state in cluster.states.items():
             if broker in state.isr:
                 cluster.gone[key] = cluster.gone.get(key, frozenset()) | {broker}
@@ -366,9 +374,9 @@ class KafkaRouter(Router[KafkaHistory]):
         """Pass over what only says that something else was written."""
 
 
-def _read_state(path: str, data: bytes) -> StateZnode | None:
+def _read_state(path: str, data: bytes) -> LeaderAndIsr | None:
     try:
-        return znodes.decode_state(path, data)
+        return from_znode(znodes.decode_state(path, data))
     except BadZnode:  # the router tells of it
         return None
 

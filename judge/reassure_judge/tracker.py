@@ -83,6 +83,7 @@ class PartitionTracker:
         """The clause of what was owed at the last rest, and was reported."""
         self._memory: dict[str, int] = {}
         """What the rules noticed (`Rules.notice`)."""
+        self._keeps_views = rules.is_view_kept
         self._always = rules.always
         self._leaders = rules.leaders
         self._noticed = rules.noticed
@@ -119,28 +120,28 @@ class PartitionTracker:
 
     def feed(self, seen: Observation) -> None:
         """Judge one observation and take it over."""
-        if self._recall is None or not self._repeat(self._recall, seen):
+        # Most events lead to a step that is known; first comes whatever rules that out.
+        recall, term = self._recall, seen.around.controller_epoch
+        if (
+            recall is None
+            or self._standing
+            or self.suspicions.open
+            or self.overflowed
+            or seen.given
+            or (self._keeps_views and seen.doubt is not CERTAIN)
+        ):
             self._feed(seen)
-
-    def _repeat(self, recall: Recall, seen: Observation) -> bool:
-        """Take over an observation if it leads to a step that is known; answer whether it does."""
-        term = seen.around.controller_epoch
-        if term != self._epoch or seen.given or self._standing or self.suspicions.open:
-            return False
-        if self.overflowed or (seen.doubt is not CERTAIN and self.rules.is_view_kept):
-            return False
-        stand = self._stand
-        if stand is None:
-            stand = recall.recognise(self._states, term)
-            if stand is None:
-                return False
-        step = recall.take(stand, seen, self._memory, self._try)
+            return
+        if term != self._epoch:
+            self._begin_term(term)
+        stand = self._stand or recall.recognise(self._states, term)
+        step = None if stand is None else recall.take(stand, seen, self._memory, self._try)
         if step is None:
-            return False
+            self._feed(seen)
+            return
         self._stand = stand
         if step.by_controller:
             self._owed_reported = ""
-        return True
 
     def _try(
         self, states: tuple[Any, ...], seen: Observation, memory: dict[str, int]
@@ -191,7 +192,10 @@ class PartitionTracker:
 
     def _begin_term(self, epoch: int) -> None:
         """Note that another controller acts, who remembers nothing."""
-        if self._epoch is not None:
+        stand, recall, fail_over = self._stand, self._recall, self.rules.fail_over
+        if self._epoch is None:
+            pass
+        elif recall is None or stand is None or not recall.begin_term(stand, epoch, fail_over):
             self.states = tuple(dict.fromkeys(map(self.rules.fail_over, self.states)))
         self._epoch = epoch
 

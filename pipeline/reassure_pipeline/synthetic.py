@@ -126,6 +126,8 @@ class SyntheticHistory:
         self._waiting: deque[tuple[int, tuple[PartitionKey, ...]]] = deque()
         """Requests in order, and what each names."""
         self._sequence = 0
+        self._owed: dict[PartitionKey, Write | None] = {}
+        """What the controller owes each partition, where that was asked since something changed."""
         self._spoilt: set[PartitionKey] = set()
         self._kinds = dict.fromkeys(
             [d.clause for d in DISTORTIONS] + [a[0] for a in AUTHORSHIPS] + [GARBAGE, JUMP], 0
@@ -187,6 +189,14 @@ class SyntheticHistory:
     def _get(self, key: PartitionKey) -> Partition:
         return self._topics[key[0]][key[1]]
 
+    def _set(self, key: PartitionKey, partition: Partition) -> None:
+        self._topics[key[0]][key[1]] = partition
+        self._owed.pop(key, None)
+
+    def _see(self, around: Environment) -> None:
+        self._around = around
+        self._owed.clear()
+
     def _go_on(self) -> None:
         """Let somebody do something, whoever is in the turn and has something to do."""
         if self._shaken and self._random.random() < 0.9:
@@ -219,8 +229,12 @@ class SyntheticHistory:
     def _find_owed(self, key: PartitionKey) -> Write | None:
         if key in self._spoilt:
             return None
-        owed = next_write(self._get(key), self._around, self._readings)
-        return None if owed is None else owed.write
+        try:
+            return self._owed[key]
+        except KeyError:
+            owed = next_write(self._get(key), self._around, self._readings)
+            self._owed[key] = None if owed is None else owed.write
+            return self._owed[key]
 
     def _serve_request(self) -> bool:
         """Let the controller take the next step with the lowest request."""
@@ -241,7 +255,7 @@ class SyntheticHistory:
         for key in keys:
             partition = self._get(key)
             write = DeleteRequest(sequence)
-            self._topics[key[0]][key[1]] = go_on(partition, write, self._around, self._readings)
+            self._set(key, go_on(partition, write, self._around, self._readings))
         path = znodes.request_path(sequence)
         return self._cluster.control(self._cluster.delete(path), fenced=fenced)
 
@@ -318,7 +332,7 @@ class SyntheticHistory:
         for each, target in asked.items():
             partition = there[each[1]]
             requests = (*partition.requests, Request(self._sequence, target))
-            there[each[1]] = replace(partition, requests=requests)
+            self._set(each, replace(partition, requests=requests))
         data = znodes.encode_request(RequestZnode(asked))
         self._cluster.append(self._cluster.create(znodes.request_path(self._sequence), data))
         self._waiting.append((self._sequence, keys))
@@ -342,7 +356,7 @@ class SyntheticHistory:
         writer: int | None = None,
     ) -> int:
         """Write to a partition, whether or not that is allowed; answer the zxid."""
-        self._topics[key[0]][key[1]] = after
+        self._set(key, after)
         if after.reassignment is not None:
             self._flights[key] = None
         elif self._flights.pop(key, 0) is None:
@@ -375,7 +389,7 @@ class SyntheticHistory:
 
     def _see_live(self, live: frozenset[int]) -> None:
         changed = live ^ self._around.live
-        self._around = replace(self._around, live=live)
+        self._see(replace(self._around, live=live))
         for key in self._keys:
             if changed.intersection(self._get(key).assigned or ()):
                 self._shaken.append(key)
@@ -383,10 +397,9 @@ class SyntheticHistory:
     def _elect(self, *, raised: int = 1) -> int:
         others = sorted(self._around.live - {self._cluster.controller})
         zxid = self._cluster.elect(self._random.choice(others), raised=raised)
-        self._around = replace(self._around, controller_epoch=self._cluster.epoch)
+        self._see(replace(self._around, controller_epoch=self._cluster.epoch))
         for key in self._flights:
-            partition = self._get(key)
-            self._topics[key[0]][key[1]] = apply_failover(partition, self._readings)
+            self._set(key, apply_failover(self._get(key), self._readings))
         return zxid
 
     # What goes wrong ------------------------------------------------------------------------------

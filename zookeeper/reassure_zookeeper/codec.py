@@ -14,11 +14,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from reassure_zookeeper.jute import (
     INT,
     LONG,
+    OPEN_ACL,
+    Acl,
     Malformed,
     read_acl,
     read_buffer,
@@ -62,6 +64,9 @@ from reassure_zookeeper.transactions import (
 HEADER: Final = struct.Struct(">qiqqi")
 OP_HEADER: Final = struct.Struct(">ii")
 DIGEST_SIZE: Final = 12
+_OPEN_ACL: Final = write_acl(OPEN_ACL)
+_MOST_PATHS: Final = 200_000
+"""How many paths are remembered, some 250 bytes each."""
 
 _unpack_header = HEADER.unpack_from
 _unpack_int = INT.unpack_from
@@ -80,16 +85,73 @@ def decode(record: bytes) -> Transaction:
             op: Op
             op, at = _set_data(record, _HEADER_SIZE)
         elif kind == MULTI:
-            ops, at = _multi(record, _HEADER_SIZE)
-            _check_rest(record, at)
-            return multi_of(session, cxid, zxid, time_ms, ops, record[at:])
+            ops, at, refused = _multi(record, _HEADER_SIZE)
+            if at != len(record):
+                _check_rest(record, at)
+            if refused:
+                return multi_of(session, cxid, zxid, time_ms, ops, record[at:])
+            return Transaction(session, cxid, zxid, time_ms, MULTI, ops, None, (), record[at:])
         else:
             op, at = _reader(kind)(record, _HEADER_SIZE)
     except (struct.error, UnicodeDecodeError) as problem:
         raise Malformed(f"a record cut short or garbled ({problem})") from None
-    _check_rest(record, at)
+    if at != len(record):
+        _check_rest(record, at)
     error = op.code if kind == ERROR else None  # type: ignore[union-attr]
     return Transaction(session, cxid, zxid, time_ms, kind, (op,), error, (), record[at:])
+
+
+class Outline(NamedTuple):
+    """One record without what was written: who did something, when, and where."""
+
+    session_id: int
+    zxid: int
+    time_ms: int
+    type: int
+    ops: tuple[tuple[int, str], ...]
+    """The kind of each op in order, and the znode that it names, "" for none. What was refused has
+    no ops here, for nothing came of it."""
+
+
+def outline(record: bytes) -> Outline:
+    """Read header, kinds and paths of one record, and look at nothing else that it holds.
+
+    Takes about half as long as `decode`, which alone says whether the rest makes sense; raises
+    `Malformed` where it comes upon something that cannot be.
+    """
+    try:
+        session, _, zxid, time_ms, kind = _unpack_header(record, 0)
+        if kind == MULTI:
+            ops = _outline_multi(record)
+        elif kind in _NAMING:
+            ops = ((_NAMING[kind], _path(record, _HEADER_SIZE)[0]),)
+        elif kind in _READERS:
+            ops = () if kind == ERROR else ((kind, ""),)
+        else:
+            raise Malformed(f"an unknown request code {kind}")
+    except (struct.error, UnicodeDecodeError) as problem:
+        raise Malformed(f"a record cut short or garbled ({problem})") from None
+    return Outline(session, zxid, time_ms, kind, ops)
+
+
+def _outline_multi(record: bytes) -> tuple[tuple[int, str], ...]:
+    count, at = read_length(record, _HEADER_SIZE)
+    ops: list[tuple[int, str]] = []
+    for _ in range(count):
+        kind, size = _unpack_op(record, at)
+        at += _OP_SIZE
+        if kind == ERROR:
+            return ()
+        if kind in _NAMING:
+            ops.append((_NAMING[kind], _path(record, at)[0]))
+        elif kind in _READERS:
+            ops.append((kind, ""))
+        else:
+            raise Malformed(f"an unknown request code {kind}")
+        at += max(size, 0)
+    if at > len(record):
+        raise Malformed("a record cut short")
+    return tuple(ops)
 
 
 def encode(transaction: Transaction) -> bytes:
@@ -101,16 +163,48 @@ def encode(transaction: Transaction) -> bytes:
     kind = transaction.type
     if kind == MULTI:
         parts = [INT.pack(len(ops))]
-        parts += [INT.pack(op.variant) + write_buffer(_write_op(op)) for op in ops]
-        body = b"".join(parts)
+        for op in ops:
+            body = _write_op(op)
+            parts.append(OP_HEADER.pack(op.variant, len(body)))
+            parts.append(body)
+        written = b"".join(parts)
     elif len(ops) == 1 and ops[0].variant == kind:
-        body = _write_op(ops[0])
+        written = _write_op(ops[0])
     else:
         raise ValueError(f"a transaction of type {kind} must have one op of that type, not {ops}")
     header = HEADER.pack(
         transaction.session_id, transaction.cxid, transaction.zxid, transaction.time_ms, kind
     )
-    return header + body + transaction.digest
+    return header + written + transaction.digest
+
+
+class _Paths(dict[bytes, str]):
+    """Paths by how they are written: those that come again cost no decoding, and are one text."""
+
+    def __missing__(self, written: bytes) -> str:
+        path = written.decode("utf-8", "surrogatepass")
+        if len(self) >= _MOST_PATHS:
+            self.clear()
+        self[written] = path
+        return path
+
+
+_read_path: Final = _Paths().__getitem__
+
+
+def _path(record: bytes, at: int) -> tuple[str, int]:
+    length = _unpack_int(record, at)[0]
+    if length < 0:
+        return read_string(record, at)
+    at += 4
+    return _read_path(record[at : at + length]), at + length
+
+
+def _acl(record: bytes, at: int) -> tuple[tuple[Acl, ...], int]:
+    """Read an access control list, nearly always the open one."""
+    if record.startswith(_OPEN_ACL, at):
+        return OPEN_ACL, at + len(_OPEN_ACL)
+    return read_acl(record, at)
 
 
 def _check_rest(record: bytes, at: int) -> None:
@@ -126,34 +220,44 @@ def _reader(kind: int) -> Reader:
         raise Malformed(f"an unknown request code {kind}") from None
 
 
-def _multi(record: bytes, at: int) -> tuple[tuple[Op, ...], int]:
+def _multi(record: bytes, at: int) -> tuple[tuple[Op, ...], int, bool]:
+    """Read the ops of a multi; the last part of the answer is whether it was refused."""
     count, at = read_length(record, at)
     ops: list[Op] = []
+    refused = False
     for _ in range(count):
         kind, size = _unpack_op(record, at)
-        if size < 0:
-            body, at = read_buffer(record, at + 4)
-        else:
-            at += _OP_SIZE + size
-            body = record[at - size : at]
-        if kind == ERROR and len(body) != INT.size:
-            ops.append(Error(0, body))
+        at += _OP_SIZE
+        if kind == SET_DATA and size >= 0:  # read where it stands, without a copy of its body
+            op, stop = _set_data(record, at)
+            at += size
+            if stop != at:
+                raise Malformed(f"{at - stop} bytes left over in an op of a multi")
+            ops.append(op)
             continue
+        if size < 0:
+            body, at = read_buffer(record, at - 4)
+        else:
+            at += size
+            body = record[at - size : at]
         if kind == CHECK:
             ops.append(_check_all(body))
             continue
-        op, stop = _set_data(body, 0) if kind == SET_DATA else _reader(kind)(body, 0)
-        if stop != len(body):
-            _check_length(body, stop)
+        refused |= kind == ERROR
+        if kind == ERROR and len(body) != INT.size:
+            ops.append(Error(0, body))
+            continue
+        op, stop = _reader(kind)(body, 0)
+        _check_length(body, stop)
         ops.append(op)
-    return tuple(ops), at
+    return tuple(ops), at, refused
 
 
 def _create_as(variant: int) -> Reader:
     def read(record: bytes, at: int) -> tuple[Op, int]:
-        path, at = read_string(record, at)
+        path, at = _path(record, at)
         data, at = read_buffer(record, at)
-        acl, at = read_acl(record, at)
+        acl, at = _acl(record, at)
         ephemeral = bool(record[at]) if at < len(record) else False
         at += 1
         if at == len(record):  # the old form, without a parent's creation count
@@ -183,7 +287,7 @@ def _create_ttl(record: bytes, at: int) -> tuple[Op, int]:
 
 def _delete_as(variant: int) -> Reader:
     def read(record: bytes, at: int) -> tuple[Op, int]:
-        path, at = read_string(record, at)
+        path, at = _path(record, at)
         return Delete(path, variant), at
 
     return read
@@ -194,7 +298,7 @@ def _set_data(record: bytes, at: int) -> tuple[Op, int]:
     length = _unpack_int(record, at)[0]
     start = at + 4
     at = start + length
-    path = record[start:at].decode("utf-8", "surrogatepass")
+    path = _read_path(record[start:at])
     size = _unpack_int(record, at)[0]
     if length < 0 or size < 0:
         data, at = read_buffer(record, at)
@@ -271,18 +375,33 @@ _READERS: Final[dict[int, Reader]] = {
 }
 
 
+_NAMING: Final = {
+    CREATE: CREATE,
+    CREATE2: CREATE,
+    CREATE_CONTAINER: CREATE,
+    CREATE_TTL: CREATE,
+    DELETE: DELETE,
+    DELETE_CONTAINER: DELETE,
+    SET_DATA: SET_DATA,
+    RECONFIG: RECONFIG,
+    SET_ACL: SET_ACL,
+    CHECK: CHECK,
+}
+"""The kind of op (`Op.kind`) for each request code of which the body begins with a path."""
+
+
 def _write_op(op: Op) -> bytes:
     match op:
+        case SetData() | Reconfig():  # the most frequent first: each case costs a little
+            return _write_path(op.path) + write_buffer(op.data) + INT.pack(op.version)
+        case Check():
+            return _write_check(op.path, op.version)
         case Create():
             return _write_create(op)
         case Delete():
-            return write_string(op.path)
-        case SetData() | Reconfig():
-            return write_string(op.path) + write_buffer(op.data) + INT.pack(op.version)
+            return _write_path(op.path)
         case SetAcl():
             return write_string(op.path) + write_acl(op.acl) + INT.pack(op.version)
-        case Check():
-            return write_string(op.path) + INT.pack(op.version)
         case CreateSession():
             return INT.pack(op.timeout_ms)
         case CloseSession():
@@ -291,8 +410,19 @@ def _write_op(op: Op) -> bytes:
             return op.overwritten or INT.pack(op.code)
 
 
+@lru_cache(maxsize=_MOST_PATHS)
+def _write_path(path: str) -> bytes:
+    return write_string(path)
+
+
+@lru_cache(maxsize=1_000)
+def _write_check(path: str, version: int) -> bytes:
+    return write_string(path) + INT.pack(version)
+
+
 def _write_create(op: Create) -> bytes:
-    body = write_string(op.path) + write_buffer(op.data) + write_acl(op.acl)
+    acl = _OPEN_ACL if op.acl is OPEN_ACL else write_acl(op.acl)
+    body = _write_path(op.path) + write_buffer(op.data) + acl
     if op.variant == CREATE_CONTAINER:
         return body + INT.pack(op.parent_cversion)
     if op.variant == CREATE_TTL:

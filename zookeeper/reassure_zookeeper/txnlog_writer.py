@@ -16,6 +16,8 @@ from reassure_zookeeper.codec import encode
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import END_OF_RECORD, FILE_HEADER, FRAME, MAGIC, VERSION, AnyPath
 
+_END = bytes((END_OF_RECORD,))
+
 
 class LogWriter:
     """Writes one log file, record by record; a context manager.
@@ -36,8 +38,7 @@ class LogWriter:
         record = encode(transaction)
         if not self._digests and transaction.digest:
             record = record[: -len(transaction.digest)]
-        self._file.write(FRAME.pack(adler32(record), len(record)) + record)
-        self._file.write(bytes((END_OF_RECORD,)))
+        self._file.write(FRAME.pack(adler32(record), len(record)) + record + _END)
 
     def close(self) -> None:
         """Finish the file."""

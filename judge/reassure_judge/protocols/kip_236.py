@@ -243,13 +243,17 @@ class RequestRouter(Router[RequestHistory]):
             cluster.records.pop(topic, None)
             if cluster.bad.pop(path, None) is not None:
                 self._emit(cluster, "", -1, path, BadRequestRemoved())
+        self._touch(cluster, topic)
+
+    def _touch(self, cluster: RequestHistory, topic: str) -> None:
         self._touched[cluster.chroot, topic] = None
+        self._unfinished = True
 
     def _note_record(self, cluster: RequestHistory, topic: str, name: str, *, gone: bool) -> None:
         records = cluster.records.get(topic)
         if records is not None:
             (records.discard if gone else records.add)(name)
-            self._touched[cluster.chroot, topic] = None
+            self._touch(cluster, topic)
 
     @clause("child.parent-gone")
     def _look_at_parent(self, cluster: RequestHistory, topic: str) -> None:

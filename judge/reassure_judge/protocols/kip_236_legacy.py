@@ -72,6 +72,7 @@ class LegacyRouter(WholeRouter):
         super()._emit(cluster, topic, partition, path, event)
         if isinstance(event, ReassignmentWritten) and event.reassignment is None:
             self._gone.append((cluster.chroot, (topic, partition)))
+            self._unfinished = True
 
     def _end_transaction(self) -> None:
         super()._end_transaction()
