@@ -74,14 +74,12 @@ class Share(NamedTuple):
         """Whether a topic is among them; clusters as a whole ("") are in the first share."""
         if not topic:
             return self.number == 0
-        return crc32(name_topic(chroot, topic).encode("utf-8", "surrogatepass")) % self.of == (
-            self.number
-        )
+        return choose_share(chroot, topic, self.of) == self.number
 
 
-def name_topic(chroot: str, topic: str) -> str:
-    """Return what a topic's share is chosen by."""
-    return f"{chroot}/{topic}"
+def choose_share(chroot: str, topic: str, of: int) -> int:
+    """Return the number of the share that a topic is in."""
+    return crc32(f"{chroot}/{topic}".encode("utf-8", "surrogatepass")) % of
 
 
 ALL: Final = Share(0, 1)

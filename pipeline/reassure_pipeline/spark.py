@@ -1,36 +1,41 @@
-"""The same audit on Spark: files decoded side by side, topics judged side by side.
+"""The same audit on Spark: parts of files read side by side, topics judged side by side.
 
 **What is whose.** Of all that the judge remembers, registrations, terms, defaults, requests and
 signs of a cluster are the cluster's; everything else is a topic's: its assignment and settings, the
 states of its partitions, their records (`Router.apart`). So a history is cut by topic:
 
-1. **Decode.** One task per log file reads and checks it, leaves out what concerns no rule, and
-   hands on Arrow batches: archive, zxid, the record's own bytes, and whom it is addressed to: one
-   topic, or everybody (`reassure_pipeline.addressing`). What the file was worth comes last.
-2. **Route.** Java's part: a row for a topic goes to the share that the topic's hash falls to, a
-   row for everybody to every share; each share is sorted by archive and zxid. Java sorts on disk
-   where it must, so that memory does not grow with a history, nor with one busy partition.
-3. **Judge.** Each share runs through its rows once, with the routing and the judging that the local
-   engine's processes run for theirs (`reassure_pipeline.passes`), and hands on what it came to.
+1. **Address.** Each part of a log file (`reassure_pipeline.parts`) is read and checked, what
+   concerns no rule is left out, and of each other record it is found whom it is addressed to: one
+   share of the topics, or everybody (`reassure_pipeline.addressing`). Some hundred records that go
+   to one share are one *block*. What the part was worth comes last.
+2. **Route.** Spark brings the blocks of each share together, and they are sorted, on disk where
+   there are many, so that memory does not grow with a history, nor with one busy partition. A block
+   is bytes to Spark: neither Java nor Arrow sees a record.
+3. **Judge.** Each share runs through its records once, decodes them, and does the routing and the
+   judging that the local engine's processes do for theirs (`reassure_pipeline.passes`).
 
 The order inside a topic is all that matters to a verdict, and shares add up, so the report is the
 local engine's, byte for byte. Nothing of the history comes to the driver: sums, findings, and
-what each file was worth. A profile whose protocol keeps a book over all partitions has nothing that
+what each part was worth. A profile whose protocol keeps a book over all partitions has nothing that
 is a topic's own: then every share routes everything, and judges its topics.
+
+**Why blocks.** With a row for each record, in Arrow and sorted by Java, more was spent on rows than
+on judging; and Spark's SQL takes longer to start than plain tasks over bytes take to run.
 """
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.protocols import make_rules
 from reassure_judge.rules import Rules
 from reassure_judge.verdicts import Tally
-from reassure_pipeline.addressing import Addressing
+from reassure_pipeline.addressing import EVERYBODY, Addressing
 from reassure_pipeline.archive import (
     RECOGNISED,
     Archive,
@@ -47,50 +52,78 @@ from reassure_pipeline.audit import Progress, rare_collections
 from reassure_pipeline.audit_report import AuditReport, join_facts, report_archive, report_audit
 from reassure_pipeline.facts import Facts
 from reassure_pipeline.gateway import open_spark
+from reassure_pipeline.parts import PartOfLog, WholeLog
 from reassure_pipeline.passes import Judged, Judging, Known, Routing, Share
 from reassure_pipeline.tables import write_tables
 from reassure_spec.readings import Readings
-from reassure_zookeeper.codec import decode
+from reassure_zookeeper.codec import HEADER, decode
 from reassure_zookeeper.errors import DamagedLog
+from reassure_zookeeper.jute import Malformed
+from reassure_zookeeper.members import Piece
 from reassure_zookeeper.txnlog import TornTail
 
-if TYPE_CHECKING:
-    from pyarrow import RecordBatch
-
-_LAST: Final = (1 << 63) - 1
-"""Stands where a zxid does, for what comes after all transactions of an archive."""
+_LAST: Final = 1 << 62
+"""Stands where the number of a piece does, for what comes after all records of an archive."""
 _FINDINGS: Final = 1000
-"""How many findings travel in one row."""
-_ADDRESSED: Final = "archive int, zxid bigint, place binary, record binary"
-_OUTCOME: Final = "archive int, outcome binary"
+"""How many findings travel together."""
+_PART_SIZES: Final = (4 << 20, 32 << 20)
+"""Bytes of the smallest and the largest part: a task takes some hundredths of a second by itself,
+and a part has to fit into memory."""
+_PARTS_PER_SHARE: Final = 4
+_BLOCK_SIZE: Final = 64 << 10
+"""Bytes of a block, more or less: Spark's sorting takes thousands of them before it looks at how
+much memory that is."""
+
+Place = tuple[int, int]
+"""Number of the archive, and of the piece of a log in it."""
+Key = tuple[int, int, int, int, int]
+"""Where a block goes, and in which order: share, archive, piece, part, and number in the part."""
+Block = tuple[Key, Any]
+"""Records, or a `PartResult`."""
 
 
-class FileTask(NamedTuple):
-    """One log file, or a piece of one, to decode."""
+class PartTask(NamedTuple):
+    """A part of a piece of a log to read."""
 
     archive: int
-    file: int
-    """Number of the piece of a log that is decoded."""
-    path: str
+    piece: int
+    part: int
+    path: Path
     """Absolute, as a worker may run elsewhere."""
+    start: int
+    stop: int | None
+    """Up to which byte records may begin; None for all of the file."""
+    is_first: bool
+    is_last: bool
+    whole: bool
+    """Whether the piece is read as the local engine reads it, decoding everything."""
     after: int
     """Transactions up to this zxid are in the base."""
     calm_ms: int | None
     """Up to when there may be news of before the base; None where there is none."""
 
 
-class FileResult(NamedTuple):
-    """What decoding one file came to."""
+class PartResult(NamedTuple):
+    """What reading one part came to."""
 
     archive: int
-    file: int
+    piece: int
+    part: int
     facts: FileFacts
     last: tuple[int, int] | None
     """zxid and time of the last transaction that is judged."""
     calm_zxid: int | None
-    """The first transaction after `FileTask.calm_ms`."""
+    """The first transaction after `PartTask.calm_ms`."""
     error: Exception | None
     """Why it was not read to its end."""
+    whole: bool
+    """Whether it is all of a piece, read as the local engine reads it."""
+    fits: bool
+    """Whether it could be read by itself."""
+    begins: int | None
+    """Where its first record begins; None where there is none."""
+    ends: int | None
+    """Where the first record behind it begins; None where none does."""
 
 
 class Plan(NamedTuple):
@@ -106,9 +139,17 @@ class Plan(NamedTuple):
     facts: bool = False
 
 
-Outcome = tuple[int, FileResult | Known | Judged | Exception]
+Outcome = tuple[int, PartResult | Known | Judged | Exception]
 """A share, and what it has to tell of an archive. An error amid judging may come of a damaged file,
 which is told first."""
+
+
+class Misfits(Exception):
+    """Pieces whose parts do not fit together: read as a whole they tell why."""
+
+    def __init__(self, places: Set[Place]) -> None:
+        super().__init__(f"{len(places)} pieces have to be read as a whole")
+        self.places = places
 
 
 def audit_spark(
@@ -130,30 +171,24 @@ def audit_spark(
     With `parquet` what each stage came to is written into that folder, to be queried
     (`reassure_pipeline.tables`).
     Besides raises `SparkUnavailable` and `JavaError`. Where `master` is not local, the paths must
-    be readable on the workers, and the project installed there.
+    be readable on the workers.
     """
     rules = make_rules(profile, readings)
     report = progress or _say_nothing
     loaded = contain(paths, _load, members)
     report("starting Spark", 0, 2)
     with open_spark(master) as context:
-        from pyspark.sql import SparkSession
-
-        session = SparkSession(context)
         shares = max(1, context.defaultParallelism)
 
         def judge(loaded: _Loaded) -> AuditReport:
-            report("decoding and judging", 1, 2)
+            report("addressing and judging", 1, 2)
             plan = Plan(rules, *loaded, shares, at_rest, min_insync_replicas, grace_ms, facts)
-            outcomes = judge_all(session, plan)
-            if parquet is not None:
-                outcomes.persist()
-            rows = outcomes.collect()
-            told = ((row.archive, pickle.loads(row.outcome)) for row in rows)
-            result = sum_up(profile, plan, told)
+            result, outcomes = _judge_until_it_fits(
+                context, plan, profile, keep=parquet is not None
+            )
             if parquet is not None:
                 report("writing tables", 1, 2)
-                write_tables(session, parquet, plan.archives, outcomes, map_arrow)
+                write_tables(context, parquet, plan.archives, outcomes)
             return result
 
         try:
@@ -173,151 +208,218 @@ def _say_nothing(what: str, done: int, total: int) -> None:
     pass
 
 
-def judge_all(session: Any, plan: Plan) -> Any:
-    """Return what each share came to, as a DataFrame (`_OUTCOME`)."""
-    tasks = list_tasks(plan)
-    sent = session.sparkContext.broadcast(plan)
-
-    def read(batches: Iterable["RecordBatch"]) -> Iterator["RecordBatch"]:
-        numbers = (number for batch in batches for number in batch.column(0).to_pylist())
-        return chain.from_iterable(read_file(tasks[number], sent.value) for number in numbers)
-
-    def judge(batches: Iterable["RecordBatch"]) -> Iterator["RecordBatch"]:
-        return judge_share(batches, sent.value)
-
-    # A topic's hash, as `Share.has` takes it.
-    own = f"array(cast(pmod(crc32(place), {plan.shares}) as int))"
-    every = f"sequence(0, {plan.shares - 1})"
-    spread = f"explode(if(length(place) = 0, {every}, {own})) as share"
-    addressed = map_arrow(session.range(0, len(tasks), 1, len(tasks)), read, _ADDRESSED)
-    routed = (
-        addressed.selectExpr("archive", "zxid", "place", "record", spread)
-        .repartitionById(plan.shares, "share")
-        .sortWithinPartitions("archive", "zxid")
-    )
-    return map_arrow(routed.select("share", "archive", "zxid", "record"), judge, _OUTCOME)
+def _judge_until_it_fits(
+    context: Any, plan: Plan, profile: str, *, keep: bool
+) -> tuple[AuditReport, Any]:
+    """Judge all, and again with those pieces read as a whole that could not be cut."""
+    whole: frozenset[Place] = frozenset()
+    while True:
+        outcomes = judge_all(context, plan, list_tasks(plan, whole))
+        if keep:
+            outcomes.persist()
+        told = [(index, pickle.loads(packed)) for index, packed in outcomes.collect()]
+        try:
+            return sum_up(profile, plan, told), outcomes
+        except Misfits as misfits:
+            if keep:
+                outcomes.unpersist()
+            whole |= misfits.places
 
 
-def map_arrow(frame: Any, function: Callable[..., Any], schema: str) -> Any:
-    """Do what `DataFrame.mapInArrow` does, which takes pandas though it needs none."""
-    from pyspark.sql import DataFrame
-    from pyspark.sql.udf import UserDefinedFunction
-    from pyspark.util import PythonEvalType
+def judge_all(context: Any, plan: Plan, tasks: Sequence[PartTask]) -> Any:
+    """Return what each share came to, as an RDD of archives' numbers and pickled outcomes."""
+    sent = context.broadcast(plan)
 
-    kind = PythonEvalType.SQL_MAP_ARROW_ITER_UDF
-    column = UserDefinedFunction(function, schema, evalType=kind)(
-        *(frame[c] for c in frame.columns)
-    )
-    mapped = frame._jdf.mapInArrow(column._jc, False, None)  # noqa: SLF001
-    return DataFrame(mapped, frame.sparkSession)
+    def read(tasks: Iterable[PartTask]) -> Iterator[Block]:
+        return chain.from_iterable(read_part(task, sent.value) for task in tasks)
+
+    def judge(blocks: Iterable[Block]) -> Iterator[tuple[int, bytes]]:
+        return judge_share(blocks, sent.value)
+
+    # A survey leaves small pieces, of which a task reads several.
+    size = sum(_measure(piece) for archive in plan.archives for piece in archive.pieces)
+    slices = max(plan.shares * _PARTS_PER_SHARE, size // _PART_SIZES[0])
+    blocks = context.parallelize(tasks, min(len(tasks), slices)).mapPartitions(read)
+    routed = blocks.repartitionAndSortWithinPartitions(plan.shares, itemgetter(0))
+    return routed.mapPartitions(judge)
 
 
-# Decode -------------------------------------------------------------------------------------------
+# Address ------------------------------------------------------------------------------------------
 
 
-def list_tasks(plan: Plan) -> list[FileTask]:
-    """Return a task for each log file."""
-    return [
-        FileTask(
-            index,
-            number,
-            str(piece.path.absolute()),
-            -1 if base is None else base.zxid,
-            None if base is None else base.news_ms + plan.grace_ms,
-        )
-        for index, (archive, base) in enumerate(zip(plan.archives, plan.bases, strict=True))
+def list_tasks(plan: Plan, whole: Set[Place] = frozenset()) -> list[PartTask]:
+    """Return what there is to read, in order; the pieces in `whole` are not cut."""
+    pieces = {
+        (index, number): (piece, _measure(piece))
+        for index, archive in enumerate(plan.archives)
         for number, piece in enumerate(archive.pieces)
-    ]
+    }
+    smallest, largest = _PART_SIZES
+    part = sum(size for _, size in pieces.values()) // (plan.shares * _PARTS_PER_SHARE)
+    part = min(max(part, smallest), largest)
+    tasks = []
+    for place, (piece, size) in pieces.items():
+        base = plan.bases[place[0]]
+        is_whole = place in whole or piece.path.suffix in (".gz", ".zip")
+        starts = range(piece.start, piece.start + (1 if is_whole else max(size, 1)), part)
+        tasks += [
+            PartTask(
+                *place,
+                number,
+                piece.path.absolute(),
+                at,
+                piece.stop if at == starts[-1] else at + part,
+                at == starts[0],
+                at == starts[-1],
+                is_whole,
+                -1 if base is None else base.zxid,
+                None if base is None else base.news_ms + plan.grace_ms,
+            )
+            for number, at in enumerate(starts)
+        ]
+    return tasks
 
 
-def read_file(task: FileTask, plan: Plan) -> Iterator["RecordBatch"]:
-    """Yield the records of one file that may matter, then what the file was worth.
+def _measure(piece: Piece) -> int:
+    stop = piece.path.stat().st_size if piece.stop is None else piece.stop
+    return stop - piece.start
+
+
+def read_part(task: PartTask, plan: Plan) -> Iterator[Block]:
+    """Yield the records of a part that may matter, in blocks, then what the part was worth.
 
     Whatever ends the reading is handed on rather than raised, so that it is told in file order.
     """
-    records: list[bytes] = []
-    piece = plan.archives[task.archive].pieces[task.file]
-    path = piece.path
-    file = open_piece(piece, path=Path(task.path), records=records)
-    addressing = Addressing(plan.rules)
-    first, judged = -1, 0
-    last: tuple[int, int] | None = None
-    first_ms = 0
-    calm: int | None = None
-    error: Exception | None = None
+    reading = _Reading(task, plan)
     try:
-        for batch in file.batches():
-            first = batch[0].zxid if first < 0 else first
-            rows: list[tuple[int, bytes, bytes]] = []
-            for transaction, record in zip(batch, records, strict=True):
-                if transaction.zxid <= task.after:
-                    continue
-                first_ms = transaction.time_ms if not judged else first_ms
-                judged += 1
-                place = addressing.find(transaction)
-                if place is not None:
-                    rows.append((transaction.zxid, place, record))
-                if calm is None and task.calm_ms is not None and transaction.time_ms > task.calm_ms:
-                    calm = transaction.zxid
-            records.clear()
-            if batch[-1].zxid > task.after:
-                last = batch[-1].zxid, batch[-1].time_ms
-            yield _make_addressed(task.archive, rows)
-    except DamagedLog as problem:
-        error = DamagedLog(path, problem.offset, problem.reason)
+        yield from reading.blocks()
     except Exception as problem:  # told by the driver, which knows what comes before
-        error = problem
-    tail = None if file.tail is None else TornTail(path, file.tail.offset, file.tail.reason)
-    times_ms = None if last is None else (first_ms, last[1])
-    facts = FileFacts(path, first, file.last_zxid, judged, tail, addressing.unjudged, times_ms)
-    result = FileResult(task.archive, task.file, facts, last, calm, error)
-    yield _make_addressed(task.archive, [(_LAST, b"", pickle.dumps(result))])
+        reading.error = problem
+    result = reading.sum_up()
+    for share in range(plan.shares):
+        yield (share, task.archive, _LAST, task.piece, task.part), result
 
 
-def _make_addressed(archive: int, rows: Sequence[tuple[int, bytes, bytes]]) -> "RecordBatch":
-    import pyarrow
+class _Reading:
+    """Reads a part and puts its records into blocks."""
 
-    zxids, places, records = zip(*rows, strict=True) if rows else ((), (), ())
-    columns = [
-        pyarrow.array([archive] * len(rows), pyarrow.int32()),
-        pyarrow.array(zxids, pyarrow.int64()),
-        pyarrow.array(places, pyarrow.binary()),
-        pyarrow.array(records, pyarrow.binary()),
-    ]
-    return pyarrow.RecordBatch.from_arrays(columns, ["archive", "zxid", "place", "record"])
+    def __init__(self, task: PartTask, plan: Plan) -> None:
+        self.error: Exception | None = None
+        self._task = task
+        piece = plan.archives[task.archive].pieces[task.piece]
+        self._path = piece.path
+        self._log = (
+            WholeLog(open_piece(piece, path=task.path, records=[]))
+            if task.whole
+            else PartOfLog(
+                task.path,
+                task.start,
+                task.stop,
+                is_first=task.is_first,
+                is_last=task.is_last,
+            )
+        )
+        self._addressing = Addressing(plan.rules, plan.shares)
+        self._blocks: list[list[bytes]] = [[] for _ in range(plan.shares)]
+        self._number = self._size = self._judged = 0
+        self._first_ms = 0
+        self._last: tuple[int, int] | None = None
+        self._calm: int | None = None
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the records that may matter, by share."""
+        find, blocks = self._addressing.find, self._blocks
+        for batch in self._log.batches():
+            for record in self._leave_out(batch):
+                share = find(record)
+                if share is None:
+                    continue
+                if share == EVERYBODY:
+                    for block in blocks:
+                        block.append(record)
+                else:
+                    blocks[share].append(record)
+            self._size += sum(map(len, batch))
+            if self._size > _BLOCK_SIZE * len(blocks):
+                yield from self._take()
+        yield from self._take()
+
+    def _leave_out(self, batch: list[bytes]) -> list[bytes]:
+        """Return those that are judged: all that are not in the base."""
+        task, log = self._task, self._log
+        if task.after >= log.first_zxid:
+            # Decoded, as nobody else looks whether they make sense.
+            batch = [record for record in batch if decode(record).zxid > task.after]
+        if batch:
+            if not self._judged:
+                self._first_ms = HEADER.unpack_from(batch[0])[3]
+            self._judged += len(batch)
+            self._last = log.last_zxid, log.last_ms
+        if self._calm is None and task.calm_ms is not None:
+            heads = map(HEADER.unpack_from, batch)
+            calm = (zxid for _, _, zxid, time_ms, _ in heads if time_ms > task.calm_ms)
+            self._calm = next(calm, None)
+        return batch
+
+    def _take(self) -> Iterator[Block]:
+        task = self._task
+        for share, block in enumerate(self._blocks):
+            if block:
+                yield (share, task.archive, task.piece, task.part, self._number), block
+                self._blocks[share] = []  # the old one is whoever's it was handed to
+        self._number += 1
+        self._size = 0
+
+    def sum_up(self) -> PartResult:
+        """Return what the part was worth, as far as it was read."""
+        task, log, path, error = self._task, self._log, self._path, self.error
+        if isinstance(error, DamagedLog):
+            error = DamagedLog(path, error.offset, error.reason)
+        tail = None if log.tail is None else TornTail(path, log.tail.offset, log.tail.reason)
+        facts = FileFacts(
+            path,
+            log.first_zxid,
+            log.last_zxid,
+            self._judged,
+            tail,
+            self._addressing.unjudged,
+            None if self._last is None else (self._first_ms, self._last[1]),
+        )
+        # Reading it as a whole says where what makes no sense stands.
+        fits = log.fits and not isinstance(error, Malformed)
+        return PartResult(
+            task.archive,
+            task.piece,
+            task.part,
+            facts,
+            self._last,
+            self._calm,
+            error,
+            task.whole,
+            fits,
+            log.begins,
+            log.ends,
+        )
 
 
 # Judge --------------------------------------------------------------------------------------------
 
 
-def judge_share(batches: Iterable["RecordBatch"], plan: Plan) -> Iterator["RecordBatch"]:
+def judge_share(blocks: Iterable[Block], plan: Plan) -> Iterator[tuple[int, bytes]]:
     """Judge what came to one share, archive after archive; yield what each came to."""
     judged: _ShareAudit | None = None
     with rare_collections():
-        for batch in batches:
-            shares, archives, zxids, records = (column.to_pylist() for column in batch.columns)
-            for share, archive, zxid, record in zip(shares, archives, zxids, records, strict=True):
-                if judged is None or judged.archive != archive:
-                    if judged is not None:
-                        yield _make_outcome(judged.archive, judged.finish())
-                    judged = _ShareAudit(archive, Share(share, plan.shares), plan)
-                if zxid == _LAST:
-                    judged.end_file(pickle.loads(record))
-                else:
-                    judged.feed(record)
+        for (share, archive, piece, *_), block in blocks:
+            if judged is None or judged.archive != archive:
+                if judged is not None:
+                    yield from judged.finish()
+                judged = _ShareAudit(archive, Share(share, plan.shares), plan)
+            if piece == _LAST:
+                judged.end_part(block)
+            else:
+                judged.feed(block)
         if judged is not None:
-            yield _make_outcome(judged.archive, judged.finish())
-
-
-def _make_outcome(archive: int, outcomes: Iterable[Outcome]) -> "RecordBatch":
-    import pyarrow
-
-    packed = [pickle.dumps(outcome) for outcome in outcomes]
-    columns = [
-        pyarrow.array([archive] * len(packed), pyarrow.int32()),
-        pyarrow.array(packed, pyarrow.binary()),
-    ]
-    return pyarrow.RecordBatch.from_arrays(columns, ["archive", "outcome"])
+            yield from judged.finish()
 
 
 class _ShareAudit:
@@ -337,39 +439,44 @@ class _ShareAudit:
         )
         facts = Facts(plan.archives[archive].name, plan.rules) if plan.facts else None
         self._judging = Judging(plan.rules, facts)
-        self._files: list[FileResult] = []
+        self._parts: list[PartResult] = []
         self._error: Exception | None = None
         for seen in self._routing.begin():
             self._judging.observe(seen)
 
-    def feed(self, record: bytes) -> None:
-        """Judge one transaction, the next in order."""
+    def feed(self, records: Sequence[bytes]) -> None:
+        """Judge some transactions, the next in order."""
         if self._error is not None:
             return
+        feed, observe = self._routing.feed, self._judging.observe
         try:
-            for seen in self._routing.feed(decode(record)):
-                self._judging.observe(seen)
+            for record in records:
+                for seen in feed(decode(record)):
+                    observe(seen)
         except Exception as error:  # told by the driver, unless a file is damaged
             self._error = error
 
-    def end_file(self, result: FileResult) -> None:
-        """Take note of what a file was worth."""
-        self._files.append(result)
+    def end_part(self, result: PartResult) -> None:
+        """Take note of what a part was worth."""
+        self._parts.append(result)
         if result.last is not None:
             self._routing.skip(*result.last)
 
-    def finish(self) -> Iterator[Outcome]:
-        """Judge what must be true at the end, and yield what there is to tell."""
+    def finish(self) -> Iterator[tuple[int, bytes]]:
+        """Judge what must be true at the end, and yield what there is to tell, pickled."""
+        return ((self.archive, pickle.dumps(outcome)) for outcome in self._tell())
+
+    def _tell(self) -> Iterator[Outcome]:
         number = self._share.number
-        for result in self._files if number == 0 else ():
+        for result in self._parts if number == 0 else ():
             yield number, result
         if self._error is not None:
             yield number, self._error
             return
         for rest in self._routing.finish():
             self._judging.rest(rest)
-        files = sorted(self._files, key=lambda result: result.file)
-        self._judging.end(find_times(result.facts for result in files))
+        parts = sorted(self._parts, key=itemgetter(0, 1, 2))
+        self._judging.end(find_times(part.facts for part in parts))
         yield number, self._routing.known
         judged = self._judging.sum_up()
         found, judged.tally.violations = judged.tally.violations, []
@@ -384,11 +491,16 @@ class _ShareAudit:
 def sum_up(profile: str, plan: Plan, outcomes: Iterable[tuple[int, Outcome]]) -> AuditReport:
     """Put together what all shares came to.
 
-    Raises what ended the reading of a file, the first in order, and then what ended the judging.
+    Raises `Misfits` where parts do not fit together; what ended the reading of a file, the first in
+    order; and then what ended the judging.
     """
     found = [(index, *outcome) for index, outcome in outcomes]
-    results = [(index, what) for index, _, what in found if isinstance(what, FileResult)]
-    files = collect_facts((result for _, result in results), plan.archives)
+    results = [what for _, _, what in found if isinstance(what, PartResult)]
+    malformed = any(isinstance(what, Malformed) for _, _, what in found)
+    misfits = find_misfits(results, malformed=malformed)
+    if misfits:
+        raise Misfits(misfits)
+    files = collect_facts(results, plan.archives)
     for _, _, what in found:
         if isinstance(what, Exception):
             raise what
@@ -398,7 +510,7 @@ def sum_up(profile: str, plan: Plan, outcomes: Iterable[tuple[int, Outcome]]) ->
         known, *others = [what for _, _, what in mine if isinstance(what, Known)]
         for other in others:
             known.add(other)
-        calm = [result.calm_zxid for at, result in results if at == index]
+        calm = [result.calm_zxid for result in results if result.archive == index]
         known.calm_zxid = min((zxid for zxid in calm if zxid is not None), default=None)
         judged = Judged()
         for _, _, what in mine:
@@ -409,18 +521,70 @@ def sum_up(profile: str, plan: Plan, outcomes: Iterable[tuple[int, Outcome]]) ->
     return report_audit(profile, tally, reports)
 
 
+def find_misfits(results: Iterable[PartResult], *, malformed: bool) -> frozenset[Place]:
+    """Return the pieces whose parts are not all there is of them, each record once.
+
+    With `malformed` something makes no sense in a record of one that was not read as a whole:
+    nobody knows of which.
+    """
+    misfits = set()
+    for place, parts in _by_piece(results).items():
+        if parts[0].whole:
+            continue
+        expected, last_zxid = parts[0].begins, -1
+        for part in parts:
+            if not part.fits or malformed:
+                misfits.add(place)
+            if part.begins is not None:
+                first_zxid = part.facts.first_zxid
+                if part.begins != expected or -1 < first_zxid <= last_zxid:
+                    misfits.add(place)
+                expected, last_zxid = part.ends, max(last_zxid, part.facts.last_zxid)
+            if part.error is not None:  # which is what reading in order would have come to
+                break
+        if expected is not None:
+            misfits.add(place)
+    return frozenset(misfits)
+
+
 def collect_facts(
-    results: Iterable[FileResult], archives: Sequence[Archive]
+    results: Iterable[PartResult], archives: Sequence[Archive]
 ) -> list[list[FileFacts]]:
-    """Return what the files are worth, by archive; raises what ended the reading of the first."""
+    """Return what the pieces are worth, by archive; raises what ended the reading of the first."""
     facts: list[list[FileFacts]] = [[] for _ in archives]
     before: FileFacts | None = None
-    for result in sorted(results, key=lambda each: (each.archive, each.file)):
-        before = None if result.file == 0 else before
-        if result.facts.first_zxid >= 0:
-            check_joint(before, result.facts.path, result.facts.first_zxid)
-        if result.error is not None:
-            raise result.error
-        before = join_facts(before, result.facts)
-        facts[result.archive].append(result.facts)
+    for (archive, piece), parts in _by_piece(results).items():
+        before = None if piece == 0 else before
+        whole = _join_parts(parts)
+        if whole.first_zxid >= 0:
+            check_joint(before, whole.path, whole.first_zxid)
+        for part in parts:
+            if part.error is not None:
+                raise part.error
+        before = join_facts(before, whole)
+        facts[archive].append(whole)
     return facts
+
+
+def _by_piece(results: Iterable[PartResult]) -> dict[Place, list[PartResult]]:
+    pieces = defaultdict[Place, list[PartResult]](list)
+    for part in sorted(results, key=itemgetter(0, 1, 2)):
+        pieces[part.archive, part.piece].append(part)
+    return pieces
+
+
+def _join_parts(parts: Sequence[PartResult]) -> FileFacts:
+    """Return what the piece is worth of which these are the parts."""
+    filled = [part.facts for part in parts if part.facts.first_zxid >= 0]
+    unjudged = Counter[str]()
+    for part in parts:
+        unjudged.update(part.facts.unjudged)
+    return FileFacts(
+        parts[0].facts.path,
+        filled[0].first_zxid if filled else -1,
+        filled[-1].last_zxid if filled else -1,
+        sum(part.facts.judged for part in parts),
+        next((part.facts.tail for part in parts if part.facts.tail is not None), None),
+        unjudged,
+        find_times(part.facts for part in parts),
+    )

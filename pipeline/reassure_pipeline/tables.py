@@ -15,15 +15,12 @@ stood in a znode before the logs begin is not known: there `before` is null.
 
 import json
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from reassure_pipeline.archive import Archive
 from reassure_pipeline.passes import Judged
-
-if TYPE_CHECKING:
-    from pyarrow import RecordBatch
 
 _CHANGES: Final = """
 SELECT archives.archive AS archive, path, zxid, op, kind, session, time_ms,
@@ -77,21 +74,21 @@ _COVERAGE: Final = """
 SELECT archive, clause, sum(exercised) AS exercised, sum(undecided) AS undecided
 FROM counted GROUP BY archive, clause
 """
-_ARROW: Final = {"string": "string", "bigint": "int64", "int": "int32"}
 
 Tell = Callable[[Judged], Iterator[tuple[object, ...]]]
-MapArrow = Callable[[Any, Callable[..., Any], str], Any]
 
 
-def write_tables(
-    session: Any, folder: Path, archives: Sequence[Archive], outcomes: Any, map_arrow: MapArrow
-) -> None:
+def write_tables(context: Any, folder: Path, archives: Sequence[Archive], outcomes: Any) -> None:
     """Write all tables into a folder, in the place of earlier ones.
 
-    `outcomes` is what the shares came to: number of the archive, and what is told of it.
+    `outcomes` is an RDD of what the shares came to: number of the archive, and what is told of it,
+    pickled.
     """
+    from pyspark.sql import SparkSession
+
     from reassure_pipeline.txnlog_source import NAME, TransactionLogSource
 
+    session = SparkSession(context)
     places = [str(archive.files[0].absolute().parent) for archive in archives]
 
     def write(table: Any, name: str) -> None:
@@ -100,10 +97,13 @@ def write_tables(
         session.read.parquet(place).createOrReplaceTempView(name)
 
     def list_rows(tell: Tell, columns: str) -> Any:
-        def work(batches: Iterable["RecordBatch"]) -> Iterator["RecordBatch"]:
-            return _list_rows(batches, places, tell, columns)
+        def work(outcome: tuple[int, bytes]) -> Iterator[tuple[object, ...]]:
+            index, packed = outcome
+            _, what = pickle.loads(packed)
+            told = tell(what) if isinstance(what, Judged) else ()
+            return ((places[index], *each) for each in told)
 
-        return map_arrow(outcomes, work, columns)
+        return session.createDataFrame(outcomes.flatMap(work), columns)
 
     session.dataSource.register(TransactionLogSource)
     pieces = [piece for archive in archives for piece in archive.pieces]
@@ -122,26 +122,6 @@ def write_tables(
     write(list_rows(_tell_violations, _FOUND), "violations")
     list_rows(_tell_coverage, _COUNTED).createOrReplaceTempView("counted")
     write(session.sql(_COVERAGE), "coverage")
-
-
-def _list_rows(
-    batches: Iterable["RecordBatch"], places: Sequence[str], tell: Tell, columns: str
-) -> Iterator["RecordBatch"]:
-    import pyarrow
-
-    def find_type(kind: str) -> Any:
-        if kind.startswith("array"):
-            return pyarrow.list_(pyarrow.string())
-        return pyarrow.type_for_alias(_ARROW[kind])
-
-    named = [column.split(" ") for column in columns.split(", ")]
-    schema = pyarrow.schema([(name, find_type(kind)) for name, kind in named])
-    for batch in batches:
-        for index, packed in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            _, what = pickle.loads(packed)
-            told = list(tell(what)) if isinstance(what, Judged) else []
-            rows = [dict(zip(schema.names, (places[index], *each), strict=True)) for each in told]
-            yield pyarrow.RecordBatch.from_pylist(rows, schema)
 
 
 def _tell_violations(judged: Judged) -> Iterator[tuple[object, ...]]:

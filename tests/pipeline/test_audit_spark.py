@@ -4,12 +4,12 @@ import json
 import os
 import pickle
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
-from zlib import crc32
+from zlib import adler32
 
-import pyarrow
 import pyarrow.parquet
 import pytest
 
@@ -30,18 +30,24 @@ from reassure_pipeline.passes import Judged
 from reassure_pipeline.planted import plant_all
 from reassure_pipeline.sample import SampleCluster, write_sample
 from reassure_pipeline.spark import (
-    FileResult,
+    Block,
+    Misfits,
+    Outcome,
+    PartResult,
+    Place,
     Plan,
     audit_spark,
     judge_share,
     list_tasks,
-    read_file,
+    read_part,
     sum_up,
 )
 from reassure_pipeline.synthetic import Size, write_archive
 from reassure_spec.readings import get_profile
+from reassure_zookeeper.codec import decode
 from reassure_zookeeper.errors import DamagedLog, JavaError
 from reassure_zookeeper.transactions import Create, Transaction
+from reassure_zookeeper.txnlog import FILE_HEADER, FRAME
 
 PROFILE = "kip-236"
 READINGS = get_profile(PROFILE)
@@ -64,44 +70,47 @@ def _make_plan(
     return Plan(rules, archives, bases, shares, at_rest, 1, GRACE_MS, facts=True)
 
 
-def _route(plan: Plan) -> list[list[tuple[int, int, int, bytes]]]:
-    """Do what Java does with the rows of all files: (share, archive, zxid, record) by share."""
-    routed: list[list[tuple[int, int, int, bytes]]] = [[] for _ in range(plan.shares)]
-    for task in reversed(list_tasks(plan)):
-        for batch in read_file(task, plan):
-            for archive, zxid, place, record in zip(*map(_list_values, batch.columns), strict=True):
-                shares = [crc32(place) % plan.shares] if place else range(plan.shares)
-                for share in shares:
-                    routed[share].append((share, archive, zxid, record))
-    for rows in routed:
-        rows.sort(key=lambda row: row[:3])
+def _route(plan: Plan, whole: Set[Place] = frozenset()) -> list[list[Block]]:
+    """Do what Spark does with the blocks of all parts: those of each share, in order."""
+    routed: list[list[Block]] = [[] for _ in range(plan.shares)]
+    for task in reversed(list_tasks(plan, whole)):
+        for key, block in read_part(pickle.loads(pickle.dumps(task)), plan):
+            routed[key[0]].append(pickle.loads(pickle.dumps((key, block))))
+    for blocks in routed:
+        blocks.sort(key=itemgetter(0))
     return routed
 
 
-def _list_values(column: pyarrow.Array) -> list[Any]:
-    values: list[Any] = column.to_pylist()
-    return values
+def _judge(routed: Sequence[Sequence[Block]], plan: Plan) -> list[tuple[int, Outcome]]:
+    told = (each for blocks in routed for each in judge_share(blocks, plan))
+    return [(archive, pickle.loads(packed)) for archive, packed in told]
 
 
 def _audit_apart(plan: Plan, profile: str) -> AuditReport:
     """Do what Spark does, without it."""
-    outcomes = []
-    for rows in _route(plan):
-        columns = [pyarrow.array(column) for column in zip(*rows, strict=True)]
-        batch = pyarrow.RecordBatch.from_arrays(columns, ["share", "archive", "zxid", "record"])
-        halves = batch.slice(0, len(rows) // 2), batch.slice(len(rows) // 2)
-        for found in judge_share(halves, plan):
-            archives, packed = map(_list_values, found.columns)
-            outcomes += zip(archives, map(pickle.loads, packed), strict=True)
-    return sum_up(profile, plan, outcomes)
+    try:
+        return sum_up(profile, plan, _judge(_route(plan), plan))
+    except Misfits as misfits:
+        return sum_up(profile, plan, _judge(_route(plan, misfits.places), plan))
 
 
 @pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kafka-zk"])
-@pytest.mark.parametrize(("shares", "members"), [(1, APART), (3, APART), (3, RECOGNISED)])
+@pytest.mark.parametrize(
+    ("shares", "members", "part"), [(1, APART, None), (3, APART, 5_000), (3, RECOGNISED, 9_000)]
+)
 def test_shares_judged_apart_come_to_the_report_of_the_local_engine(
-    tmp_path: Path, server: Server, snapshot: Snapshot, profile: str, shares: int, members: str
+    tmp_path: Path,
+    server: Server,
+    snapshot: Snapshot,
+    monkeypatch: pytest.MonkeyPatch,
+    profile: str,
+    shares: int,
+    members: str,
+    part: int | None,
 ) -> None:
-    """However topics are spread, and wherever a history begins, the reports are equal bytes."""
+    """However topics and bytes are spread, wherever a history begins, the reports are equal."""
+    if part is not None:
+        monkeypatch.setattr("reassure_pipeline.spark._PART_SIZES", (part, part))
     write_archive(tmp_path / "made", Size(3_000, 40, 10, 1), per_file=700)
     cluster = SampleCluster(chroot="/kafka")
     for path in ("/hbase", "/hbase/rs", "/kafka/admin/delete_topics", "/consumers"):
@@ -124,8 +133,12 @@ def test_shares_judged_apart_come_to_the_report_of_the_local_engine(
     local = audit_local(folders, profile, readings, **options)
     assert len(local.violations) > 20
     assert len(local.archives) == (4 if members == APART else 2)
-    apart = _audit_apart(plan, profile)
+    apart = sum_up(profile, plan, _judge(_route(plan), plan))
     assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
+
+
+def _count(blocks: Sequence[Block]) -> int:
+    return sum(len(block) for _, block in blocks if isinstance(block, list))
 
 
 def test_a_topic_is_judged_where_its_share_is(server: Server) -> None:
@@ -133,71 +146,85 @@ def test_a_topic_is_judged_where_its_share_is(server: Server) -> None:
     folder = server("one", write_sample(topics=8))
     plan = _make_plan([folder], PROFILE, 2, at_rest=False)
     whole = len(write_sample(topics=8))
-    sizes = [len(rows) for rows in _route(plan)]
+    sizes = [_count(blocks) for blocks in _route(plan)]
     assert max(sizes) < 0.8 * whole
     assert sum(sizes) < 1.5 * whole
 
 
-def test_rows_out_of_order_are_noticed(server: Server) -> None:
+def test_records_out_of_order_are_noticed(server: Server) -> None:
     """Were the order inside a topic lost, a correct history would look broken."""
     folder = server("one", write_sample(topics=1, partitions=1))
     plan = _make_plan([folder], PROFILE, 1, at_rest=False)
-    (rows,) = _route(plan)
-    for order, is_clean in ((rows, True), ([*rows[:-9], *rows[-9:-1][::-1], rows[-1]], False)):
-        columns = [pyarrow.array(column) for column in zip(*order, strict=True)]
-        batch = pyarrow.RecordBatch.from_arrays(columns, ["share", "archive", "zxid", "record"])
-        found = [
-            pickle.loads(p) for each in judge_share([batch], plan) for p in each[1].to_pylist()
-        ]
+    ((key, records), last) = _route(plan)[0]
+    for order, is_clean in ((records, True), ([*records[:-9], *records[-9:][::-1]], False)):
+        found = _judge([[(key, order), last]], plan)
         violations = [
-            v for _, what in found if isinstance(what, Judged) for v in what.tally.violations
+            v for _, (_, what) in found if isinstance(what, Judged) for v in what.tally.violations
         ]
         assert (violations == []) is is_clean
 
 
-def _decode(plan: Plan) -> list[tuple[bytes | None, int, FileResult | None]]:
-    """Return place, zxid and result of each row that the files are decoded to."""
-    rows = []
+def _read(plan: Plan) -> tuple[list[int], list[PartResult]]:
+    """Return the zxids of what all parts hand on, and what the parts were worth."""
+    zxids, results = [], []
     for task in list_tasks(plan):
-        for batch in read_file(task, plan):
-            for _, zxid, place, record in zip(*map(_list_values, batch.columns), strict=True):
-                last = zxid == (1 << 63) - 1
-                rows.append((place, zxid, pickle.loads(record) if last else None))
-    return rows
+        for _, block in read_part(task, plan):
+            if isinstance(block, PartResult):
+                results.append(block)
+            else:
+                zxids += [decode(record).zxid for record in block]
+    return zxids, results
 
 
-def test_decoding_keeps_what_matters_and_counts_all(server: Server) -> None:
+def test_reading_keeps_what_matters_and_counts_all(server: Server) -> None:
     """A transaction on foreign paths is counted and not handed on."""
     cluster = SampleCluster(brokers=1)
     foreign = cluster.append(Create("/locks"))
     cluster.create_topic("events", {0: (1,)})
     plan = _make_plan([server("one", cluster.transactions)], PROFILE, 1, at_rest=False)
-    *rows, (_, _, result) = _decode(plan)
-    assert foreign not in {zxid for _, zxid, _ in rows}
-    assert result is not None
+    zxids, (result,) = _read(plan)
+    assert foreign not in zxids
     facts, last = result.facts, (cluster.zxid, cluster.transactions[-1].time_ms)
     assert (facts.first_zxid, facts.last_zxid, facts.judged) == (1, cluster.zxid, cluster.zxid)
     assert (facts.unjudged, facts.tail, result.last) == (Counter({"/locks": 1}), None, last)
 
 
-def test_decoding_hands_damage_on(server: Server) -> None:
-    """Damage in a file is told with its place, after the transactions before it."""
+def test_reading_hands_damage_on(server: Server) -> None:
+    """Damage in a file is told with its place, and what was intact before it is counted."""
     folder = server("one", write_sample(topics=1))
     plan = _make_plan([folder], PROFILE, 1, at_rest=False)
     log = plan.archives[0].files[0]
     content = bytearray(log.read_bytes())
     content[len(content) // 2] ^= 0xFF
     log.write_bytes(content)
-    *rows, (_, _, result) = _decode(plan)
-    assert rows
-    assert result is not None
+    _, (result,) = _read(plan)
+    assert 0 < result.facts.judged < len(write_sample(topics=1))
     assert isinstance(result.error, DamagedLog)
     assert 0 < result.error.offset < len(content)
 
 
-@pytest.mark.parametrize("fault", ["flipped", "torn", "backwards"])
-def test_damage_is_contained_as_locally(server: Server, fault: str) -> None:
+def _garble(content: bytearray) -> None:
+    """Give a write amid a log a length of data that it does not have, with the right checksum."""
+    at, records = FILE_HEADER.size, []
+    while at < len(content):
+        _, length = FRAME.unpack_from(content, at)
+        records.append((at, at + FRAME.size + length))
+        at += FRAME.size + length + 1
+    at, stop = records[len(records) // 2]
+    data = content.find(b'{"', at, stop)
+    assert data > 0
+    content[data - 4 : data] = (1 << 20).to_bytes(4, "big")
+    content[at : at + 8] = adler32(content[at + FRAME.size : stop]).to_bytes(8, "big")
+
+
+@pytest.mark.parametrize("part", [None, 700])
+@pytest.mark.parametrize("fault", ["flipped", "torn", "backwards", "nonsense"])
+def test_damage_is_contained_as_locally(
+    server: Server, monkeypatch: pytest.MonkeyPatch, fault: str, part: int | None
+) -> None:
     """Damage found by tasks apart is met as in reading in order, and the rest is judged alike."""
+    if part is not None:
+        monkeypatch.setattr("reassure_pipeline.spark._PART_SIZES", (part, part))
     history = write_sample(topics=1, partitions=5)
     folder = server(
         "one", history[:50], history[50:80], history[60 if fault == "backwards" else 80 :]
@@ -206,6 +233,8 @@ def test_damage_is_contained_as_locally(server: Server, fault: str) -> None:
     content = bytearray(log.read_bytes())
     if fault == "flipped":
         content[len(content) // 2] ^= 0xFF
+    if fault == "nonsense":
+        _garble(content)
     log.write_bytes(content[:-5] if fault == "torn" else content)
     if fault == "backwards":
         (folder / "version-2" / "log.3d").rename(folder / "version-2" / "log.99")

@@ -49,8 +49,9 @@ _ADDED: Final = 8 * 1024
 _LONGEST: Final = 1 << 30
 _unpack_frame = FRAME.unpack_from
 _FRAME_SIZE: Final = FRAME.size
-# What every frame looks like: an unsigned 32-bit checksum in 64 bits, then a length below 2^30.
-_FRAME_LIKE: Final = re.compile(rb"(?=\0{4}.{4}[\x00-\x3f])", re.DOTALL)
+# What every frame looks like: an unsigned 32-bit checksum in 64 bits, then a length below 2^30 that
+# is not zero, for logs have megabytes of zeros.
+_FRAME_LIKE: Final = re.compile(rb"(?=\0{4}.{4}(?!\0{4})[\x00-\x3f])", re.DOTALL)
 _LOG_NAME: Final = re.compile(r"log\.([0-9a-f]+)(?:\.(?:gz|zip))?")
 DOES_NOT_UNPACK: Final = (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile)
 _LIKE_A_LOG: Final = re.compile(r"(?i)log[._-]|.*\.(?:tar|tgz|zip|7z|tar\.\w+)$")
