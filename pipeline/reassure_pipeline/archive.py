@@ -192,7 +192,7 @@ def _find_servers(paths: Sequence[Path]) -> list[_Server]:
             for file in log_files(path):
                 files.setdefault(file.resolve(), file)
         name = named[0] if len(named) == 1 or not named[0].is_file() else named[0].parent
-        ordered = sorted(files.values(), key=lambda file: _get_zxid_in_name(file.name))
+        ordered = sorted(files.values(), key=lambda file: get_zxid_in_name(file.name))
         servers.append(_Server(str(name), place, tuple(ordered), tuple(unread_files(named[0]))))
     return servers
 
@@ -245,7 +245,7 @@ def _list_first_batches(files: Sequence[Path]) -> Iterator[list[Transaction]]:
 def _find_batch(files: Sequence[Path], zxid: int) -> list[Transaction]:
     """Return some transactions from a zxid on, as far as they are found before any damage."""
     for file in reversed(files):
-        if _get_zxid_in_name(file.name) <= zxid:
+        if get_zxid_in_name(file.name) <= zxid:
             try:
                 for batch in LogFile(file).batches():
                     if batch[-1].zxid >= zxid:
@@ -261,7 +261,7 @@ def _make_archive(server: _Server) -> Archive:
     if first is None:
         raise _miss_logs(server)
     begins, snapshot = _find_beginning(first, [server])
-    pieces = tuple(Piece(file, first=_get_zxid_in_name(file.name)) for file in server.files)
+    pieces = tuple(Piece(file, first=get_zxid_in_name(file.name)) for file in server.files)
     named = server.name, server.files, begins, snapshot, server.unread
     return Archive(*named, pieces=pieces)
 
@@ -273,7 +273,7 @@ def _survey_archive(servers: Sequence[_Server], *, decodes: bool) -> Archive:
             Member.of(
                 server.name,
                 [survey_log(file, decodes=decodes) for file in server.files],
-                [_get_zxid_in_name(file.name) for file in _list_snapshots(server)],
+                [get_zxid_in_name(file.name) for file in _list_snapshots(server)],
             )
             for server in servers
         ]
@@ -317,14 +317,15 @@ def _find_beginning(first: int, servers: Sequence[_Server]) -> tuple[str, Path |
     if first in _FIRST_ZXIDS:
         return BEGINNING, None
     found = [file for server in servers for file in _list_snapshots(server)]
-    for snapshot in sorted(found, key=lambda file: _get_zxid_in_name(file.name)):
-        zxid = _get_zxid_in_name(snapshot.name)
+    for snapshot in sorted(found, key=lambda file: get_zxid_in_name(file.name)):
+        zxid = get_zxid_in_name(snapshot.name)
         if first <= zxid or is_next(zxid, first):
             return SNAPSHOT, snapshot
     return MIDDLE, None
 
 
-def _get_zxid_in_name(name: str) -> int:
+def get_zxid_in_name(name: str) -> int:
+    """Return the zxid that a log file or a snapshot is named by; 0 where it is not."""
     match = _ZXID_IN_NAME.match(name)
     return int(match[1], 16) if match else 0
 

@@ -1,4 +1,7 @@
-"""Reads logs for the signs of the protocol that they are of, before they are judged."""
+"""Reads logs for the signs of the protocol that they are of, before they are judged.
+
+Of logs that grow, what is there so far: once it tells, that is the protocol.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,6 +9,7 @@ from pathlib import Path
 from reassure_judge.protocols import get_observing
 from reassure_judge.recognise import Gatherer, Recognised, recognise
 from reassure_pipeline.archive import RECOGNISED, Archive, contain, load_base, read_archive
+from reassure_pipeline.growing import Follower
 from reassure_pipeline.observed import sort_paths
 
 
@@ -33,3 +37,23 @@ def _gather(archives: Sequence[Archive]) -> list[tuple[str, Gatherer]]:
             gatherer.feed(transaction)
         gathered.append((archive.name, gatherer))
     return gathered
+
+
+class Recogniser:
+    """Reads logs that grow, as far as they are there."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._read = [(Follower(path), Gatherer()) for path in paths]
+
+    def look(self) -> Recognised | str | None:
+        """Return what the logs tell by now; raises what reading logs raises."""
+        for follower, gatherer in self._read:
+            if follower.archive is None:
+                base = follower.begin()
+                for path, data, _ in () if base is None else base.nodes:
+                    gatherer.note(path, data)
+            if follower.archive is not None:
+                for batch in follower.read():
+                    for transaction in batch:
+                        gatherer.feed(transaction)
+        return recognise((str(follower.path), gatherer) for follower, gatherer in self._read)

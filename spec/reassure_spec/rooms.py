@@ -13,7 +13,6 @@ from typing import Final
 
 from reassure_spec.errors import BadConfiguration
 from reassure_spec.readings import (
-    PROFILES,
     READINGS,
     Readings,
     field_name,
@@ -227,7 +226,7 @@ def explorer_of(profile: str) -> str:
     >>> explorer_of("kip-236-amended")
     'explorer of kip-236'
     """
-    assert profile in PROFILES
+    get_profile(profile)
     return f"explorer of {profile.removesuffix('-amended')}"
 
 
@@ -253,11 +252,11 @@ def gate_of(profile: str) -> str:
 
 
 def judge_of(profile: str) -> str:
-    """Return the room that judges histories by a profile.
+    """Return the room that judges histories by a profile. Raises UnknownReading for none.
 
     >>> judge_of("kafka-4485"), judge_of("kip-236")
     ('judge of kafka-4485', 'judge')
     """
-    assert profile in PROFILES
+    get_profile(profile)
     own = f"judge of {profile}"
     return own if own in ROOMS else "judge"

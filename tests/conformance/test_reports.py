@@ -49,6 +49,8 @@ VERBS = [
     ["audit", "{tmp}"],
     ["audit", "{run}/logs"],
     ["audit", "--facts", "{run}"],
+    ["watch", "{tmp}", "--until-caught-up"],
+    ["watch", "{tmp}/absent", "--for", "0"],
     ["replay", "{run}"],
     ["replay", "{tmp}"],
     ["vectors", "--out", "{tmp}/vectors"],

@@ -178,6 +178,7 @@ SHARED = {
     "situations": "what has to come up, of controllers and of brokers with logs",
     "sweep": "every reading settled otherwise, in exploration and in proofs",
     "tables": "the world `tables`, of the model and live",
+    "watch": "the verb, and how soon it tells",
     "znodes": "znodes, and the world about them",
 }
 """What files of one name have in common, where it is neither a protocol nor a part of each."""

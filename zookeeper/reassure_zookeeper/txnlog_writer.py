@@ -56,6 +56,50 @@ class LogWriter:
         self.close()
 
 
+class GrowingLog:
+    """Writes log files as a running server does: into zeros written in advance, file after file.
+
+    `block` is how many bytes of zeros are put at the end of a file whenever those there run out, 0
+    for none.  What is appended can be read by others at once.
+    """
+
+    def __init__(self, directory: AnyPath, *, block: int = 1 << 20) -> None:
+        self.directory = Path(directory)
+        self._block = block
+        self._path: Path | None = None
+        self._at = self._size = 0
+
+    def append(self, *transactions: Transaction) -> None:
+        """Write transactions, in one go; the first of a file gives it its name."""
+        records = b"".join(map(frame, transactions))
+        if self._path is None:
+            self._path = self.directory / f"log.{transactions[0].zxid:x}"
+            self._path.touch(exist_ok=False)
+            self._at = self._size = 0
+            records = FILE_HEADER.pack(MAGIC, VERSION, 0) + records
+        self.write(records)
+
+    def write(self, content: bytes) -> None:
+        """Write bytes where the next record goes: a part of one, say."""
+        assert self._path is not None
+        with self._path.open("r+b", buffering=0) as file:
+            if self._block and self._at + len(content) > self._size:
+                self._size = self._at + len(content) + self._block
+                file.truncate(self._size)
+            file.seek(self._at)
+            self._at += file.write(content)
+
+    def rotate(self) -> None:
+        """Leave the file behind; what comes next goes into another one."""
+        self._path = None
+
+
+def frame(transaction: Transaction) -> bytes:
+    """Return a transaction as it stands in a log, with its checksum and its end."""
+    record = encode(transaction)
+    return FRAME.pack(adler32(record), len(record)) + record + bytes((END_OF_RECORD,))
+
+
 def write_log(directory: AnyPath, transactions: Iterable[Transaction]) -> Path:
     """Write transactions into one new log file in a directory, named as ZooKeeper would.
 

@@ -40,13 +40,14 @@ from reassure_conformance.cli import (
     synth,
     tell,
     vectors,
+    watch,
 )
 from reassure_conformance.report.document import INTERRUPTED
 from reassure_spec.errors import BadUsage
 
 _TELLS_ONLY: Final = frozenset({"-h", "--help", "--version"})
 """Options that only tell something; nothing is run."""
-_RUNS_ITSELF: Final = frozenset({"broker", "controller", "cluster", "completion"})
+_RUNS_ITSELF: Final = frozenset({"broker", "controller", "cluster", "completion", "watch"})
 """Verbs that put nobody to the test: what they say is said at once, and signals are theirs."""
 
 EPILOG: Final = (
@@ -75,6 +76,7 @@ for _verb in (
     prove.prove,
     explore.explore,
     audit.audit,
+    watch.watch,
     synth.synth,
     soak.soak,
     explain.explain,

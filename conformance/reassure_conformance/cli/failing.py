@@ -163,16 +163,16 @@ def print_last(text: str, code: int) -> int:
     try:
         click.echo(text.encode(encoding, "backslashreplace").decode(encoding))
     except BrokenPipeError:
-        _forget_output()
+        forget_output()
         return NOBODY_READS
     except OSError as error:
-        _forget_output()
+        forget_output()
         click.echo(f"reassure: standard output: {describe_error(error)}", err=True)
         return find_code(error)
     return code
 
 
-def _forget_output() -> None:
+def forget_output() -> None:
     """Let Python find nothing to complain of when it flushes standard output at its end."""
     sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
 

@@ -240,7 +240,7 @@ def _check_driven(profile: str, readings: Mapping[str, str], connectable: str | 
 
 def emit(document: Document, form: str, render: Callable[[], str]) -> int:
     """Print the result in the form asked for and return the exit code."""
-    _say(document.as_json() if form == "json" else render().rstrip("\n"))
+    say(document.as_json() if form == "json" else render().rstrip("\n"))
     return document.get_exit_code()
 
 
@@ -274,7 +274,7 @@ def emit_run(document: Document, form: str, directory: Path, *, verbose: bool) -
     return emit(document, form, lambda: display.render_run(report, form, verbose=verbose))
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
     """Hand over what the verb has to say."""
     (click.get_current_context().obj or click.echo)(text)
 

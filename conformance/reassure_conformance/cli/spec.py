@@ -121,16 +121,21 @@ def spec_schema(name: str) -> int:
     """Print a JSON Schema: of a znode or an observation, of a program's messages, of a result.
 
     NAME is that of a znode's content (docs/protocol.md), `observation`, `questions` or `answers`
-    for what the gate asks of a program and what it answers, or `result` for the document that every
-    verb prints with --format json.
+    for what the gate asks of a program and what it answers, `alert` for what the verb watch tells,
+    or `result` for the document that every verb prints with --format json.
     """
     import json
 
     from reassure_conformance.adapter.wire import answer_schema, request_schema
-    from reassure_conformance.report.document import result_schema
+    from reassure_conformance.report.document import alert_schema, result_schema
     from reassure_spec.schemas import SCHEMAS, load_schema
 
-    own = {"questions": request_schema, "answers": answer_schema, "result": result_schema}
+    own = {
+        "questions": request_schema,
+        "answers": answer_schema,
+        "alert": alert_schema,
+        "result": result_schema,
+    }
     if name not in (*own, *SCHEMAS):
         raise BadUsage(f"there is no schema {name!r}; there are: {', '.join((*own, *SCHEMAS))}")
     click.echo(json.dumps(own[name]() if name in own else load_schema(name), indent=2))

@@ -24,6 +24,8 @@ SCHEMA: Final = 1
 """The version of the schema of documents; a change that could break a reader raises it."""
 INTERRUPTED: Final = 130
 """The exit code of a verb that was interrupted: neither a pass nor a violation."""
+_IN_LINES: Final = ("watch",)
+"""Verbs that print a line for each thing that they tell, and the document as the last."""
 EXIT_CODES: Final[Mapping[str, int]] = {HOLDS: 0, VIOLATED: 1, UNKNOWN: 2, VACUOUS: 3}
 """The exit code that goes with each verdict."""
 
@@ -40,11 +42,20 @@ def get_version() -> str:
 
 def result_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of every document."""
+    return _load_schema("result")
+
+
+def _load_schema(name: str) -> dict[str, Any]:
     from importlib.resources import files
 
-    text = (files("reassure_conformance.report") / "result.schema.json").read_text(encoding="utf-8")
-    schema: dict[str, Any] = json.loads(text)
+    place = files("reassure_conformance.report") / f"{name}.schema.json"
+    schema: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
     return schema
+
+
+def alert_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of what `watch` tells, line by line."""
+    return _load_schema("alert")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -98,8 +109,8 @@ class Document:
         write_text(directory / RESULT, self.as_json() + "\n")
 
     def as_json(self) -> str:
-        """Return the document as indented JSON without a newline at its end."""
-        return json.dumps(self.as_dict(), indent=2)
+        """Return the document as JSON without a newline at its end: a line where it ends others."""
+        return json.dumps(self.as_dict(), indent=None if self.verb in _IN_LINES else 2)
 
 
 class BadResult(BadData):

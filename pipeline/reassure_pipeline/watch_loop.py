@@ -1,0 +1,331 @@
+"""Logs that grow, judged as they do: transactions in, alerts out, until somebody says stop.
+
+The loop looks at every archive in turn. While there is something new it looks again at once; while
+there is nothing, less and less often (`LONGEST_PAUSE_S`), which costs next to nothing and needs no
+help of the file system.
+
+What was found is written into the journal first, told then, and in the state of the checkpoint
+last.
+"""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from math import inf
+from pathlib import Path
+from threading import Event
+from typing import Any, Final, NamedTuple
+
+from reassure_judge.rules import Rules
+from reassure_pipeline.alerts import Alert, tell_damage, tell_hole
+from reassure_pipeline.archive import find_archives
+from reassure_pipeline.audit_report import ArchiveReport
+from reassure_pipeline.growing import Follower, TakenBack
+from reassure_pipeline.watch_state import Journal
+from reassure_pipeline.watched import Extent, Options, Sum, Watched, report_archive
+from reassure_zookeeper.transactions import Transaction
+
+SHORTEST_PAUSE_S: Final = 0.02
+LONGEST_PAUSE_S: Final = 0.5
+_SHOW_S: Final = 0.5
+"""How often it is shown how things stand."""
+_SAVE_S: Final = 2.0
+_SAVE_SHARE: Final = 20
+"""Saving may take one part of so many of the time."""
+_RATE_S: Final = 5.0
+"""Over how long transactions are counted to say how many come in a second."""
+
+
+class ArchiveStatus(NamedTuple):
+    """How an archive is doing."""
+
+    name: str
+    state: str
+    """`waiting` for a first transaction, `behind`, `caught up`, or `lost`."""
+    transactions: int
+    partitions: int
+    last_zxid: int
+    behind_s: float
+    """How old the last transaction was when it was judged; 0 where nothing waits."""
+    missing: int
+    """Holes, and files that could not be read."""
+
+
+class Status(NamedTuple):
+    """How a watch is doing."""
+
+    seconds: float
+    """Since it began or went on."""
+    rate: float
+    """Transactions in a second, lately."""
+    archives: tuple[ArchiveStatus, ...]
+    found: Counter[tuple[str, str]]
+    """By kind and clause: how many findings."""
+    exercised: int
+    """How many clauses were put to the test."""
+
+
+class ArchiveWatch:
+    """One archive as it grows."""
+
+    def __init__(self, path: Path, rules: Rules[Any, Any], options: Options) -> None:
+        self.name = str(path)
+        self.follower = Follower(path)
+        self.watched: Watched | None = None
+        """None until there is a transaction."""
+        self.lost: TakenBack | None = None
+        """Why this archive is not followed any more."""
+        self.damaged = 0
+        """How many files could not be read to their end."""
+        self.transactions = 0
+        self.first_zxid = -1
+        self.last_zxid = -1
+        self.last_ms = 0
+        """The server's clock at the last transaction."""
+        self._rules = rules
+        self._options = options
+        self._after = -1
+        """Transactions up to this one are in what the history begins from."""
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether the last look came to the end of what there is."""
+        return self.follower.is_caught_up or self.lost is not None
+
+    def judge(self) -> Iterator[list[Alert]]:
+        """Judge what was added since; yield what there is to tell after every part of it.
+
+        Whoever stops between two parts goes on behind the first of them. Raises what
+        `Follower.begin` raises.
+        """
+        watched = self._begin()
+        if watched is None or self.lost is not None:
+            return
+        try:
+            for batch in self.follower.read():
+                told = self._tell_missing(watched)
+                fresh = self._take(batch)
+                yield told + watched.judge(fresh)
+        except TakenBack as lost:
+            self.lost = lost
+            self.damaged += 1
+            yield [tell_damage(self.name, self.last_zxid, lost)]
+        told = self._tell_missing(watched)
+        if told:
+            yield told
+
+    def _begin(self) -> Watched | None:
+        if self.watched is None:
+            base = self.follower.begin()
+            archive = self.follower.archive
+            if archive is None:
+                return None
+            self._after = -1 if base is None else base.zxid
+            self.watched = Watched(self.name, archive.begins, base, self._rules, self._options)
+        return self.watched
+
+    def _take(self, batch: list[Transaction]) -> list[Transaction]:
+        if batch[0].zxid <= self._after:
+            batch = [each for each in batch if each.zxid > self._after]
+        if batch:
+            self.transactions += len(batch)
+            self.first_zxid = batch[0].zxid if self.first_zxid < 0 else self.first_zxid
+            self.last_zxid, self.last_ms = batch[-1].zxid, batch[-1].time_ms
+        return batch
+
+    def _tell_missing(self, watched: Watched) -> list[Alert]:
+        """Answer what could not be read since this was asked last."""
+        damaged, holes = self.follower.damaged, self.follower.holes
+        told = [tell_damage(self.name, self.last_zxid, damage) for damage in damaged]
+        told += [tell_hole(self.name, hole) for hole in holes[len(watched.holes) :]]
+        self.damaged += len(damaged)
+        damaged.clear()
+        watched.holes = tuple(holes)
+        return told
+
+    def find_status(self) -> ArchiveStatus:
+        """Return how it is doing."""
+        watched = self.watched
+        state = "caught up" if self.is_caught_up else "behind"
+        if watched is None or self.lost is not None:
+            state = "waiting" if watched is None else "lost"
+        behind_s = time.time() - self.last_ms / 1000 if state == "behind" else 0.0
+        return ArchiveStatus(
+            self.name,
+            state,
+            self.transactions,
+            0 if watched is None else watched.judging.partitions,
+            self.last_zxid,
+            max(0.0, behind_s),
+            self.damaged + (0 if watched is None else len(watched.holes)),
+        )
+
+    def report(self) -> tuple[ArchiveReport, Sum] | None:
+        """Return what it has come to; None where there was no transaction."""
+        archive = self.follower.archive
+        if self.watched is None or archive is None:
+            return None
+        total = self.watched.sum_up()
+        extent = Extent(self.transactions, self.first_zxid, self.last_zxid)
+        return report_archive(archive, extent, self.watched.holes, total), total
+
+
+class Teller:
+    """Writes alerts into the journal, each once, and hands them on."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        say: Callable[[Alert, bool], None],
+        *,
+        start: int = 0,
+        wake: Callable[[], None] | None = None,
+    ) -> None:
+        self._journal = journal
+        self._say = say
+        self._wake = wake
+        self._known = set(journal.list_ids(start))
+        """What was told after the state was written that judging goes on from."""
+
+    def tell(self, alerts: Sequence[Alert]) -> None:
+        """Tell alerts; of those that stand in the journal already it is said that they do."""
+        known = self._known
+        fresh = [alert for alert in alerts if alert.id not in known]
+        if fresh:
+            self._journal.append(fresh)
+            if self._wake is not None:
+                self._wake()
+        for alert in alerts:
+            self._say(alert, alert.id in known)
+            known.discard(alert.id)
+
+    @property
+    def size(self) -> int:
+        """Up to which byte the journal is written."""
+        return self._journal.size
+
+
+class Rate:
+    """How many transactions come in a second, lately."""
+
+    def __init__(self) -> None:
+        self._marks: deque[tuple[float, int]] = deque()
+
+    def measure(self, now: float, transactions: int) -> float:
+        """Take note of how many there are by now."""
+        marks = self._marks
+        marks.append((now, transactions))
+        while len(marks) > 1 and marks[0][0] < now - _RATE_S:
+            marks.popleft()
+        (start, before), (end, after) = marks[0], marks[-1]
+        return (after - before) / (end - start) if end > start else 0.0
+
+
+class Ending(NamedTuple):
+    """When a watch ends."""
+
+    stop: Event
+    """Set by whoever wants it to end."""
+    until: float = inf
+    """The time (`time.monotonic`) at which it ends."""
+    when_caught_up: bool = False
+
+    def is_over(self) -> bool:
+        """Whether somebody wants it to end, or it is time."""
+        return self.stop.is_set() or time.monotonic() >= self.until
+
+    def wait(self, pause_s: float) -> None:
+        """Wait a while, unless it is to end before."""
+        self.stop.wait(max(0.0, min(pause_s, self.until - time.monotonic())))
+
+
+class Watch:
+    """Judges archives as they grow."""
+
+    def __init__(
+        self,
+        archives: Sequence[ArchiveWatch],
+        teller: Teller,
+        *,
+        ending: Ending,
+        save: Callable[[Sequence[ArchiveWatch]], None] | None = None,
+        show: Callable[[Status], None] | None = None,
+    ) -> None:
+        self.archives = archives
+        self._teller = teller
+        self._ending = ending
+        self._save = save
+        self._show = show
+        self._rate = Rate()
+        self._begun = time.monotonic()
+        self._save_at = self._begun + _SAVE_S
+        self._show_at = self._begun
+        self._saved = sum(archive.transactions for archive in archives)
+
+    def run(self) -> None:
+        """Judge until it is to end.
+
+        Raises `LogsMissing` where it is to end when it has caught up, and there is nothing;
+        `TakenBack` where no archive is left to follow, and what reading a snapshot raises.
+        """
+        pause = SHORTEST_PAUSE_S
+        try:
+            while not self._ending.is_over():
+                moved = self._look()
+                if self._ending.when_caught_up and self._has_caught_up():
+                    break
+                pause = SHORTEST_PAUSE_S if moved else min(1.5 * pause, LONGEST_PAUSE_S)
+                self._ending.wait(pause)
+        finally:
+            self._keep(now=True)
+        lost = [archive.lost for archive in self.archives if archive.lost is not None]
+        if len(lost) == len(self.archives):
+            raise lost[0]
+
+    def _has_caught_up(self) -> bool:
+        for archive in self.archives:
+            if archive.watched is None:
+                find_archives([archive.follower.path])  # says what is missing
+        return all(archive.is_caught_up for archive in self.archives)
+
+    def _look(self) -> bool:
+        """Judge what was added to each archive; answer whether there was anything."""
+        moved = False
+        for archive in self.archives:
+            for told in archive.judge():
+                moved = True
+                if told:
+                    self._teller.tell(told)
+                self._keep()
+                if self._ending.is_over():
+                    return True
+        self._keep()
+        return moved
+
+    def _keep(self, *, now: bool = False) -> None:
+        """Show how things stand, and save them, where it is time."""
+        clock = time.monotonic()
+        if self._show is not None and (now or clock >= self._show_at):
+            self._show(self.find_status())
+            self._show_at = clock + _SHOW_S
+        judged = sum(archive.transactions for archive in self.archives)
+        if self._save is not None and (now or (clock >= self._save_at and judged != self._saved)):
+            self._save(self.archives)
+            took = time.monotonic() - clock
+            self._saved = judged
+            self._save_at = clock + max(_SAVE_S, _SAVE_SHARE * took)
+
+    def find_status(self) -> Status:
+        """Return how things stand."""
+        now = time.monotonic()
+        transactions = sum(archive.transactions for archive in self.archives)
+        found: Counter[tuple[str, str]] = Counter()
+        exercised: set[str] = set()
+        for archive in self.archives:
+            if archive.watched is not None:
+                for (kind, clause, _), times in archive.watched.findings.times.items():
+                    found[kind, clause] += times
+                exercised |= archive.watched.judging.tally.exercised.keys()
+        rate = self._rate.measure(now, transactions)
+        archives = tuple(archive.find_status() for archive in self.archives)
+        return Status(now - self._begun, rate, archives, found, len(exercised))

@@ -1,0 +1,206 @@
+"""Both passes of an audit over one archive that grows, transaction by transaction.
+
+A `Watched` judges one archive, or one share of its topics, and answers what there is to tell. It
+can be put aside between two transactions (pickled) and goes on elsewhere, as if nothing had been.
+
+**When a finding is told.** As soon as the transaction is read that shows it. Whether the history
+before it is known well enough to call it a violation is settled by then, with one exception: where
+a cluster turns out later to have been of an earlier version at that time (`Rules.earlier`), an
+audit of the whole calls unsettled what was told as a violation.
+
+What a controller owes at rest is not judged: nobody says of a log that grows when it rests. What
+may yet turn out either way is undecided so far.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from reassure_judge.doubt import GRACE_MS
+from reassure_judge.rules import Rules
+from reassure_judge.trees import gather
+from reassure_judge.verdicts import Tally, Violation, binds
+from reassure_pipeline.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert, tell_findings
+from reassure_pipeline.archive import Archive, Base
+from reassure_pipeline.audit_report import ArchiveReport, AuditReport, report_audit
+from reassure_pipeline.passes import ALL, Judging, Known, Routing, Share, is_settled
+from reassure_zookeeper.members import Hole
+from reassure_zookeeper.transactions import Transaction
+
+
+class Options(NamedTuple):
+    """How it is judged."""
+
+    strict: bool = False
+    min_insync_replicas: int = 1
+    grace_ms: int = GRACE_MS
+
+
+@dataclass(slots=True)
+class Findings:
+    """How often what was found; of each kind, clause by clause, the first is kept."""
+
+    firsts: dict[tuple[str, str, tuple[str, ...]], Violation] = field(default_factory=dict)
+    """By kind, clause, and what the same write broke besides."""
+    times: Counter[tuple[str, str, tuple[str, ...]]] = field(default_factory=Counter)
+
+    def note(self, kind: str, violation: Violation) -> None:
+        """Count one finding."""
+        key = kind, violation.clause, violation.besides
+        self.times[key] += 1
+        self.firsts[key] = min(violation, self.firsts.get(key, violation))
+
+    def add(self, other: "Findings") -> None:
+        """Take in what was found elsewhere."""
+        self.times.update(other.times)
+        for key, violation in other.firsts.items():
+            self.firsts[key] = min(violation, self.firsts.get(key, violation))
+
+    def count(self, kind: str) -> int:
+        """Return how many of a kind there were."""
+        return sum(times for key, times in self.times.items() if key[0] == kind)
+
+    def by_clause(self, kind: str) -> Counter[str]:
+        """Return how many of a kind there were, by clause."""
+        found: Counter[str] = Counter()
+        for (each, clause, _), times in self.times.items():
+            found[clause] += times if each == kind else 0
+        return +found
+
+    def list_firsts(self, *kinds: str) -> tuple[Violation, ...]:
+        """Return the first of each, in order."""
+        return tuple(sorted(first for key, first in self.firsts.items() if key[0] in kinds))
+
+
+class Watched:
+    """Both passes over one archive, or over the topics of one share of it."""
+
+    def __init__(
+        self,
+        name: str,
+        begins: str,
+        base: Base | None,
+        rules: Rules[Any, Any],
+        options: Options,
+        share: Share = ALL,
+    ) -> None:
+        self.name = name
+        self.findings = Findings()
+        self.holes: tuple[Hole, ...] = ()
+        self._strict = options.strict
+        self.routing = Routing(
+            begins,
+            base,
+            rules,
+            keep_keys=False,
+            min_insync_replicas=options.min_insync_replicas,
+            grace_ms=options.grace_ms,
+            share=share,
+        )
+        self.judging = Judging(rules)
+        for seen in self.routing.begin():
+            self.judging.observe(seen)
+
+    def judge(self, batch: Iterable[Transaction]) -> list[Alert]:
+        """Judge the transactions that come next, and answer what there is to tell of them."""
+        told: list[Alert] = []
+        feed, observe = self.routing.feed, self.judging.observe
+        found = self.judging.tally.violations
+        for transaction in batch:
+            for seen in feed(transaction):
+                observe(seen)
+            if found:
+                told += self._tell(transaction.zxid, found)
+                found.clear()
+        return told
+
+    def _tell(self, zxid: int, found: Iterable[Violation]) -> Iterator[Alert]:
+        known = self.routing.take_stock()
+        sorted_out = [(self._sort(violation, known), violation) for violation in found]
+        for kind, violation in sorted_out:
+            self.findings.note(kind, violation)
+        return tell_findings(self.name, zxid, sorted_out)
+
+    def _sort(self, violation: Violation, known: Known) -> str:
+        """Return what kind of finding it is."""
+        if not is_settled(violation, known, self.holes):
+            return UNSETTLED
+        return VIOLATION if self._strict or binds(violation.clause) else NOT_FOLLOWED
+
+    def sum_up(self) -> "Sum":
+        """Return what it has come to so far."""
+        judged = self.judging.sum_up()
+        return Sum(
+            self.routing.take_stock(),
+            judged.tally,
+            judged.partitions,
+            judged.follow_ups,
+            self.findings,
+        )
+
+
+@dataclass(slots=True)
+class Sum:
+    """What judging an archive, or a share of it, has come to; sums of these are the same again."""
+
+    known: Known
+    tally: Tally
+    partitions: int
+    follow_ups: int
+    findings: Findings
+
+    def add(self, other: "Sum") -> None:
+        """Take in what other shares came to; this is the first one's."""
+        self.known.add(other.known)
+        self.tally.add(other.tally)
+        self.partitions += other.partitions
+        self.follow_ups += other.follow_ups
+        self.findings.add(other.findings)
+
+
+class Extent(NamedTuple):
+    """How much of an archive was judged."""
+
+    transactions: int
+    """Refused ones included; those before a snapshot are not."""
+    first_zxid: int
+    last_zxid: int
+
+
+def report_archive(
+    archive: Archive, extent: Extent, holes: tuple[Hole, ...], total: Sum
+) -> ArchiveReport:
+    """Put together what one archive has come to; of findings it has the first of each clause."""
+    known = total.known
+    return ArchiveReport(
+        archive=archive,
+        transactions=extent.transactions,
+        partitions=total.partitions,
+        first_zxid=extent.first_zxid,
+        last_zxid=extent.last_zxid,
+        partial=known.unborn or bool(holes),
+        violations=total.findings.list_firsts(VIOLATION, NOT_FOLLOWED),
+        unsettled=total.findings.list_firsts(UNSETTLED),
+        undecided=dict(sorted(total.tally.first_undecided.items())),
+        follow_ups=total.follow_ups,
+        clusters=tuple(sorted(known.clusters)),
+        unjudged=gather(known.unjudged, known.clusters),
+        silent=known.silent,
+        earlier=known.earlier,
+        holes=holes,
+        torn_tail=None,
+    )
+
+
+def report_watch(
+    profile: str, archives: Sequence[tuple[ArchiveReport, Sum]], *, strict: bool
+) -> AuditReport:
+    """Put together what a watch has come to; findings count however few of them are kept."""
+    tally = Tally()
+    for _, total in archives:
+        tally.add(total.tally)
+        for (_, clause, _), times in total.findings.times.items():
+            tally.exercised[clause] += times - 1
+    report = report_audit(profile, tally, [archive for archive, _ in archives])
+    return report.strictly() if strict else report

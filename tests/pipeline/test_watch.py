@@ -1,0 +1,466 @@
+"""Watching logs that grow: each violation is told, once, as an audit of the same logs finds it."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reassure_conformance.answers.watching import Asked, Outlet, watch_document
+from reassure_judge.protocols import make_rules
+from reassure_pipeline.alerts import DAMAGE, HOLE, UNSETTLED, VIOLATION, Alert
+from reassure_pipeline.audit import audit_local
+from reassure_pipeline.growing import TakenBack
+from reassure_pipeline.planted import plant_all
+from reassure_pipeline.sample import SampleCluster
+from reassure_pipeline.synthetic import Faulty, Size, SyntheticHistory
+from reassure_pipeline.watch_loop import ArchiveWatch, Ending
+from reassure_pipeline.watch_state import JOURNAL, BadCheckpoint, CheckpointRefused, Journal
+from reassure_pipeline.watched import Options
+from reassure_spec.readings import get_profile
+from reassure_zookeeper.errors import LogsMissing
+from reassure_zookeeper.transactions import Transaction
+from reassure_zookeeper.txnlog import log_files
+from reassure_zookeeper.txnlog_writer import GrowingLog, frame
+
+PROFILE = "kip-236"
+LIMIT_S = 30.0
+
+
+def make_history(
+    transactions: int = 1_500, faults: int = 8
+) -> tuple[list[Transaction], list[Faulty]]:
+    """Return a cluster at work, and the faults that were planted in it."""
+    made = SyntheticHistory(Size(transactions, 20, faults, 5))
+    return [each for some in made.steps() for each in some], made.planted
+
+
+class Told:
+    """Who is told, and remembers."""
+
+    def __init__(self) -> None:
+        self.alerts: list[Alert] = []
+        self.repeated: list[Alert] = []
+        self.said: list[str] = []
+        self.outlet = Outlet(self._tell, self.said.append)
+
+    def _tell(self, alert: Alert, repeated: bool) -> None:
+        (self.repeated if repeated else self.alerts).append(alert)
+
+    def list_broken(self) -> list[tuple[str, str, int, int]]:
+        """Return the clauses that were told as violated, and where."""
+        return sorted(
+            (b["clause"], b["topic"], b["partition"], b["zxid"])
+            for b in (alert.body for alert in self.alerts if alert.kind == VIOLATION)
+        )
+
+
+def watch(path: Path, *, profile: str = PROFILE, **asked: Any) -> tuple[Told, dict[str, Any]]:
+    """Watch a path until all is judged; return who was told, and the document."""
+    told = Told()
+    ending = Ending(threading.Event(), when_caught_up=True)
+    document = watch_document(Asked((path,), ending, profile, **asked), told.outlet)
+    return told, document.as_dict()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return where a server keeps its logs."""
+    path = tmp_path / "data" / "version-2"
+    path.mkdir(parents=True)
+    return path
+
+
+@pytest.fixture
+def follow(folder: Path) -> Callable[[], list[Alert]]:
+    """Return what judges what was added to the folder, and answers what there is to tell."""
+    rules = make_rules(PROFILE, get_profile(PROFILE))
+    archive = ArchiveWatch(folder.parent, rules, Options())
+
+    def look() -> list[Alert]:
+        return [alert for told in archive.judge() for alert in told]
+
+    look.archive = archive  # type: ignore[attr-defined]
+    return look
+
+
+def list_zxids(alerts: list[Alert], kind: str = VIOLATION) -> list[int]:
+    """Return where the alerts of one kind are."""
+    return [alert.body["zxid"] for alert in alerts if alert.kind == kind]
+
+
+# What is told ---------------------------------------------------------------------------------
+
+
+def test_planted_faults_are_told_while_the_log_grows(folder: Path) -> None:
+    """Whoever is told knows of each planted fault before the server writes the next one."""
+    history, planted = make_history()
+    told, stop = Told(), threading.Event()
+    asked = Asked((folder.parent,), Ending(stop, time.monotonic() + LIMIT_S), PROFILE)
+    watching = threading.Thread(target=watch_document, args=(asked, told.outlet))
+    watching.start()
+    log, written = GrowingLog(folder), 0
+    for number, fault in enumerate(planted):
+        end = next(n for n, each in enumerate(history) if each.zxid == fault.zxid) + 1
+        log.append(*history[written:end])
+        written = end
+        until = time.monotonic() + LIMIT_S
+        while len(told.list_broken()) <= number and time.monotonic() < until:
+            time.sleep(0.01)
+        assert len(told.list_broken()) == number + 1
+    stop.set()
+    watching.join()
+    assert told.list_broken() == sorted(tuple(fault) for fault in planted)
+
+
+@pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kip-46", "kafka-42"])
+@pytest.mark.parametrize("whole", [True, False], ids=["from the beginning", "amid"])
+def test_a_watch_comes_to_what_an_audit_does(folder: Path, profile: str, whole: bool) -> None:
+    """Whatever the protocol and wherever the logs begin: same findings, counts and verdict."""
+    cluster = SampleCluster(chroot="/kafka")
+    plant_all(cluster)
+    history = cluster.transactions[0 if whole else 60 :]
+    log = GrowingLog(folder)
+    for start in range(0, len(history), 100):
+        log.append(*history[start : start + 100])
+        log.rotate()
+    report = audit_local([folder.parent], profile, get_profile(profile)).as_json_dict()
+    told, document = watch(folder.parent, profile=profile)
+    names = {"violations": VIOLATION, "not_followed": "not_followed", "unsettled": UNSETTLED}
+    for name, kind in names.items():
+        found = [alert.as_dict() for alert in told.alerts if alert.kind == kind]
+        key = json.dumps
+        listed = [{k: v for k, v in each.items() if k not in HEAD} for each in found]
+        there = [{k: v for k, v in each.items() if k != "archive"} for each in report[name]]
+        assert sorted(map(key, listed)) == sorted(map(key, there)), name
+    assert len(told.alerts) > 5
+    assert document["clauses"] == report["clauses"]
+    assert document["verdict"] == report["verdict"]
+    assert document["counts"]["transactions"] == report["counts"]["transactions"]
+
+
+def test_what_was_of_an_earlier_version_is_known_later(folder: Path) -> None:
+    """What an audit calls unsettled for what came after was told as a violation before."""
+    cluster = SampleCluster()
+    plant_all(cluster)
+    GrowingLog(folder).append(*cluster.transactions)
+    report = audit_local([folder.parent], "kafka-zk", get_profile("kafka-zk")).as_json_dict()
+    told, document = watch(folder.parent, profile="kafka-zk")
+    listed = [*report["violations"], *report["unsettled"]]
+    assert sorted(alert.body["zxid"] for alert in told.alerts) == sorted(v["zxid"] for v in listed)
+    assert document["needs"] == report["needs"]
+    assert document["counts"]["violations"] > report["counts"]["violations"]
+
+
+HEAD = ("kind", "id", "archive", "seen_at")
+
+
+def test_strict_lets_advice_bind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With it what is not followed is told as a violation, as an audit counts it."""
+    monkeypatch.setattr("reassure_pipeline.watched.binds", lambda name: "isr" not in name)
+    cluster = SampleCluster()
+    plant_all(cluster)
+    GrowingLog(folder).append(*cluster.transactions)
+    lax, strict = (
+        watch(folder.parent, options=Options(strict=strict))[1]["counts"]
+        for strict in (False, True)
+    )
+    assert lax["violations"] > 0 < lax["not_followed"]
+    assert strict["violations"] == lax["violations"] + lax["not_followed"]
+    assert strict["not_followed"] == 0
+
+
+# How a log grows ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block", [0, 1 << 16])
+def test_a_record_half_written_is_not_damage(
+    folder: Path, follow: Callable[[], list[Alert]], block: int
+) -> None:
+    """At the end of the newest file it is looked at again until it is whole, wherever it is cut."""
+    history, planted = make_history(faults=1)
+    log, (fault,) = GrowingLog(folder, block=block), planted
+    at = next(n for n, each in enumerate(history) if each.zxid == fault.zxid)
+    log.append(*history[:at])
+    assert list_zxids(follow()) == []
+    record = frame(history[at])
+    for cut in range(0, len(record), 7):
+        log.write(record[cut : cut + 7])
+        told = follow()
+        assert [alert.kind for alert in told] == ([VIOLATION] if cut + 7 >= len(record) else [])
+    log.append(*history[at + 1 :])
+    assert follow() == []
+
+
+def test_rotation_loses_nothing(folder: Path, follow: Callable[[], list[Alert]]) -> None:
+    """The end of a file is judged before what the next begins with, and then it may go."""
+    history, planted = make_history()
+    log, told = GrowingLog(folder), []
+    for start in range(0, len(history), 70):
+        log.append(*history[start : start + 70])
+        if start % 3 == 0:
+            log.rotate()
+        if start % 2 == 0:
+            told += follow()
+            for old in log_files(folder)[:-1]:
+                old.unlink()
+    told += follow()
+    assert list_zxids(told) == [fault.zxid for fault in planted]
+    assert {alert.kind for alert in told} == {VIOLATION}
+
+
+def test_a_torn_record_of_a_killed_server_is_nothing(
+    folder: Path, follow: Callable[[], list[Alert]]
+) -> None:
+    """It never counted where the next file goes on in its place; else transactions are missing."""
+    history, _ = make_history(faults=0)
+    log = GrowingLog(folder)
+    log.append(*history[:200])
+    log.write(frame(history[200])[:-9])
+    follow()
+    log.rotate()
+    log.append(*history[200:400])
+    assert follow() == []
+    log.write(frame(history[400])[:-9])
+    log.rotate()
+    log.append(*history[402:])
+    missing = [alert.kind for alert in follow() if "clause" not in alert.body]
+    assert missing == [DAMAGE, HOLE]
+
+
+def test_a_torn_end_is_not_searched_again_and_again(
+    folder: Path, follow: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Zeros in advance may be many, so they are read once while nothing is written."""
+    monkeypatch.setattr("reassure_pipeline.growing._STILL_S", -1.0)
+    history, _ = make_history(faults=0)
+    log = GrowingLog(folder)
+    log.append(*history[:200])
+    log.write(frame(history[200])[:-9])
+    follow()
+    file = follow.archive.follower._file
+    reads = []
+    monkeypatch.setattr(file, "_judge_end", lambda *_: reads.append(1))
+    follow()
+    assert reads == []
+    log.write(b"\1")
+    follow()
+    assert reads == [1]
+
+
+def test_damage_is_told_and_what_follows_is_judged(
+    folder: Path, follow: Callable[[], list[Alert]]
+) -> None:
+    """A file is left where it cannot be read; after the hole only what stands there is certain."""
+    history, planted = make_history()
+    third = len(history) // 3
+    log = GrowingLog(folder, block=0)
+    for start in (0, third, 2 * third):
+        log.append(*history[start : start + third])
+        log.rotate()
+    second = log_files(folder)[1]
+    content = bytearray(second.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    second.write_bytes(content)
+    told = follow()
+    assert [alert.kind for alert in told if "clause" not in alert.body] == [DAMAGE, HOLE]
+    hole = next(alert for alert in told if alert.kind == HOLE)
+    before = [fault.zxid for fault in planted if fault.zxid <= hole.body["after"]]
+    after = {fault.zxid for fault in planted if fault.zxid >= hole.body["before"]}
+    assert before
+    assert [zxid for zxid in list_zxids(told) if zxid <= hole.body["after"]] == before
+    assert after <= set(list_zxids(told, UNSETTLED)) | set(list_zxids(told))
+    _, document = watch(folder.parent)
+    assert document["counts"]["damaged"] == 1
+    assert any("missing" in need for need in document["needs"])
+
+
+def test_a_history_taken_back_is_not_followed(folder: Path, follow: Any) -> None:
+    """A log cut back under its reader, or one that begins anew, is another history."""
+    history, _ = make_history(faults=0)
+    log = GrowingLog(folder, block=1 << 16)
+    log.append(*history[:200])
+    follow()
+    (path,) = log_files(folder)
+    content = path.read_bytes()
+    cut = content.rindex(frame(history[190])[:12])
+    path.write_bytes(content[:cut] + bytes(len(content) - cut))
+    (told,) = follow()
+    assert told.kind == DAMAGE
+    assert isinstance(follow.archive.lost, TakenBack)
+    assert follow() == []
+
+
+def test_a_directory_may_come_later(tmp_path: Path) -> None:
+    """What is not there yet is waited for, and said; so is the sign of a protocol."""
+    history, planted = make_history()
+    told, stop = Told(), threading.Event()
+    data = tmp_path / "later"
+    ending = Ending(stop, time.monotonic() + LIMIT_S)
+    asked = Asked((data,), ending, PROFILE, named=False)
+    watching = threading.Thread(target=watch_document, args=(asked, told.outlet))
+    watching.start()
+    time.sleep(0.1)
+    (data / "version-2").mkdir(parents=True)
+    time.sleep(0.1)
+    GrowingLog(data / "version-2").append(*history)
+    while len(told.alerts) < len(planted) and not ending.is_over():
+        time.sleep(0.01)
+    stop.set()
+    watching.join()
+    assert told.list_broken() == sorted(tuple(fault) for fault in planted)
+    assert told.said[0].startswith(f"waiting for {data} to be there")
+    assert told.said[1].startswith("profile kip-236: ")
+
+
+def test_nothing_to_catch_up_with_is_an_error(tmp_path: Path) -> None:
+    """Whoever asks for all that is there is told that there is nothing."""
+    with pytest.raises(LogsMissing, match="does not exist"):
+        watch(tmp_path / "absent")
+
+
+def test_packed_files_are_read_on(folder: Path, follow: Callable[[], list[Alert]]) -> None:
+    """A file that was packed after a part of it was read goes on where it was."""
+    import gzip
+
+    history, planted = make_history()
+    log = GrowingLog(folder, block=0)
+    log.append(*history[:700])
+    told = follow()
+    log.append(*history[700:1000])
+    log.rotate()
+    (path,) = log_files(folder)
+    Path(f"{path}.gz").write_bytes(gzip.compress(path.read_bytes()))
+    path.unlink()
+    log.append(*history[1000:])
+    told += follow()
+    assert list_zxids(told) == [fault.zxid for fault in planted]
+
+
+# What survives --------------------------------------------------------------------------------
+
+
+def test_a_watch_goes_on_where_it_was(folder: Path, tmp_path: Path) -> None:
+    """After an end in order nothing is told again, and the verdict is on the whole."""
+    history, planted = make_history()
+    log, told = GrowingLog(folder), []
+    for part in (history[:500], history[500:1100], history[1100:]):
+        log.append(*part)
+        some, document = watch(folder.parent, checkpoint=tmp_path / "kept")
+        assert some.repeated == []
+        told += some.list_broken()
+        log.rotate()
+        for old in log_files(folder):
+            old.unlink()
+    assert sorted(told) == sorted(tuple(fault) for fault in planted)
+    assert document["counts"]["violations"] == len(planted)
+    assert document["counts"]["transactions"] == len(history)
+    lines = (tmp_path / "kept" / JOURNAL).read_text(encoding="utf-8").splitlines()
+    assert sorted(json.loads(line)["zxid"] for line in lines) == [f.zxid for f in planted]
+
+
+def test_what_was_told_after_the_state_was_kept_is_said_to_be(folder: Path, tmp_path: Path) -> None:
+    """A watch that was killed finds it again; the journal has it once."""
+    history, planted = make_history()
+    log, kept = GrowingLog(folder), tmp_path / "kept"
+    log.append(*history[:100])
+    watch(folder.parent, checkpoint=kept)
+    state = (kept / "state").read_bytes()
+    log.append(*history[100:])
+    watch(folder.parent, checkpoint=kept)
+    whole = (kept / JOURNAL).read_bytes()
+    lines = whole.splitlines(keepends=True)
+    (kept / "state").write_bytes(state)
+    (kept / JOURNAL).write_bytes(b"".join(lines[:3]) + lines[3][:20])
+    told, _ = watch(folder.parent, checkpoint=kept)
+    assert len(told.repeated) == 3
+    assert len(told.alerts) == len(planted) - 3
+    assert (kept / JOURNAL).read_bytes() == whole
+
+
+@pytest.fixture
+def kept(folder: Path, tmp_path: Path) -> Iterator[Path]:
+    """Return the checkpoint of a watch over the folder."""
+    GrowingLog(folder).append(*make_history(faults=1)[0])
+    watch(folder.parent, checkpoint=tmp_path / "kept")
+    return tmp_path / "kept"
+
+
+def test_a_checkpoint_of_something_else_is_refused(folder: Path, kept: Path) -> None:
+    """Another profile, reading, option or path is named, with what to do about it."""
+    for asked, words in (
+        ({"profile": "kip-46"}, "profile 'kip-236' instead of 'kip-46'"),
+        ({"readings": {"drop.slice": "exclusive"}}, "readings"),
+        ({"options": Options(strict=True)}, "strict False instead of True"),
+    ):
+        with pytest.raises(CheckpointRefused, match=words):
+            watch(folder.parent, checkpoint=kept, **asked)
+    with pytest.raises(CheckpointRefused, match="paths"):
+        watch(folder, checkpoint=kept)
+
+
+def test_a_checkpoint_of_other_code_is_refused(
+    folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another version may keep other things in mind."""
+    monkeypatch.setattr("reassure_pipeline.watch_state.digest_code", lambda: "other")
+    with pytest.raises(CheckpointRefused, match="another version of reassure"):
+        watch(folder.parent, checkpoint=kept)
+
+
+def test_a_damaged_checkpoint_is_refused(folder: Path, kept: Path) -> None:
+    """A state is taken up as it was written or not at all."""
+    state = kept / "state"
+    content = state.read_bytes()
+    state.write_bytes(content[:-3] + b"xyz")
+    with pytest.raises(BadCheckpoint, match="damaged"):
+        watch(folder.parent, checkpoint=kept)
+    state.write_bytes(b"nonsense\n")
+    with pytest.raises(BadCheckpoint, match="no state of a watch"):
+        watch(folder.parent, checkpoint=kept)
+    state.unlink()
+    with pytest.raises(CheckpointRefused, match="no state to go on from"):
+        watch(folder.parent, checkpoint=kept)
+
+
+def test_what_others_may_write_is_not_trusted(folder: Path, kept: Path) -> None:
+    """What is read from a checkpoint can do anything."""
+    kept.chmod(0o777)
+    with pytest.raises(CheckpointRefused, match="others"):
+        watch(folder.parent, checkpoint=kept)
+
+
+def test_a_checkpoint_is_of_one_watch(folder: Path, kept: Path) -> None:
+    """Two would tell everything twice."""
+    from reassure_pipeline.watch_state import Checkpoint
+
+    with Checkpoint(kept), pytest.raises(CheckpointRefused, match="used by another watch"):
+        watch(folder.parent, checkpoint=kept)
+
+
+def test_the_profile_that_was_recognised_stays(folder: Path, tmp_path: Path) -> None:
+    """A watch that goes on asks the logs no more what they are of."""
+    history, _ = make_history(faults=0)
+    log = GrowingLog(folder)
+    log.append(*history[:1000])
+    _, first = watch(folder.parent, checkpoint=tmp_path / "kept", named=False)
+    assert first["recognised"]["profile"] == "kip-236"
+    log.append(*history[1000:])
+    _, second = watch(folder.parent, checkpoint=tmp_path / "kept", named=False)
+    assert (second["profile"], second["readings"]) == (first["profile"], first["readings"])
+
+
+def test_a_torn_line_of_the_journal_is_cut_off(tmp_path: Path) -> None:
+    """Nobody was told what was not written to its end."""
+    path = tmp_path / "alerts"
+    whole = b'{"id": "1"}\n' * 3
+    for torn in (b"", b'{"id": "2', b"x" * 200_000):
+        path.write_bytes(whole + torn)
+        Journal(path).close()
+        assert path.read_bytes() == whole
+    path.write_bytes(b"torn")
+    Journal(path).close()
+    assert path.read_bytes() == b""

@@ -1,0 +1,174 @@
+"""The verb `watch` as somebody meets it who reads its lines, or sits at a terminal."""
+
+import io
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+from rich.console import Console
+
+from reassure_conformance.cli import run_command
+from reassure_conformance.report.document import alert_schema, result_schema
+from reassure_conformance.report.watch_view import render_status
+from reassure_judge.protocols import make_rules
+from reassure_pipeline.alerts import DAMAGE, HOLE, NOT_FOLLOWED, UNSETTLED, VIOLATION
+from reassure_pipeline.planted import plant_all
+from reassure_pipeline.sample import SampleCluster, write_sample
+from reassure_pipeline.watch_loop import ArchiveWatch, Ending, Teller, Watch
+from reassure_pipeline.watch_state import JOURNAL, Journal
+from reassure_pipeline.watched import Options
+from reassure_spec.readings import get_profile
+from reassure_zookeeper.txnlog_writer import GrowingLog
+
+ADVICE = "isr.change.by-leader"
+"""A clause that is taken for advice where a test needs some."""
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """Return logs in which all is found that can be told: of each kind some."""
+    cluster = SampleCluster()
+    plant_all(cluster)
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    log, history = GrowingLog(folder), cluster.transactions
+    log.append(*history[:120])
+    log.write(b"\1" * 40)
+    log.rotate()
+    log.append(*history[125:])
+    return folder
+
+
+def say(*arguments: object) -> tuple[int, list[str]]:
+    """Return exit code and what a command line says."""
+    said: list[str] = []
+    code = run_command(list(map(str, arguments)), said.append)
+    return code, said
+
+
+def test_lines_are_of_the_schema(
+    broken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line for each alert, of each kind, then the document; the journal has the same."""
+    monkeypatch.setattr("reassure_pipeline.watched.binds", lambda name: name != ADVICE)
+    kept = tmp_path / "kept"
+    options = ("--until-caught-up", "--profile", "kip-236", "--checkpoint", kept)
+    code, said = say("watch", broken, *options, "--format", "json")
+    *lines, last = [json.loads(line) for line in said]
+    assert {line["kind"] for line in lines} >= {VIOLATION, NOT_FOLLOWED, UNSETTLED, HOLE, DAMAGE}
+    Draft202012Validator.check_schema(alert_schema())
+    for line in lines:
+        Draft202012Validator(alert_schema()).validate(line)
+    Draft202012Validator(result_schema()).validate(last)
+    assert (code, last["verdict"]) == (1, "violated")
+    kinds = {"violations": VIOLATION, "not_followed": NOT_FOLLOWED, "unsettled": UNSETTLED}
+    for name, kind in kinds.items():
+        assert last["counts"][name] == sum(line["kind"] == kind for line in lines)
+    journal = [json.loads(line) for line in (kept / JOURNAL).read_text("utf-8").splitlines()]
+    assert [{**line, "repeated": False} for line in journal] == lines
+
+
+def test_the_schema_is_published(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever writes a receiver finds what it is sent."""
+    assert run_command(["spec", "schema", "alert"]) == 0
+    assert json.loads(capsys.readouterr().out) == alert_schema()
+
+
+def test_exit_codes_tell_the_verdict(tmp_path: Path, broken: Path) -> None:
+    """0 where all holds, 1 where something is violated, 2 where it is not known, 3 for nothing."""
+    history = write_sample(topics=1)
+    for name, transactions in (("good", history), ("amid", history[20:])):
+        (tmp_path / name).mkdir()
+        GrowingLog(tmp_path / name).append(*transactions)
+    options = ("--until-caught-up", "--profile", "kip-236")
+    assert say("watch", tmp_path / "good", *options)[0] == 0
+    assert say("watch", tmp_path / "amid", *options)[0] == 2
+    assert say("watch", broken, *options)[0] == 1
+    assert say("watch", tmp_path / "absent", "--for", "0")[0] == 3
+
+
+def test_people_read_what_is_wrong_and_what_it_came_to(broken: Path) -> None:
+    """The clause, the znode and the reason stand in the lines; the verdict stands last."""
+    code, said = say("watch", broken, "--until-caught-up", "--profile", "kip-236")
+    assert code == 1
+    text = "\n".join(said)
+    assert "VIOLATED controller.write.epoch-checked\n  znode    /brokers/topics/faulty-00" in text
+    assert f"DAMAGE {broken}: " in text
+    assert f"HOLE {broken}: " in text
+    assert text.rstrip().splitlines()[-1].startswith("VIOLATED: transactions ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["{tmp}/absent", "--until-caught-up"], 65, "does not exist"),
+        (["{tmp}/text", "--for", "9"], 65, "is it a transaction log?"),
+        (["{tmp}/told.ndjson", "--for", "9"], 64, "reassure audit"),
+        (["{tmp}", "--webhook", "http://10.1.1.1/"], 64, "--webhook-anywhere"),
+        (["{tmp}", "--webhook-anywhere"], 64, "--webhook"),
+        (["{tmp}", "--profile", "kip-999"], 64, "there is no profile 'kip-999'"),
+        (["{tmp}", "--checkpoint", "{tmp}/text"], 64, "is a file"),
+        ([], 64, "Missing argument"),
+    ],
+)
+def test_mistakes_are_told(
+    tmp_path: Path,
+    arguments: list[str],
+    code: int,
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Whatever is wrong is said, with what to do, and the document says so as well."""
+    (tmp_path / "text").write_text("nothing of the kind, and long enough")
+    (tmp_path / "told.ndjson").write_text('{"kind": "writer", "writer": "x"}\n')
+    given = [each.format(tmp=tmp_path) for each in arguments]
+    got, said = say("watch", *given, "--format", "json")
+    assert got == code
+    assert words in capsys.readouterr().err
+    (line,) = said
+    document = json.loads(line)
+    Draft202012Validator(result_schema()).validate(document)
+    assert (document["exit_code"], document["verdict"]) == (code, "unknown")
+
+
+def test_an_interrupt_ends_in_order(broken: Path, tmp_path: Path) -> None:
+    """What was judged is summed up and kept, and the exit code is that of the verdict."""
+    kept = tmp_path / "kept"
+    command = [str(Path(sys.executable).with_name("reassure")), "watch", str(broken)]
+    command += ["--checkpoint", str(kept), "--profile", "kip-236", "--format", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert json.loads(rest.splitlines()[-1])["verdict"] == "violated"
+    code, said = say("watch", broken, "--checkpoint", kept, "--until-caught-up", "--format", "json")
+    assert (code, len(said)) == (1, 1)
+
+
+def test_a_terminal_shows_how_it_stands(broken: Path, tmp_path: Path) -> None:
+    """Archives with their state, how far they are, and the clauses that are broken most often."""
+    rules = make_rules("kip-236", get_profile("kip-236"))
+    paths = (broken, tmp_path / "absent")
+    archives = [ArchiveWatch(path, rules, Options()) for path in paths]
+    journal = Journal(tmp_path / "alerts")
+    teller = Teller(journal, lambda alert, repeated: None)
+    watch = Watch(archives, teller, ending=Ending(threading.Event()))
+    watch._look()
+    journal.close()
+    console = Console(width=150, file=io.StringIO(), record=True)
+    console.print(render_status(watch.find_status()))
+    shown = console.export_text()
+    first, second = (line for line in shown.splitlines() if str(tmp_path) in line)
+    assert "caught up" in first
+    assert "waiting" in second
+    assert "violated" in shown
+    assert "controller.write.epoch-checked" in shown
