@@ -92,9 +92,10 @@ class Suite(pytest.Collector):
     @cached_property
     def settings(self) -> "Settings":
         """What is asked for. Raises UsageError."""
-        from reassure_conformance.gate.running import BUNDLED, DEFAULT_PROFILE, Settings
+        from reassure_conformance.gate.running import BUNDLED, Settings
         from reassure_judge.protocols import check_driven
         from reassure_spec.errors import ReassureError
+        from reassure_spec.profiles import DEFAULT_PROFILE
 
         examples, seed = _get(self.config, "examples") or "100", _get(self.config, "seed") or "0"
         profile = _get(self.config, "profile") or DEFAULT_PROFILE

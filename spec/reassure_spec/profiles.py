@@ -22,6 +22,8 @@ PROTOCOLS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 """By profile, the one that it is named for first."""
+DEFAULT_PROFILE: Final = "kip-236"
+"""The profile where none is named."""
 
 
 def has_protocol(profile: str, *protocols: str) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -241,6 +242,26 @@ def test_exit_codes(
     got, out, err = _call(capsys, *(text.format(tmp=tmp_path) for text in arguments))
     assert got == code
     assert out or err
+
+
+@pytest.mark.parametrize(
+    ("verb", "told"),
+    [
+        ("audit", "what the log tells"),
+        ("explore", "what the scope is about"),
+        ("run", "kip-236, or what an adapter declares"),
+        ("smoke", "kip-236, or what an adapter declares"),
+        ("faults", "kip-236, or the one that a fault is of"),
+        ("check", "kip-236"),
+    ],
+)
+def test_help_says_which_profile_counts(
+    verb: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where no profile is named, who chooses it is what the help says."""
+    _, out, _ = _call(capsys, verb, "--help")
+    (said,) = re.findall(r"kafka-zk\. \[default: \(?(.*?)\)?\]", " ".join(out.split()))
+    assert said == told
 
 
 def test_taken_directory_is_refused(failed_run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reassure_conformance.answers.smoking import smoke_document
+from reassure_conformance.answers.smoking import render_smoke, smoke_document
 from reassure_conformance.answers.stories import find_story, render_telling, tell_document
 from reassure_conformance.cli import run_command
 from reassure_conformance.gate.running import BUNDLED, Settings
@@ -217,6 +217,31 @@ def test_story_of_a_file_shows_what_it_violates(tmp_path: Path) -> None:
     assert "2. request t-0 to 2\n" in shown
     assert "VIOLATED request.delete.child-first" in shown
     assert len(document.body["told"]) == 3
+    places = [shown.index(text) for text in ("VIOLATED in ", "\nVIOLATED request.delete", "\n0. ")]
+    assert places == sorted(places)
+    assert places[0] == 0
+    narrow = render_telling(document.as_dict(), 60)
+    beside = [line for line in narrow.splitlines() if not line.startswith("  ")]
+    assert max(map(len, beside)) <= 60
+    assert max(map(len, shown.splitlines())) > 60, "without a terminal a row stays on its line"
+
+
+def test_smoke_says_the_verdict_first() -> None:
+    """The verdict comes first, then what is amiss, then the stages; they fit a narrow terminal."""
+    stages = [{"stage": "handshake", "said": "my controller 0.1 " * 9, "seconds": 0.25}]
+    report = {
+        "verdict": "unknown",
+        "seconds": 1.0,
+        "counts": {"clauses_exercised": 0},
+        "amiss": "nobody is there; expected a controller; start one",
+        "traceback": "",
+        "stages": stages,
+    }
+    first, _, amiss, _, stage = render_smoke(report).splitlines()
+    assert first == "UNKNOWN in 1.0 s: 0 clauses put to the test"
+    assert amiss.startswith("AMISS nobody is there")
+    assert stage.startswith("handshake    0.2 s  my controller")
+    assert max(map(len, render_smoke(report, 50).splitlines())) <= 50
 
 
 def test_story_that_there_is_not_gets_the_nearest() -> None:

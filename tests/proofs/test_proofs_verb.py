@@ -84,7 +84,7 @@ def test_group_tells_what_its_theorems_share_and_each_theorem_its_own(
     """Code, profile, readings, bound, time and idle shapes stand once; then claim and verdict."""
     names = ("drop-leader-kept", "drop-leaves-top", "drop-exclusive-leader-kept")
     code, out, _ = run(capsys, *names, "--replication-factor", "2")
-    first, second, verdict = out.strip().split("\n\n")
+    verdict, first, second = out.strip().split("\n\n")
     assert code == 0
     assert all(len(line) <= 100 for line in out.splitlines())
     head = first.splitlines()
@@ -103,6 +103,19 @@ def test_group_tells_what_its_theorems_share_and_each_theorem_its_own(
     assert "  refuted (finding drop-1)  drop-exclusive-leader-kept" in second
     assert "    Not so: with assigned = [1], isr = [1], leader = 1, top = 1" in second
     assert verdict.startswith("HOLDS in ")
+    assert verdict.endswith("s: theorems 3, proved 2, refuted 1, findings 1")
+
+
+def test_what_is_wrong_comes_after_the_verdict(
+    rules: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The verdict comes first, then the theorems that a rule breaks, then those that it keeps."""
+    code, out, _ = run(capsys, "--code", "reviewed_rules:members", "--replication-factor", "2")
+    assert code == 1
+    verdicts = re.findall(r"^  (proved|refuted)", out, flags=re.MULTILINE)
+    assert out.startswith("VIOLATED in ")
+    assert verdicts == sorted(verdicts, reverse=True)
+    assert set(verdicts) == {"proved", "refuted"}
 
 
 def test_theorems_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,7 +160,7 @@ def test_unknown_is_exit_code_2_with_a_reason(capsys: pytest.CaptureFixture[str]
     code, out, _ = run(capsys, *arguments)
     assert code == 2
     assert "unknown: no result in the" in out
-    assert out.strip().splitlines()[-1].startswith("UNKNOWN")
+    assert out.strip().splitlines()[0].startswith("UNKNOWN")
     code, out, _ = run(capsys, *arguments, "--format", "json")
     assert (code, json.loads(out)["verdict"]) == (2, "unknown")
 

@@ -34,8 +34,9 @@ Say = Callable[[str, int, int], None]
 def render_theorems(theorems: Sequence[Mapping[str, Any]], form: str) -> list[str]:
     """Return the theorems in groups that share one piece of code, or one table of them all.
 
-    A group begins with what its theorems have in common: the code, profile and readings, up to
-    where it was looked at, how long that took, and which shapes no input fits.
+    What came out otherwise than it should comes first, with its group. A group begins with what its
+    theorems have in common: the code, profile and readings, up to where it was looked at, how long
+    that took, and which shapes no input fits.
     """
     if form != "pretty":
         rows = [
@@ -48,10 +49,15 @@ def render_theorems(theorems: Sequence[Mapping[str, Any]], form: str) -> list[st
             *(f"{each['name']}: {line}" for each in theorems for line in _outcome_of(each)),
         ]
     groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
-    for each in theorems:
+    for each in sorted(theorems, key=_came_out):
         told = (each["subject"], each["bound"], *_spell(each), each["expected"], each["tier"])
         groups.setdefault(told, []).append(each)
     return [line for group in groups.values() for line in (*_group_lines(group), "")]
+
+
+def _came_out(theorem: Mapping[str, Any]) -> bool:
+    """Whether a theorem came out as it should."""
+    return theorem["outcome"] in ("holds", "finding")
 
 
 def _group_lines(group: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -72,7 +78,7 @@ def _group_lines(group: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _theorem_lines(theorem: Mapping[str, Any]) -> Iterator[str]:
     verdict = theorem["verdict"]
-    if theorem["outcome"] not in ("holds", "finding"):
+    if not _came_out(theorem):
         verdict = f"{verdict} (expected {theorem['expected']})"
     elif theorem["finding"]:
         verdict = f"{verdict} (finding {theorem['finding']})"
@@ -201,7 +207,8 @@ def prove_document(asked: Question, progress: Say, form: str) -> tuple[Document,
     profile = profiles.pop() if len(profiles) == 1 else None
     seconds = time.monotonic() - start
     document = Document("prove", verdict, seconds, counts, profile=profile, body=body)
-    return document, "\n".join([*lines, f"{verdict.upper()} in {seconds:.1f} s"])
+    said = f"{verdict.upper()} in {seconds:.1f} s: {display.say_counts(counts)}"
+    return document, "\n".join([display.paint(said), "", *lines]).rstrip("\n")
 
 
 def _ask_again(asked: Question, progress: Say) -> dict[str, Any]:
@@ -234,4 +241,5 @@ def sweep_document(
     missed = UNKNOWN if counts["unknown"] else HOLDS if results else VACUOUS
     verdict = VIOLATED if counts["news"] else missed
     document = Document("prove", verdict, time.monotonic() - start, counts, body=body)
-    return document, f"{render_sweep(results)}\n{verdict.upper()}"
+    said = display.paint(f"{verdict.upper()}: {display.say_counts(counts)}")
+    return document, f"{said}\n\n{render_sweep(results)}"

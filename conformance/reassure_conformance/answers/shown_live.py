@@ -148,7 +148,8 @@ def replay_document(
     verdict = VIOLATED if counts["differ"] else HOLDS if rows else VACUOUS
     body = {"replays": [row.to_json() for row in rows]}
     document = Document("prove", verdict, time.monotonic() - start, counts, body=body)
-    return document, f"{render_replays(rows, form)}\n{verdict.upper()}"
+    said = display.paint(f"{verdict.upper()}: {display.say_counts(counts)}")
+    return document, f"{said}\n\n{render_replays(rows, form)}"
 
 
 def render_replays(rows: Sequence[ReplayRow], form: str) -> str:

@@ -18,6 +18,7 @@ from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.harness import Example, Harness
 from reassure_conformance.gate.running import Settings
 from reassure_conformance.gate.story import Story
+from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
 from reassure_spec.profiles import has_protocol
 from reassure_spec.znodes import CONTROLLER, broker_path
@@ -250,14 +251,17 @@ def find_outside(transactions: Iterable[Transaction], owns: Callable[[str], bool
     return next((path for path in writes if not owns(path)), "")
 
 
-def render_smoke(report: Mapping[str, Any]) -> str:
-    """Return the result for people: a line for each stage, then what is amiss or what is next."""
-    width = max((len(stage["stage"]) for stage in report["stages"]), default=0)
-    lines = [
-        f"{stage['stage']:<{width}}  {stage['seconds']:5.1f} s  {stage['said']}"
-        for stage in report["stages"]
-    ]
+def render_smoke(report: Mapping[str, Any], width: int | None = None) -> str:
+    """Return the result for people: the verdict, what is amiss, then a line for each stage."""
+    name_width = max((len(stage["stage"]) for stage in report["stages"]), default=0)
+    tested = report["counts"]["clauses_exercised"]
+    said = f"{report['verdict'].upper()} in {report['seconds']:.1f} s"
+    lines = [display.paint(f"{said}: {tested} clauses put to the test")]
     if report["amiss"]:
-        lines.append(f"{report['traceback']}AMISS {report['amiss']}")
-    lines.append(f"{report['verdict'].upper()} in {report['seconds']:.1f} s")
+        lines += ["", *report["traceback"].splitlines()]
+        lines += display.hang("AMISS ", report["amiss"], width, "  ")
+    lines += [""] if report["stages"] else []
+    for stage in report["stages"]:
+        start = f"{stage['stage']:<{name_width}}  {stage['seconds']:5.1f} s  "
+        lines += display.hang(start, stage["said"], width)
     return "\n".join(lines)

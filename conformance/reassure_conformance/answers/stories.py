@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from textwrap import wrap
 from typing import Any, Final
 
 from reassure_conformance.adapter import AdapterDied
@@ -21,7 +20,7 @@ from reassure_conformance.gate.evidence import list_writes, name_sessions
 from reassure_conformance.gate.harness import SKIPPED, Example, Harness
 from reassure_conformance.gate.running import Settings, open_server
 from reassure_conformance.gate.story import Story, read_story, shipped_stories
-from reassure_conformance.report.display import describe_record
+from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
 from reassure_conformance.report.supervise import note_alive, note_limit
 from reassure_conformance.script import SUFFIX
@@ -230,36 +229,41 @@ def describe_telling(
     )
 
 
-_INDENTED: Final[dict[str, Any]] = {
-    "width": 110,
-    "initial_indent": "     ",
-    "subsequent_indent": "       ",
-    "break_on_hyphens": False,
-}
+def render_telling(report: Mapping[str, Any], width: int | None = None) -> str:
+    """Return a story that was told, for people: the verdict, then what is wrong, then the story.
 
-
-def render_telling(report: Mapping[str, Any]) -> str:
-    """Return a story that was told, for people: each step, what it wrote, what was judged."""
-    lines = [f"{report['story']}: {' '.join(report['why'])}", ""]
+    Of each step it shows what was written and which clauses were put to the test first by it.
+    """
+    sums = ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in report["counts"].items() if n)
+    said = f"{report['verdict'].upper()} in {report['seconds']:.1f} s"
+    first, *more = display.hang("", f"{said}: {sums}" if sums else said, width, "  ")
+    lines = [display.paint(first), *more, "", *_describe_wrong(report, width)]
+    about = ": ".join(filter(None, (report["story"], " ".join(report["why"]))))
+    lines += [*display.hang("", about, width, "  "), ""]
     known: set[str] = set()
     for number, told in enumerate(report["told"]):
-        said = "" if told["result"] == "ok" else f"  [{told['result']}]"
+        answer = "" if told["result"] == "ok" else f"  [{told['result']}]"
         why = f" {told['why']}" if told["why"] else ""
-        lines.append(f"{number}. {told['step']}{said}{why}")
-        lines += [f"     {write}" for write in told["writes"]]
+        lines += display.hang(f"{number}. ", f"{told['step']}{answer}{why}", width)
+        for write in told["writes"]:
+            lines += display.hang("     ", write, width, "       ")
         if fresh := [clause for clause in told["exercised"] if clause not in known]:
-            lines += wrap(f"put to the test first here: {', '.join(fresh)}", **_INDENTED)
+            text = f"put to the test first here: {', '.join(fresh)}"
+            lines += display.hang("     ", text, width, "       ")
         known.update(told["exercised"])
         if not told["rested"]:
             lines.append("     not at rest: settle answered false, though nothing is held")
-        for violation in told["violations"]:
-            lines += [f"     VIOLATED {violation['clause']}", *_indent(violation)]
+        lines += (f"     VIOLATED {violation['clause']}" for violation in told["violations"])
+    return "\n".join(lines)
+
+
+def _describe_wrong(report: Mapping[str, Any], width: int | None) -> Iterator[str]:
+    """Yield every violation with its evidence, and what is known of an implementation that died."""
+    for violation in report["violations"]:
+        yield from display.describe_broken(violation["clause"], width)
+        yield from display.describe_record(violation)
+        yield ""
     if report["died"]:
-        lines += ["", f"{report['traceback']}ADAPTER-DIED {report['died']}"]
-    sums = ", ".join(f"{name} {value}" for name, value in report["counts"].items() if value)
-    return "\n".join([*lines, "", f"{report['verdict'].upper()}: {sums}"])
-
-
-def _indent(violation: Mapping[str, Any]) -> Iterator[str]:
-    for line in describe_record(violation):
-        yield f"     {line}"
+        yield from report["traceback"].splitlines()
+        yield from display.hang("ADAPTER-DIED ", report["died"], width, "  ")
+        yield ""

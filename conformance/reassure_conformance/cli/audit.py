@@ -68,7 +68,7 @@ from reassure_conformance.cli.options import (
     help="What the brokers' own files say, which are not in ZooKeeper; settings there come first.",
 )
 @strict_option
-@rules_options
+@rules_options("what the log tells")
 @verbose_option
 @format_option
 def audit(

@@ -21,7 +21,7 @@ from reassure_conformance.cli.options import (
 @click.option("--quick", is_flag=True, help="A fifth of the examples; under half a minute.")
 @click.option("--examples", type=click.IntRange(min=0), help="How many examples to generate.")
 @strict_option
-@rules_options
+@rules_options()
 @run_options
 @verbose_option
 @format_option

@@ -68,12 +68,12 @@ if TYPE_CHECKING:
 @click.option(
     "--fields",
     default="flight,drop_due,completing",
-    show_default=True,
+    show_default="flight,drop_due,completing, of a scope of KIP-236",
     help="By which of them states are drawn as one.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Directory for report and stories.")
 @click.option("--controller", is_flag=True, help="Tell what is found to the bundled controller.")
-@rules_options
+@rules_options("what the scope is about")
 @format_option
 def explore(
     listed: bool,

@@ -15,6 +15,7 @@ from reassure_conformance.cli.options import (
     run_options,
     verbose_option,
 )
+from reassure_spec.profiles import DEFAULT_PROFILE
 
 
 @click.command()
@@ -43,7 +44,7 @@ from reassure_conformance.cli.options import (
     show_default=True,
     help="How many are planted at a time, each in a process of its own.",
 )
-@rules_options
+@rules_options(f"{DEFAULT_PROFILE}, or the one that a fault is of")
 @run_options
 @verbose_option
 @format_option

@@ -3,13 +3,13 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from reassure_conformance.report.document import HOLDS, VACUOUS, Document
-from reassure_spec.profiles import PROTOCOLS
+from reassure_spec.profiles import DEFAULT_PROFILE, PROTOCOLS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -49,24 +49,35 @@ def verbose_option(command: Command) -> Command:
     )(command)
 
 
-def rules_options(command: Command) -> Command:
-    """Add the profile and the readings."""
-    command = click.option(
-        "--reading",
-        "readings",
-        multiple=True,
-        metavar="NAME=VALUE",
-        shell_complete=complete("reading"),
-        help="Settle a disputed point otherwise than the profile does; may be repeated.",
-    )(command)
-    return click.option(
-        "--profile",
-        default="kip-236",
-        show_default=True,
-        metavar="NAME",
-        help=f"Version of the rules: {', '.join(PROTOCOLS)}.",
-        shell_complete=complete("profile"),
-    )(command)
+def rules_options(usual: str = DEFAULT_PROFILE) -> Callable[[Command], Command]:
+    """Return what adds the profile and the readings.
+
+    `usual` says which profile counts where none is named, if that is not always the same.
+    """
+
+    def add(command: Command) -> Command:
+        command = click.option(
+            "--reading",
+            "readings",
+            multiple=True,
+            metavar="NAME=VALUE",
+            shell_complete=complete("reading"),
+            help="Settle a disputed point otherwise than the profile does; may be repeated.",
+        )(command)
+        return click.option(
+            "--profile",
+            default=DEFAULT_PROFILE,
+            show_default=True if usual == DEFAULT_PROFILE else usual,
+            metavar="NAME",
+            help=f"Version of the rules: {', '.join(PROTOCOLS)}.",
+            shell_complete=complete("profile"),
+        )(command)
+
+    return add
+
+
+DECLARED: Final = f"{DEFAULT_PROFILE}, or what an adapter declares"
+"""Which profile counts where an implementation is driven and none is named."""
 
 
 def strict_option(command: Command) -> Command:

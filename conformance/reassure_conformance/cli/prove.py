@@ -12,7 +12,7 @@ from reassure_conformance.cli.options import Progress, complete, emit, format_op
     type=click.IntRange(1, 7),
     default=4,
     show_default=True,
-    help="The longest list of replicas that is tried.",
+    help="The longest list of replicas that is tried, with --code 3 at most.",
 )
 @click.option(
     "--timeout",

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from reassure_conformance.cli.options import (
+    DECLARED,
     Progress,
     complete,
     emit_run,
@@ -78,7 +79,7 @@ from reassure_conformance.cli.options import (
     "not count; one that was to fail and did not ends with 3.",
 )
 @strict_option
-@rules_options
+@rules_options(DECLARED)
 @run_options
 @verbose_option
 @format_option

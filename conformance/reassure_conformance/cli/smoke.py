@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from reassure_conformance.cli.options import (
+    DECLARED,
     driving_options,
     emit,
     format_option,
@@ -16,7 +17,7 @@ from reassure_conformance.cli.options import (
 
 @click.command()
 @strict_option
-@rules_options
+@rules_options(DECLARED)
 @driving_options(hang_s=5.0)
 @format_option
 def smoke(form: str, **options: Any) -> int:
@@ -28,8 +29,10 @@ def smoke(form: str, **options: Any) -> int:
     from tempfile import TemporaryDirectory
 
     from reassure_conformance.answers.smoking import render_smoke, smoke_document
+    from reassure_conformance.report.display import get_width
 
     settings = make_driving(options)
     with TemporaryDirectory(prefix="reassure-smoke-") as folder:
         document = smoke_document(settings, Path(folder))
-    return emit(document, form, lambda: render_smoke(document.as_dict()))
+    width = get_width() if form == "pretty" else None
+    return emit(document, form, lambda: render_smoke(document.as_dict(), width))

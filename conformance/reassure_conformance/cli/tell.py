@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from reassure_conformance.cli.options import (
+    DECLARED,
     complete,
     driving_options,
     emit,
@@ -18,7 +19,7 @@ from reassure_conformance.cli.options import (
 @click.command()
 @click.argument("story", metavar="STORY", shell_complete=complete("story"))
 @strict_option
-@rules_options
+@rules_options(DECLARED)
 @driving_options(hang_s=30.0)
 @format_option
 def tell(story: str, form: str, **options: Any) -> int:
@@ -31,8 +32,10 @@ def tell(story: str, form: str, **options: Any) -> int:
     from tempfile import TemporaryDirectory
 
     from reassure_conformance.answers.stories import render_telling, tell_document
+    from reassure_conformance.report.display import get_width
 
     settings = make_driving(options)
     with TemporaryDirectory(prefix="reassure-tell-") as folder:
         document = tell_document(settings, story, Path(folder))
-    return emit(document, form, lambda: render_telling(document.as_dict()))
+    width = get_width() if form == "pretty" else None
+    return emit(document, form, lambda: render_telling(document.as_dict(), width))

@@ -68,10 +68,10 @@ from reassure_conformance.script import SUFFIX
 from reassure_judge.verdicts import ClauseVerdict, Violation, summarise
 from reassure_spec.clauses import clauses_of_profile, load_clauses
 from reassure_spec.errors import Unavailable
+from reassure_spec.profiles import DEFAULT_PROFILE
 from reassure_zookeeper.server import Server
 
 BUNDLED: Final = "direct:reassure_conformance.adapter.bundled:Bundled"
-DEFAULT_PROFILE: Final = "kip-236"
 REPLICATION: Final = "kafka-4485"
 """The profile of what brokers with logs do."""
 MINIMISE_S: Final = 15.0

@@ -7,6 +7,7 @@ rich's business and are off without a terminal or with NO_COLOR.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from textwrap import wrap
 from typing import Any, Final
 
 from reassure_spec.clauses import load_clauses
@@ -170,6 +171,18 @@ def show_text(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def hang(start: str, text: str, width: int | None, below: str = "") -> Iterator[str]:
+    """Yield a line, or as many as it takes at a width, each but the first after `below`.
+
+    >>> list(hang("> ", "one two", 6))
+    ['> one', '  two']
+    """
+    room = len(start) + len(text) if width is None else max(width - len(start), 1)
+    first, *others = wrap(text, max(room, 1), break_on_hyphens=False) or [""]
+    yield f"{start}{first}"
+    yield from (f"{below or ' ' * len(start)}{line}" for line in others)
 
 
 def fence(lines: Iterable[str], form: str) -> list[str]:
@@ -360,11 +373,7 @@ def describe_violation(report: Mapping[str, Any], width: int | None = None) -> I
         return
     clause_id = report.get("clause") or violations[0]["clause"]
     violation = next(v for v in violations if v["clause"] == clause_id)
-    clause = load_clauses().get(clause_id)
-    yield f"VIOLATED {clause_id}"
-    if clause is not None:
-        yield f"  {clause.sentence}"
-        yield f"  ({clause.source})"
+    yield from describe_broken(clause_id, width)
     yield ""
     yield f"The shortest story ({len(report['story'])} steps):"
     yield from (f"  {number}. {step}" for number, step in enumerate(report["story"], start=1))
@@ -383,6 +392,15 @@ def describe_violation(report: Mapping[str, Any], width: int | None = None) -> I
     if report["directory"] is not None:
         yield ""
         yield f"Repeat it with: reassure replay {report['directory']}"
+
+
+def describe_broken(clause_id: str, width: int | None = None) -> Iterator[str]:
+    """Yield the lines that name a clause that is violated, with its sentence and its source."""
+    yield f"VIOLATED {clause_id}"
+    clause = load_clauses().get(clause_id)
+    if clause is not None:
+        yield from hang("  ", clause.sentence, width)
+        yield from hang("  ", f"({clause.source})", width)
 
 
 def describe_not_followed(violations: Sequence[Mapping[str, Any]]) -> Iterator[str]:

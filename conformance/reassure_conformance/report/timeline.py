@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 from string import ascii_letters
-from textwrap import wrap
 from typing import Any, Final
 
-from reassure_conformance.report.display import show_text, show_zxid
+from reassure_conformance.report.display import hang, show_text, show_zxid
 
 _GIST: Final = 36
 """How many characters what was written gets before lanes are cut down to letters."""
@@ -23,7 +22,7 @@ def draw_timeline(timeline: Mapping[str, Any], width: int | None = None) -> Iter
     lane_width = max(len(name) for name in names) + 2
     if width is not None and len(_MARGIN) + lane_width * len(lanes) + _GIST > width:
         legend = (f"{letter} {name}" for letter, name in zip(ascii_letters, names, strict=False))
-        yield from _hang(_MARGIN, ", ".join(legend), width)
+        yield from hang(_MARGIN, ", ".join(legend), width)
         names, lane_width = list(ascii_letters[: len(lanes)]), 2
 
     def mark(signs: Mapping[str, str]) -> str:
@@ -33,27 +32,19 @@ def draw_timeline(timeline: Mapping[str, Any], width: int | None = None) -> Iter
     idle = dict.fromkeys(lanes, "|")
     for row in timeline["rows"]:
         if "step" in row:
-            yield from _hang(f"{_MARGIN[2:]}> ", show_step(row), width)
+            yield from hang(f"{_MARGIN[2:]}> ", show_step(row), width)
             continue
         if "zxid" in row:
             signs = {**idle, row["lane"]: "*"} | dict.fromkeys(row["ended"], "x")
             start = f"{show_zxid(row['zxid']):>8}  {mark(signs)}"
-            yield from _hang(start, show_text(row["gist"]), width, f"{_MARGIN}{mark(idle)}")
+            yield from hang(start, show_text(row["gist"]), width, f"{_MARGIN}{mark(idle)}")
         if row["broken"]:
             told = f"{', '.join(row['broken'])}; the model's next write: {show_due(row)}"
-            yield from _hang(f"{_MARGIN[2:]}! ", told, width)
+            yield from hang(f"{_MARGIN[2:]}! ", told, width)
 
 
 _MARGIN: Final = " " * 10
 """What stands where there is no zxid."""
-
-
-def _hang(start: str, text: str, width: int | None, below: str = "") -> Iterator[str]:
-    """Yield a line, or as many as it takes at a width, each but the first after `below`."""
-    room = len(start) + len(text) if width is None else max(width - len(start), 1)
-    first, *others = wrap(text, max(room, 1), break_on_hyphens=False) or [""]
-    yield f"{start}{first}"
-    yield from (f"{below or ' ' * len(start)}{line}" for line in others)
 
 
 def show_due(row: Mapping[str, Any]) -> str:
