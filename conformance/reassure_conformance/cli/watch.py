@@ -65,7 +65,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     help="What the brokers' own files say, which are not in ZooKeeper; settings there come first.",
 )
 @strict_option
-@rules_options
+@rules_options("what the log tells")
 @click.option(
     "--format",
     "form",
