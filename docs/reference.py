@@ -25,6 +25,7 @@ from reassure_conformance.scenarios.scenario import find_scenarios, read_scenari
 from reassure_controller.__main__ import make_parser
 from reassure_controller.metrics import measures
 from reassure_controller.metrics.tally import Tally, Terms
+from reassure_pipeline.columns import TABLES
 from reassure_proofs.engine.register import get_theorems
 from reassure_spec import errors
 from reassure_spec.schemas import SCHEMAS, load_schema
@@ -176,6 +177,32 @@ def render_result() -> str:
         *make_table(("field", "type", "required", "what it is"), _list_fields(schema)),
         "",
         *parts,
+    )
+
+
+def render_tables() -> str:
+    """Return the tables that an audit on Spark leaves, column by column."""
+    parts = [
+        line
+        for name, table in TABLES.items()
+        for line in (
+            f"## {name}",
+            "",
+            f"A row for each {table.about}.",
+            "",
+            *make_table(
+                ("column", "type", "what it says"),
+                ((f"`{each.name}`", f"`{each.kind}`", each.about) for each in table.columns),
+            ),
+            "",
+        )
+    ]
+    return make_page(
+        "Tables of an audit",
+        "`reassure audit --spark --parquet DIR` writes these as Parquet, each into a folder of its",
+        "name. [Audit](../audit.md#tables) shows how they are queried.",
+        "",
+        *parts[:-1],
     )
 
 
@@ -334,6 +361,7 @@ REFERENCE: Final[Mapping[str, Callable[[], str]]] = {
     "verbs": render_verbs,
     "znodes": render_znodes,
     "result": render_result,
+    "tables": render_tables,
     "faults": render_faults,
     "theorems": render_theorems,
     "tales": render_tales,

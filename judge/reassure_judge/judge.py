@@ -15,7 +15,7 @@ from reassure_judge.history import Observation, TransactionLike
 from reassure_judge.protocols import make_rules
 from reassure_judge.rules import Rules
 from reassure_judge.tracker import ClusterTracker, PartitionTracker
-from reassure_judge.verdicts import ClauseVerdict, Tally, Violation, summarise
+from reassure_judge.verdicts import ClauseVerdict, Tally, Violation, count_broken, summarise
 from reassure_model.kip_236.state import Partition
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import judge_of, refuse_readings
@@ -221,7 +221,9 @@ class Judge:
         """Return the verdict on every clause of the profile, and all violations by zxid."""
         violations = tuple(sorted(self.violations))
         return Report(
-            verdicts=summarise(self.profile, self.exercised, violations, undecided=self.undecided),
+            verdicts=summarise(
+                self.profile, self.exercised, count_broken(violations), undecided=self.undecided
+            ),
             violations=violations,
             transactions=self.transactions,
             partitions=len(self.tracking.partitions),

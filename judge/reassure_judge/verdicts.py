@@ -272,10 +272,20 @@ def binds(clause_id: str) -> bool:
     return clause is None or clause.level not in ADVICE
 
 
+def count_broken(violations: Iterable[Violation]) -> dict[str, int]:
+    """Return how often each clause was broken; 0 for one that only was besides others."""
+    broken: dict[str, int] = {}
+    for violation in violations:
+        broken[violation.clause] = broken.get(violation.clause, 0) + 1
+        for clause_id in violation.besides:
+            broken.setdefault(clause_id, 0)
+    return broken
+
+
 def summarise(
     profile: str,
     exercised: Mapping[str, int],
-    violations: Iterable[Violation],
+    violated: Mapping[str, int],
     *,
     undecided: Mapping[str, int] = MappingProxyType({}),
     settled: bool = False,
@@ -283,18 +293,14 @@ def summarise(
 ) -> tuple[ClauseVerdict, ...]:
     """Return the verdict on every clause of the profile, in the order of the spec.
 
-    A violation counts as one exercise of its clause. With `strict` every clause binds.
+    `violated` says how often each clause was broken (`count_broken`); a violation counts as one
+    exercise of its clause. With `strict` every clause binds.
 
     One occurrence that is undecided makes a clause unknown, whatever others have shown. With
     `settled` it does not where others have shown that the clause holds: for a history that was
     driven, and brought to rest again and again, so that the same thing came up with nothing in
     doubt.
     """
-    violated: dict[str, int] = {}
-    for violation in violations:
-        violated[violation.clause] = violated.get(violation.clause, 0) + 1
-        for clause_id in violation.besides:
-            violated.setdefault(clause_id, 0)
     verdicts = []
     for clause in clauses_of_profile(profile):
         count = exercised.get(clause.id, 0) + violated.get(clause.id, 0)

@@ -34,6 +34,7 @@ from reassure_pipeline.archive import (
 from reassure_pipeline.audit_report import (
     ArchiveReport,
     AuditReport,
+    find_gaps_amid,
     join_facts,
     report_archive,
     report_audit,
@@ -249,7 +250,6 @@ class _LocalAudit:
         self._routing = routing
         self._judging = judging
         self.known = routing.known
-        self.sum_up = judging.sum_up
         self._files: list[FileFacts] = []
         self._before: FileFacts | None = None
         for seen in self._routing.begin():
@@ -286,6 +286,12 @@ class _LocalAudit:
         for rest in self._routing.finish():
             self._judging.rest(rest)
         self._judging.end(find_times(self._files))
+
+    def sum_up(self) -> Judged:
+        """Return what judging this share came to, its findings told apart."""
+        judged = self._judging.sum_up()
+        judged.settle(self.known, find_gaps_amid(self._archive, self._files))
+        return judged
 
     def report(self, judged: Judged) -> ArchiveReport:
         """Report what judging the archive came to, all shares together."""

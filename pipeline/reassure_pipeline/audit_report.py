@@ -22,12 +22,15 @@ from reassure_judge.verdicts import (
     Place,
     Tally,
     Violation,
+    binds,
+    count_broken,
     summarise,
 )
 from reassure_pipeline.archive import Archive, FileFacts, check_joint
 from reassure_pipeline.facts import Sums
+from reassure_pipeline.findings import Findings, cut
 from reassure_pipeline.observed import PAGE, ObservedReport
-from reassure_pipeline.passes import Judged, Known, is_settled
+from reassure_pipeline.passes import Judged, Known
 from reassure_spec.clauses import ADVICE
 from reassure_spec.znodes import REASSIGNMENT_REQUESTS
 from reassure_zookeeper.members import Divergence, Hole
@@ -52,9 +55,9 @@ class ArchiveReport:
     last_zxid: int
     partial: bool
     """Whether something that the judge should know is missing: the beginning, or a part amid."""
-    violations: tuple[Violation, ...]
+    settled: Findings
     """All that was broken, advice included."""
-    unsettled: tuple[Violation, ...]
+    open: Findings
     """Findings that may be due to what is missing."""
     undecided: Mapping[str, Place]
     """Where each clause that may have been kept or broken was so first."""
@@ -74,9 +77,20 @@ class ArchiveReport:
     facts: Sums | None = None
     """What is told beyond verdicts, where that was asked for."""
 
+    @property
+    def violations(self) -> tuple[Violation, ...]:
+        """The settled findings that are listed, by zxid."""
+        return tuple(self.settled.listed)
+
+    @property
+    def unsettled(self) -> tuple[Violation, ...]:
+        """The others that are listed."""
+        return tuple(self.open.listed)
+
     def as_dict(self, *, strict: bool) -> dict[str, Any]:
         """Return the record that reports print; with `strict` advice counts as well."""
-        count = sum(strict or violation.binds() for violation in self.violations)
+        counts = self.settled.counts
+        count = sum(number for clause, number in counts.items() if strict or binds(clause))
         tail, snapshot = self.torn_tail, self.archive.snapshot
         return {
             "path": self.archive.name,
@@ -89,8 +103,8 @@ class ArchiveReport:
             "transactions": self.transactions,
             "partitions": self.partitions,
             "violations": count,
-            "not_followed": len(self.violations) - count,
-            "unsettled": len(self.unsettled),
+            "not_followed": counts.total() - count,
+            "unsettled": self.open.counts.total(),
             "undecided": [
                 {"clause": clause, **place.as_dict()} for clause, place in self.undecided.items()
             ],
@@ -198,7 +212,8 @@ class AuditReport:
     ) -> "AuditReport":
         """Return the report with what observations came to beside the logs."""
         found = () if observed is None else observed.violations
-        told = summarise(self.profile, tally.exercised, found, undecided=tally.undecided)
+        broken = count_broken(found)
+        told = summarise(self.profile, tally.exercised, broken, undecided=tally.undecided)
         clauses = tuple(
             replace(
                 clause,
@@ -217,8 +232,8 @@ class AuditReport:
         )
         return replace(self, clauses=clauses, strict=True)
 
-    def _counts(self, violation: Violation) -> bool:
-        return self.strict or violation.binds()
+    def _counts(self, clause: str) -> bool:
+        return self.strict or binds(clause)
 
     @property
     def verdict(self) -> str:
@@ -227,11 +242,11 @@ class AuditReport:
         `violated`; `vacuous` where nothing was put to the test; `unknown` where findings are
         unsettled, or where a part of the history is missing; else `holds`.
         """
-        if self.violations:
+        if any(map(self._counts, self._count_found("settled"))):
             return VIOLATED
         if not any(clause.exercised or clause.undecided for clause in self.clauses):
             return VACUOUS
-        doubts = any(self._counts(v) for archive in self.archives for v in archive.unsettled)
+        doubts = any(map(self._counts, self._count_found("open")))
         doubts = doubts or any(clause.verdict == UNKNOWN for clause in self._binding())
         return UNKNOWN if doubts or self.needs else HOLDS
 
@@ -252,10 +267,19 @@ class AuditReport:
 
     @property
     def violations(self) -> tuple[Violation, ...]:
-        """All violations that count: archive by archive, by zxid, then observations."""
+        """The violations listed that count: archive by archive, by zxid, then observations."""
         found = [v for archive in self.archives for v in archive.violations]
         found += () if self.observed is None else self.observed.violations
-        return tuple(v for v in found if self._counts(v))
+        return tuple(v for v in found if self._counts(v.clause))
+
+    def _count_found(self, kind: str) -> Counter[str]:
+        """Return how many findings there are of each clause, listed or not: settled, or open."""
+        counts = Counter[str]()
+        for archive in self.archives:
+            counts.update(getattr(archive, kind).counts)
+        if kind == "settled" and self.observed is not None:
+            counts.update(found.clause for found in self.observed.violations)
+        return counts
 
     def _list(self, *, counting: bool) -> list[dict[str, Any]]:
         """Return what was broken, archive by archive, by zxid: what counts, or what does not."""
@@ -263,10 +287,12 @@ class AuditReport:
             {**found.as_dict(), "archive": archive.archive.name}
             for archive in self.archives
             for found in archive.violations
-            if self._counts(found) is counting
+            if self._counts(found.clause) is counting
         ]
         told = () if self.observed is None else self.observed.violations
-        return listed + [found.as_dict() for found in told if self._counts(found) is counting]
+        return listed + [
+            found.as_dict() for found in told if self._counts(found.clause) is counting
+        ]
 
     def sum_up_facts(self) -> Sums | None:
         """Return what is told beyond verdicts of all archives together, if anything is.
@@ -279,20 +305,27 @@ class AuditReport:
         for archive in self.archives:
             if archive.facts is not None:
                 sums.take_in(archive.facts)
-            named = ("violations", archive.violations), ("unsettled", archive.unsettled)
-            for group, found in named:
-                for violation in found:
-                    if violation.time_ms:
-                        sums.bins.add(f"{group}.{violation.clause}", violation.time_ms)
+            sums.bins.take_in(archive.settled.bins, "violations.")
+            sums.bins.take_in(archive.open.bins, "unsettled.")
         return sums
 
     def as_json_dict(self) -> dict[str, Any]:
         """Return the body of the JSON document.
 
         `violations`, `not_followed` and `unsettled` are alike; each record says which archive it
-        is of.
+        is of. They have the first of each clause, and `not_listed` says how many more there are.
         """
-        violations, not_followed = self._list(counting=True), self._list(counting=False)
+        settled = self._count_found("settled")
+        count = sum(number for clause, number in settled.items() if self._counts(clause))
+        lists = {
+            "violations": self._list(counting=True),
+            "not_followed": self._list(counting=False),
+            "unsettled": [
+                {**found.as_dict(), "archive": archive.archive.name}
+                for archive in self.archives
+                for found in archive.unsettled
+            ],
+        }
         observed, facts = self.observed, self.sum_up_facts()
         told = {} if facts is None else {"facts": facts.as_dict()}
         return {
@@ -302,23 +335,33 @@ class AuditReport:
                 "partitions": sum(archive.partitions for archive in self.archives)
                 or (0 if observed is None else observed.partitions),
                 **({} if observed is None else {"observations": observed.lines}),
-                "violations": len(violations),
-                "not_followed": len(not_followed),
+                "violations": count,
+                "not_followed": settled.total() - count,
                 "damaged": sum(len(archive.archive.damages) for archive in self.archives),
             },
-            "violations": violations,
-            "not_followed": not_followed,
-            "unsettled": [
-                {**found.as_dict(), "archive": archive.archive.name}
-                for archive in self.archives
-                for found in archive.unsettled
-            ],
+            **lists,
+            "not_listed": self._count_not_listed(settled, lists),
             "needs": list(self.needs),
             "clauses": [clause.as_dict() for clause in self.clauses],
             "archives": [archive.as_dict(strict=self.strict) for archive in self.archives],
             "observed": None if observed is None else observed.as_dict(),
             "unjudged": [{"clause": clause, "reason": why} for clause, why in self.unjudged],
             **told,
+        }
+
+    def _count_not_listed(
+        self, settled: Counter[str], lists: Mapping[str, list[dict[str, Any]]]
+    ) -> dict[str, dict[str, int]]:
+        """Return by list, and by clause, how many findings are counted only."""
+        whole = {
+            "violations": {c: number for c, number in settled.items() if self._counts(c)},
+            "not_followed": {c: number for c, number in settled.items() if not self._counts(c)},
+            "unsettled": self._count_found("open"),
+        }
+        shown = {name: Counter(each["clause"] for each in found) for name, found in lists.items()}
+        return {
+            name: {c: n - shown[name][c] for c, n in sorted(counts.items()) if n > shown[name][c]}
+            for name, counts in whole.items()
         }
 
 
@@ -345,14 +388,21 @@ def join_facts(before: FileFacts | None, facts: FileFacts) -> FileFacts:
     return replace(before, tail=before.tail or facts.tail)
 
 
+def find_gaps(archive: Archive, files: Iterable[FileFacts]) -> tuple[Hole, ...]:
+    """Return all holes of an archive, between its files and in them."""
+    return tuple(sorted({*find_holes(files), *archive.holes}))
+
+
+def find_gaps_amid(archive: Archive, files: Iterable[FileFacts]) -> tuple[Hole, ...]:
+    """Return those after which the history goes on."""
+    return tuple(hole for hole in find_gaps(archive, files) if hole.before >= 0)
+
+
 def report_archive(
     archive: Archive, files: list[FileFacts], known: Known, judged: Judged
 ) -> ArchiveReport:
-    """Put together what one archive came to."""
-    holes = tuple(sorted({*find_holes(files), *archive.holes}))
-    amid = tuple(hole for hole in holes if hole.before >= 0)
-    found = sorted(judged.tally.violations)
-    settled = [is_settled(violation, known, amid) for violation in found]
+    """Put together what one archive came to; what was found is settled by then."""
+    holes = find_gaps(archive, files)
     filled = [facts for facts in files if facts.first_zxid >= 0]
     unjudged = known.unjudged.copy()
     for facts in files:
@@ -364,8 +414,8 @@ def report_archive(
         first_zxid=filled[0].first_zxid,
         last_zxid=filled[-1].last_zxid,
         partial=known.unborn or bool(holes),
-        violations=tuple(v for v, is_sure in zip(found, settled, strict=True) if is_sure),
-        unsettled=tuple(v for v, is_sure in zip(found, settled, strict=True) if not is_sure),
+        settled=judged.settled,
+        open=judged.unsettled,
         undecided=dict(sorted(judged.tally.first_undecided.items())),
         follow_ups=judged.follow_ups,
         clusters=tuple(sorted(known.clusters)),
@@ -381,12 +431,25 @@ def report_archive(
 def report_audit(profile: str, tally: Tally, archives: Iterable[ArchiveReport]) -> AuditReport:
     """Put together what an audit came to; `tally` sums up all archives."""
     listed = tuple(archives)
-    violations = [v for archive in listed for v in archive.violations]
-    doubts = Counter(v.clause for archive in listed for v in archive.unsettled)
+    _list_first(listed)
+    broken, doubts = Counter[str](), Counter[str]()
+    for archive in listed:
+        broken.update(archive.settled.counts)
+        doubts.update(archive.open.counts)
+    besides = {clause for archive in listed for clause in archive.settled.besides}
+    violated = {**dict.fromkeys(besides, 0), **broken}
     clauses = []
-    for clause in summarise(profile, tally.exercised, violations, undecided=tally.undecided):
+    for clause in summarise(profile, tally.exercised, violated, undecided=tally.undecided):
         count = doubts[clause.id]
         unknown = count and clause.verdict in (HOLDS, NOT_EXERCISED)
         verdict = UNKNOWN if unknown else clause.verdict
         clauses.append(replace(clause, verdict=verdict, exercised=clause.exercised + count))
     return AuditReport(profile, listed, tuple(clauses))
+
+
+def _list_first(archives: Iterable[ArchiveReport]) -> None:
+    """Leave of the findings listed the first of each clause in all archives together."""
+    settled, unsettled = Counter[str](), Counter[str]()
+    for archive in archives:
+        archive.settled.listed = cut(archive.settled.listed, settled)
+        archive.open.listed = cut(archive.open.listed, unsettled)

@@ -99,15 +99,15 @@ class TimeBins:
             part = min(until_ms, (number + 1) * width) - max(since_ms, number * width)
             bins[number] = bins.get(number, 0) + part
 
-    def take_in(self, other: "TimeBins") -> None:
-        """Add what others counted."""
+    def take_in(self, other: "TimeBins", group: str = "") -> None:
+        """Add what others counted, under names that begin with that of the group."""
         if other.range_ms is None:
             return
         for time_ms in other.range_ms:
             self.reach(time_ms)
         factor = self.width_ms // other.width_ms
         for name, bins in other.series.items():
-            mine = self.series.setdefault(name, {})
+            mine = self.series.setdefault(group + name, {})
             for number, value in bins.items():
                 mine[number // factor] = mine.get(number // factor, 0) + value
 

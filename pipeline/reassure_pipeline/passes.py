@@ -38,6 +38,7 @@ from reassure_judge.verdicts import BY_CHANGE, BY_CONTENT, Tally, Violation
 from reassure_model.kip_236.state import Environment
 from reassure_pipeline.archive import BEGINNING, MIDDLE, SNAPSHOT, Base
 from reassure_pipeline.facts import Facts, Sums
+from reassure_pipeline.findings import Findings
 from reassure_zookeeper.members import Hole
 from reassure_zookeeper.transactions import Transaction
 
@@ -245,9 +246,22 @@ class Judged:
     follow_ups: int = 0
     facts: Sums | None = None
     """What is told beyond verdicts, where that was asked for."""
+    settled: Findings = field(default_factory=Findings)
+    """All that was broken, advice included."""
+    unsettled: Findings = field(default_factory=Findings)
+    """Findings that may be due to what is missing."""
+
+    def settle(self, known: Known, holes: tuple[Hole, ...]) -> None:
+        """Tell the findings of the tally apart by whether they are settled; it has none then."""
+        found, self.tally.violations = self.tally.violations, []
+        sure = [is_settled(violation, known, holes) for violation in found]
+        self.settled = Findings.gather(v for v, yes in zip(found, sure, strict=True) if yes)
+        self.unsettled = Findings.gather(v for v, yes in zip(found, sure, strict=True) if not yes)
 
     def add(self, other: "Judged") -> None:
         """Take in what judging other partitions came to."""
+        self.settled.take_in(other.settled)
+        self.unsettled.take_in(other.unsettled)
         if other.facts is not None:
             self.facts = self.facts or Sums()
             self.facts.take_in(other.facts)

@@ -49,12 +49,18 @@ from reassure_pipeline.archive import (
     open_piece,
 )
 from reassure_pipeline.audit import Progress, rare_collections
-from reassure_pipeline.audit_report import AuditReport, join_facts, report_archive, report_audit
-from reassure_pipeline.facts import Facts
+from reassure_pipeline.audit_report import (
+    AuditReport,
+    find_gaps_amid,
+    join_facts,
+    report_archive,
+    report_audit,
+)
+from reassure_pipeline.facts import Facts, Move
 from reassure_pipeline.gateway import open_spark
 from reassure_pipeline.parts import PartOfLog, WholeLog
-from reassure_pipeline.passes import Judged, Judging, Known, Routing, Share
-from reassure_pipeline.tables import write_tables
+from reassure_pipeline.passes import Judged, Judging, Known, Routing, Share, is_settled
+from reassure_pipeline.tables import Rows, write_tables
 from reassure_spec.readings import Readings
 from reassure_zookeeper.codec import HEADER, decode
 from reassure_zookeeper.errors import DamagedLog
@@ -64,8 +70,8 @@ from reassure_zookeeper.txnlog import TornTail
 
 _LAST: Final = 1 << 62
 """Stands where the number of a piece does, for what comes after all records of an archive."""
-_FINDINGS: Final = 1000
-"""How many findings travel together."""
+_ROWS: Final = 1000
+"""How many findings, or reassignments, travel together to the tables."""
 _PART_SIZES: Final = (4 << 20, 32 << 20)
 """Bytes of the smallest and the largest part: a task takes some hundredths of a second by itself,
 and a part has to fit into memory."""
@@ -137,11 +143,15 @@ class Plan(NamedTuple):
     min_insync_replicas: int
     grace_ms: int
     facts: bool = False
+    tables: bool = False
+    """Whether every finding and every reassignment is told, for the tables."""
 
 
 Outcome = tuple[int, PartResult | Known | Judged | Exception]
 """A share, and what it has to tell of an archive. An error amid judging may come of a damaged file,
 which is told first."""
+Told = tuple[int, bool, bytes]
+"""An archive, whether the driver takes it in, and pickled an `Outcome`, or else `Rows`."""
 
 
 class Misfits(Exception):
@@ -183,6 +193,7 @@ def audit_spark(
         def judge(loaded: _Loaded) -> AuditReport:
             report("addressing and judging", 1, 2)
             plan = Plan(rules, *loaded, shares, at_rest, min_insync_replicas, grace_ms, facts)
+            plan = plan._replace(tables=parquet is not None)
             result, outcomes = _judge_until_it_fits(
                 context, plan, profile, keep=parquet is not None
             )
@@ -217,7 +228,8 @@ def _judge_until_it_fits(
         outcomes = judge_all(context, plan, list_tasks(plan, whole))
         if keep:
             outcomes.persist()
-        told = [(index, pickle.loads(packed)) for index, packed in outcomes.collect()]
+        taken = outcomes.filter(itemgetter(1)).collect()
+        told = [(index, pickle.loads(packed)) for index, _, packed in taken]
         try:
             return sum_up(profile, plan, told), outcomes
         except Misfits as misfits:
@@ -233,7 +245,7 @@ def judge_all(context: Any, plan: Plan, tasks: Sequence[PartTask]) -> Any:
     def read(tasks: Iterable[PartTask]) -> Iterator[Block]:
         return chain.from_iterable(read_part(task, sent.value) for task in tasks)
 
-    def judge(blocks: Iterable[Block]) -> Iterator[tuple[int, bytes]]:
+    def judge(blocks: Iterable[Block]) -> Iterator[Told]:
         return judge_share(blocks, sent.value)
 
     # A survey leaves small pieces, of which a task reads several.
@@ -405,7 +417,7 @@ class _Reading:
 # Judge --------------------------------------------------------------------------------------------
 
 
-def judge_share(blocks: Iterable[Block], plan: Plan) -> Iterator[tuple[int, bytes]]:
+def judge_share(blocks: Iterable[Block], plan: Plan) -> Iterator[Told]:
     """Judge what came to one share, archive after archive; yield what each came to."""
     judged: _ShareAudit | None = None
     with rare_collections():
@@ -418,6 +430,7 @@ def judge_share(blocks: Iterable[Block], plan: Plan) -> Iterator[tuple[int, byte
                 judged.end_part(block)
             else:
                 judged.feed(block)
+                yield from judged.take_rows(_ROWS)
         if judged is not None:
             yield from judged.finish()
 
@@ -437,8 +450,12 @@ class _ShareAudit:
             grace_ms=plan.grace_ms,
             share=share,
         )
-        facts = Facts(plan.archives[archive].name, plan.rules) if plan.facts else None
-        self._judging = Judging(plan.rules, facts)
+        self._plan = plan
+        self._moves: list[Move] = []
+        tell = self._moves.append if plan.tables else None
+        wanted = plan.facts or plan.tables
+        name = plan.archives[archive].name
+        self._judging = Judging(plan.rules, Facts(name, plan.rules, tell) if wanted else None)
         self._parts: list[PartResult] = []
         self._error: Exception | None = None
         for seen in self._routing.begin():
@@ -462,27 +479,50 @@ class _ShareAudit:
         if result.last is not None:
             self._routing.skip(*result.last)
 
-    def finish(self) -> Iterator[tuple[int, bytes]]:
-        """Judge what must be true at the end, and yield what there is to tell, pickled."""
-        return ((self.archive, pickle.dumps(outcome)) for outcome in self._tell())
+    def take_rows(self, least: int) -> Iterator[Told]:
+        """Yield the reassignments that have ended, where there are so many by now."""
+        if len(self._moves) >= max(1, least):
+            yield self.archive, False, pickle.dumps(Rows(moves=tuple(self._moves)))
+            self._moves.clear()
 
-    def _tell(self) -> Iterator[Outcome]:
+    def finish(self) -> Iterator[Told]:
+        """Judge what must be true at the end, and yield what there is to tell."""
         number = self._share.number
-        for result in self._parts if number == 0 else ():
-            yield number, result
+        for outcome in self._parts if number == 0 else ():
+            yield self.archive, True, pickle.dumps((number, outcome))
+        if self._error is None:
+            try:
+                yield from self._sum_up(number)
+            except Exception as error:  # told by the driver, with what comes before
+                self._error = error
         if self._error is not None:
-            yield number, self._error
-            return
+            yield self.archive, True, pickle.dumps((number, self._error))
+
+    def _sum_up(self, number: int) -> Iterator[Told]:
+        plan, archive = self._plan, self.archive
         for rest in self._routing.finish():
             self._judging.rest(rest)
-        parts = sorted(self._parts, key=itemgetter(0, 1, 2))
-        self._judging.end(find_times(part.facts for part in parts))
-        yield number, self._routing.known
-        judged = self._judging.sum_up()
-        found, judged.tally.violations = judged.tally.violations, []
-        yield number, judged
-        for at in range(0, len(found), _FINDINGS):
-            yield number, Judged(Tally(violations=found[at : at + _FINDINGS]))
+        files = collect_facts(self._parts, plan.archives)[archive]
+        self._judging.end(find_times(files))
+        known, judged = self._routing.known, self._judging.sum_up()
+        known.calm_zxid = find_calm(self._parts)
+        holes = find_gaps_amid(plan.archives[archive], files)
+        found = judged.tally.violations
+        for at in range(0, len(found) if plan.tables else 0, _ROWS):
+            part = found[at : at + _ROWS]
+            settled = tuple((each, is_settled(each, known, holes)) for each in part)
+            yield archive, False, pickle.dumps(Rows(found=settled))
+        yield from self.take_rows(1)
+        judged.settle(known, holes)
+        judged.facts = judged.facts if plan.facts else None
+        for outcome in (known, judged):
+            yield archive, True, pickle.dumps((number, outcome))
+
+
+def find_calm(results: Iterable[PartResult]) -> int | None:
+    """Return the first transaction of an archive that no news of before its base can excuse."""
+    calm = [result.calm_zxid for result in results]
+    return min((zxid for zxid in calm if zxid is not None), default=None)
 
 
 # Sum up -------------------------------------------------------------------------------------------
@@ -510,8 +550,6 @@ def sum_up(profile: str, plan: Plan, outcomes: Iterable[tuple[int, Outcome]]) ->
         known, *others = [what for _, _, what in mine if isinstance(what, Known)]
         for other in others:
             known.add(other)
-        calm = [result.calm_zxid for result in results if result.archive == index]
-        known.calm_zxid = min((zxid for zxid in calm if zxid is not None), default=None)
         judged = Judged()
         for _, _, what in mine:
             if isinstance(what, Judged):

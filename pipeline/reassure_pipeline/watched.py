@@ -21,6 +21,7 @@ from reassure_judge.doubt import GRACE_MS
 from reassure_judge.rules import Rules
 from reassure_judge.trees import gather
 from reassure_judge.verdicts import Tally, Violation, binds
+from reassure_pipeline import findings
 from reassure_pipeline.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert, tell_findings
 from reassure_pipeline.archive import Archive, Base
 from reassure_pipeline.audit_report import ArchiveReport, AuditReport, report_audit
@@ -180,8 +181,8 @@ def report_archive(
         first_zxid=extent.first_zxid,
         last_zxid=extent.last_zxid,
         partial=known.unborn or bool(holes),
-        violations=total.findings.list_firsts(VIOLATION, NOT_FOLLOWED),
-        unsettled=total.findings.list_firsts(UNSETTLED),
+        settled=findings.Findings.gather(total.findings.list_firsts(VIOLATION, NOT_FOLLOWED)),
+        open=findings.Findings.gather(total.findings.list_firsts(UNSETTLED)),
         undecided=dict(sorted(total.tally.first_undecided.items())),
         follow_ups=total.follow_ups,
         clusters=tuple(sorted(known.clusters)),

@@ -151,6 +151,20 @@ def test_page_stays_small_however_large_the_fleet_is(told: dict[str, Any]) -> No
     assert "158 other clauses" in page
 
 
+def test_many_violations_leave_the_page_small(told: dict[str, Any]) -> None:
+    """Of 30,000 findings a page holds the first of each clause, and counts the others."""
+    (record, *_) = told["violations"]
+    long = {**record, "before": "x" * 5_000}
+    found = [{**long, "clause": f"area.clause-{n % 150}", "zxid": n} for n in range(30_000)]
+    beyond = {"violations": {"area.clause-7": 12_345}, "not_followed": {}, "unsettled": {}}
+    page = render_page({**told, "violations": found, "not_listed": beyond})
+    assert len(page.encode()) < 5_000_000
+    shown = 2_000 // 150
+    assert f"<code>area.clause-7</code> {12_345 + 200 - shown:,} more" in page
+    assert f"<code>area.clause-8</code> {200 - shown} more" in page
+    assert "and 4400 characters more" in page
+
+
 def test_no_facts_no_section(told: dict[str, Any]) -> None:
     """Without facts there are the archives alone, and of one archive nothing."""
     plain = {name: value for name, value in told.items() if name != "facts"}

@@ -1,10 +1,13 @@
 """The audit on Spark: its stages by themselves, and the whole in one session."""
 
+import io
 import json
 import os
 import pickle
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence, Set
+from contextlib import redirect_stdout
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,8 @@ from reassure_pipeline.archive import (
 )
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.audit_report import AuditReport
+from reassure_pipeline.columns import TABLES
+from reassure_pipeline.findings import LISTED_FINDINGS
 from reassure_pipeline.gateway import SparkUnavailable, find_cause, open_spark
 from reassure_pipeline.passes import Judged
 from reassure_pipeline.planted import plant_all
@@ -43,13 +48,15 @@ from reassure_pipeline.spark import (
     sum_up,
 )
 from reassure_pipeline.synthetic import Size, write_archive
+from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.codec import decode
 from reassure_zookeeper.errors import DamagedLog, JavaError
-from reassure_zookeeper.transactions import Create, Transaction
+from reassure_zookeeper.transactions import Create, SetData, Transaction
 from reassure_zookeeper.txnlog import FILE_HEADER, FRAME
 
 PROFILE = "kip-236"
+ROOT = Path(__file__).parents[2]
 READINGS = get_profile(PROFILE)
 Server = Callable[..., Path]
 Snapshot = Callable[[Path, list[Transaction], int], Path]
@@ -83,7 +90,7 @@ def _route(plan: Plan, whole: Set[Place] = frozenset()) -> list[list[Block]]:
 
 def _judge(routed: Sequence[Sequence[Block]], plan: Plan) -> list[tuple[int, Outcome]]:
     told = (each for blocks in routed for each in judge_share(blocks, plan))
-    return [(archive, pickle.loads(packed)) for archive, packed in told]
+    return [(archive, pickle.loads(packed)) for archive, is_taken, packed in told if is_taken]
 
 
 def _audit_apart(plan: Plan, profile: str) -> AuditReport:
@@ -158,10 +165,8 @@ def test_records_out_of_order_are_noticed(server: Server) -> None:
     ((key, records), last) = _route(plan)[0]
     for order, is_clean in ((records, True), ([*records[:-9], *records[-9:][::-1]], False)):
         found = _judge([[(key, order), last]], plan)
-        violations = [
-            v for _, (_, what) in found if isinstance(what, Judged) for v in what.tally.violations
-        ]
-        assert (violations == []) is is_clean
+        (judged,) = [what for _, (_, what) in found if isinstance(what, Judged)]
+        assert (judged.settled.counts.total() == 0) is is_clean
 
 
 def _read(plan: Plan) -> tuple[list[int], list[PartResult]]:
@@ -274,11 +279,19 @@ def test_spark_answers_what_the_local_engine_does(
         cluster.append(Create(path))
     cut = cluster.zxid
     planted = plant_all(cluster)
+    often = SampleCluster()
+    often.create_topic("orders", {0: (1, 2)})
+    for _ in range(LISTED_FINDINGS + 5):
+        often.write_state("orders", 0, fenced=False)
+    state = znodes.state_path("orders", 0)
+    often.append(SetData(state, b'{"leader":"nobody","isr":7}', 9))
+    often.append(Create(state.replace("/0/", "/99999999999/"), b"\xff"))
     folders = [
         server("whole", cluster.transactions[:200], cluster.transactions[200:]),
         server("late", cluster.transactions[cut:]),
         server("middle", cluster.transactions[300:]),
         server("clean", write_sample(topics=2)),
+        server("often", often.transactions),
     ]
     snapshot(folders[1], cluster.transactions[:cut], cut)
     torn = next((folders[3] / "version-2").iterdir())
@@ -290,21 +303,39 @@ def test_spark_answers_what_the_local_engine_does(
     options: dict[str, Any] = {"at_rest": True, "facts": True}
     local = audit_local(folders, PROFILE, READINGS, **options)
     spark = audit_spark(folders, PROFILE, READINGS, "local[2]", parquet=tables, **options)
-    assert json.dumps(spark.as_json_dict()) == json.dumps(local.as_json_dict())
+    document = local.as_json_dict()
+    assert json.dumps(spark.as_json_dict()) == json.dumps(document)
+    assert document["not_listed"]["violations"]["controller.write.epoch-checked"] >= 5
     found = {(v.clause, v.topic, v.partition, v.zxid) for v in spark.archives[0].violations}
     assert found.issuperset(planted)
     assert (sorted(tmp_path.iterdir()), dict(os.environ)) == before
     _check_tables(tables, local)
+    _run_queries(tables)
+
+
+def find_arrow(kind: str) -> pyarrow.DataType:
+    """Return Arrow's type for one of Spark's SQL."""
+    if kind.startswith("array<"):
+        return pyarrow.list_(find_arrow(kind[6:-1]))
+    names = {"bigint": "int64", "int": "int32", "boolean": "bool"}
+    return pyarrow.type_for_alias(names.get(kind, kind))
 
 
 def _check_tables(folder: Path, report: AuditReport) -> None:
     """Hold what Spark left in tables against the report of the local engine."""
-    tables = {path.name: pyarrow.parquet.read_table(path).to_pylist() for path in folder.iterdir()}
+    read = {path.name: pyarrow.parquet.read_table(path) for path in folder.iterdir()}
+    tables = {name: table.to_pylist() for name, table in read.items()}
     zxids = {(row["file"], row["zxid"]) for row in tables["transactions"] if row["zxid"]}
     assert len(zxids) == sum(len(list(read_archive(a.archive))) for a in report.archives)
-    found = sorted((row["zxid"], row["clause"], row["reason"]) for row in tables["violations"])
-    told = [v for a in report.archives for v in (*a.violations, *a.unsettled)]
-    assert found == sorted((v.zxid, v.clause, v.reason) for v in told)
+    for name, table in TABLES.items():
+        columns = [(each.name, each.type) for each in read[name].schema]
+        assert columns == [(each.name, find_arrow(each.kind)) for each in table.columns], name
+    for settled in (True, False):
+        found = [row for row in tables["violations"] if row["settled"] is settled]
+        told = [a.settled if settled else a.open for a in report.archives]
+        assert Counter(row["clause"] for row in found) == sum((a.counts for a in told), Counter())
+        rows = {(row["zxid"], row["clause"], row["reason"]) for row in found}
+        assert rows >= {(v.zxid, v.clause, v.reason) for a in told for v in a.listed}
     written = {(row["archive"], row["path"], row["zxid"]): row for row in tables["changes"]}
     place = str(report.archives[0].archive.files[0].parent)
     states = [v for v in report.archives[0].violations if v.path.endswith("/state") and v.before]
@@ -317,10 +348,38 @@ def _check_tables(folder: Path, report: AuditReport) -> None:
         exercised[row["clause"]] += row["exercised"]
     held = [clause for clause in report.clauses if clause.verdict == "holds"]
     assert all(exercised[clause.id] == clause.exercised for clause in held)
-    ended = [row for row in tables["reassignments"] if row["duration_ms"] is not None]
-    assert ended
-    assert all(row["ended_ms"] >= row["started_ms"] and row["last_target"] for row in ended)
+    facts = report.as_json_dict()["facts"]["reassignments"]
+    moves = tables["reassignments"]
+    outcomes = Counter(row["outcome"].replace(" ", "_") for row in moves)
+    assert all(facts[name] == count for name, count in outcomes.items())
+    assert outcomes["completed"] > 20
+    assert outcomes["under_way"] > 0
+    lasted = sorted((row["duration_ms"] for row in moves if row["duration_ms"]), reverse=True)
+    assert lasted[:5] == [each["duration_ms"] for each in facts["longest"][:5]]
+    assert sum(row["moved"] for row in moves) == facts["moved"]
     assert {row["partition"] for row in tables["partitions"]} >= {0, 1}
+
+
+def _run_queries(folder: Path) -> None:
+    """Run what the documentation shows of the tables, on these."""
+    text = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
+    section = text[text.index("### Tables") : text.index("## Beyond violations")]
+    by_pandas, by_spark = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    said = io.StringIO()
+    with redirect_stdout(said):
+        exec(by_pandas.replace("tables/", f"{folder}/"), {})
+    assert "completed" in said.getvalue()
+    assert "99%" in said.getvalue()
+    with open_spark("local[1]") as context, redirect_stdout(said):
+        from pyspark.sql import SparkSession
+
+        exec(by_spark.replace("tables/", f"{folder}/"), {"spark": SparkSession(context)})
+    lines = [line.split("|")[1:-1] for line in said.getvalue().splitlines() if line[:1] == "|"]
+    rows = [[cell.strip() for cell in line] for line in lines]
+    assert rows[0] == ["topic", "partition", "clause", "times", "first_zxid"]
+    assert int(rows[1][3]) > LISTED_FINDINGS
+    assert ["topic", "partition", "duration_ms", "writes"] in rows
+    assert len(rows) > 15
 
 
 def test_failure_of_spark_is_told_in_its_own_words() -> None:

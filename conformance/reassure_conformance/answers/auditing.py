@@ -129,9 +129,13 @@ def _describe_findings(report: Mapping[str, Any]) -> Iterator[str]:
         for violation in report[name][:SHOWN]:
             yield f"{word} {violation['clause']}"
             yield from display.describe_record(violation)
-        if len(report[name]) > SHOWN:
-            yield f"... and {len(report[name]) - SHOWN} more; --format json lists them all"
-    yield from display.describe_not_followed(report["not_followed"])
+        beyond = report["not_listed"][name]
+        more = len(report[name]) - SHOWN
+        if more > 0 or beyond:
+            counted = f", and counts {sum(beyond.values()):,} besides" if beyond else ""
+            yield f"... and {max(0, more)} more; --format json lists them{counted}"
+    besides = report["not_listed"]["not_followed"]
+    yield from display.describe_not_followed(report["not_followed"], besides)
 
 
 def _describe_profile(report: Mapping[str, Any]) -> Iterator[str]:

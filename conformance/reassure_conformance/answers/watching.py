@@ -225,6 +225,7 @@ def _make_body(
 ) -> dict[str, Any]:
     """Return the body of the document, with its verdict and its counts."""
     body = dict(report.as_json_dict())
+    del body["not_listed"]  # the report has not seen what a watch counts
     needs = [*_list_needs(archives), *body["needs"]]
     counts = {
         "transactions": body["counts"]["transactions"],

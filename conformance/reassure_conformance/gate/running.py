@@ -65,7 +65,7 @@ from reassure_conformance.report.document import (
 )
 from reassure_conformance.report.supervise import HANG_S, note_alive, note_limit
 from reassure_conformance.script import SUFFIX
-from reassure_judge.verdicts import ClauseVerdict, Violation, summarise
+from reassure_judge.verdicts import ClauseVerdict, Violation, count_broken, summarise
 from reassure_spec.clauses import clauses_of_profile, load_clauses
 from reassure_spec.errors import Unavailable
 from reassure_spec.profiles import DEFAULT_PROFILE
@@ -701,7 +701,7 @@ class Runner:
         result.clauses = summarise(
             h.description.profile,
             {clause: n for clause, n in h.judge.exercised.items() if clause not in unreached},
-            (*violations, *(violation for _, violation in h.excused), *h.not_followed),
+            count_broken((*violations, *(found for _, found in h.excused), *h.not_followed)),
             undecided=h.judge.undecided,
             settled=True,
             strict=self._settings.strict,

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from textwrap import wrap
+from types import MappingProxyType
 from typing import Any, Final
 
 from reassure_spec.clauses import load_clauses
@@ -403,12 +404,17 @@ def describe_broken(clause_id: str, width: int | None = None) -> Iterator[str]:
         yield from hang("  ", f"({clause.source})", width)
 
 
-def describe_not_followed(violations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the lines that show which advice was not followed, each clause with its first place."""
+def describe_not_followed(
+    violations: Sequence[Mapping[str, Any]], besides: Mapping[str, int] = MappingProxyType({})
+) -> Iterator[str]:
+    """Yield the lines that show which advice was not followed, each clause with its first place.
+
+    `besides` counts by clause what is not listed.
+    """
     for clause_id in dict.fromkeys(violation["clause"] for violation in violations):
         found = [violation for violation in violations if violation["clause"] == clause_id]
         first = found[0]
-        yield f"NOT FOLLOWED {clause_id}, {len(found)} times"
+        yield f"NOT FOLLOWED {clause_id}, {len(found) + besides.get(clause_id, 0)} times"
         yield f"  first    {_name_place(first)}: {show_text(first['reason'])}"
 
 

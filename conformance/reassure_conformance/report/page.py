@@ -47,6 +47,11 @@ _LINES: Final = 30
 """How many lines of evidence a card has, the last ones: a story may have thousands of steps."""
 
 
+_MOST_RECORDS: Final = 2_000
+"""How many violations a page holds, more or less: each clause has its part of them."""
+_LEAST_RECORDS: Final = 5
+_LONGEST: Final = 600
+"""How many characters of a znode's content a page shows."""
 _MOST_CARDS: Final = 20
 """How many things that are wrong have a card."""
 _CARDS: Final = 4
@@ -84,6 +89,7 @@ def render_page(result: Result) -> str:
     films = _list_films(result)
     outcomes = Counter(case.outcome for case in cases)
     spots, fleet = _list_spots(result), draw_fleet(result)
+    violations, beyond = _list_violations(result)
     return template.render(
         result=result,
         said=SAID[result["verdict"]],
@@ -102,7 +108,8 @@ def render_page(result: Result) -> str:
         areas=sorted({spot.area for spot in spots} - {""}),
         has_story=bool(result.get("timeline")),
         films=embed(films),
-        violations=embed(_list_violations(result)),
+        violations=embed(violations),
+        beyond=sorted(beyond.items()),
     )
 
 
@@ -119,10 +126,11 @@ _LISTED: Final = {"violations": "violated", "unsettled": "not settled", "not_fol
 """What is listed one by one, and what it is called."""
 
 
-def _list_violations(result: Result) -> list[Any]:
+def _list_violations(result: Result) -> tuple[list[Any], Counter[str]]:
     """Return what was broken, left open or not followed: records, or stories of states.
 
-    Each says what kind it is and, where what happened was kept, by which film that is told.
+    Each says what kind it is and, where what happened was kept, by which film that is told. Of each
+    clause there are the first; how many more there are is counted by clause.
     """
     asides = result.get("asides", ())
     every = [(each, kind) for name, kind in _LISTED.items() for each in _list_records(result, name)]
@@ -130,7 +138,19 @@ def _list_violations(result: Result) -> list[Any]:
     films = {_place(each["violation"]): number for number, each in enumerate(asides, start=1)}
     story = result.get("timeline") or {"rows": ()}
     told = {row["zxid"] for row in story["rows"] if "zxid" in row}
-    return [_describe(each, kind, told, films) for each, kind in every]
+    beyond = Counter[str]()
+    for counts in result.get("not_listed", {}).values():
+        beyond.update(counts)
+    kinds = {(each["clause"], kind) for each, kind in every}
+    room = Counter(dict.fromkeys(kinds, max(_LEAST_RECORDS, _MOST_RECORDS // max(1, len(kinds)))))
+    shown = []
+    for each, kind in every:
+        room[each["clause"], kind] -= 1
+        if room[each["clause"], kind] < 0:
+            beyond[each["clause"]] += 1
+        else:
+            shown.append(_describe(each, kind, told, films))
+    return shown, beyond
 
 
 def _list_records(result: Result, name: str) -> list[Any]:
@@ -147,7 +167,15 @@ def _describe(
         return {**record, "kind": kind}
     of_story = 0 if kind == "violated" and record["zxid"] in told else None
     film = films.get(_place(record)) if kind in ("advice", "known") else of_story
-    return {**record, "kind": kind, "film": film, "zxid": show_zxid(record["zxid"])}
+    short = {name: _shorten(value) for name, value in record.items()}
+    return {**short, "kind": kind, "film": film, "zxid": show_zxid(record["zxid"])}
+
+
+def _shorten(value: Any) -> Any:
+    """Return a value as a page holds it: a znode of many partitions may be large."""
+    if isinstance(value, str) and len(value) > _LONGEST:
+        return f"{value[:_LONGEST]} … and {len(value) - _LONGEST} characters more"
+    return value
 
 
 def _place(record: Mapping[str, Any]) -> tuple[Any, ...]:

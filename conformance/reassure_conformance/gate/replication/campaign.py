@@ -57,7 +57,7 @@ from reassure_conformance.script import SUFFIX
 from reassure_controller.faults import check_faults
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_judge.observed.needs import UNJUDGED
-from reassure_judge.verdicts import ClauseVerdict, Tally, Violation, summarise
+from reassure_judge.verdicts import ClauseVerdict, Tally, Violation, count_broken, summarise
 from reassure_spec.errors import Unavailable
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_zookeeper.server import Server
@@ -294,7 +294,7 @@ class Campaign:
         result.clauses = summarise(
             PROFILE,
             {clause: n for clause, n in self._tally.exercised.items() if clause not in unreached},
-            (*violations, *self._not_followed),
+            count_broken((*violations, *self._not_followed)),
             undecided=self._tally.undecided,
             settled=True,
             strict=self._settings.strict,
