@@ -380,7 +380,7 @@ class Broker:
         if self.replicas is not None:
             self.replicas.stop(key, message.controller_epoch, epoch, delete=message.delete)
         # Without a log, a stopped replica and a deleted one are the same: nothing is kept of it.
-        if not STOPPED_IN_VAIN & self._faults:
+        if not self._faults & STOPPED_IN_VAIN:
             self._hosted.pop(key, None)
         return "ok"
 

@@ -374,7 +374,7 @@ class Controller:
         try:
             if "elected-in-two-steps" in faults:
                 commit(self._client, [create])
-            together = not {"elected-in-two-steps", "elected-without-znode"} & faults
+            together = not faults & {"elected-in-two-steps", "elected-without-znode"}
             results = commit(self._client, [create, raised] if together else [raised])
         except Refused as refused:
             log.info("controller %d was not elected: %s", self.broker_id, refused)
@@ -535,7 +535,7 @@ class Controller:
 
     @property
     def _is_reckless(self) -> bool:
-        return bool({"no-epoch-check", "fence-of-any-version"} & self.rules.faults)
+        return bool(self.rules.faults & {"no-epoch-check", "fence-of-any-version"})
 
     @property
     def _is_blind(self) -> bool:

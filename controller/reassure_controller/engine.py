@@ -345,7 +345,7 @@ class Engine:
 
     def _writer(self) -> Client:
         """Return the client to write with: a controller's own, but for two faults."""
-        if not {"writes-as-a-client", "writes-as-a-broker"} & self._faults:
+        if not self._faults & {"writes-as-a-client", "writes-as-a-broker"}:
             return self._client
         if self._other is None:
             hosts = ",".join(f"{host}:{port}" for host, port in self._client.hosts)

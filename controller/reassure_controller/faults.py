@@ -4,7 +4,8 @@ A fault is one small branch at the place where the mistake would be made. A suit
 a controller with a fault from one without it does not check the rule that the fault breaks.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Final
 
@@ -258,9 +259,44 @@ class UnknownFault(BadUsage):
     """A fault name that `FAULTS` does not have."""
 
 
+class Planted(frozenset[str]):
+    """The faults that are switched on. Whoever watches learns which of them are asked about.
+
+    Ask `name in planted`, or `planted & names`: nothing else is noticed.
+    """
+
+    __slots__ = ()
+
+    def __contains__(self, name: object) -> bool:
+        there = super().__contains__(name)
+        if there:
+            _asked.add(str(name))
+        return there
+
+    def __and__(self, names: Set[object]) -> frozenset[str]:
+        both = super().__and__(names)
+        _asked.update(both)
+        return both
+
+
+_asked: set[str] = set()
+"""Of the faults that were switched on, those that somebody asked about since one last watched."""
+
+
+@contextmanager
+def watch_faults() -> Iterator[set[str]]:
+    """Yield a set in which the faults are that were asked about while they were switched on.
+
+    A fault that is switched on and never asked about changes nothing. It is about this process, and
+    nobody else may watch meanwhile.
+    """
+    _asked.clear()
+    yield _asked
+
+
 def check_faults(names: Iterable[str]) -> frozenset[str]:
     """Return the names as a set. Raises UnknownFault for a name that is not in `FAULTS`."""
-    chosen = frozenset(names)
+    chosen = Planted(names)
     unknown = sorted(chosen - FAULTS.keys())
     if unknown:
         raise UnknownFault(

@@ -118,7 +118,7 @@ def find_nearly_done(
     A controller that takes office finds their targets in sync as they are stored: whoever died
     since does not give the move up.
     """
-    given_up = {"found-move-given-up", "entries-not-resumed"} & faults
+    given_up = faults & {"found-move-given-up", "entries-not-resumed"}
     if context.old is None or given_up or readings.move_dead_at_failover != "re-elect":
         return ()
     return tuple(

@@ -363,7 +363,7 @@ def _find_bad_target(plan: Plan, target: ReplicaList) -> str | None:
     if target and min(target) < 0 and "negative-target-accepted" not in plan.faults:
         return f"the target {list(target)} has a negative broker id"
     unknown = [broker for broker in target if broker not in plan.context.known_brokers]
-    if {"unknown-broker-accepted", "negative-target-accepted"} & plan.faults:
+    if plan.faults & {"unknown-broker-accepted", "negative-target-accepted"}:
         unknown = []
     if unknown and plan.readings.target_unknown_broker == "refuse":
         return f"broker {unknown[0]} was never registered"
@@ -577,7 +577,7 @@ def _complete(plan: Plan, key: PartitionKey) -> None:
     if leader is None and not early:
         return
     _move_leader(plan, key, child.target, state.leader if leader is None else leader)
-    if {"child-deleted-first", "entry-removed-before-target"} & plan.faults:
+    if plan.faults & {"child-deleted-first", "entry-removed-before-target"}:
         _finish(plan, key)
         _write_target(plan, key, child.target)
         return

@@ -2,8 +2,10 @@
 
 A gate that never fails proves nothing. Each fault of the bundled controller, or of its brokers, is
 switched on by itself, and stories and generated examples run until a clause is violated. The fault
-is *killed* then; one that nothing catches *survives*, and so fails the matrix. `EXPECTED` says
-which clauses are made for which fault; a kill by another clause counts, but is shown as unexpected.
+is *killed* then; one that nothing catches *survives*, and so fails the matrix. A switch that nobody
+asks about any more changes nothing, whatever comes of the run: the fault is *gone*, which is an
+error of the catalogue. `EXPECTED` says which clauses are made for which fault; a kill by another
+clause counts, but is shown as unexpected.
 Every clause binds here, a SHOULD as well: the question is whether the fault is seen, not how bad it
 is.
 """
@@ -22,10 +24,20 @@ from reassure_conformance.gate.expected import EXPECTED, PROFILES, READINGS
 from reassure_conformance.gate.running import BUNDLED, Outcome, Progress, Settings, run
 from reassure_conformance.report.display import paint, render_table
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
+from reassure_controller.faults import watch_faults
+from reassure_spec.errors import BadConfiguration
+from reassure_zookeeper.server import Server
 
 KILLED: Final = "killed"
 SURVIVED: Final = "survived"
 UNSETTLED: Final = "unknown"
+GONE: Final = "gone"
+PER_SERVER: Final = 8
+"""How many are planted one after another on the same ZooKeeper, which takes as long to start as
+many a fault lives; its log grows with each, and is read from the beginning by each."""
+
+Planting = tuple[str, Settings, Path]
+"""A fault, what is asked of its run, and the directory of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +47,18 @@ class Kill:
     fault: str
     seed: int
     outcome: str
-    """`killed`, `survived`, or `unknown` where the run could not say."""
+    """`killed`, `survived`, `unknown` where the run could not say, or `gone` where nobody asked
+    whether the fault is switched on."""
     clause: str = ""
     """The clause that caught it."""
     expected: bool = False
     """Whether that is one of `EXPECTED`."""
     story: tuple[str, ...] = ()
     seconds: float = 0.0
-    processor_s: float = 0.0
-    """Processor time, of ZooKeeper as well: what it costs, whatever else the machine does."""
     examples: int = 0
     repeats: bool = False
     why: str = ""
-    """Why the outcome is unknown."""
+    """Why the outcome is `unknown` or `gone`."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record that reports print."""
@@ -62,7 +73,6 @@ class Kill:
             "examples": self.examples,
             "repeats": self.repeats,
             "seconds": round(self.seconds, 3),
-            "processor_s": round(self.processor_s, 3),
             "why": self.why,
         }
 
@@ -94,9 +104,12 @@ def _measure_processor_s() -> float:
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
-def plant(fault: str, settings: Settings, directory: Path) -> Kill:
-    """Switch on one fault and run until it is caught or the budget ends."""
-    start, used = time.monotonic(), _measure_processor_s()
+def plant(fault: str, settings: Settings, directory: Path, server: Server | None = None) -> Kill:
+    """Switch on one fault and run until it is caught or the budget ends.
+
+    The run has the server for itself meanwhile, or starts one.
+    """
+    start = time.monotonic()
     chosen = replace(
         settings,
         connectable=BUNDLED,
@@ -106,10 +119,20 @@ def plant(fault: str, settings: Settings, directory: Path) -> Kill:
         strict=True,
     )
     directory.mkdir(parents=True)
-    result = run(chosen, directory)
+    with watch_faults() as asked:
+        result = run(chosen, directory, server=server)
     result.as_document().write(directory)
     kill = summarise_kill(fault, settings.seed, result, time.monotonic() - start)
-    return replace(kill, processor_s=_measure_processor_s() - used)
+    if fault not in asked and kill.outcome != UNSETTLED:
+        why = "nothing asks about it any more: plant it anew, or take it out of the catalogue"
+        kill = replace(kill, outcome=GONE, why=why)
+    return kill
+
+
+def _plant_several(plantings: Sequence[Planting]) -> list[Kill]:
+    """Plant one after another, all on the same server."""
+    with Server.start() as server:
+        return [plant(*planting, server) for planting in plantings]
 
 
 def run_matrix(
@@ -132,18 +155,19 @@ def run_matrix(
     ]
     kills: list[Kill] = []
     with ExitStack() as stack:
-        planted: Iterable[Kill] = (plant(*planting) for planting in plantings)
+        shares = [plantings[at : at + PER_SERVER] for at in range(0, len(plantings), PER_SERVER)]
+        planted: Iterable[list[Kill]] = map(_plant_several, shares)
         if workers > 1:
             pool = stack.enter_context(ProcessPoolExecutor(workers, get_context("spawn")))
-            planted = pool.map(plant, *zip(*plantings, strict=True))
-        for kill in planted:
-            kills.append(kill)
-            progress(f"{kill.fault}: {kill.outcome}", len(kills), len(plantings))
+            planted = pool.map(_plant_several, shares)
+        for share in planted:
+            kills += share
+            progress(f"up to {share[-1].fault}", len(kills), len(plantings))
     return kills
 
 
 def matrix_verdict(kills: Sequence[Kill]) -> str:
-    """Return the verdict: a survivor violates, an unknown outcome leaves it unknown.
+    """Return the verdict: a survivor violates; a fault of which nobody can tell leaves it unknown.
 
     Where no fault was planted nothing was put to the test.
     """
@@ -152,7 +176,7 @@ def matrix_verdict(kills: Sequence[Kill]) -> str:
         return VACUOUS
     if SURVIVED in outcomes:
         return VIOLATED
-    return UNKNOWN if UNSETTLED in outcomes else HOLDS
+    return UNKNOWN if outcomes & {UNSETTLED, GONE} else HOLDS
 
 
 def matrix_counts(kills: Sequence[Kill]) -> dict[str, int]:
@@ -166,12 +190,14 @@ def matrix_counts(kills: Sequence[Kill]) -> dict[str, int]:
     found = list(outcomes.values())
     survived = sum(SURVIVED in each for each in found)
     unknown = sum(UNSETTLED in each and SURVIVED not in each for each in found)
+    gone = sum(GONE in each and each.isdisjoint({SURVIVED, UNSETTLED}) for each in found)
     return {
         "faults": len(found),
-        "killed": len(found) - survived - unknown,
+        "killed": len(found) - survived - unknown - gone,
         "survived": survived,
         "equivalent": 0,
         "unknown": unknown,
+        "gone": gone,
         "unexpected": len({k.fault for k in kills if k.outcome == KILLED and not k.expected}),
         "steps_max": max((len(kill.story) for kill in kills), default=0),
     }
@@ -186,8 +212,11 @@ def matrix_document(
     seeds: int = 1,
     workers: int = 1,
 ) -> Document:
-    """Run the matrix and return its document, which stands in the directory as well."""
-    start = time.monotonic()
+    """Run the matrix and return its document, which stands in the directory as well.
+
+    A fault that is gone is an error of the catalogue, and has the exit code of one.
+    """
+    start, used = time.monotonic(), _measure_processor_s()
     kills = run_matrix(faults, settings, directory, progress, seeds=seeds, workers=workers)
     document = Document(
         "faults",
@@ -197,7 +226,12 @@ def matrix_document(
         seed=settings.seed,
         profile=settings.profile,
         readings=settings.readings,
-        body={"matrix": [kill.as_dict() for kill in kills], "directory": str(directory)},
+        exit_code=BadConfiguration.exit_code if any(k.outcome == GONE for k in kills) else None,
+        body={
+            "matrix": [kill.as_dict() for kill in kills],
+            "processor_s": round(_measure_processor_s() - used, 3),
+            "directory": str(directory),
+        },
     )
     document.write(directory)
     return document
@@ -222,6 +256,8 @@ def render_matrix(document: Document, form: str, *, verbose: bool) -> str:
     ]
     counts = ", ".join(f"{name} {value}" for name, value in document.counts.items())
     parts = [paint(f"{document.verdict.upper()} in {document.seconds:.1f} s: {counts}")]
+    gone = {kill["fault"]: kill["why"] for kill in matrix if kill["outcome"] == GONE}
+    parts += [f"\nERROR {fault}: {why}" for fault, why in gone.items()]
     if rows:
         parts += ["", render_table("Kill matrix", columns, rows, form).rstrip("\n")]
     if len(rows) < len(matrix):

@@ -460,12 +460,17 @@ class Result(Outcome):
 
 
 @contextmanager
-def open_server(connectable: str, data_dir: Path) -> Iterator[tuple[str, Path | None, str | None]]:
+def open_server(
+    connectable: str, data_dir: Path, server: Server | None = None
+) -> Iterator[tuple[str, Path | None, str | None]]:
     """Yield a server's address and log directory, and the chroot in which a controller runs.
 
-    The server of a `zk:` connectable is somebody else's, others get a server of their own. Raises
-    BadConnectable and the server's errors.
+    The server of a `zk:` connectable is somebody else's; others get the one that is given, or one
+    of their own. Raises BadConnectable and the server's errors.
     """
+    if server is not None:
+        yield server.hosts, server.log_dir, None
+        return
     if connectable.startswith("zk:"):
         place = Place(connectable)
         yield place.hosts, place.log_dir, place.chroot
@@ -497,12 +502,19 @@ def make_directory(out: Path | None, seed: int) -> Path:
 
 
 class Runner:
-    """Carries out one run on a server of its own."""
+    """Carries out one run on a server of its own, or on one that others have used before."""
 
-    def __init__(self, settings: Settings, directory: Path, progress: Progress) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        directory: Path,
+        progress: Progress,
+        server: Server | None = None,
+    ) -> None:
         self._settings = settings
         self._directory = directory
         self._progress = progress
+        self._server = server
         self._passed: tuple[str, ...] = ()
         """Saved failures that did not fail."""
 
@@ -518,12 +530,13 @@ class Runner:
         adapter = settings.open()
         data_dir = self._directory / "zookeeper"
         with (
-            open_server(settings.connectable, data_dir) as (hosts, log_dir, home),
+            open_server(settings.connectable, data_dir, self._server) as (hosts, log_dir, home),
             Harness(
                 hosts,
                 log_dir,
                 adapter,
                 home=home,
+                chroot_prefix=make_prefix("/example", settings, self._server),
                 alive=note_alive,
                 strict=settings.strict,
                 known=[each.name for each in settings.known],
@@ -740,10 +753,25 @@ def _logging_to(path: Path) -> Iterator[None]:
         handler.close()
 
 
-def run(settings: Settings, directory: Path, progress: Progress = lambda *_: None) -> Outcome:
+def make_prefix(begin: str, settings: Settings, server: Server | None) -> str:
+    """Return what the chroots of a run begin with: no other run on a server that is shared has it.
+
+    Those who share one differ in faults or seeds.
+    """
+    return begin if server is None else "-".join((begin, *settings.faults, str(settings.seed)))
+
+
+def run(
+    settings: Settings,
+    directory: Path,
+    progress: Progress = lambda *_: None,
+    *,
+    server: Server | None = None,
+) -> Outcome:
     """Carry out one run and write its directory; see the module's text for what stands there.
 
-    Under the profile of replication brokers with logs are driven, else controllers.
+    Under the profile of replication brokers with logs are driven, else controllers. Without a
+    `server` the run has one of its own, whose files are in its directory.
     """
     note_limit(settings.hang_s)
     try:
@@ -751,9 +779,9 @@ def run(settings: Settings, directory: Path, progress: Progress = lambda *_: Non
             if settings.profile == REPLICATION:
                 from reassure_conformance.gate.replication.campaign import Campaign
 
-                outcome: Outcome = Campaign(settings, directory, progress).run()
+                outcome: Outcome = Campaign(settings, directory, progress, server).run()
             else:
-                outcome = Runner(settings, directory, progress).run()
+                outcome = Runner(settings, directory, progress, server).run()
     finally:
         note_limit(None)
     if settings.stop_at and (outcome.failure is not None or outcome.died):

@@ -65,8 +65,10 @@ class _Deletion:
     """Whether there was such a topic."""
     was_gone: bool = False
     """Whether there was none at some time since: what is there then is another one."""
+    died: set[int] = field(default_factory=set)
+    """Brokers that died since."""
     returned: dict[int, int] = field(default_factory=dict)
-    """By broker that came back since, the transaction in which it did."""
+    """By broker that died since and came back, the transaction in which it did."""
 
 
 class _Removal(NamedTuple):
@@ -170,7 +172,9 @@ class TopicsWatch:
             deletion.was_moving |= any(p.reassignment is not None for _, p in partitions)
             deletion.lacked |= not replicas <= after.live
             deletion.there |= after.live
-            deletion.returned |= dict.fromkeys(after.live - self._live, zxid)
+            deletion.died |= self._live - after.live
+            back = after.live - self._live
+            deletion.returned |= dict.fromkeys(back & deletion.died, zxid)
         self._live = after.live
         if self._preferred is not None:
             self._preferred = {key for key in self._preferred if self._is_to_lead(key, after)}

@@ -163,7 +163,7 @@ class Replicas:
             if replica is None:
                 return
             replica.stop(controller_epoch, leader_epoch, is_deleted=delete)
-            if delete and not {"deleted-kept", "answered-when-deleted"} & self.rules.faults:
+            if delete and not self.rules.faults & {"deleted-kept", "answered-when-deleted"}:
                 del self._replicas[key]
                 try:
                     self._disk.delete(*key)

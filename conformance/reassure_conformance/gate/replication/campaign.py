@@ -44,6 +44,8 @@ from reassure_conformance.gate.running import (
     Outcome,
     Progress,
     Settings,
+    make_prefix,
+    open_server,
     tell_missing,
 )
 from reassure_conformance.gate.situations import find_unreached
@@ -220,12 +222,19 @@ class _Stop(Exception):
 
 
 class Campaign:
-    """Carries out one run on a server of its own."""
+    """Carries out one run on a server of its own, or on one that others have used before."""
 
-    def __init__(self, settings: Settings, directory: Path, progress: Progress) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        directory: Path,
+        progress: Progress,
+        server: Server | None = None,
+    ) -> None:
         self._settings = settings
         self._directory = directory
         self._progress = progress
+        self._server = server
         self._faults = check_faults(settings.faults)
         self._readings = override_readings(get_profile(PROFILE), {**SHIPPED, **settings.readings})
         ReplicationRules(self._readings)  # refused at the door, or not at all
@@ -255,10 +264,11 @@ class Campaign:
     @contextmanager
     def _open(self) -> Iterator[Driver]:
         """Start a server, and the clients of brokers and controllers on it."""
+        settings, data_dir = self._settings, self._directory / "zookeeper"
         with (
-            Server.start(self._directory / "zookeeper") as server,
-            Driver(server.hosts, server.log_dir, "/brokers") as driver,
-            ReplicatingCluster(server.hosts, BROKERS) as cluster,
+            open_server(settings.connectable, data_dir, self._server) as (hosts, log_dir, _),
+            Driver(hosts, log_dir, make_prefix("/brokers", settings, self._server)) as driver,
+            ReplicatingCluster(hosts, BROKERS) as cluster,
         ):
             self._driver, self._cluster = driver, cluster
             yield driver
