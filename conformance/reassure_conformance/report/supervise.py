@@ -132,6 +132,9 @@ def _be_worker(
     global _voice
     os.setsid()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Of a job in the background a shell ignores interrupts, and so would whoever inherits that; the
+    # keeper alone interrupts a worker, which has a session of its own, and it means it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.stdout = _Aside(is_terminal=sys.stdout.isatty(), encoding=sys.stdout.encoding)
     faulthandler.enable(trace)
     threading.Thread(target=_follow, args=(lifeline,), daemon=True).start()
