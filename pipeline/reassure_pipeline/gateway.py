@@ -117,6 +117,7 @@ def open_spark(
                     context = SparkContext(conf=conf, gateway=gateway)
                     if not _is_local(master):
                         _await_executors(context)
+                    if submitted or not _is_local(master):
                         pack_packages(folder / _PACKED, packages)
                         context.addPyFile(str(folder / _PACKED))
                     yield context
