@@ -133,6 +133,11 @@ def _is_local(master: str) -> bool:
     return master.partition("[")[0] == "local"
 
 
+def is_here(master: str) -> bool:
+    """Whether all that a master gives work to runs on this machine."""
+    return not _is_submitted() and (_is_local(master) or bool(_LOOPBACK.match(master)))
+
+
 def _is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 

@@ -1,8 +1,9 @@
 """What `reassure explore` does: run the explorer, and keep what it found in a directory."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,11 +14,11 @@ from reassure_conformance.scenarios.told_scenario import Outcome
 from reassure_conformance.script import SUFFIX
 from reassure_explorer.engine.explore import Exploration, describe_violation, explore
 from reassure_explorer.engine.interface import Model, ModelError
-from reassure_explorer.engine.loading import BadModel, blame, load_model
+from reassure_explorer.engine.loading import BadModel, Source, blame, load_model
 from reassure_explorer.engine.packing import EngineError
 from reassure_explorer.engine.renderings import draw_trace, make_itf, tell_trace
 from reassure_explorer.engine.result import Budget, Violation
-from reassure_explorer.scopes.catalogue import MEETINGS, SCOPES, get_model, get_scope
+from reassure_explorer.scopes.catalogue import MEETINGS, SCOPES, get_model, get_scope, make_model
 from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.pictures import draw_scope_trace
 from reassure_spec.errors import BadUsage
@@ -50,6 +51,8 @@ class Subject:
     """What is explored: a standard scope under its rules, or a model from elsewhere."""
 
     model: Model
+    source: Source
+    """Where other processes get the model from."""
     profile: str | None = None
     readings: Mapping[str, str] = field(default_factory=dict)
     reference: str | None = None
@@ -82,7 +85,8 @@ def choose_scope(scope: str, profile: str, readings: Mapping[str, str]) -> Subje
     Raises UnknownScope, UnknownReading, RefusedReading.
     """
     found, model = get_model(scope, profile, readings)
-    return Subject(model, profile, found.as_dict())
+    rules = found.as_dict()
+    return Subject(model, Source(partial(make_model, scope, profile, rules)), profile, rules)
 
 
 class BadRequest(BadUsage):
@@ -94,6 +98,7 @@ WALKS_WITHOUT: Final = (
     "minimise_faults",
     "symmetry",
     "directory",
+    "spark",
     "learn_anew",
     "page",
     "graph",
@@ -118,7 +123,9 @@ def choose_model(reference: str, given: Iterable[str]) -> Subject:
         raise BadRequest(f"{flag} is about our own scopes; leave it or --model away")
     if "graph" in given and "fields" not in given:
         raise BadRequest("say with --fields by which fields of your model states are drawn as one")
-    return Subject(load_model(reference), reference=reference)
+    # Processes elsewhere have a current directory of their own.
+    source = Source(partial(load_model, reference, Path.cwd()), reference)
+    return Subject(load_model(reference), source, reference=reference)
 
 
 def check_options(
@@ -138,6 +145,12 @@ def check_options(
         if idle:
             flag = f"--{idle[0].replace('_', '-')}"
             raise BadRequest(f"random walks have no use for {flag}; leave it or --walks away")
+    if options["spark"] is not None and options["engine"] == "plain":
+        raise BadRequest("Spark spreads the derived engine; leave out --spark or --engine plain")
+    if options["spark"] is not None and options["threads"] > 1:
+        raise BadRequest(
+            "on Spark the master says how many work, as in local[4]; leave out --threads"
+        )
     for place in places:
         if place is not None and not place.absolute().parent.is_dir():
             raise BadRequest(f"{place}: there is no directory {place.parent}; make it first")
@@ -160,7 +173,16 @@ def run_explore(options: Mapping[str, Any], subject: Subject, progress: Progress
         progress(words, 0, 0)
 
     budget = Budget(options["states"], options["seconds"], options["memory_mib"])
-    with subject.blamed():
+    master = options["spark"] if subject.model.is_bounded else None
+    with ExitStack() as opened:
+        elsewhere = None
+        if master is not None:
+            from reassure_pipeline.spreading import spread_on_spark
+
+            progress("starting Spark", 0, 0)
+            spark = spread_on_spark(subject.source, master, options["directory"])
+            elsewhere = opened.enter_context(spark)
+        opened.enter_context(subject.blamed())
         return explore(
             subject.model,
             engine=options["engine"],
@@ -175,6 +197,7 @@ def run_explore(options: Mapping[str, Any], subject: Subject, progress: Progress
             progress=tell,
             symmetry=options["symmetry"],
             remember=not options["learn_anew"],
+            elsewhere=elsewhere,
         )
 
 

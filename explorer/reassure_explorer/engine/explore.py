@@ -13,12 +13,26 @@ from reassure_spec.errors import BadUsage
 
 if TYPE_CHECKING:
     from reassure_explorer.engine.liveness import LivenessResult
+    from reassure_explorer.engine.loading import Source
+    from reassure_explorer.engine.sliced import Spread
 
 ENGINES: Final = ("derived", "plain")
 
 
 class UnknownEngine(BadUsage):
     """An engine name that there is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Other processes that the steps of an exploration can be given to."""
+
+    source: "Source"
+    """Where they get the model from."""
+    spread: "Spread"
+    directory: Path
+    """Where all of them find the same files."""
+    slices: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +171,7 @@ def explore(
     progress: Callable[[Any], None] | None = None,
     symmetry: bool = False,
     remember: bool = False,
+    elsewhere: Elsewhere | None = None,
 ) -> Exploration:
     """Explore a model; what has no bounds is always left to the plain engine.
 
@@ -166,27 +181,28 @@ def explore(
     the whole graph must fit into memory. With `directory` the derived engine keeps states on disk
     and goes on where an exploration stopped there; it calls `progress` after each level. With
     `symmetry` one state stands for all that differ only in which of the things that are alike is
-    which. With `remember` paths that earlier runs learned are taken from the user's cache.
+    which. With `remember` paths that earlier runs learned are taken from the user's cache. With
+    `elsewhere` large steps of the derived engine are done there, and `threads` and `directory` mean
+    nothing.
 
-    Raises UnknownEngine, ForeignCheckpoint, NotSymmetric.
+    Raises UnknownEngine, ForeignCheckpoint, NotSymmetric, and with `elsewhere` what
+    `explore_sliced` does.
     """
     rules = dict(readings or {})
     if engine == "plain" or not model.is_bounded:
         result = explore_plain(model, keep_going=keep_going, budget=budget, symmetry=symmetry)
     elif engine == "derived":
-        from reassure_explorer.engine.derived import explore_derived
-        from reassure_explorer.engine.memory import find_cache
-
-        result = explore_derived(
+        result = _explore_derived(
             model,
+            threads,
+            directory,
+            elsewhere,
+            remember=remember,
             keep_going=keep_going,
             budget=budget,
-            threads=threads,
-            directory=directory,
             label=str(rules),
             progress=progress,
             symmetry=symmetry,
-            memory=find_cache("paths") if remember else None,
         )
     else:
         raise UnknownEngine(f"there is no engine {engine!r}; the engines are: {', '.join(ENGINES)}")
@@ -202,6 +218,37 @@ def explore(
         most = None if budget is None else budget.states
         live = check_liveness(model, states=MOST_STATES if most is None else most)
     return Exploration(model.name, result, live, profile, rules)
+
+
+def _explore_derived(
+    model: Model,
+    threads: int,
+    directory: Path | None,
+    elsewhere: Elsewhere | None,
+    *,
+    remember: bool,
+    **options: Any,
+) -> ExploreResult:
+    """Explore with the derived engine, in this process or elsewhere."""
+    from reassure_explorer.engine.memory import find_cache
+
+    memory = find_cache("paths") if remember else None
+    if elsewhere is None:
+        from reassure_explorer.engine.derived import explore_derived
+
+        return explore_derived(
+            model, threads=threads, directory=directory, memory=memory, **options
+        )
+    from reassure_explorer.engine.sliced import explore_sliced
+
+    return explore_sliced(
+        elsewhere.source,
+        elsewhere.spread,
+        elsewhere.directory,
+        elsewhere.slices,
+        memory=memory,
+        **options,
+    )
 
 
 def _describe_liveness(result: "LivenessResult") -> dict[str, Any]:

@@ -6,17 +6,13 @@ Python's lock. Machine code is kept on disk in the user's cache directory (`NUMB
 it), so that only the first start ever compiles.
 """
 
-import atexit
-import shutil
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 
-from reassure_explorer.engine.memory import find_cache
+from reassure_explorer.engine.machine_code import kept_by_text
 
 Array = Any
 """An array whose type numba finds; `runs` and `derived` are the only callers."""
@@ -26,30 +22,24 @@ Number = Any
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _choose_cache_directory() -> None:
-    """Keep machine code in the user's cache, or for this session only where that is read-only."""
-    config: Any = numba.config
-    if config.CACHE_DIR:
-        return
-    place = find_cache("numba")
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=place):
-            pass
-    except OSError:
-        place = Path(tempfile.mkdtemp(prefix="reassure-numba-"))
-        atexit.register(shutil.rmtree, place, ignore_errors=True)
-    config.CACHE_DIR = str(place)
+def compiled(function: F) -> F:
+    """Compile a function when it is first called, or load what was compiled before."""
+    with kept_by_text():
+        return cast("F", numba.njit(cache=True, nogil=True)(function))
 
 
-_choose_cache_directory()
-compiled = cast("Callable[[F], F]", numba.njit(cache=True, nogil=True))
-inlined = cast("Callable[[F], F]", numba.njit(cache=True, nogil=True, inline="always"))
+def inlined(function: F) -> F:
+    """Do what `compiled` does, for a function that becomes a part of others."""
+    with kept_by_text():
+        return cast("F", numba.njit(cache=True, nogil=True, inline="always")(function))
+
 
 _ONE = np.uint64(1)
 _BYTE = np.uint64(255)
 _WORD = np.uint64(65535)
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_SPREAD_AGAIN = np.uint64(0xD6E8FEB86659FD93)
+_HALF = np.uint64(32)
 RECENT_BITS = 16
 _RECENT_SHIFT = np.uint64(64 - RECENT_BITS)
 
@@ -436,6 +426,36 @@ def find_leaves(states: Array, roots: Array, children: Array) -> Array:
         for root in range(len(roots)):
             leaves[i, root] = walk(states, i, roots[root], children)
     return leaves
+
+
+# Slices ---------------------------------------------------------------------------------------
+
+
+@compiled
+def choose_slice(states: Array, i: Number, slices: Number) -> Number:
+    """Return the slice, by a hash, that state `i` falls to."""
+    mixed = np.uint64(0)
+    for k in range(count_words(states)):
+        mixed = (mixed ^ get_word(states, i, k)) * _SPREAD
+        mixed ^= mixed >> _HALF
+    # Another factor than where states written lately are kept: these would share a slice.
+    mixed *= _SPREAD_AGAIN
+    return np.int64(((mixed >> _HALF) * np.uint64(slices)) >> _HALF)
+
+
+@compiled
+def deal(states: Array, counts: Array, out: Array) -> None:
+    """Write states to `out` slice after slice, in their order within each; `counts` is by slice."""
+    for i in range(len(states)):
+        counts[choose_slice(states, i, len(counts))] += 1
+    places = np.zeros(len(counts), dtype=np.int64)
+    for which in range(1, len(counts)):
+        places[which] = places[which - 1] + counts[which - 1]
+    for i in range(len(states)):
+        which = choose_slice(states, i, len(counts))
+        for k in range(count_words(states)):
+            put_word(out, places[which], k, get_word(states, i, k))
+        places[which] += 1
 
 
 # Sorted runs of one-word states --------------------------------------------------------------

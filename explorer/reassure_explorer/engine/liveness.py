@@ -17,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from reassure_explorer.engine import graph_kernels
-from reassure_explorer.engine.derived import Engine, EngineError
+from reassure_explorer.engine.derived import Engine
 from reassure_explorer.engine.diagrams import LEAF, YES
 from reassure_explorer.engine.graph import I32, StateGraph
 from reassure_explorer.engine.interface import Goal, Model, ModelError
+from reassure_explorer.engine.packing import EngineError
 from reassure_explorer.engine.result import Budget, Trace, TraceStep, Verdict
 
 SETTLED: Final = "settled"

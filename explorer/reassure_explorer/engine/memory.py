@@ -6,12 +6,15 @@ states, this engine, Python. It holds the diagrams, and the state from which eac
 some of these the plain functions are asked about again.
 """
 
+import contextlib
 import hashlib
 import json
 import os
+import shutil
 import sys
 import zipfile
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
@@ -35,8 +38,9 @@ def find_cache(kind: str) -> Path:
 def _digest_engine() -> str:
     """Return a digest of what makes paths of functions: the modules beside this one, and Python."""
     digest = hashlib.sha256(sys.version.encode())
-    for place in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(place.read_bytes())
+    for file in sorted(files(__package__).iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".py"):
+            digest.update(file.read_bytes())
     return digest.hexdigest()
 
 
@@ -82,6 +86,11 @@ class Memory:
                 old.unlink(missing_ok=True)
         except OSError:
             fresh.unlink(missing_ok=True)
+
+    def copy_to(self, directory: Path) -> None:
+        """Copy the file, if there is one, to another directory, for others to load."""
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copyfile(self._place, directory / self._place.name)
 
     def forget(self) -> None:
         """Remove the file: what it says contradicts the model."""

@@ -32,7 +32,7 @@ from reassure_explorer.engine.symmetry import (
 )
 
 if TYPE_CHECKING:
-    from reassure_explorer.engine.derived import Engine
+    from reassure_explorer.engine.expanding import Expander
 
 CHUNK_BITS: Final = 10
 BLOCK_BITS: Final = 16
@@ -190,7 +190,7 @@ def _rename_cells(
 class Comparison:
     """Holds packed states against their images under the generators of a group."""
 
-    def __init__(self, engine: "Engine", group: Group) -> None:
+    def __init__(self, engine: "Expander", group: Group) -> None:
         self.engine, self.group, self.model = engine, group, engine.model
         self.actions = len(engine.instances)
         self.numbers = {

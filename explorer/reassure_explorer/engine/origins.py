@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
+from pathlib import Path
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -49,6 +50,7 @@ _CAUGHT: Final = (TypeError, AttributeError, ValueError, LookupError, ModelError
 """What an operation may raise that takes a real tuple and nothing that answers as one."""
 
 
+_READS_GLOBAL: Final = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _LIBRARY: Final = sysconfig.get_path("stdlib")
 _LIBRARY_FILES: Final = frozenset({dataclasses.__file__, enum.__file__})
 """Files whose functions turn up in classes of a model."""
@@ -182,7 +184,9 @@ class _Walk:
                 self.note(f"{name} of {_name(kind)}", value)
 
     def _follow_function(self, function: FunctionType) -> None:
-        name = f"{_name(function)} (in {self.root}, {_locate(function.__code__)})"
+        # Not the whole path: the same code may lie elsewhere for another process.
+        place = Path(_locate(function.__code__)).name
+        name = f"{_name(function)} (in {self.root}, {place})"
         if not _is_generated(function):
             self.stock.functions.append((self.root, function))
         codes = list(_list_codes(function.__code__))
@@ -192,7 +196,9 @@ class _Walk:
         )
         self.note(f"the defaults of {name}", (function.__defaults__, function.__kwdefaults__))
         named = {n for code in codes for n in code.co_names}
-        for word in sorted(named & set(function.__globals__)):
+        # Not each name that a global has as well: most are names of attributes.
+        read = {n for code in codes for n in _list_globals(code)}
+        for word in sorted(read & set(function.__globals__)):
             value = function.__globals__[word]
             self.note(f"{word!r}, named by {name}", value)
             if isinstance(value, ModuleType) and not _is_library(value.__name__):
@@ -229,6 +235,13 @@ def _list_codes(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _list_codes(constant)
+
+
+@functools.cache
+def _list_globals(code: CodeType) -> frozenset[str]:
+    """Return the names that code looks for in its module."""
+    steps = dis.get_instructions(code)
+    return frozenset(step.argval for step in steps if step.opname in _READS_GLOBAL)
 
 
 def _list_constants(code: CodeType) -> Iterator[Any]:

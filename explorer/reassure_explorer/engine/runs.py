@@ -98,12 +98,13 @@ def merge_all(runs: list[Run], words: int) -> Run:
     return runs.pop()
 
 
-def cut_runs(runs: list[Run], parts: int) -> list[list[Run]]:
+def cut_runs(runs: list[Run], parts: int, by: Run | None = None) -> list[list[Run]]:
     """Cut all runs at the same states into so many parts of about the same size.
 
-    Each part holds a piece of every run; pieces share memory with the runs.
+    Each part holds a piece of every run; pieces share memory with the runs. It is the run `by`
+    whose pieces are of one size, the longest where none is given.
     """
-    longest = as_rows(max(runs, key=len))
+    longest = as_rows(max(runs, key=len) if by is None else by)
     if len(longest) == 0:
         return [runs]
     cuts = [longest[len(longest) * part // parts] for part in range(1, parts)]

@@ -20,7 +20,7 @@ from reassure_explorer.engine.packing import Layout, Words
 
 _ENGINE: Final = frozenset(
     f"{__package__}.{name}"
-    for name in ("derived", "diagrams", "domains", "interface", "packing", "tracing")
+    for name in ("diagrams", "domains", "expanding", "interface", "packing", "tracing")
 )
 """Modules whose errors are not the model's."""
 
