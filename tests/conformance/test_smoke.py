@@ -34,6 +34,8 @@ for line in sys.stdin:
 {after}
 """
 ADAPTERS = """
+from dataclasses import replace
+
 from kazoo.client import KazooClient
 from reassure_conformance.adapter import Reply
 from reassure_conformance.adapter.bundled import Bundled
@@ -63,6 +65,11 @@ class Outside(Bundled):
 class Refuses(Bundled):
     def change_isr(self, broker, topic, partition, *, joins):
         return Reply.REFUSED
+
+
+class Bare(Bundled):
+    def describe(self):
+        return replace(super().describe(), capabilities=frozenset())
 
 
 class Raises(Bundled):
@@ -168,6 +175,20 @@ def test_mistake_of_an_adapter_is_diagnosed(
     assert document.get_exit_code() == exit_code
 
 
+def test_what_declares_nothing_is_told_what_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where few stories need nothing more, these are told, and it is said what would allow more."""
+    (tmp_path / "mistaken.py").write_text(ADAPTERS, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    document = _smoke("direct:mistaken:Bare", tmp_path)
+    assert (document.verdict, document.body["amiss"]) == ("holds", "")
+    assert [stage["stage"] for stage in document.body["stages"]][2:] == ["malformed-requests"]
+    assert document.body["lacking"].startswith("1 story can be told to what declares no more; with")
+    _, few, *_ = render_smoke(document.as_dict()).splitlines()
+    assert few.startswith("FEW 1 story")
+
+
 def test_broken_clause_is_diagnosed(tmp_path: Path) -> None:
     """A controller that breaks a clause is told which, where, and what would be right."""
     document = _smoke(BUNDLED, tmp_path, faults=("delete-request-before-child",))
@@ -180,6 +201,7 @@ def test_sound_implementation_passes(tmp_path: Path) -> None:
     """The bundled controller goes through the handshake, the start and three stories."""
     document = _smoke(BUNDLED, tmp_path)
     assert (document.verdict, document.body["amiss"]) == ("holds", "")
+    assert document.body["lacking"] == ""
     stages = [stage["stage"] for stage in document.body["stages"]]
     assert stages == ["handshake", "start", "a-move", "leader-dies", "failover-keeps-top"]
 
@@ -233,6 +255,7 @@ def test_smoke_says_the_verdict_first() -> None:
         "verdict": "unknown",
         "seconds": 1.0,
         "counts": {"clauses_exercised": 0},
+        "lacking": "",
         "amiss": "nobody is there; expected a controller; start one",
         "traceback": "",
         "stages": stages,

@@ -6,6 +6,7 @@ are those of `PREFERRED` that need nothing which is not declared, then those of 
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from reassure_conformance.answers.stories import Telling, list_possible, open_be
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.harness import Example, Harness
 from reassure_conformance.gate.running import Settings
-from reassure_conformance.gate.story import Story
+from reassure_conformance.gate.story import Story, shipped_stories
 from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
 from reassure_spec.profiles import has_protocol
@@ -70,6 +71,8 @@ class Smoke:
     readings: Mapping[str, str] = field(default_factory=dict)
     steps: int = 0
     exercised: set[str] = field(default_factory=set)
+    lacking: str = ""
+    """What is to be declared for more stories to be told, "" where there are enough."""
     amiss: str = ""
     verdict: str = HOLDS
     exit_code: int | None = None
@@ -93,8 +96,9 @@ def smoke_document(settings: Settings, directory: Path) -> Document:
             _start(smoke, harness)
             for story in choose_stories(harness):
                 _tell(smoke, harness, story)
-        if len(smoke.stages) < 2 + STORIES or not smoke.exercised:
-            smoke.verdict, smoke.amiss = VACUOUS, "nothing was put to the test"
+            smoke.lacking = find_lacking(harness)
+        if not smoke.exercised:
+            smoke.verdict, smoke.amiss = VACUOUS, f"nothing was put to the test; {smoke.lacking}"
     except _Stop as stop:
         smoke.verdict, smoke.exit_code = stop.amiss.verdict, stop.amiss.exit_code
         smoke.amiss = str(stop.amiss)
@@ -117,6 +121,7 @@ def smoke_document(settings: Settings, directory: Path) -> Document:
             "implementation": dict(smoke.about),
             "stages": smoke.stages,
             "exercised": sorted(smoke.exercised),
+            "lacking": smoke.lacking,
             "amiss": smoke.amiss,
             "traceback": smoke.trace,
         },
@@ -174,6 +179,29 @@ def choose_stories(harness: Harness) -> list[Story]:
         return (liked, profile not in story.profiles, len(story.steps), story.name)
 
     return sorted(list_possible(harness), key=rank)[:STORIES]
+
+
+def find_lacking(harness: Harness) -> str:
+    """Say what would have to be declared for as many stories as there should be, "" if nothing.
+
+    That is the capability which alone makes most of them possible.
+    """
+    count = len(list_possible(harness))
+    if count >= STORIES:
+        return ""
+    about = harness.description
+    needs = [
+        {s.NEEDS.get(type(step)) for step in story.steps} - {None} - about.capabilities
+        for story in shipped_stories()
+        if story.is_for(about.profile)
+    ]
+    alone = Counter(need for each in needs if len(each) == 1 for need in each)
+    (best, more), *_ = alone.most_common(1) or [("more", len(needs))]
+    told = "1 story can" if count == 1 else f"{count} stories can"
+    return (
+        f"{told} be told to what declares no more; with {best} there are {more} more "
+        "(docs/adapter.md, What an adapter does)"
+    )
 
 
 def _tell(smoke: Smoke, harness: Harness, story: Story) -> None:
@@ -260,6 +288,8 @@ def render_smoke(report: Mapping[str, Any], width: int | None = None) -> str:
     if report["amiss"]:
         lines += ["", *report["traceback"].splitlines()]
         lines += display.hang("AMISS ", report["amiss"], width, "  ")
+    elif report["lacking"]:
+        lines += display.hang("FEW ", report["lacking"], width, "  ")
     lines += [""] if report["stages"] else []
     for stage in report["stages"]:
         start = f"{stage['stage']:<{name_width}}  {stage['seconds']:5.1f} s  "
