@@ -106,7 +106,8 @@ class PartOfLog:
             return None
         if self._is_first:
             return 0
-        at = find_intact_record(content, 0)
+        # A record does not end with a zero, and servers fill up their files with megabytes of them.
+        at = find_intact_record(content.rstrip(b"\0"), 0)
         return None if at is None or at >= size else at
 
     def _take(self, content: bytes, at: int, size: int, batch: list[bytes]) -> int:

@@ -77,8 +77,8 @@ _PART_SIZES: Final = (4 << 20, 32 << 20)
 and a part has to fit into memory."""
 _PARTS_PER_SHARE: Final = 4
 _BLOCK_SIZE: Final = 64 << 10
-"""Bytes of a block, more or less: Spark's sorting takes thousands of them before it looks at how
-much memory that is."""
+"""Bytes of a block, at least: Spark's sorting takes thousands of them before it looks at how much
+memory that is."""
 
 Place = tuple[int, int]
 """Number of the archive, and of the piece of a log in it."""
@@ -333,28 +333,25 @@ class _Reading:
         )
         self._addressing = Addressing(plan.rules, plan.shares)
         self._blocks: list[list[bytes]] = [[] for _ in range(plan.shares)]
-        self._number = self._size = self._judged = 0
+        self._sizes = [0] * plan.shares
+        self._number = self._judged = 0
         self._first_ms = 0
         self._last: tuple[int, int] | None = None
         self._calm: int | None = None
 
     def blocks(self) -> Iterator[Block]:
         """Yield the records that may matter, by share."""
-        find, blocks = self._addressing.find, self._blocks
+        find, blocks, sizes = self._addressing.find, self._blocks, self._sizes
         for batch in self._log.batches():
             for record in self._leave_out(batch):
                 share = find(record)
                 if share is None:
                     continue
-                if share == EVERYBODY:
-                    for block in blocks:
-                        block.append(record)
-                else:
-                    blocks[share].append(record)
-            self._size += sum(map(len, batch))
-            if self._size > _BLOCK_SIZE * len(blocks):
-                yield from self._take()
-        yield from self._take()
+                for number in range(len(blocks)) if share == EVERYBODY else (share,):
+                    blocks[number].append(record)
+                    sizes[number] += len(record)
+            yield from self._take(_BLOCK_SIZE)
+        yield from self._take(1)
 
     def _leave_out(self, batch: list[bytes]) -> list[bytes]:
         """Return those that are judged: all that are not in the base."""
@@ -373,14 +370,16 @@ class _Reading:
             self._calm = next(calm, None)
         return batch
 
-    def _take(self) -> Iterator[Block]:
+    def _take(self, least: int) -> Iterator[Block]:
+        """Yield the blocks that have so many bytes by now."""
         task = self._task
-        for share, block in enumerate(self._blocks):
-            if block:
-                yield (share, task.archive, task.piece, task.part, self._number), block
+        for share, size in enumerate(self._sizes):
+            if size >= least:
+                key = share, task.archive, task.piece, task.part, self._number
+                yield key, self._blocks[share]
                 self._blocks[share] = []  # the old one is whoever's it was handed to
+                self._sizes[share] = 0
         self._number += 1
-        self._size = 0
 
     def sum_up(self) -> PartResult:
         """Return what the part was worth, as far as it was read."""

@@ -208,6 +208,25 @@ def test_reading_hands_damage_on(server: Server) -> None:
     assert 0 < result.error.offset < len(content)
 
 
+def test_a_file_that_cannot_be_cut_is_read_as_a_whole(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a part begins inside a znode that holds records, all is judged all the same."""
+    other = server("other", write_sample(topics=1)) / "version-2" / "log.1"
+    cluster = SampleCluster()
+    cluster.append(Create("/backup", other.read_bytes()[FILE_HEADER.size :]))
+    plant_all(cluster)
+    folder = server("one", cluster.transactions)
+    monkeypatch.setattr("reassure_pipeline.spark._PART_SIZES", (2_000, 2_000))
+    plan = _make_plan([folder], PROFILE, 2, at_rest=False)
+    with pytest.raises(Misfits) as caught:
+        sum_up(PROFILE, plan, _judge(_route(plan), plan))
+    assert caught.value.places == {(0, 0)}
+    local = audit_local([folder], PROFILE, READINGS, facts=True)
+    apart = _audit_apart(plan, PROFILE)
+    assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
+
+
 def _garble(content: bytearray) -> None:
     """Give a write amid a log a length of data that it does not have, with the right checksum."""
     at, records = FILE_HEADER.size, []
