@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reassure_conformance.answers.auditing import audit_document
+from reassure_conformance.answers.auditing import audit_document, render_audit
 from reassure_conformance.report.document import result_schema
 from reassure_conformance.report.fleet import draw_fleet
 from reassure_conformance.report.page import render_page
@@ -163,6 +163,20 @@ def test_many_violations_leave_the_page_small(told: dict[str, Any]) -> None:
     assert f"<code>area.clause-7</code> {12_345 + 200 - shown:,} more" in page
     assert f"<code>area.clause-8</code> {200 - shown} more" in page
     assert "and 4400 characters more" in page
+
+
+def test_facts_are_told_in_short_on_a_terminal(tmp_path: Path) -> None:
+    """People see the sums without asking for JSON, and only where facts were asked for."""
+    write_archive(tmp_path / "made", Size(1_000, 20, 0, 1))
+    for asked in (True, False):
+        document = audit_document([tmp_path / "made"], "kip-236", {}, None, facts=asked)
+        text = render_audit(document, "pretty")
+        if asked:
+            facts = document.as_dict()["facts"]
+            assert f"{facts['reassignments']['completed']} completed" in text
+            assert f"Elections        {facts['elections']['clean']} clean, 0 unclean" in text
+        else:
+            assert "Elections" not in text
 
 
 def test_no_facts_no_section(told: dict[str, Any]) -> None:

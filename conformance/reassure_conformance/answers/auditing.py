@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from reassure_conformance.report.display import show_text, show_zxid
+from reassure_conformance.report.display import show_duration, show_text, show_zxid
 from reassure_conformance.report.document import UNKNOWN, Document
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.protocols import NoRules, find_protocols
@@ -117,6 +117,7 @@ def render_audit(document: Document, form: str, *, verbose: bool = False) -> str
     parts += _describe_undecided(report)
     parts += [line for archive in report["archives"] for line in _describe(archive)]
     parts += _describe_observed(report)
+    parts += _describe_facts(report)
     parts += display.render_clauses(report, form, verbose=verbose)
     return "\n".join([*parts, display.paint(verdict)])
 
@@ -202,6 +203,38 @@ def _describe(archive: Mapping[str, Any]) -> Iterator[str]:
     for seen in archive["seen_not_judged"]:
         what = f" ({seen['what']})" if seen["what"] else ""
         yield f"{name}: seen, not judged: {show_text(seen['tree'])}{what}, {seen['writes']} writes"
+
+
+def _describe_facts(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what was under way in short, where that was asked for."""
+    facts = report.get("facts")
+    if facts is None:
+        return
+    moves, lag, terms = facts["reassignments"], facts["replication"], facts["controllers"]
+    ended = ", ".join(f"{moves[name]:,} {name.replace('_', ' ')}" for name in _ENDS if moves[name])
+    longest = moves["durations"]["longest_ms"]
+    yield ""
+    yield f"Reassignments    {moves['started']:,} begun: {ended or 'none ended'}" + (
+        f"; longest {show_duration(longest)}" if longest else ""
+    )
+    behind = (f"{words} {show_duration(lag[name])}" for name, words in _LAGS.items())
+    yield f"Partitions       {', '.join(behind)}, all together"
+    churn, elections = facts["in_sync"], facts["elections"]
+    yield f"In-sync sets     {churn['joined']:,} joined, {churn['left']:,} left"
+    kinds = ", ".join(f"{elections[name]:,} {name}" for name in ("clean", "unclean", "lost"))
+    yield f"Elections        {kinds}"
+    without = show_duration(terms["without_ms"])
+    yield f"Controllers      {terms['terms']:,} terms, {without} without one"
+    yield "The document (--format json) has more, of which `reassure report` makes a page."
+    yield ""
+
+
+_ENDS: Final = ("completed", "taken_back", "given_up", "under_way")
+_LAGS: Final = {
+    "under_ms": "under-replicated",
+    "moving_ms": "behind in moves",
+    "offline_ms": "without a leader",
+}
 
 
 def _describe_observed(report: Mapping[str, Any]) -> Iterator[str]:

@@ -13,6 +13,12 @@ from typing import Any, Final
 
 from reassure_spec.clauses import load_clauses
 
+SECOND: Final = 1000
+"""In milliseconds, as all that follow."""
+MINUTE: Final = 60 * SECOND
+HOUR: Final = 60 * MINUTE
+DAY: Final = 24 * HOUR
+
 STYLES: Final = {
     "holds": "green",
     "proved": "green",
@@ -165,6 +171,31 @@ def show_time(time_ms: int) -> str:
     except OverflowError:
         return f"{time_ms} ms since 1970"
     return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d} UTC"
+
+
+def show_duration(ms: float | None) -> str:
+    """Return a duration in words, to two units.
+
+    >>> show_duration(90_061_000), show_duration(1_500), show_duration(40), show_duration(None)
+    ('1 d 1 h', '1.5 s', '40 ms', '')
+    """
+    if ms is None:
+        return ""
+    if ms < SECOND:
+        return f"{ms:.0f} ms"
+    if ms < MINUTE:
+        return f"{ms / SECOND:.3g} s"
+    units = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
+    parts = []
+    for size, word in units:
+        count, ms = divmod(ms, size)
+        if count:
+            parts.append(f"{count:,.0f} {word}")
+        elif parts:
+            break
+        if len(parts) == 2:
+            break
+    return " ".join(parts)
 
 
 def show_text(text: str) -> str:

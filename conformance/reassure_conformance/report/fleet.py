@@ -15,7 +15,15 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from reassure_conformance.report.cases import Result
-from reassure_conformance.report.display import show_time, show_zxid
+from reassure_conformance.report.display import (
+    DAY,
+    HOUR,
+    MINUTE,
+    SECOND,
+    show_duration,
+    show_time,
+    show_zxid,
+)
 from reassure_conformance.report.embedding import embed
 
 _CLAUSES: Final = 12
@@ -33,15 +41,11 @@ _SEEN: Final = 4
 """How high the least bar is of what should not be overlooked."""
 _SHADES: Final = 5
 _HUES: Final = 8
-_SECOND: Final = 1000
-_MINUTE: Final = 60 * _SECOND
-_HOUR: Final = 60 * _MINUTE
-_DAY: Final = 24 * _HOUR
 _STEPS: Final = (
-    *(1, 10, 100, *(n * _SECOND for n in (1, 5, 10, 30))),
-    *(n * _MINUTE for n in (1, 2, 5, 10, 30)),
-    *(n * _HOUR for n in (1, 2, 3, 6, 12)),
-    *(n * _DAY for n in (1, 2, 7, 14, 28, 91, 182, 364, 728, 3640)),
+    *(1, 10, 100, *(n * SECOND for n in (1, 5, 10, 30))),
+    *(n * MINUTE for n in (1, 2, 5, 10, 30)),
+    *(n * HOUR for n in (1, 2, 3, 6, 12)),
+    *(n * DAY for n in (1, 2, 7, 14, 28, 91, 182, 364, 728, 3640)),
 )
 """How far ticks may be apart."""
 
@@ -132,31 +136,6 @@ class Axis(NamedTuple):
         return [(self.place(time_ms), _show_tick(time_ms, span)) for time_ms in times]
 
 
-def show_duration(ms: float | None) -> str:
-    """Return a duration in words, to two units.
-
-    >>> show_duration(90_061_000), show_duration(1_500), show_duration(40), show_duration(None)
-    ('1 d 1 h', '1.5 s', '40 ms', '')
-    """
-    if ms is None:
-        return ""
-    if ms < _SECOND:
-        return f"{ms:.0f} ms"
-    if ms < _MINUTE:
-        return f"{ms / _SECOND:.3g} s"
-    units = ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"), (_SECOND, "s"))
-    parts = []
-    for size, word in units:
-        count, ms = divmod(ms, size)
-        if count:
-            parts.append(f"{count:,.0f} {word}")
-        elif parts:
-            break
-        if len(parts) == 2:
-            break
-    return " ".join(parts)
-
-
 def show_moment(ms: int | None) -> str:
     """Return a moment in words, to the second; "" for one that is not known.
 
@@ -168,11 +147,11 @@ def show_moment(ms: int | None) -> str:
 
 def _show_tick(ms: int, span: int) -> str:
     whole = show_moment(ms)
-    if span <= 2 * _MINUTE:
-        return whole[11:] + (f".{ms % _SECOND:03}" if span < 5 * _SECOND else "")
-    if span <= 2 * _DAY:
+    if span <= 2 * MINUTE:
+        return whole[11:] + (f".{ms % SECOND:03}" if span < 5 * SECOND else "")
+    if span <= 2 * DAY:
         return whole[11:16]
-    return whole[5:16] if span <= 10 * _DAY else whole[:10]
+    return whole[5:16] if span <= 10 * DAY else whole[:10]
 
 
 def draw_fleet(result: Result) -> Markup:
