@@ -209,10 +209,9 @@ class _Wider(dict[int, int]):
         return number
 
 
-def _spell_state(event: StateWritten, stand: Stand, brokers: Mapping[int, int]) -> tuple[int, ...]:
+def _spell_state(event: Any, stand: Stand, brokers: Mapping[int, int]) -> tuple[Any, ...]:
     """Return the numbers of the most frequent event as counted; raises KeyError for who is new."""
     state, writer = event
-    assert state is not None
     leader = state.leader
     return (
         leader if leader < 0 else brokers[leader],
@@ -349,11 +348,14 @@ class Recall:
         known = self._authors.get(id(seen.author)) or self._look_at(seen.author)
         author = known[1]
         self._first = stand.sequence
+        spell = self._spell
+        if type(event) is StateWritten and event.state is not None:
+            spell = _spell_state
         try:
-            spelled = self._spell(event, stand, brokers)
+            spelled = spell(event, stand, brokers)
         except KeyError:
             brokers = _Wider(brokers)
-            spelled = self._spell(event, stand, brokers)
+            spelled = spell(event, stand, brokers)
         sequence = self._first
         there = None if self._live.issuperset(brokers) else self._tell_there(brokers)
         noticed: tuple[tuple[str, int], ...] = ()
@@ -403,8 +405,6 @@ class Recall:
 
     def _spell(self, event: Any, stand: Stand, brokers: Mapping[int, int]) -> tuple[Any, ...]:
         """Return an event as counted; raises KeyError for a broker that has no number yet."""
-        if type(event) is StateWritten and event.state is not None:
-            return _spell_state(event, stand, brokers)
         return type(event), *self._spell_record(event, stand, brokers)
 
     def _spell_record(self, record: Any, stand: Stand, brokers: Mapping[int, int]) -> list[Any]:

@@ -360,6 +360,10 @@ class Router(Generic[History]):
 
     A protocol that has znodes of its own derives from this: it adds how they are written, and what
     handles them.
+
+    Between two transactions all its state is in `clusters` (a `ClusterHistory` each, which grows
+    with topics and partitions), in `unjudged`, and in what a protocol keeps besides. Where paths lead
+    (`_places`, `elsewhere`) is remembered only to be found faster, and is not pickled.
     """
 
     history: ClassVar[type[ClusterHistory]]
@@ -399,6 +403,8 @@ class Router(Generic[History]):
         """How often each tree was written that no rule is about (`reassure_judge.trees`)."""
         self._places: dict[str, _Place[History]] = {}
         """What takes what is written to a path of a cluster that is known."""
+        self.elsewhere: set[str] = set()
+        """Those of these paths of which nothing written matters here: others judge their topics."""
         self._fence: tuple[object, frozenset[str]] = (None, _NONE)
         """The check that was seen last, and what it fences for as long as the epochs stay."""
         self._handlers: dict[str, Handler[History]] = {
@@ -438,6 +444,7 @@ class Router(Generic[History]):
         """
         return self.__dict__ | {
             "_places": {},
+            "elsewhere": set(),
             "_fence": (None, _NONE),
             "owns": None,
         }
@@ -448,6 +455,8 @@ class Router(Generic[History]):
             return []
         self._now = (transaction.zxid, transaction.time_ms, transaction.session_id)
         ops: tuple[Any, ...] = transaction.ops
+        if not ops:
+            return []
         if len(ops) == 1:
             self._fenced = _NONE
         elif len(ops) == 2 and ops[0] is self._fence[0] and ops[1].kind != CHECK:
@@ -505,8 +514,12 @@ class Router(Generic[History]):
     def forget(self, chroot: str) -> None:
         """Drop what is remembered of the cluster with this chroot."""
         self.clusters.pop(chroot, None)
-        self._places.clear()
+        self._forget_places()
         self._fence = (None, _NONE)
+
+    def _forget_places(self) -> None:
+        self._places.clear()
+        self.elsewhere.clear()
 
     def is_known(self, chroot: str, zxid: int) -> bool:
         """Whether everything that led to this transaction is known, as far as it was recorded.
@@ -664,8 +677,10 @@ class Router(Generic[History]):
         place = handler, cluster, path[len(chroot) :], first, second, about
         if cluster.shown:
             if len(self._places) >= _CACHE_LIMIT:
-                self._places.clear()
+                self._forget_places()
             self._places[path] = place
+            if kind.startswith(_ELSEWHERE):
+                self.elsewhere.add(path)
         return place
 
     def _look_for_sign(self, cluster: History, kind: str) -> None:

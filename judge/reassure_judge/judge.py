@@ -79,19 +79,19 @@ class Tracking:
 
     def observe(self, seen: Observation) -> None:
         """Judge one observation; those of one partition must come in order."""
-        if seen.partition < 0:
+        tracker = self.partitions.get(seen[:3])
+        if tracker is not None:
+            tracker.feed(seen)
+        elif seen.partition >= 0:
+            tracker = PartitionTracker(self.rules, self.tally, self._recall)
+            self.partitions[seen[:3]] = tracker
+            tracker.feed(seen)
+        else:
             cluster = self.clusters.get(seen.chroot)
             if cluster is None:
                 cluster = ClusterTracker(self.rules, self.tally)
                 self.clusters[seen.chroot] = cluster
             cluster.feed(seen)
-            return
-        key = (seen.chroot, seen.topic, seen.partition)
-        tracker = self.partitions.get(key)
-        if tracker is None:
-            tracker = PartitionTracker(self.rules, self.tally, self._recall)
-            self.partitions[key] = tracker
-        tracker.feed(seen)
 
     def sum_up(self) -> Tally:
         """Return what judging comes to if nothing more comes."""

@@ -258,6 +258,7 @@ class _LocalAudit:
     def read(self, piece: Piece) -> None:
         """Judge one piece, the next in order."""
         file = open_piece(piece)
+        file.decode = self._routing.make_decoder()
         first, judged = -1, 0
         times_ms: tuple[int, int] | None = None
         for batch in file.batches():
@@ -276,7 +277,7 @@ class _LocalAudit:
         self._files.append(facts)
 
     def _judge(self, batch: list[Transaction]) -> None:
-        feed, observe = self._routing.feed, self._judging.observe
+        feed, observe = self._routing.get_feed(), self._judging.observe
         for transaction in batch:
             for seen in feed(transaction):
                 observe(seen)

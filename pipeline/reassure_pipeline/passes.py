@@ -24,9 +24,9 @@ excuse (`reassure_judge.verdicts`, `BY_CONTENT` and `BY_CHANGE`): that is settle
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
@@ -39,6 +39,7 @@ from reassure_model.kip_236.state import Environment
 from reassure_pipeline.archive import BEGINNING, MIDDLE, SNAPSHOT, Base
 from reassure_pipeline.facts import Facts, Sums
 from reassure_pipeline.findings import Findings
+from reassure_zookeeper.codec import decode, decode_unless
 from reassure_zookeeper.members import Hole
 from reassure_zookeeper.transactions import Transaction
 
@@ -189,6 +190,16 @@ class Routing:
         if self._watchful:
             self._watch(transaction, observations)
         return observations
+
+    def get_feed(self) -> Callable[[Transaction], list[Observation]]:
+        """Return what does what `feed` does, and no more than has to be done for this archive."""
+        return self.feed if self._watchful else self.router.feed
+
+    def make_decoder(self) -> Callable[[bytes], Transaction]:
+        """Return what makes of a record what is to be fed: no more than this share needs."""
+        if self._share == ALL:
+            return decode
+        return partial(decode_unless, elsewhere=self.router.elsewhere)
 
     def skip(self, zxid: int, time_ms: int) -> None:
         """Note a later transaction that nobody here has to do with."""

@@ -87,6 +87,15 @@ class Faulty(NamedTuple):
     zxid: int
 
 
+class Unplanted(NamedTuple):
+    """A fault that was asked for and not planted."""
+
+    due_zxid: int
+    """From where on there was to be one."""
+    waited: int
+    """For how many transactions a chance for it was looked for; 0 where those before it waited."""
+
+
 @dataclass(frozen=True, slots=True)
 class Size:
     """How large a history is to be. Raises BadUsage for one that cannot be."""
@@ -135,6 +144,8 @@ class SyntheticHistory:
         """How often each clause was broken."""
         self._due_since = -1
         """The zxid since which a fault is due, -1 while none is."""
+        self._begun = self._pause = 0
+        """The zxid from which on faults are planted, and how far they are apart."""
         self._patience = _PATIENCE
         self._dead = 0
         self._next_event = self._event_pause = max(500, 8 * size.partitions)
@@ -151,6 +162,14 @@ class SyntheticHistory:
             yield made
             made.clear()
 
+    def list_unplanted(self) -> list[Unplanted]:
+        """Return the faults that were asked for and are not there, once the history is made."""
+        numbers = range(len(self.planted) + 1, self.size.faults + 1)
+        due = [self._begun + self._pause * number for number in numbers]
+        end = self.size.transactions
+        begun = end if self._due_since < 0 else self._due_since
+        return [Unplanted(zxid, 0 if place else end - begun) for place, zxid in enumerate(due)]
+
     def _run(self) -> Iterator[None]:
         numbers = range(self.size.partitions)
         for first in numbers[::_PER_TOPIC]:
@@ -158,9 +177,10 @@ class SyntheticHistory:
                 f"topic-{first // _PER_TOPIC:05d}", len(numbers[first:][:_PER_TOPIC])
             )
             yield
-        begun = self._cluster.zxid + 2 * self.size.partitions
+        self._begun = begun = self._cluster.zxid + 2 * self.size.partitions
         # The last part is left to what comes of the last fault.
         pause = (self.size.transactions * 9 // 10 - begun) // (self.size.faults + 1)
+        self._pause = pause
         self._patience = min(_PATIENCE, pause // 2)
         while True:
             zxid = self._cluster.zxid
@@ -411,9 +431,7 @@ class SyntheticHistory:
             self._due_since = zxid
             self._cluster.time_ms += _QUIET_MS
         self._next_event = max(self._next_event, zxid + 1)
-        least = min(self._kinds.values())
-        patient = zxid - self._due_since < self._patience
-        kinds = [c for c, times in self._kinds.items() if times == least or not patient]
+        kinds = self._find_kinds()
         self._random.shuffle(kinds)
         keys = [*self._flights, *(key for _, asked in self._waiting for key in asked)]
         keys += [self._random.choice(self._keys) for _ in range(8)]
@@ -426,6 +444,12 @@ class SyntheticHistory:
                 self._due_since = -1
                 self._next_event = self._cluster.zxid + self._event_pause
                 return
+
+    def _find_kinds(self) -> list[str]:
+        """Return the clauses of which one is to be broken now, with patience those broken least."""
+        least = min(self._kinds.values())
+        patient = self._cluster.zxid - self._due_since < self._patience
+        return [c for c, times in self._kinds.items() if times == least or not patient]
 
     def _try(self, clause: str, keys: list[PartitionKey]) -> Faulty | None:
         """Break this clause if one of these partitions gives the chance."""
@@ -511,6 +535,7 @@ def write_archive(folder: Path, size: Size, per_file: int = PER_FILE) -> dict[st
         "profile": PROFILE,
         **asdict(size),
         "planted": [fault._asdict() for fault in history.planted],
+        "unplanted": [fault._asdict() for fault in history.list_unplanted()],
     }
     (folder / TRUTH).write_text(json.dumps(truth, indent=2) + "\n")
     return truth

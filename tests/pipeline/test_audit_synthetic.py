@@ -68,6 +68,20 @@ def test_same_seed_makes_the_same_history(tmp_path: Path) -> None:
     assert first != write("other", 8)
 
 
+def test_fault_without_a_place_is_told(tmp_path: Path) -> None:
+    """Where a fault that was asked for is not planted, the truth says so, and since when."""
+    history = SyntheticHistory(Size(1_500, 10, 3))
+    history._find_kinds = list  # type: ignore[method-assign]
+    made = sum(map(len, history.steps()))
+    first, *others = history.list_unplanted()
+    assert (made, history.planted, len(others)) == (1_500, [], 2)
+    assert 0 < first.due_zxid < others[0].due_zxid < others[1].due_zxid <= 1_350
+    assert first.waited == pytest.approx(1_500 - first.due_zxid, abs=20)
+    assert [other.waited for other in others] == [0, 0]
+    truth = write_archive(tmp_path / "made", Size(1_500, 10, 3))
+    assert (len(truth["planted"]), truth["unplanted"]) == (3, [])
+
+
 def test_history_is_handed_on_as_it_is_made() -> None:
     """What was written is handed on at once, and kept nowhere."""
     batches = SyntheticHistory(Size(5_000, 10, 0)).steps()

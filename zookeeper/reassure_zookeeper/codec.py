@@ -12,9 +12,9 @@ written wrongly, not damaged later; it raises `Malformed` all the same.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from reassure_zookeeper.jute import (
     INT,
@@ -65,6 +65,8 @@ HEADER: Final = struct.Struct(">qiqqi")
 OP_HEADER: Final = struct.Struct(">ii")
 DIGEST_SIZE: Final = 12
 _OPEN_ACL: Final = write_acl(OPEN_ACL)
+_WRITING: Final = frozenset({CREATE, CREATE2, DELETE, SET_DATA})
+"""Request codes of what writes at a path, with which its body begins."""
 _MOST_PATHS: Final = 200_000
 """How many paths are remembered, some 250 bytes each."""
 
@@ -101,57 +103,36 @@ def decode(record: bytes) -> Transaction:
     return Transaction(session, cxid, zxid, time_ms, kind, (op,), error, (), record[at:])
 
 
-class Outline(NamedTuple):
-    """One record without what was written: who did something, when, and where."""
+def decode_unless(record: bytes, elsewhere: Container[str]) -> Transaction:
+    """Decode one record, but leave out the ops where all that was written stands at these paths.
 
-    session_id: int
-    zxid: int
-    time_ms: int
-    type: int
-    ops: tuple[tuple[int, str], ...]
-    """The kind of each op in order, and the znode that it names, "" for none. What was refused has
-    no ops here, for nothing came of it."""
-
-
-def outline(record: bytes) -> Outline:
-    """Read header, kinds and paths of one record, and look at nothing else that it holds.
-
-    Takes about half as long as `decode`, which alone says whether the rest makes sense; raises
-    `Malformed` where it comes upon something that cannot be.
+    What is left out was looked at only as far as that takes.  Raises `Malformed` for the rest.
     """
     try:
-        session, _, zxid, time_ms, kind = _unpack_header(record, 0)
-        if kind == MULTI:
-            ops = _outline_multi(record)
-        elif kind in _NAMING:
-            ops = ((_NAMING[kind], _path(record, _HEADER_SIZE)[0]),)
-        elif kind in _READERS:
-            ops = () if kind == ERROR else ((kind, ""),)
+        session, cxid, zxid, time_ms, kind = _unpack_header(record, 0)
+        if kind == SET_DATA:
+            is_elsewhere = _path(record, _HEADER_SIZE)[0] in elsewhere
         else:
-            raise Malformed(f"an unknown request code {kind}")
-    except (struct.error, UnicodeDecodeError) as problem:
-        raise Malformed(f"a record cut short or garbled ({problem})") from None
-    return Outline(session, zxid, time_ms, kind, ops)
+            is_elsewhere = kind == MULTI and _is_elsewhere(record, elsewhere)
+    except (struct.error, UnicodeDecodeError, Malformed):
+        is_elsewhere = False  # told, or not, by whoever decodes all of it
+    if is_elsewhere:
+        return Transaction(session, cxid, zxid, time_ms, kind, ())
+    return decode(record)
 
 
-def _outline_multi(record: bytes) -> tuple[tuple[int, str], ...]:
+def _is_elsewhere(record: bytes, elsewhere: Container[str]) -> bool:
+    """Whether a multi writes at these paths alone, and does nothing else but check."""
     count, at = read_length(record, _HEADER_SIZE)
-    ops: list[tuple[int, str]] = []
     for _ in range(count):
         kind, size = _unpack_op(record, at)
         at += _OP_SIZE
-        if kind == ERROR:
-            return ()
-        if kind in _NAMING:
-            ops.append((_NAMING[kind], _path(record, at)[0]))
-        elif kind in _READERS:
-            ops.append((kind, ""))
-        else:
-            raise Malformed(f"an unknown request code {kind}")
-        at += max(size, 0)
-    if at > len(record):
-        raise Malformed("a record cut short")
-    return tuple(ops)
+        if size < 0 or (kind != CHECK and kind not in _WRITING):
+            return False
+        if kind != CHECK and _path(record, at)[0] not in elsewhere:
+            return False
+        at += size
+    return at <= len(record)
 
 
 def encode(transaction: Transaction) -> bytes:
@@ -373,21 +354,6 @@ _READERS: Final[dict[int, Reader]] = {
     CLOSE_SESSION: _close_session,
     ERROR: _error,
 }
-
-
-_NAMING: Final = {
-    CREATE: CREATE,
-    CREATE2: CREATE,
-    CREATE_CONTAINER: CREATE,
-    CREATE_TTL: CREATE,
-    DELETE: DELETE,
-    DELETE_CONTAINER: DELETE,
-    SET_DATA: SET_DATA,
-    RECONFIG: RECONFIG,
-    SET_ACL: SET_ACL,
-    CHECK: CHECK,
-}
-"""The kind of op (`Op.kind`) for each request code of which the body begins with a path."""
 
 
 def _write_op(op: Op) -> bytes:

@@ -99,6 +99,8 @@ class LogFile:
         self.stop: int | None = None
         self.tail: TornTail | None = None
         self.last_zxid = after_zxid
+        self.decode: Callable[[bytes], Transaction] = decode
+        """Makes a transaction of a record."""
 
     def __iter__(self) -> Iterator[Transaction]:
         for batch in self.batches():
@@ -166,7 +168,7 @@ class LogFile:
         """
         at, size = 0, len(block)
         last_zxid = self.last_zxid
-        append, records = batch.append, self.records
+        append, records, decode = batch.append, self.records, self.decode
         while at + _FRAME_SIZE <= size:
             checksum, length = _unpack_frame(block, at)
             stop = at + _FRAME_SIZE + length
