@@ -362,8 +362,8 @@ class Router(Generic[History]):
     handles them.
 
     Between two transactions all its state is in `clusters` (a `ClusterHistory` each, which grows
-    with topics and partitions), in `unjudged`, and in what a protocol keeps besides. Where paths lead
-    (`_places`, `elsewhere`) is remembered only to be found faster, and is not pickled.
+    with topics and partitions), in `unjudged`, and in what a protocol keeps besides. Where paths
+    lead (`_places`, `elsewhere`) is remembered only to be found faster, and is not pickled.
     """
 
     history: ClassVar[type[ClusterHistory]]
