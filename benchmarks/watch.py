@@ -1,6 +1,6 @@
 """How soon `reassure watch` tells: from the write of a transaction to the line that names it.
 
-    python benchmarks/watch.py [--rate 2000] [--seconds 30] [--partitions 1000]
+    python benchmarks/watch.py [--rate 2000] [--seconds 30] [--partitions 1000] [--spark MASTER]
 
 A history of a cluster at work, with faults planted in it, is written into a growing log, with zeros
 in advance and file after file as ZooKeeper does, at a rate that is kept by the clock. The time of a
@@ -31,7 +31,7 @@ PER_FILE = 20_000
 LIMIT_S = 180.0
 
 
-def measure(rate: int, seconds: int, partitions: int) -> dict[str, Any]:
+def measure(rate: int, seconds: int, partitions: int, spark: str | None) -> dict[str, Any]:
     """Return the time that each fault took to be told, and what the watch took of the processor."""
     faults = FAULTS_PER_S * seconds
     size = Size(rate * seconds + 12 * partitions, partitions, faults, 1)
@@ -44,6 +44,7 @@ def measure(rate: int, seconds: int, partitions: int) -> dict[str, Any]:
         folder.mkdir()
         command = [str(Path(sys.executable).with_name("reassure")), "watch", str(folder)]
         command += ["--profile", "kip-236", "--checkpoint", f"{scratch}/kept", "--format", "json"]
+        command += ["--spark", spark] if spark else []
         told: dict[int, float] = {}
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
@@ -118,8 +119,9 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=2_000)
     parser.add_argument("--seconds", type=int, default=30)
     parser.add_argument("--partitions", type=int, default=1_000)
+    parser.add_argument("--spark", metavar="MASTER")
     given = parser.parse_args()
-    print(json.dumps(measure(given.rate, given.seconds, given.partitions)))
+    print(json.dumps(measure(given.rate, given.seconds, given.partitions, given.spark)))
 
 
 if __name__ == "__main__":

@@ -43,6 +43,10 @@ _WRITTEN_S: Final = 5.0
 """How long the snapshot that a history begins from may take to be written."""
 
 
+Stretch = tuple[Path, int, int, list[Transaction]]
+"""A file, the first byte of some transactions in it and the one behind them, and these."""
+
+
 class TakenBack(DamagedLog):
     """What was read of a log, and judged, does not stand there any more."""
 
@@ -92,7 +96,11 @@ class Follower:
         return base
 
     def read(self) -> Iterator[list[Transaction]]:
-        """Yield what was added since the last call, some at a time.
+        """Yield what was added since the last call, some at a time (`read_stretches`)."""
+        return (batch for *_, batch in self.read_stretches())
+
+    def read_stretches(self) -> Iterator[Stretch]:
+        """Yield what was added since the last call, some at a time, each with where it stands.
 
         Whoever stops between two of these has taken the first and not the second. Raises
         `TakenBack`, and `DamagedLog` for zxids that go back.
@@ -134,7 +142,7 @@ class Follower:
         self._given_up, self._still = False, None
         return self._file
 
-    def _read_file(self, file: LogFile, *, is_last: bool) -> Iterator[list[Transaction]]:
+    def _read_file(self, file: LogFile, *, is_last: bool) -> Iterator[Stretch]:
         try:
             if is_last and not self._has_grown(file):
                 return
@@ -147,7 +155,7 @@ class Follower:
             self.damaged.append(damage)
             self._given_up = True
 
-    def _read_on(self, file: LogFile, *, growing: bool) -> Iterator[list[Transaction]]:
+    def _read_on(self, file: LogFile, *, growing: bool) -> Iterator[Stretch]:
         try:
             yield from self._join(file, growing=growing)
         except TakenBack:
@@ -159,13 +167,15 @@ class Follower:
                 raise
             yield from self._join(file, growing=True)
 
-    def _join(self, file: LogFile, *, growing: bool) -> Iterator[list[Transaction]]:
+    def _join(self, file: LogFile, *, growing: bool) -> Iterator[Stretch]:
         """Yield what a file holds from where it stands on, and see how it goes on from the last."""
+        start = file.offset
         for batch in file.batches(growing=growing):
             if self._first < 0:
                 self._first = batch[0].zxid
                 self._check_joint(file.path, self._first)
-            yield batch
+            yield file.path, start, file.offset, batch
+            start = file.offset
 
     def _check_joint(self, path: Path, first_zxid: int) -> None:
         before = self._before

@@ -22,7 +22,15 @@ from reassure_pipeline.archive import find_archives
 from reassure_pipeline.audit_report import ArchiveReport
 from reassure_pipeline.growing import Follower, TakenBack
 from reassure_pipeline.watch_state import Journal
-from reassure_pipeline.watched import Extent, Options, Sum, Watched, report_archive
+from reassure_pipeline.watched import (
+    Extent,
+    Findings,
+    Options,
+    Outcome,
+    Sum,
+    Watched,
+    report_archive,
+)
 from reassure_zookeeper.transactions import Transaction
 
 SHORTEST_PAUSE_S: Final = 0.02
@@ -159,6 +167,13 @@ class ArchiveWatch:
             max(0.0, behind_s),
             self.damaged + (0 if watched is None else len(watched.holes)),
         )
+
+    def stand(self) -> Outcome:
+        """Return what is told of it beside its report."""
+        findings = Findings() if self.watched is None else self.watched.findings
+        lost = "" if self.lost is None else str(self.lost)
+        holes, state = len(self.follower.holes), self.find_status().state
+        return Outcome(self.name, state, findings, holes, self.damaged, lost)
 
     def report(self) -> tuple[ArchiveReport, Sum] | None:
         """Return what it has come to; None where there was no transaction."""

@@ -160,6 +160,20 @@ class Sum:
         self.findings.add(other.findings)
 
 
+class Outcome(NamedTuple):
+    """What is told of an archive beside its report."""
+
+    name: str
+    state: str
+    """`waiting` for a first transaction, `behind`, `caught up`, or `lost`."""
+    findings: Findings
+    holes: int
+    damaged: int
+    """How many files could not be read to their end."""
+    lost: str
+    """Why it is not followed any more, "" where it is."""
+
+
 class Extent(NamedTuple):
     """How much of an archive was judged."""
 

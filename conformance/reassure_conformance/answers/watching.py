@@ -7,6 +7,8 @@ clause, and counts all.
 import json
 import tempfile
 import time
+import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
@@ -18,7 +20,9 @@ from reassure_conformance.answers.auditing import find_place
 from reassure_conformance.report.document import HOLDS, UNKNOWN, Document
 from reassure_judge.protocols import NoRules, find_protocols, make_rules
 from reassure_judge.recognise import Recognised
+from reassure_judge.rules import Rules
 from reassure_pipeline.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert
+from reassure_pipeline.archive import find_archives
 from reassure_pipeline.observed import sort_paths
 from reassure_pipeline.recognising import Recogniser
 from reassure_pipeline.watch_loop import (
@@ -30,15 +34,18 @@ from reassure_pipeline.watch_loop import (
     Watch,
 )
 from reassure_pipeline.watch_state import JOURNAL, POSITION, Checkpoint, Journal
-from reassure_pipeline.watched import Options, report_watch
+from reassure_pipeline.watched import Findings, Options, Outcome, report_watch
 from reassure_pipeline.webhook import Webhook
 from reassure_spec.errors import BadUsage
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import choose_readings, judge_of
 
 if TYPE_CHECKING:
-    from reassure_pipeline.audit_report import AuditReport
+    from reassure_pipeline.audit_report import ArchiveReport
+    from reassure_pipeline.watched import Sum
 
+STREAM: Final = "spark"
+"""Where in a checkpoint Spark keeps its own."""
 _LAST_WORDS_S: Final = 5.0
 """How long a receiver is waited for at the end."""
 
@@ -57,6 +64,8 @@ class Asked:
     options: Options = field(default_factory=Options)
     checkpoint: Path | None = None
     webhook: SplitResult | None = None
+    spark: str | None = None
+    """The master of the Spark that judges; None for this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +95,22 @@ def watch_document(asked: Asked, outlet: Outlet) -> Document:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="reassure-")))
         checkpoint = stack.enter_context(Checkpoint(folder))
         profile, chosen, found = _choose_rules(asked, places, checkpoint, outlet)
-        watched = _Watched(asked, places, profile, chosen, checkpoint)
+        identity = {
+            "profile": profile,
+            "readings": chosen.as_dict(),
+            "paths": [str(place.absolute()) for place in places],
+            "engine": "plain" if asked.spark is None else "spark",
+            **asked.options._asdict(),
+        }
+        kept, rules = _Kept(asked, checkpoint, identity), make_rules(profile, chosen)
+        engine: _Engine
+        if asked.spark is None:
+            engine = _Plain(asked, places, rules, kept)
+        else:
+            stack.enter_context(warnings.catch_warnings())
+            # PySpark says that pandas is newer than what it was tried with.
+            warnings.simplefilter("ignore", FutureWarning)
+            engine = _Streamed(asked, places, rules, kept, folder / STREAM)
         journal = stack.enter_context(closing(Journal(folder / JOURNAL)))
         webhook = None
         if asked.webhook is not None:
@@ -95,19 +119,18 @@ def watch_document(asked: Asked, outlet: Outlet) -> Document:
         teller = Teller(
             journal,
             outlet.tell,
-            start=watched.told,
+            start=engine.told,
             wake=None if webhook is None else webhook.wake,
         )
         waiting = 0
         try:
-            watched.run(teller, outlet)
+            engine.run(teller, outlet)
         finally:
             if webhook is not None:
                 waiting = webhook.close(_LAST_WORDS_S)
                 if waiting:
                     outlet.say(f"webhook: {waiting} alerts were not received: {webhook.trouble}")
-    report = watched.report(found)
-    body = _make_body(report, watched.archives, found)
+    body = _make_body(asked, profile, engine, found)
     counts = body.pop("counts")
     if webhook is not None:
         counts |= {"sent": webhook.sent, "refused": webhook.refused, "not_received": waiting}
@@ -165,84 +188,168 @@ def _recognise(places: Sequence[Path], ending: Ending, outlet: Outlet) -> Recogn
         ending.wait(LONGEST_PAUSE_S)
 
 
-class _Watched:
-    """The archives on their way, from their beginning or from a checkpoint."""
+class _Engine(ABC):
+    """What judges the archives, from their beginning or from a checkpoint."""
+
+    told = 0
+    """How large the journal was when the state was kept that it goes on from."""
+
+    @abstractmethod
+    def run(self, teller: Teller, outlet: Outlet) -> None:
+        """Judge until it is to end."""
+
+    @abstractmethod
+    def report(self) -> "list[tuple[ArchiveReport, Sum]]":
+        """Return what each archive has come to, of which there was something."""
+
+    @abstractmethod
+    def stand(self) -> list[Outcome]:
+        """Return what is told of the archives beside."""
+
+
+class _Kept:
+    """The state of one watch in its checkpoint."""
+
+    def __init__(self, asked: Asked, checkpoint: Checkpoint, identity: Mapping[str, Any]) -> None:
+        self._checkpoint = checkpoint
+        self._identity = identity
+        self._is_kept = asked.checkpoint is not None
+
+    def load(self) -> tuple[Any, int] | None:
+        """Return the state, and how large the journal was then; None where there is none."""
+        return self._checkpoint.load(self._identity)
+
+    def save(self, state: Any, journal: int) -> None:
+        """Keep a state, where anything is kept."""
+        if self._is_kept:
+            self._checkpoint.save(self._identity, state, journal)
+
+
+class _Plain(_Engine):
+    """The process itself."""
+
+    def __init__(
+        self, asked: Asked, places: Sequence[Path], rules: Rules[Any, Any], kept: _Kept
+    ) -> None:
+        self._asked = asked
+        self._kept = kept
+        self._archives: list[ArchiveWatch]
+        before = kept.load()
+        if before is None:
+            self._archives = [ArchiveWatch(place, rules, asked.options) for place in places]
+            kept.save(self._archives, 0)
+        else:
+            self._archives, self.told = before
+            for archive, place in zip(self._archives, places, strict=True):
+                archive.follower.path = place
+
+    def run(self, teller: Teller, outlet: Outlet) -> None:
+        Watch(
+            self._archives,
+            teller,
+            ending=self._asked.ending,
+            save=lambda archives: self._kept.save(archives, teller.size),
+            show=outlet.show,
+        ).run()
+
+    def report(self) -> "list[tuple[ArchiveReport, Sum]]":
+        every = [archive.report() for archive in self._archives]
+        return [each for each in every if each is not None]
+
+    def stand(self) -> list[Outcome]:
+        return [archive.stand() for archive in self._archives]
+
+
+class _Streamed(_Engine):
+    """Spark's workers."""
 
     def __init__(
         self,
         asked: Asked,
         places: Sequence[Path],
-        profile: str,
-        readings: Readings,
-        checkpoint: Checkpoint,
+        rules: Rules[Any, Any],
+        kept: _Kept,
+        folder: Path,
     ) -> None:
-        self._asked = asked
-        self._profile = profile
-        self._checkpoint = checkpoint
-        self._identity = {
-            "profile": profile,
-            "readings": readings.as_dict(),
-            "paths": [str(place.absolute()) for place in places],
-            **asked.options._asdict(),
-        }
-        before = checkpoint.load(self._identity)
-        self.archives: list[ArchiveWatch]
-        if before is None:
-            rules = make_rules(profile, readings)
-            self.archives = [ArchiveWatch(place, rules, asked.options) for place in places]
-            self.told = 0
-            self._save(0)
-        else:
-            self.archives, self.told = before
-            for archive, place in zip(self.archives, places, strict=True):
-                archive.follower.path = place
+        from reassure_pipeline.watch_spark import begin_standing
 
-    def _save(self, journal: int) -> None:
-        if self._asked.checkpoint is not None:
-            self._checkpoint.save(self._identity, self.archives, journal)
+        self._asked = asked
+        self._places = places
+        self._kept = kept
+        self._folder = folder
+        before = kept.load()
+        if before is not None:
+            (self._plan, self._standing), self.told = before
+            return
+        self._plan = self._await_plan(rules)
+        self._standing = None if self._plan is None else begin_standing(self._plan)
+        if self._plan is not None:
+            self._save(self._standing)
+
+    def _await_plan(self, rules: Rules[Any, Any]) -> Any:
+        from reassure_pipeline.watch_spark import begin_plan
+
+        asked, ending = self._asked, self._asked.ending
+        while True:
+            plan = begin_plan(self._places, rules, asked.options, str(asked.spark))
+            if plan is not None or ending.is_over():
+                return plan
+            if ending.when_caught_up:
+                find_archives(self._places)  # says what is missing
+            ending.wait(LONGEST_PAUSE_S)
+
+    def _save(self, standing: Any) -> None:
+        self._kept.save((self._plan, standing), standing.journal)
 
     def run(self, teller: Teller, outlet: Outlet) -> None:
-        """Judge until it is to end."""
-        save = None if self._asked.checkpoint is None else lambda _: self._save(teller.size)
-        Watch(self.archives, teller, ending=self._asked.ending, save=save, show=outlet.show).run()
+        from reassure_pipeline.watch_spark import run_stream
 
-    def report(self, found: Recognised | None) -> "AuditReport":
-        """Return what it has come to, as an audit's report with the first of each finding."""
-        every = [archive.report() for archive in self.archives]
-        filled = [each for each in every if each is not None]
-        report = report_watch(self._profile, filled, strict=self._asked.options.strict)
-        foreign = next((words for each in report.archives for words in each.find_foreign()), None)
-        if not self._asked.named and found is None and foreign is not None:
-            raise NoRules(
-                f"{foreign}. The judge has rules for {' and '.join(find_protocols())} only; "
-                f"--profile {self._profile} holds the logs against that all the same"
-            )
-        return report
+        if self._plan is not None:
+            ending, master = self._asked.ending, str(self._asked.spark)
+            given = self._plan, self._folder, master, self._standing
+            self._standing = run_stream(*given, teller, ending, self._save)
+
+    def report(self) -> "list[tuple[ArchiveReport, Sum]]":
+        from reassure_pipeline.watch_spark import report_stream
+
+        return [] if self._plan is None else report_stream(self._plan, self._standing)
+
+    def stand(self) -> list[Outcome]:
+        from reassure_pipeline.watch_spark import list_outcomes
+
+        if self._plan is not None:
+            return list_outcomes(self._plan, self._standing)
+        return [Outcome(str(p), "waiting", Findings(), 0, 0, "") for p in self._places]
 
 
 def _make_body(
-    report: "AuditReport", archives: Sequence[ArchiveWatch], found: Recognised | None
+    asked: Asked, profile: str, engine: _Engine, found: Recognised | None
 ) -> dict[str, Any]:
     """Return the body of the document, with its verdict and its counts."""
+    report = report_watch(profile, engine.report(), strict=asked.options.strict)
+    foreign = next((words for each in report.archives for words in each.find_foreign()), None)
+    if not asked.named and found is None and foreign is not None:
+        raise NoRules(
+            f"{foreign}. The judge has rules for {' and '.join(find_protocols())} only; "
+            f"--profile {profile} holds the logs against that all the same"
+        )
+    outcomes = engine.stand()
     body = dict(report.as_json_dict())
     del body["not_listed"]  # the report has not seen what a watch counts
-    needs = [*_list_needs(archives), *body["needs"]]
+    needs = [*_list_needs(outcomes), *body["needs"]]
+    kinds = {"violations": VIOLATION, "not_followed": NOT_FOLLOWED, "unsettled": UNSETTLED}
     counts = {
         "transactions": body["counts"]["transactions"],
         "partitions": body["counts"]["partitions"],
-        "violations": _count(archives, VIOLATION),
-        "not_followed": _count(archives, NOT_FOLLOWED),
-        "unsettled": _count(archives, UNSETTLED),
-        "holes": sum(len(archive.follower.holes) for archive in archives),
-        "damaged": sum(archive.damaged for archive in archives),
+        **{name: sum(o.findings.count(kind) for o in outcomes) for name, kind in kinds.items()},
+        "holes": sum(each.holes for each in outcomes),
+        "damaged": sum(each.damaged for each in outcomes),
     }
-    told = {archive.name: archive for archive in archives}
+    told = {each.name: each for each in outcomes}
     for record in body["archives"]:
-        archive = told[record["path"]]
-        record["violations"] = _count([archive], VIOLATION)
-        record["not_followed"] = _count([archive], NOT_FOLLOWED)
-        record["unsettled"] = _count([archive], UNSETTLED)
-        record["state"] = archive.find_status().state
+        outcome = told[record["path"]]
+        record["state"] = outcome.state
+        record |= {name: outcome.findings.count(kind) for name, kind in kinds.items()}
     verdict = body["verdict"]
     body["verdict"] = UNKNOWN if verdict == HOLDS and needs else verdict
     return body | {
@@ -252,19 +359,14 @@ def _make_body(
     }
 
 
-def _count(archives: Sequence[ArchiveWatch], kind: str) -> int:
-    watched = [archive.watched for archive in archives if archive.watched is not None]
-    return sum(each.findings.count(kind) for each in watched)
-
-
-def _list_needs(archives: Sequence[ArchiveWatch]) -> Iterator[str]:
-    for archive in archives:
-        if archive.watched is None:
-            yield f"{archive.name}: no transaction so far"
-        if archive.lost is not None:
-            yield f"{archive.lost}; what follows is another history: watch it with a new checkpoint"
-        elif archive.damaged:
-            yield f"{archive.name}: {archive.damaged} files could not be read to their end"
+def _list_needs(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    for each in outcomes:
+        if each.state == "waiting":
+            yield f"{each.name}: no transaction so far"
+        if each.lost:
+            yield f"{each.lost}; what follows is another history: watch it with a new checkpoint"
+        elif each.damaged:
+            yield f"{each.name}: {each.damaged} files could not be read to their end"
 
 
 def alert_line(alert: Alert, *, repeated: bool) -> str:

@@ -287,7 +287,13 @@ def emit_run(document: Document, form: str, directory: Path, *, verbose: bool) -
 
 def say(text: str) -> None:
     """Hand over what the verb has to say."""
-    (click.get_current_context().obj or click.echo)(text)
+    get_say()(text)
+
+
+def get_say() -> Callable[[str], None]:
+    """Return what takes what the verb has to say, in whatever thread."""
+    found: Callable[[str], None] = click.get_current_context().obj or click.echo
+    return found
 
 
 class Progress:

@@ -16,10 +16,10 @@ from reassure_conformance.cli.failing import NOBODY_READS, forget_output
 from reassure_conformance.cli.options import (
     check_rules,
     emit,
+    get_say,
     is_given,
     parse_readings,
     rules_options,
-    say,
     strict_option,
 )
 
@@ -38,6 +38,9 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
     help="Where the alerts are kept, each once, and what it takes to go on after an end.",
+)
+@click.option(
+    "--spark", is_flag=False, flag_value="local[*]", metavar="[MASTER]", help="Judge on Spark."
 )
 @click.option(
     "--webhook", metavar="URL", help="Post each alert there as well; on this machine only."
@@ -77,6 +80,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def watch(
     paths: tuple[Path, ...],
     checkpoint: Path | None,
+    spark: str | None,
     webhook: str | None,
     webhook_anywhere: bool,
     for_s: float | None,
@@ -113,6 +117,7 @@ def watch(
         ),
         checkpoint=checkpoint,
         webhook=url,
+        spark=spark,
     )
     try:
         with _stopping(asked.ending.stop), _open_outlet(form) as outlet:
@@ -143,6 +148,8 @@ def _stopping(stop: Event) -> Iterator[None]:
 def _open_outlet(form: str) -> Iterator["Outlet"]:
     """Yield who is told: a reader of lines, or somebody at a terminal, who sees how it stands."""
     from reassure_conformance.answers.watching import Outlet, alert_line, describe_alert
+
+    say = get_say()
 
     def warn(text: str) -> None:
         click.echo(text, err=True)

@@ -1,0 +1,509 @@
+"""The same watch on Structured Streaming: topics judged side by side, state in Spark's keeping.
+
+1. A source follows the logs as the plain watch does (`reassure_pipeline.growing`), in one place:
+   how far it has read, what is damaged and what is missing is the offset that Spark keeps.
+2. What was added is decoded side by side and addressed to a share of the topics, or to all
+   (`reassure_pipeline.addressing`).
+3. Each share is one group with a state: what judging has in mind of every archive, pickled. It
+   judges its rows in zxid order, and answers alerts and what it has come to.
+4. What a batch answers is told on the driver: the journal first, then whoever listens.
+
+Spark does a batch again that it has not noted as done; the journal knows what was told of it.
+"""
+
+import base64
+import os
+import pickle
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from reassure_judge.rules import Rules
+from reassure_pipeline.addressing import EVERYBODY, Addressing
+from reassure_pipeline.alerts import Alert, tell_damage, tell_hole
+from reassure_pipeline.archive import Archive, Base
+from reassure_pipeline.audit import rare_collections
+from reassure_pipeline.audit_report import ArchiveReport
+from reassure_pipeline.gateway import find_cause, open_spark
+from reassure_pipeline.growing import Follower, TakenBack
+from reassure_pipeline.passes import Share
+from reassure_pipeline.watch_loop import Ending, Teller
+from reassure_pipeline.watched import (
+    Extent,
+    Findings,
+    Options,
+    Outcome,
+    Sum,
+    Watched,
+    report_archive,
+)
+from reassure_zookeeper.codec import decode
+from reassure_zookeeper.members import Hole
+from reassure_zookeeper.txnlog import LogFile
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+FORMAT: Final = "reassure-watch"
+_ROWS: Final = "share int, archive int, zxid bigint, record binary"
+_ANSWER: Final = "share int, answer binary"
+_STATE: Final = "kept binary"
+_NEWS: Final = -1
+"""Stands where a zxid does, for what a share is told before the transactions of a batch."""
+_SHARES_OF_A_CLUSTER: Final = 16
+_LOOK_S: Final = 0.2
+_MOST: Final = 50_000
+"""How many transactions one batch takes, so that what is told of many is told soon."""
+
+
+def _pack(value: object) -> str:
+    return base64.b85encode(pickle.dumps(value, pickle.HIGHEST_PROTOCOL)).decode("ascii")
+
+
+def _unpack(text: str) -> Any:
+    return pickle.loads(base64.b85decode(text))
+
+
+class Begun(NamedTuple):
+    """An archive as its watch found it at first."""
+
+    archive: Archive
+    base: Base | None
+    follower: Follower
+
+
+class Plan(NamedTuple):
+    """What every task has to know."""
+
+    rules: Rules[Any, Any]
+    options: Options
+    begun: tuple[Begun, ...]
+    shares: int
+
+
+class Look(NamedTuple):
+    """How far reading has come, and what the last look found."""
+
+    followers: tuple[Follower, ...]
+    extents: tuple[Extent, ...]
+    calm: tuple[int | None, ...]
+    """By archive: the first transaction that no news of before the snapshot can excuse."""
+    damaged: tuple[int, ...]
+    """By archive: how many files could not be read to their end."""
+    lost: tuple[str, ...]
+    """By archive: why it is not followed any more, "" where it is."""
+    stretches: tuple[tuple[int, str, int, int], ...] = ()
+    """Archive, file, first byte and the byte behind the last, of what was added."""
+    missing: tuple[Alert, ...] = ()
+    """What could not be read since the look before."""
+
+
+class News(NamedTuple):
+    """What every share is told of an archive with each batch."""
+
+    holes: tuple[Hole, ...]
+    calm: int | None
+
+
+def begin_looking(plan: Plan) -> Look:
+    """Return the look that has found nothing yet."""
+    begun = plan.begun
+    return Look(
+        tuple(each.follower for each in begun),
+        tuple(Extent(0, -1, -1) for _ in begun),
+        tuple(None for _ in begun),
+        tuple(0 for _ in begun),
+        tuple("" for _ in begun),
+    )
+
+
+def look_on(plan: Plan, before: Look) -> Look:
+    """Return what was added since a look; the same look where there was nothing."""
+    followers = pickle.loads(pickle.dumps(before.followers))
+    looks = [_look_at(plan, before, n, each) for n, each in enumerate(followers)]
+    stretches = tuple(stretch for each in looks for stretch in each.stretches)
+    missing = tuple(alert for each in looks for alert in each.missing)
+    if not stretches and not missing:
+        return before
+    return Look(
+        followers,
+        tuple(each.extents[0] for each in looks),
+        tuple(each.calm[0] for each in looks),
+        tuple(each.damaged[0] for each in looks),
+        tuple(each.lost[0] for each in looks),
+        stretches,
+        missing,
+    )
+
+
+def _look_at(plan: Plan, before: Look, number: int, follower: Follower) -> Look:
+    """Return what was added to one archive."""
+    begun = plan.begun[number]
+    after = -1 if begun.base is None else begun.base.zxid
+    calm_ms = None if begun.base is None else begun.base.news_ms + plan.options.grace_ms
+    extent, calm, lost = before.extents[number], before.calm[number], before.lost[number]
+    damaged, holes, name = before.damaged[number], len(follower.holes), begun.archive.name
+    stretches: list[tuple[int, str, int, int]] = []
+    missing: list[Alert] = []
+    taken = 0
+    try:
+        for path, start, stop, batch in () if lost else follower.read_stretches():
+            stretches.append((number, str(path.absolute()), start, stop))
+            fresh = [each for each in batch if each.zxid > after]
+            if fresh:
+                first = fresh[0].zxid if extent.first_zxid < 0 else extent.first_zxid
+                extent = Extent(extent.transactions + len(fresh), first, fresh[-1].zxid)
+            if calm is None and calm_ms is not None:
+                calm = next((each.zxid for each in fresh if each.time_ms > calm_ms), None)
+            taken += len(batch)
+            if taken >= _MOST:
+                break
+    except TakenBack as error:
+        lost = str(error)
+        follower.damaged.append(error)
+    missing += [tell_damage(name, extent.last_zxid, damage) for damage in follower.damaged]
+    missing += [tell_hole(name, hole) for hole in follower.holes[holes:]]
+    damaged += len(follower.damaged)
+    follower.damaged.clear()
+    kept = (extent,), (calm,), (damaged,), (lost,)
+    return Look((follower,), *kept, tuple(stretches), tuple(missing))
+
+
+# The source ---------------------------------------------------------------------------------------
+
+
+class Part(InputPartition):
+    """What one task decodes: a part of a file; or what all shares are told, where that is there."""
+
+    def __init__(self, archive: int, path: str, start: int, stop: int, told: str = "") -> None:
+        self.archive = archive
+        self.path = path
+        self.start = start
+        self.stop = stop
+        self.told = told
+
+
+class WatchSource(DataSource):
+    """What is added to logs, as rows for shares."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return what the format is called."""
+        return FORMAT
+
+    def schema(self) -> str:
+        """Return the columns."""
+        return _ROWS
+
+    def streamReader(self, schema: Any) -> "WatchReader":  # noqa: N802  (Spark's name)
+        """Return what follows the logs of a plan."""
+        return WatchReader(_unpack(self.options["plan"]))
+
+
+class WatchReader(DataSourceStreamReader):
+    """Follows logs; its offsets are looks."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Return where reading begins."""
+        return {"number": 0, "look": _pack(begin_looking(self._plan))}
+
+    def latestOffset(self, start: dict[str, Any], limit: Any = None) -> dict[str, Any]:  # noqa: N802
+        """Return how far there is something to read."""
+        before = _unpack(start["look"])
+        look = look_on(self._plan, before)
+        return start if look is before else {"number": start["number"] + 1, "look": _pack(look)}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Part]:
+        """Return what to decode between two offsets: what the look at the second one found."""
+        look = _unpack(end["look"])
+        merged: list[Part] = []
+        for archive, path, first, stop in look.stretches:
+            last = merged[-1] if merged else None
+            if last is not None and (last.archive, last.path, last.stop) == (archive, path, first):
+                last.stop = stop
+            else:
+                merged.append(Part(archive, path, first, stop))
+        return [*merged, Part(0, "", 0, 0, end["look"])]
+
+    def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
+        """Yield the records of a part that may matter, each to its share, or what all are told."""
+        import pyarrow
+
+        assert isinstance(partition, Part)
+        if partition.told:
+            rows = list(_list_news(self._plan, _unpack(partition.told)))
+        else:
+            rows = list(_read_part(self._plan, partition))
+        kinds = pyarrow.int32(), pyarrow.int32(), pyarrow.int64(), pyarrow.binary()
+        columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
+        arrays = [pyarrow.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+        names = ["share", "archive", "zxid", "record"]
+        yield pyarrow.RecordBatch.from_arrays(arrays, names)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Note that all up to here has been dealt with; nothing is kept that could go."""
+
+
+Row = tuple[int, int, int, bytes]
+
+
+def _list_news(plan: Plan, look: Look) -> Iterator[Row]:
+    """Yield for every share what it must know of each archive; the first has the look, too."""
+    for number, follower in enumerate(look.followers):
+        news = pickle.dumps(News(tuple(follower.holes), look.calm[number]))
+        yield from ((share, number, _NEWS, news) for share in range(plan.shares))
+    yield 0, -1, _NEWS, pickle.dumps(look)
+
+
+def _read_part(plan: Plan, part: Part) -> Iterator[Row]:
+    """Yield the records of a part of a file that may matter, each to its share."""
+    base = plan.begun[part.archive].base
+    after = -1 if base is None else base.zxid
+    addressing = Addressing(plan.rules, plan.shares)
+    records: list[bytes] = []
+    file = LogFile(part.path, records=records)
+    file.offset, file.stop = part.start, part.stop
+    for batch in file.batches():
+        for transaction, record in zip(batch, records, strict=True):
+            place = addressing.find(record) if transaction.zxid > after else None
+            if place is not None:
+                to = range(plan.shares) if place == EVERYBODY else (place,)
+                yield from ((share, part.archive, transaction.zxid, record) for share in to)
+        records.clear()
+
+
+# The judge ----------------------------------------------------------------------------------------
+
+
+def judge_rows(plan: Plan, share: int, kept: dict[int, Watched], rows: Sequence[Row]) -> list[Any]:
+    """Judge the rows of one share; return alerts, a look, and what each archive has come to."""
+    answers: list[Any] = []
+    for archive, at_once in groupby(sorted(rows, key=itemgetter(1, 2)), key=itemgetter(1)):
+        if archive < 0:
+            answers += [pickle.loads(record) for *_, record in at_once]
+            continue
+        watched = kept.get(archive)
+        if watched is None:
+            begun = plan.begun[archive]
+            name, begins = begun.archive.name, begun.archive.begins
+            own = Share(share, plan.shares)
+            watched = Watched(name, begins, begun.base, plan.rules, plan.options, own)
+            kept[archive] = watched
+        records = []
+        for _, _, zxid, record in at_once:
+            if zxid == _NEWS:
+                news: News = pickle.loads(record)
+                watched.holes = news.holes
+                watched.routing.known.calm_zxid = news.calm
+            else:
+                records.append(record)
+        answers += watched.judge(map(decode, records))
+        answers.append((archive, share, watched.sum_up()))
+    return answers
+
+
+def make_judge(plan: Plan, shares: dict[int, int]) -> Callable[..., Any]:
+    """Return what Spark calls for each group; `shares` are the shares by the groups' keys."""
+
+    def judge(key: tuple[Any, ...], frames: Any, state: Any) -> Iterator[Any]:
+        import pandas
+
+        share = shares[int(key[0])]
+        kept = pickle.loads(bytes(state.get[0])) if state.exists else {}
+        rows = [
+            (share, int(archive), int(zxid), bytes(record))
+            for frame in frames
+            for archive, zxid, record in zip(
+                frame["archive"], frame["zxid"], frame["record"], strict=True
+            )
+        ]
+        with rare_collections():
+            answers = judge_rows(plan, share, kept, rows)
+        state.update((pickle.dumps(kept, pickle.HIGHEST_PROTOCOL),))
+        yield pandas.DataFrame({"share": [share], "answer": [pickle.dumps(answers)]})
+
+    return judge
+
+
+# The driver ---------------------------------------------------------------------------------------
+
+
+class Standing(NamedTuple):
+    """What a watch has come to, as the last batch left it."""
+
+    look: Look
+    sums: dict[tuple[int, int], Sum]
+    """By archive and share."""
+    journal: int
+    """How large the journal was before that batch, which may be done again."""
+
+
+def run_stream(
+    plan: Plan,
+    folder: Path,
+    master: str,
+    standing: Standing,
+    teller: Teller,
+    ending: Ending,
+    save: Callable[[Standing], None],
+) -> Standing:
+    """Judge until it is to end; `folder` is for Spark's own state. Return how things stand then.
+
+    Raises `SparkUnavailable`, `JavaError`, and what the source or a task raises, in Spark's words.
+    """
+    state = [standing]
+    failed: list[Exception] = []
+
+    def take(frame: Any, number: int) -> None:
+        try:
+            answers = [each for row in frame.collect() for each in pickle.loads(bytes(row.answer))]
+            state[0] = take_answers(answers, state[0], teller)
+            save(state[0])
+        except Exception as error:  # told by whoever waits for the query
+            failed.append(error)
+            raise
+
+    with open_spark(master, "reassure watch") as context:
+        query = _start(context, plan, folder, take)
+        try:
+            _await(query, ending)
+        except Exception:
+            if failed:
+                raise failed[0] from None
+            raise
+    return state[0]
+
+
+def _await(query: Any, ending: Ending) -> None:
+    """Let a query run until it is to end. Raises `SparkUnavailable` where it failed."""
+    if ending.when_caught_up:
+        query.processAllAvailable()
+    else:
+        while query.isActive and not ending.is_over():
+            ending.wait(_LOOK_S)
+    failure = query.exception()
+    query.stop()
+    if failure is not None:
+        raise find_cause(failure)
+
+
+def take_answers(answers: Iterable[Any], standing: Standing, teller: Teller) -> Standing:
+    """Tell what a batch has answered, and return how things stand then."""
+    look, sums, journal = standing.look, dict(standing.sums), teller.size
+    alerts: list[Alert] = []
+    for each in answers:
+        if isinstance(each, Look):
+            look = each
+            alerts += each.missing
+        elif isinstance(each, Alert):
+            alerts.append(each)
+        else:
+            archive, share, total = each
+            sums[archive, share] = total
+    teller.tell(sorted(alerts, key=attrgetter("archive", "seen_at", "id")))
+    return Standing(look, sums, journal)
+
+
+def _start(context: Any, plan: Plan, folder: Path, take: Callable[[Any, int], None]) -> Any:
+    """Start the query."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession(context)
+    session.dataSource.register(WatchSource)
+    for name, value in {
+        "spark.sql.shuffle.partitions": str(plan.shares),
+        "spark.sql.streaming.pollingDelay": "50ms",
+        "spark.sql.streaming.minBatchesToRetain": "2",
+    }.items():
+        session.conf.set(name, value)
+    keys = _choose_keys(session, plan.shares)
+    spread = ", ".join(str(keys[share]) for share in range(plan.shares))
+    source = session.readStream.format(FORMAT).option("plan", _pack(plan)).load()
+    grouped = source.selectExpr(
+        f"element_at(array({spread}), share + 1) as key", "archive", "zxid", "record"
+    ).groupBy("key")
+    judge = make_judge(plan, {key: share for share, key in keys.items()})
+    answered = grouped.applyInPandasWithState(judge, _ANSWER, _STATE, "append", "NoTimeout")
+    writer = answered.writeStream.outputMode("append").foreachBatch(take)
+    return writer.option("checkpointLocation", str(folder.absolute())).start()
+
+
+def _choose_keys(session: Any, shares: int) -> dict[int, int]:
+    """Return a key for each share such that each is a task of its own: by Spark's own hash."""
+    rows = session.range(64 * shares).selectExpr(
+        "cast(id as int) as key", f"pmod(hash(cast(id as int)), {shares}) as task"
+    )
+    return {row.task: row.key for row in rows.collect()}
+
+
+def choose_shares(master: str) -> int:
+    """Return into how many shares topics are cut for good: a task at a time for each core.
+
+    >>> choose_shares("local[3]"), choose_shares("local"), choose_shares("spark://host:7077")
+    (3, 1, 16)
+    """
+    found = re.fullmatch(r"local(?:\[(\d+|\*).*\])?", master)
+    if found is None:
+        return _SHARES_OF_A_CLUSTER
+    return len(os.sched_getaffinity(0)) if found[1] == "*" else int(found[1] or 1)
+
+
+def begin_plan(
+    places: Sequence[Path], rules: Rules[Any, Any], options: Options, master: str
+) -> Plan | None:
+    """Return what to do, once every archive has a transaction; None before.
+
+    Raises what `Follower.begin` raises.
+    """
+    begun = []
+    for place in places:
+        follower = Follower(place)
+        base = follower.begin()
+        if follower.archive is None:
+            return None
+        begun.append(Begun(follower.archive, base, follower))
+    return Plan(rules, options, tuple(begun), choose_shares(master))
+
+
+def begin_standing(plan: Plan) -> Standing:
+    """Return how things stand before there was a batch."""
+    return Standing(begin_looking(plan), {}, 0)
+
+
+def report_stream(plan: Plan, standing: Standing) -> list[tuple[ArchiveReport, Sum]]:
+    """Put together what each archive has come to, of which there was something."""
+    reports = []
+    for number, begun in enumerate(plan.begun):
+        there = (standing.sums.get((number, share)) for share in range(plan.shares))
+        parts: list[Sum] = pickle.loads(pickle.dumps([each for each in there if each is not None]))
+        if parts:
+            total, *others = parts
+            for other in others:
+                total.add(other)
+            holes = tuple(standing.look.followers[number].holes)
+            extent = standing.look.extents[number]
+            reports.append((report_archive(begun.archive, extent, holes, total), total))
+    return reports
+
+
+def list_outcomes(plan: Plan, standing: Standing) -> list[Outcome]:
+    """Return what is told of each archive beside its report."""
+    look, outcomes = standing.look, []
+    for number, begun in enumerate(plan.begun):
+        findings = Findings()
+        for (archive, _), total in standing.sums.items():
+            if archive == number:
+                findings.add(total.findings)
+        follower, lost = look.followers[number], look.lost[number]
+        state = "lost" if lost else "caught up" if follower.is_caught_up else "behind"
+        holes, damaged = len(follower.holes), look.damaged[number]
+        outcomes.append(Outcome(begun.archive.name, state, findings, holes, damaged, lost))
+    return outcomes

@@ -1,0 +1,151 @@
+"""The watch on Spark: the same alerts as the plain one's, whatever the batches are."""
+
+import json
+import pickle
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reassure_conformance.answers.watching import Asked, Outlet, watch_document
+from reassure_judge.protocols import make_rules
+from reassure_pipeline import watch_spark
+from reassure_pipeline.alerts import Alert
+from reassure_pipeline.planted import plant_all
+from reassure_pipeline.sample import SampleCluster
+from reassure_pipeline.synthetic import Size, write_archive
+from reassure_pipeline.watch_loop import Ending, Teller
+from reassure_pipeline.watch_spark import (
+    Standing,
+    WatchReader,
+    begin_plan,
+    begin_standing,
+    judge_rows,
+    list_outcomes,
+    report_stream,
+    take_answers,
+)
+from reassure_pipeline.watch_state import JOURNAL, Journal
+from reassure_pipeline.watched import Options, Watched, report_watch
+from reassure_spec.readings import get_profile
+from reassure_zookeeper.transactions import Transaction
+from reassure_zookeeper.txnlog_writer import GrowingLog
+
+PROFILE = "kip-236"
+
+
+class Batches:
+    """What Spark does, without Spark: batch after batch, everything kept as bytes between them."""
+
+    def __init__(self, places: list[Path], shares: int, journal: Path) -> None:
+        rules = make_rules(PROFILE, get_profile(PROFILE))
+        plan = begin_plan(places, rules, Options(), f"local[{shares}]")
+        assert plan is not None
+        self.plan = plan
+        self.told: list[Alert] = []
+        self._journal = Journal(journal)
+        self._teller = Teller(self._journal, lambda alert, repeated: self.told.append(alert))
+        self._reader = WatchReader(plan)
+        self._offset: dict[str, Any] = self._reader.initialOffset()
+        self._kept = [pickle.dumps({}) for _ in range(shares)]
+        self.standing: Standing = begin_standing(plan)
+
+    def run(self) -> int:
+        """Do batches until there is nothing left; return how many."""
+        for number in range(10_000):
+            end = json.loads(json.dumps(self._reader.latestOffset(self._offset)))
+            if end == self._offset:
+                return number
+            rows = [
+                tuple(row.values())
+                for part in self._reader.partitions(self._offset, end)
+                for batch in self._reader.read(part)
+                for row in batch.to_pylist()
+            ]
+            answers = []
+            for share in range(self.plan.shares):
+                kept: dict[int, Watched] = pickle.loads(self._kept[share])
+                mine: Any = [row for row in rows if row[0] == share]
+                answers += pickle.loads(pickle.dumps(judge_rows(self.plan, share, kept, mine)))
+                self._kept[share] = pickle.dumps(kept)
+            self.standing = take_answers(answers, self.standing, self._teller)
+            self._offset = end
+        raise AssertionError("it never ends")
+
+    def close(self) -> None:
+        """Let go of the journal."""
+        self._journal.close()
+
+
+def watch(*paths: Path, **asked: Any) -> tuple[list[Alert], dict[str, Any]]:
+    """Watch paths until all is judged; return what was told, and the document."""
+    told: list[Alert] = []
+    outlet = Outlet(lambda alert, again: None if again else told.append(alert), lambda _: None)
+    ending = Ending(threading.Event(), when_caught_up=True)
+    return told, watch_document(Asked(paths, ending, PROFILE, **asked), outlet).as_dict()
+
+
+def list_ids(alerts: list[Alert]) -> list[tuple[str, str]]:
+    """Return what alerts are, in an order that is the same however they came."""
+    return sorted((alert.kind, alert.id) for alert in alerts)
+
+
+def write(folder: Path, history: list[Transaction]) -> Path:
+    """Write a history with damage in it, file after file."""
+    folder.mkdir()
+    log = GrowingLog(folder)
+    for start in range(0, len(history), 90):
+        log.append(*history[start : start + 90])
+        if start == 180:
+            log.write(b"\1" * 50)
+        log.rotate()
+    return folder
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> list[Path]:
+    """Return two archives: faults amid a hole, and a cluster at work."""
+    cluster = SampleCluster()
+    plant_all(cluster)
+    history = cluster.transactions
+    (tmp_path / "made").mkdir()
+    write_archive(tmp_path / "made", Size(2_000, 20, 10, 1))
+    return [write(tmp_path / "broken", history[:260] + history[262:]), tmp_path / "made"]
+
+
+@pytest.mark.parametrize("shares", [1, 3])
+@pytest.mark.parametrize("most", [1, 100_000])
+def test_shares_and_batches_tell_what_one_process_does(
+    places: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shares: int, most: int
+) -> None:
+    """However topics are cut and wherever a batch ends: the same alerts, sums and verdicts."""
+    monkeypatch.setattr(watch_spark, "_MOST", most)
+    told, document = watch(*places)
+    batches = Batches(places, shares, tmp_path / "alerts")
+    assert (batches.run() > 3) == (most == 1)
+    batches.close()
+    assert len(told) > 20
+    assert list_ids(batches.told) == list_ids(told)
+    plan, standing = batches.plan, batches.standing
+    report = report_watch(PROFILE, report_stream(plan, standing), strict=False)
+    assert [clause.as_dict() for clause in report.clauses] == document["clauses"]
+    assert [archive.transactions for archive in report.archives] == [
+        record["transactions"] for record in document["archives"]
+    ]
+    assert sum(each.holes for each in list_outcomes(plan, standing)) == document["counts"]["holes"]
+
+
+@pytest.mark.spark
+def test_spark_tells_what_one_process_does(places: list[Path], tmp_path: Path) -> None:
+    """On Spark too; and it goes on where it was, and tells nothing twice."""
+    plain, document = watch(*places)
+    kept = tmp_path / "kept"
+    told, there = watch(*places, spark="local[2]", checkpoint=kept)
+    assert list_ids(told) == list_ids(plain)
+    names = ("verdict", "counts", "clauses", "violations", "unsettled")
+    assert {name: there[name] for name in names} == {name: document[name] for name in names}
+    again, once_more = watch(*places, spark="local[2]", checkpoint=kept)
+    assert again == []
+    assert once_more["counts"] == document["counts"]
+    assert len((kept / JOURNAL).read_bytes().splitlines()) == len(plain)
