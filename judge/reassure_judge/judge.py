@@ -178,6 +178,17 @@ class Judge:
             around = history.get_surroundings("")
             cluster.rest(chroot, self._zxid, around, untouched, self._time_ms)
 
+    def is_owed(self, chroot: str = "") -> bool:
+        """Whether anything has to happen yet, so that a cluster at rest would break a clause."""
+        history = self.router.get_cluster(chroot)
+        if history.requests or self.list_due(chroot):
+            return True
+        own = (each for key, each in self.tracking.partitions.items() if key[0] == chroot)
+        if any(tracker.suspicions.open for tracker in own):
+            return True
+        cluster = self.tracking.clusters.get(chroot)
+        return cluster is not None and cluster.is_owed(history.get_surroundings(""))
+
     def forget(self, chroot: str) -> None:
         """Drop what is remembered of a cluster; verdicts so far are kept."""
         self.router.forget(chroot)

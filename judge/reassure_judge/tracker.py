@@ -569,6 +569,10 @@ class ClusterTracker:
         for rejected in author.broken:
             self._violate(seen, rejected.clause, rejected.reason)
 
+    def is_owed(self, around: Environment) -> bool:
+        """Whether what must be gone is there still, or what must be there is not."""
+        return bool(self.bad) or (self.book is not None and bool(self.book.find_debts(around)))
+
     def rest(
         self,
         chroot: str,

@@ -5,18 +5,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
 
-from reassure_conformance.adapter import BadConnectable
+from reassure_conformance.adapter import BROKERS, ISR, BadConnectable, Description
+from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.adapter.driver import walk
 from reassure_conformance.adapter.remote import Place
 from reassure_conformance.answers.smoking import smoke_document
 from reassure_conformance.answers.stories import tell_document
-from reassure_conformance.gate.running import Settings
+from reassure_conformance.gate.harness import Harness
+from reassure_conformance.gate.running import Result, Settings, run
+from reassure_conformance.gate.story import shipped_stories
 from reassure_conformance.report.document import Document
 from reassure_controller.client import Client
 from reassure_zookeeper.server import Server
@@ -160,3 +163,53 @@ def test_place_that_is_none_is_refused(connectable: str) -> None:
     """A connectable without a port, with another option, or a log that is none says its form."""
     with pytest.raises(BadConnectable, match=r"write zk:|\?log="):
         Place(connectable)
+
+
+class Slow(Bundled):
+    """A controller that has not even begun when nothing was written for a moment."""
+
+    def describe(self) -> Description:
+        """Declare what is declared of a controller that is reached by nothing but ZooKeeper."""
+        return replace(super().describe(), capabilities=frozenset({BROKERS, ISR}))
+
+    def settle_soon(self, timeout_s: float) -> bool:
+        """Do nothing."""
+        return True
+
+
+@pytest.mark.parametrize(
+    ("name", "profile"),
+    [
+        ("a-move", "kip-236"),
+        ("bad-targets", "kip-236"),
+        ("foreign-znodes", "kip-236"),
+        ("in-sync-set-changes-under-a-write", "kip-236"),
+        ("leader-dies", "kip-236"),
+        ("malformed-requests", "kip-236"),
+        ("old-znode-a-move", "kip-236-legacy"),
+        ("online-by-a-move", "kip-236"),
+    ],
+)
+def test_a_moment_is_no_rest_while_anything_is_owed(
+    make_harness: Callable[..., Harness], name: str, profile: str
+) -> None:
+    """Whoever takes longer than a moment to begin is waited for, whatever is to be done."""
+    harness = make_harness(Slow(profile=profile))
+    example = harness.tell(next(each for each in shipped_stories() if each.name == name))
+    assert example.violations == []
+    assert example.unsettled == 0
+
+
+def test_drawn_examples_of_a_running_controller_hold(start: Start, tmp_path: Path) -> None:
+    """A shortened run of what is drawn ends in time, with a clause put to the test in most ways."""
+    running = start()
+    settings = Settings(
+        7, connectable=running.name(), examples=6, steps_min=0, with_stories=False, hang_s=60.0
+    )
+    (tmp_path / "run").mkdir()
+    result = run(settings, tmp_path / "run")
+    assert isinstance(result, Result)
+    assert (result.failure, result.died, result.unsettled) == (None, "", 0)
+    assert result.examples >= 6
+    exercised = {clause.id for clause in result.clauses if clause.exercised}
+    assert {"complete.carried-out", "election.held", "drop.keep-top"} <= exercised

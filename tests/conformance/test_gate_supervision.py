@@ -243,7 +243,9 @@ def start(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
         connectable = ["run", "-i", "direct:program:Program", "--out", str(tmp_path / "run")]
         # What takes long to import is there before anybody looks how long a step takes.
         code = "import reassure_conformance.adapter.bundled as _, reassure_conformance.cli as cli"
-        program = [sys.executable, "-c", f"{code}; cli.main()"]
+        # Who runs the tests in the background ignores interrupts, and so would what they start.
+        heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+        program = [sys.executable, "-c", f"{heed}; {code}; cli.main()"]
         return subprocess.Popen(
             [*program, *connectable, "--examples", "0", "--format", "json", *arguments],
             env={**os.environ, "AT": at, "HOW": how, "PYTHONPATH": paths},
@@ -329,6 +331,23 @@ def test_interrupt_is_an_interrupt(
     code, document, _ = _finish(process)
     assert code == document["exit_code"] == 128 + number
     assert document["error"]["message"] == "interrupted"
+
+
+def test_worker_heeds_interrupts_in_a_background_job() -> None:
+    """Where its keeper ignores interrupts, as a shell has its jobs do, a worker does not."""
+    program = """
+        import signal
+        from reassure_conformance.report.supervise import supervise
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        def work(arguments, say):
+            say(str(signal.getsignal(signal.SIGINT) is signal.default_int_handler))
+            return 0
+        print(supervise([], work, lambda code, lost: "")[0])
+        print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert found.stdout.split() == ["True", "True"]
 
 
 @pytest.mark.slow

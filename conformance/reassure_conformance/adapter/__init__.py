@@ -209,6 +209,14 @@ class KeepsTime(Protocol):
 
 
 @runtime_checkable
+class Listens(Protocol):
+    """What an adapter has besides that nobody tells when a cluster rests: it can but wait."""
+
+    def settle_soon(self, timeout_s: float) -> bool:
+        """Wait like `settle`, for a moment: that is enough where nothing is owed any more."""
+
+
+@runtime_checkable
 class StopsBrokers(Protocol):
     """What an adapter with capability `shutdown` has besides."""
 

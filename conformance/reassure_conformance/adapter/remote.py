@@ -9,7 +9,7 @@ the end; a chroot in which there is anything of somebody else's is refused.
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -52,6 +52,10 @@ FORM: Final = "zk:host:port/chroot?log=DIRECTORY&quiet=SECONDS"
 MARK: Final = "/reassure_run"
 """What says that the brokers and topics of a chroot are the suite's."""
 _QUIET_S: Final = 0.3
+_MOMENT_S: Final = 0.04
+"""How long nothing may have been written where nobody owes anything."""
+_ALONE_S: Final = 1.0
+"""How long to hope that a server rests on which others may write."""
 _LOOK_S: Final = 0.03
 _CONNECT_S: Final = 10.0
 _NEEDED: Final = (CONTROLLER, CONTROLLER_EPOCH, BROKER_IDS, TOPICS, REASSIGNMENT_REQUESTS)
@@ -175,16 +179,39 @@ class Remote:
 
     def settle(self, timeout_s: float) -> bool:
         """Wait until nothing has been written for a while and a controller acts."""
-        until = time.monotonic() + timeout_s
-        seen, since = self._look(), time.monotonic()
-        while time.monotonic() < until:
-            if time.monotonic() - since >= self._place.quiet_s:
-                return CONTROLLER in seen
-            time.sleep(_LOOK_S)
-            now = self._look()
-            if now != seen:
-                seen, since = now, time.monotonic()
+        return self._wait(self._place.quiet_s, timeout_s)
+
+    def settle_soon(self, timeout_s: float) -> bool:
+        """Wait until nothing has been written for a moment and a controller acts."""
+        return self._wait(min(_MOMENT_S, self._place.quiet_s), timeout_s)
+
+    def _wait(self, quiet_s: float, timeout_s: float) -> bool:
+        """Wait until nothing has been written for so long; answer whether it was, and one acts.
+
+        Every answer of ZooKeeper says which transaction was the last, so that asking for one znode
+        is enough. Where others write as well it never stands still for long: then what stands in
+        the chroot is compared.
+        """
+        begun = time.monotonic()
+        alone = begun + max(_ALONE_S, 3 * quiet_s)
+        look: Callable[[], object] = self._ask
+        seen, since = look(), time.monotonic()
+        while (now := time.monotonic()) < begun + timeout_s:
+            if now - since >= quiet_s:
+                return self._client.exists(CONTROLLER) is not None
+            if now > alone and look == self._ask:
+                look = self._look
+                seen, since = look(), time.monotonic()
+            time.sleep(min(_LOOK_S, quiet_s / 4))
+            found = look()
+            if found != seen:
+                seen, since = found, time.monotonic()
         return False
+
+    def _ask(self) -> int:
+        """Return the last transaction that the server has seen, of whomever."""
+        self._client.exists(CONTROLLER)
+        return int(self._client.last_zxid)
 
     def _look(self) -> dict[str, int]:
         """Return every path with the transaction that changed it last."""

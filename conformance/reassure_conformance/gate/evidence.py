@@ -199,7 +199,7 @@ def _gist(data: bytes) -> str:
     """Return what matters of a znode's content, in a few characters."""
     try:
         value = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return show_data(data)[:20]
     if not isinstance(value, dict):
         return show_data(data)[:20]
