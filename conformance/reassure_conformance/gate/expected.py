@@ -18,7 +18,8 @@ _REPLICATION: Final[Mapping[str, tuple[str, ...]]] = {
     "limit-doubled": ("isr.pseudo.by-lag",),
     "leader-not-counted": ("lag.leader-none",),
     "evaluates-only-fetches": ("lag.evaluated-in-time",),
-    "mark-of-in-sync-only": ("hw.minimum-of-pseudo-isr",),
+    # Where nobody in sync fetches, such a mark stands still.
+    "mark-of-in-sync-only": ("hw.minimum-of-pseudo-isr", "hw.stall-bounded"),
     "mark-not-of-stored": ("hw.over-stored-isr",),
     "mark-of-all-assigned": ("hw.stall-bounded",),
     "mark-of-any-follower": ("hw.minimum-of-pseudo-isr", "hw.over-stored-isr"),
@@ -193,7 +194,8 @@ EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "returned-not-told": ("message.replica-told",),
         "bounce-unseen": ("message.replica-told",),
         "deaf-to-stop": ("message.leader-able",),
-        "follower-leads": ("isr.change.by-leader",),
+        # A follower that ZooKeeper refuses has kept the leader from what it should be able to do.
+        "follower-leads": ("isr.change.by-leader", "message.leader-able"),
         "dead-taken-in": ("isr.change.live-only",),
         "untold-epoch-taken": ("message.deleted-after-cut",),
         "registration-stays": ("broker.registered-ephemeral",),
