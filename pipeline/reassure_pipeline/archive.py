@@ -32,7 +32,7 @@ whole, and what is missing is a hole.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
@@ -95,6 +95,14 @@ class Archive:
     divergences: tuple[Divergence, ...] = ()
     tail: TornTail | None = None
     """The unfinished last record, as far as a survey has met it."""
+    snapshots: tuple[Path, ...] = ()
+    """Those that lie beside the logs, oldest first."""
+    surveyed: bool = False
+    """Whether the pieces are what a survey says, rather than whole files taken as they are."""
+    since: int | None = None
+    """The first zxid that is judged, where that is not the first there is."""
+    earlier: tuple[Piece, ...] = ()
+    """What comes before `pieces`, and is read for what was there by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +114,15 @@ class Base:
     """(path, data, ephemeral owner)."""
     news_ms: int
     """No broker came or went after this time, and before `zxid`."""
+    holes: tuple[Hole, ...] = ()
+    """Where transactions are missing that would have led to it."""
+
+
+class Since(NamedTuple):
+    """From when on to judge: a zxid, or else milliseconds since 1970 by the server's clock."""
+
+    zxid: int | None = None
+    time_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,24 +161,34 @@ def contain(
     paths: Sequence[Path],
     work: Callable[[tuple[Archive, ...]], T],
     members: str = RECOGNISED,
+    since: Since | None = None,
+    *,
+    damaged: bool = False,
 ) -> T:
     """Do some work on the archives that these paths name, and again around what is damaged.
 
+    With `damaged` it is known that something is.
     Raises what `find_archives` and the work raise; `DamagedLog` where nothing of one can be read.
     """
-    try:
-        return work(find_archives(paths, members))
-    except DamagedLog:
-        return work(find_archives(paths, members, damaged=True))
+    if not damaged:
+        try:
+            return work(find_archives(paths, members, since))
+        except DamagedLog:
+            pass
+    return work(find_archives(paths, members, since, damaged=True))
 
 
 def find_archives(
-    paths: Sequence[Path], members: str = RECOGNISED, *, damaged: bool = False
+    paths: Sequence[Path],
+    members: str = RECOGNISED,
+    since: Since | None = None,
+    *,
+    damaged: bool = False,
 ) -> tuple[Archive, ...]:
     """Return the archives that these paths name, in their order, each once.
 
-    `members` is one of `MEMBERSHIPS`. With `damaged` every file is surveyed, so that what an
-    archive consists of can be read to its end.
+    `members` is one of `MEMBERSHIPS`; `since` is from when on they are judged. With `damaged` every
+    file is surveyed, so that what an archive consists of can be read to its end.
     Raises `LogsMissing` where a path leads to no transaction, and `DamagedLog` where the first one
     cannot be read, with `damaged` only where none can.
     """
@@ -172,12 +199,13 @@ def find_archives(
         families = [[server] for server in servers]
     else:
         families = _find_families(servers)
-    return tuple(
+    archives = [
         _make_archive(family[0])
         if len(family) == 1 and not damaged
         else _survey_archive(family, decodes=damaged)
         for family in families
-    )
+    ]
+    return tuple(each if since is None else _begin_at(each, since) for each in archives)
 
 
 def _find_servers(paths: Sequence[Path]) -> list[_Server]:
@@ -257,13 +285,14 @@ def _find_batch(files: Sequence[Path], zxid: int) -> list[Transaction]:
 
 def _make_archive(server: _Server) -> Archive:
     """Return an archive of one server, taken as whole."""
-    first = _find_first_zxid(server.files)
+    pieces = tuple(Piece(file, first=get_zxid_in_name(file.name)) for file in server.files)
+    first = _find_first(pieces)
     if first is None:
         raise _miss_logs(server)
-    begins, snapshot = _find_beginning(first, [server])
-    pieces = tuple(Piece(file, first=get_zxid_in_name(file.name)) for file in server.files)
+    snapshots = _list_snapshots([server])
+    begins, snapshot = _find_beginning(first, snapshots)
     named = server.name, server.files, begins, snapshot, server.unread
-    return Archive(*named, pieces=pieces)
+    return Archive(*named, pieces=pieces, snapshots=snapshots)
 
 
 def _survey_archive(servers: Sequence[_Server], *, decodes: bool) -> Archive:
@@ -273,7 +302,7 @@ def _survey_archive(servers: Sequence[_Server], *, decodes: bool) -> Archive:
             Member.of(
                 server.name,
                 [survey_log(file, decodes=decodes) for file in server.files],
-                [get_zxid_in_name(file.name) for file in _list_snapshots(server)],
+                [get_zxid_in_name(file.name) for file in _list_snapshots([server])],
             )
             for server in servers
         ]
@@ -282,7 +311,8 @@ def _survey_archive(servers: Sequence[_Server], *, decodes: bool) -> Archive:
         for damage in merged.damages:
             raise DamagedLog(damage.file, damage.offset, damage.reason)
         raise _miss_logs(servers[0])
-    begins, snapshot = _find_beginning(merged.pieces[0].first, servers)
+    snapshots = _list_snapshots(servers)
+    begins, snapshot = _find_beginning(merged.pieces[0].first, snapshots)
     several = len(servers) > 1
     return Archive(
         servers[0].name,
@@ -296,6 +326,8 @@ def _survey_archive(servers: Sequence[_Server], *, decodes: bool) -> Archive:
         merged.damages,
         merged.divergences,
         merged.tail,
+        snapshots,
+        surveyed=True,
     )
 
 
@@ -308,33 +340,86 @@ def _miss_logs(server: _Server) -> LogsMissing:
     )
 
 
-def _list_snapshots(server: _Server) -> list[Path]:
-    return snapshot_files(server.place) if server.place.is_dir() else []
+def _list_snapshots(servers: Sequence[_Server]) -> tuple[Path, ...]:
+    """Return the snapshots of all these servers, oldest first."""
+    folders = [server.place for server in servers if server.place.is_dir()]
+    found = [file for folder in folders for file in snapshot_files(folder)]
+    return tuple(sorted(found, key=lambda file: get_zxid_in_name(file.name)))
 
 
-def _find_beginning(first: int, servers: Sequence[_Server]) -> tuple[str, Path | None]:
+def _find_beginning(first: int, snapshots: Sequence[Path]) -> tuple[str, Path | None]:
     """Return where a history begins whose first zxid this is."""
     if first in _FIRST_ZXIDS:
         return BEGINNING, None
-    found = [file for server in servers for file in _list_snapshots(server)]
-    for snapshot in sorted(found, key=lambda file: get_zxid_in_name(file.name)):
-        zxid = get_zxid_in_name(snapshot.name)
-        if first <= zxid or is_next(zxid, first):
+    for snapshot in snapshots:
+        if _is_followed(snapshot, first):
             return SNAPSHOT, snapshot
     return MIDDLE, None
+
+
+def _is_followed(snapshot: Path, first: int) -> bool:
+    """Whether a history that begins with this zxid goes on from a snapshot."""
+    zxid = get_zxid_in_name(snapshot.name)
+    return first <= zxid or is_next(zxid, first)
+
+
+def _begin_at(archive: Archive, since: Since) -> Archive:
+    """Return an archive that is judged from then on, with what stood before taken as given."""
+    zxid = _find_time(archive, since.time_ms or 0) if since.zxid is None else since.zxid
+    first = _find_first(archive.pieces)
+    if first is None or zxid <= first:
+        return archive
+    number = max(n for n, piece in enumerate(archive.pieces) if not n or piece.first <= zxid)
+    earlier, pieces = archive.pieces[:number], archive.pieces[number:]
+    taken = None
+    for snapshot in archive.snapshots:
+        if get_zxid_in_name(snapshot.name) < zxid and _is_followed(snapshot, first):
+            taken = snapshot
+    begins = SNAPSHOT if taken is not None or archive.begins == BEGINNING else MIDDLE
+    begun = zxid - 1 if begins == MIDDLE else 0
+    begun = begun if taken is None else get_zxid_in_name(taken.name)
+    holes = tuple(each for each in archive.holes if each.before < 0 or each.before > begun)
+    return replace(
+        archive,
+        begins=begins,
+        snapshot=taken,
+        pieces=pieces,
+        holes=holes,
+        since=zxid,
+        earlier=earlier,
+    )
+
+
+def _find_first(pieces: Sequence[Piece]) -> int | None:
+    for piece in pieces:
+        for batch in open_piece(piece).batches():
+            return batch[0].zxid
+    return None
+
+
+def _find_time(archive: Archive, time_ms: int) -> int:
+    """Return the first zxid whose time is no earlier, one behind the last where there is none.
+
+    Files are taken to begin in the order of their times.
+    """
+    last, before = 0, -1
+    for number, piece in enumerate(archive.pieces):
+        batch = next(open_piece(piece).batches(), None)
+        if batch and batch[0].time_ms < time_ms:
+            before = number
+    for piece in archive.pieces[max(0, before) :]:
+        for batch in open_piece(piece).batches():
+            for transaction in batch:
+                if transaction.time_ms >= time_ms:
+                    return transaction.zxid
+            last = batch[-1].zxid
+    return last + 1
 
 
 def get_zxid_in_name(name: str) -> int:
     """Return the zxid that a log file or a snapshot is named by; 0 where it is not."""
     match = _ZXID_IN_NAME.match(name)
     return int(match[1], 16) if match else 0
-
-
-def _find_first_zxid(files: Sequence[Path]) -> int | None:
-    for file in files:
-        for batch in LogFile(file).batches():
-            return batch[0].zxid
-    return None
 
 
 def open_piece(
@@ -346,14 +431,26 @@ def open_piece(
     return file
 
 
-def read_archive(archive: Archive, after_zxid: int = -1) -> Iterator[Transaction]:
-    """Yield the transactions of an archive above a zxid, in order. Raises `DamagedLog`."""
-    pieces = archive.pieces
+def read_archive(
+    archive: Archive, after_zxid: int = -1, holes: list[Hole] | None = None
+) -> Iterator[Transaction]:
+    """Yield the transactions of an archive above a zxid, in order, judged or not.
+
+    `holes` is where to put those between files that are met. Raises `DamagedLog`.
+    """
+    pieces = (*archive.earlier, *archive.pieces)
+    last = after_zxid
     for piece, following in zip(pieces, (*pieces[1:], None), strict=True):
         if following is not None and following.first <= after_zxid + 1:
             continue
+        joins = last >= 0
         for batch in open_piece(piece).batches():
-            yield from (each for each in batch if each.zxid > after_zxid)
+            added = [each for each in batch if each.zxid > after_zxid]
+            if added and joins and holes is not None and not is_next(last, added[0].zxid):
+                holes.append(Hole(last, added[0].zxid))
+            joins = joins and not added
+            last = added[-1].zxid if added else last
+            yield from added
 
 
 def check_joint(before: FileFacts | None, path: Path, first_zxid: int) -> Hole | None:
@@ -382,13 +479,17 @@ def load_base(archive: Archive) -> Base | None:
 
     Raises `DamagedSnapshot`, `DamagedLog`, and `ReplayError` where snapshot and logs do not fit.
     """
-    if archive.snapshot is None:
+    if archive.begins != SNAPSHOT:
         return None
-    snapshot = read_snapshot(archive.snapshot)
-    newest = _find_newest_change(snapshot)
-    tree = Tree.from_snapshot(snapshot)
-    for transaction in read_archive(archive, after_zxid=snapshot.zxid):
-        if transaction.zxid > newest:
+    until = -1 if archive.since is None else archive.since - 1
+    tree, after = Tree(), -1
+    if archive.snapshot is not None:
+        snapshot = read_snapshot(archive.snapshot)
+        until, after = max(until, _find_newest_change(snapshot)), snapshot.zxid
+        tree = Tree.from_snapshot(snapshot)
+    holes: list[Hole] = []
+    for transaction in read_archive(archive, after, holes):
+        if transaction.zxid > until:
             break
         tree.apply(transaction)
     kept = tuple(
@@ -396,7 +497,8 @@ def load_base(archive: Archive) -> Base | None:
         for path, node in tree.nodes.items()
         if is_relevant(path)
     )
-    return Base(max(newest, tree.zxid), kept, _find_news_ms(tree.nodes))
+    met = tuple(hole for hole in holes if hole.after < until and archive.since is not None)
+    return Base(max(until, tree.zxid), kept, _find_news_ms(tree.nodes), met)
 
 
 def _find_newest_change(snapshot: Snapshot) -> int:

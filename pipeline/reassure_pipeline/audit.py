@@ -8,10 +8,10 @@ engines answer the same report.
 
 import gc
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from functools import partial
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +25,7 @@ from reassure_pipeline.archive import (
     Archive,
     Base,
     FileFacts,
+    Since,
     check_joint,
     contain,
     find_times,
@@ -40,12 +41,15 @@ from reassure_pipeline.audit_report import (
     report_audit,
 )
 from reassure_pipeline.facts import Facts
+from reassure_pipeline.keeping import own_directory
+from reassure_pipeline.limits import NO_BUDGET, Budget, Limits
 from reassure_pipeline.observed import judge_observations, list_unjudged, sort_paths
-from reassure_pipeline.passes import ALL, Judged, Judging, Known, Routing, Share
+from reassure_pipeline.passes import Judged, Judging, Known, Routing, Share
+from reassure_pipeline.resuming import Keeper, Mark, Plan, Say, mark_piece, read_plan, write_plan
 from reassure_spec.readings import Readings
 from reassure_zookeeper.members import Piece
 from reassure_zookeeper.transactions import Transaction
-from reassure_zookeeper.txnlog import log_files
+from reassure_zookeeper.txnlog import TornTail, log_files
 
 _ALLOCATIONS: Final = 200_000
 _BYTES_PER_JOB: Final = 8_000_000
@@ -53,6 +57,10 @@ _BYTES_PER_JOB: Final = 8_000_000
 
 Progress = Callable[[str, int, int], None]
 """Called with what is going on, how much is done and how much there is."""
+
+
+def _say_nothing(what: str) -> None:
+    pass
 
 
 def audit_local(
@@ -63,51 +71,78 @@ def audit_local(
     at_rest: bool = False,
     min_insync_replicas: int = 1,
     grace_ms: int = GRACE_MS,
-    jobs: int = 1,
+    jobs: int | None = 1,
     facts: bool = False,
     members: str = RECOGNISED,
+    since: Since | None = None,
+    budget: Budget = NO_BUDGET,
+    resume: Path | None = None,
+    say: Say = _say_nothing,
     progress: Progress | None = None,
 ) -> AuditReport:
     """Judge the logs that `paths` name, in this process and in `jobs` - 1 more.
+
+    Where `jobs` is None these are as many as are worth it (`choose_jobs`), or as were taken before.
 
     A path is a data directory, its `version-2`, or a log file (`reassure_pipeline.archive`). With
     `at_rest` the end of each history counts as a rest: what a controller owes by then is judged
     too. `grace_ms` is how long a change may be news (`reassure_judge.doubt`).
     `min_insync_replicas` is what the brokers' own files say, which are not in ZooKeeper.
-    `members` says which paths are members of one ensemble (`archive.MEMBERSHIPS`).
+    `members` says which paths are members of one ensemble (`archive.MEMBERSHIPS`), `since` from
+    when on is judged. The audit ends in good order when its `budget` is spent, and goes on from
+    what is kept in the folder `resume` (`reassure_pipeline.resuming`), or anew, and `say` is told
+    why.
     Raises `LogsMissing` where there is no transaction, `DamagedLog` where nothing of an archive can
-    be read, `DamagedSnapshot`, and `ReplayError` for a snapshot that the logs do not fit.
+    be read, `DamagedSnapshot`, `ReplayError` for a snapshot that the logs do not fit, and
+    `KeptElsewhere`.
     """
     rules = make_rules(profile, readings)
-    judge = partial(
-        _judge_archives,
-        rules=rules,
-        keep_keys=at_rest,
-        min_insync_replicas=min_insync_replicas,
-        grace_ms=grace_ms,
-        facts=facts,
-    )
+    options: dict[str, Any] = {
+        "keep_keys": at_rest,
+        "min_insync_replicas": min_insync_replicas,
+        "grace_ms": grace_ms,
+        "facts": facts,
+    }
+    with ExitStack() as stack:
+        if resume is not None:
+            stack.enter_context(own_directory(resume))
+        plan = read_plan(resume) if resume is not None else None
+        jobs = jobs or (plan.jobs if plan is not None else choose_jobs(paths))
 
-    def work(archives: Sequence[Archive]) -> AuditReport:
-        return _audit_archives(archives, profile, judge, jobs, progress)
+        def work(archives: Sequence[Archive]) -> AuditReport:
+            keepers: list[Keeper | None] = [None] * jobs
+            if resume is not None:
+                surveyed = any(a.damages or (a.surveyed and not a.members) for a in archives)
+                write_plan(resume, Plan(jobs, surveyed))
+                identity = {"profile": profile, "readings": readings.as_dict(), **options}
+                keepers = [Keeper(resume, identity, Share(n, jobs), say) for n in range(jobs)]
+            shares = [
+                _ShareAudit(archives, rules, Share(number, jobs), keeper, options)
+                for number, keeper in enumerate(keepers)
+            ]
+            if budget != NO_BUDGET:
+                limits = Limits(budget, [share.count_done() for share in shares])
+                for share in shares:
+                    share.limits = limits
+            return _judge_in_shares(shares, profile, progress)
 
-    return contain(paths, work, members)
+        is_damaged = plan is not None and plan.damaged
+        return contain(paths, work, members, since, damaged=is_damaged)
 
 
-def _audit_archives(
-    archives: Sequence[Archive],
-    profile: str,
-    judge: "Callable[..., list[_LocalAudit]]",
-    jobs: int,
-    progress: Progress | None,
+def _judge_in_shares(
+    shares: "Sequence[_ShareAudit]", profile: str, progress: Progress | None
 ) -> AuditReport:
-    judge = partial(judge, archives)
+    """Judge the first share here and each of the others in a process; report the sums of all.
+
+    Every process reads all there is, so what cannot be read is met, and raised, here as well.
+    """
     with rare_collections():
-        if jobs == 1:
-            audits = judge(share=ALL, progress=progress)
+        if len(shares) == 1:
+            audits = shares[0].judge(progress)
             sums = [audit.sum_up() for audit in audits]
         else:
-            audits, sums = _judge_in_shares(judge, jobs, progress)
+            audits, sums = _judge_beside(shares, progress)
     tally = Tally()
     reports = []
     for audit, judged in zip(audits, sums, strict=True):
@@ -116,45 +151,15 @@ def _audit_archives(
     return report_audit(profile, tally, reports)
 
 
-def _judge_archives(
-    archives: Sequence[Archive],
-    *,
-    rules: Rules[Any, Any],
-    share: Share,
-    facts: bool,
-    progress: Progress | None = None,
-    **options: Any,
-) -> "list[_LocalAudit]":
-    """Read every archive to its end, and judge the partitions of one share."""
-    total = sum(len(archive.pieces) for archive in archives)
-    done = 0
-    audits = []
-    for archive in archives:
-        base = load_base(archive)
-        routing = Routing(archive.begins, base, rules, share=share, **options)
-        judging = Judging(rules, Facts(archive.name, rules) if facts else None)
-        audit = _LocalAudit(archive, base, routing, judging)
-        for piece in archive.pieces:
-            if progress is not None:
-                progress(f"reading {piece.path.name}", done, total)
-            audit.read(piece)
-            done += 1
-        audit.finish()
-        audits.append(audit)
-    return audits
-
-
-def _judge_in_shares(
-    judge: "Callable[..., list[_LocalAudit]]", jobs: int, progress: Progress | None
+def _judge_beside(
+    shares: "Sequence[_ShareAudit]", progress: Progress | None
 ) -> "tuple[list[_LocalAudit], list[Judged]]":
-    """Judge the first share here and each of the others in a process; answer the sums of all.
-
-    Every process reads all there is, so what cannot be read is met, and raised, here as well.
-    """
-    others = [Share(number, jobs) for number in range(1, jobs)]
-    with ProcessPoolExecutor(len(others), get_context("fork")) as pool:
-        waiting = [pool.submit(_sum_up_share, judge, share) for share in others]
-        audits = judge(share=Share(0, jobs), progress=progress)
+    first, *others = shares
+    # What processes share can be given to them when they are made, and not later.
+    arguments = get_context("fork"), _take_share, (others,)
+    with ProcessPoolExecutor(len(others), *arguments) as pool:
+        waiting = [pool.submit(_sum_up_share, number) for number in range(len(others))]
+        audits = first.judge(progress)
         sums = [audit.sum_up() for audit in audits]
         for each in waiting:
             for audit, whole, (known, part) in zip(audits, sums, each.result(), strict=True):
@@ -163,10 +168,89 @@ def _judge_in_shares(
     return audits, sums
 
 
-def _sum_up_share(
-    judge: "Callable[..., list[_LocalAudit]]", share: Share
-) -> list[tuple[Known, Judged]]:
-    return [(audit.known, audit.sum_up()) for audit in judge(share=share)]
+_shares: "list[_ShareAudit]" = []
+"""Those that the processes of this audit judge."""
+
+
+def _take_share(shares: "Sequence[_ShareAudit]") -> None:
+    _shares[:] = shares
+
+
+def _sum_up_share(number: int) -> list[tuple[Known, Judged]]:
+    return [(audit.known, audit.sum_up()) for audit in _shares[number].judge()]
+
+
+class _ShareAudit:
+    """All archives on their way, as far as one share goes."""
+
+    def __init__(
+        self,
+        archives: Sequence[Archive],
+        rules: Rules[Any, Any],
+        share: Share,
+        keeper: Keeper | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        self._archives = archives
+        self._rules = rules
+        self._share = share
+        self._keeper = keeper
+        self._options = dict(options)
+        self._facts = self._options.pop("facts")
+        self.limits: Limits | None = None
+
+    def count_done(self) -> int:
+        """Return how many transactions were judged before."""
+        keeper = self._keeper
+        return 0 if keeper is None else sum(map(keeper.count_done, self._archives))
+
+    def judge(self, progress: Progress | None = None) -> "list[_LocalAudit]":
+        """Judge every archive to its end, or as far as the limits allow."""
+        total = sum(_measure(piece) for archive in self._archives for piece in archive.pieces)
+        audits = [self._begin(archive) for archive in self._archives]
+        done = [audit.done for audit in audits]
+        before = 0
+        for number, (archive, audit) in enumerate(zip(self._archives, audits, strict=True)):
+
+            def grant(wanted: int, number: int = number) -> int:
+                if self.limits is None:
+                    return wanted
+                granted = self.limits.grant(self._share.number, sum(done), wanted)
+                done[number] += granted
+                return granted
+
+            def pause(
+                piece: Piece, read: int, audit: "_LocalAudit" = audit, before: int = before
+            ) -> None:
+                if progress is not None:
+                    progress(f"judging {piece.path.name}, MiB", before + read >> 20, total >> 20)
+                if self._keeper is not None and self._keeper.is_due():
+                    audit.keep(self._keeper)
+
+            audit.read(grant, pause)
+            before += sum(map(_measure, archive.pieces))
+            if self._keeper is not None:
+                audit.keep(self._keeper)
+            audit.finish()
+        return audits
+
+    def _begin(self, archive: Archive) -> "_LocalAudit":
+        kept = None if self._keeper is None else self._keeper.load(archive)
+        if kept is None:
+            base = load_base(archive)
+            options = {"share": self._share, **self._options}
+            routing = Routing(archive.begins, base, self._rules, **options)
+            facts = Facts(archive.name, self._rules) if self._facts else None
+            return _LocalAudit(archive, base, routing, Judging(self._rules, facts))
+        assert isinstance(kept, _LocalAudit)
+        kept.archive = archive
+        return kept
+
+
+def _measure(piece: Piece) -> int:
+    """Return how many bytes a piece has, packed ones as they are."""
+    stop = piece.path.stat().st_size if piece.stop is None else piece.stop
+    return max(0, stop - piece.start)
 
 
 def choose_jobs(paths: Sequence[Path]) -> int:
@@ -187,14 +271,20 @@ def audit_paths(
     jobs: int | None = None,
     facts: bool = False,
     members: str = RECOGNISED,
+    since: Since | None = None,
+    budget: Budget = NO_BUDGET,
+    resume: Path | None = None,
     parquet: Path | None = None,
+    say: Say = _say_nothing,
+    progress: Progress | None = None,
 ) -> AuditReport:
     """Judge transaction logs, on Spark where a `master` is given, and observations among them.
 
     With `facts` the report tells besides what was under way and when (`reassure_pipeline.facts`).
     Spark leaves what its stages came to in the folder `parquet`, where one is given.
 
-    Without Spark it takes `jobs` processes, or as many as are worth it (`choose_jobs`).
+    Without Spark it takes `jobs` processes, or as many as are worth it (`choose_jobs`), may have a
+    `budget`, and goes on from what is kept in `resume` (`audit_local`).
 
     A profile that is judged by observations alone takes of the logs what was stored.
     """
@@ -214,10 +304,12 @@ def audit_paths(
             "grace_ms": grace_ms,
             "facts": facts,
             "members": members,
+            "since": since,
+            "progress": progress,
         }
         if master is None:
-            jobs = choose_jobs(sorted_paths.logs) if jobs is None else jobs
-            report = audit_local(sorted_paths.logs, profile, readings, jobs=jobs, **options)
+            options |= {"jobs": jobs, "budget": budget, "resume": resume, "say": say}
+            report = audit_local(sorted_paths.logs, profile, readings, **options)
         else:
             from reassure_pipeline.spark import audit_spark
 
@@ -240,60 +332,140 @@ def rare_collections() -> Iterator[None]:
 
 
 class _LocalAudit:
-    """One archive on its way through both passes."""
+    """One archive on its way through both passes; it can be put aside between two batches."""
 
     def __init__(
         self, archive: Archive, base: Base | None, routing: Routing, judging: Judging
     ) -> None:
-        self._archive = archive
-        self._after = -1 if base is None else base.zxid
+        self.archive = archive
+        self._base_holes = () if base is None else base.holes
+        self._after = (archive.since or 0) - 1 if base is None else base.zxid
+        """The last zxid that is in the base, or was judged."""
         self._routing = routing
         self._judging = judging
         self.known = routing.known
+        self.done = 0
+        """How many transactions were judged."""
         self._files: list[FileFacts] = []
-        self._before: FileFacts | None = None
+        """Of the pieces that were read, the last one not included."""
+        self._marks: list[Mark] = []
+        self._reading = _Reading()
+        self._stopped = False
         for seen in self._routing.begin():
             self._judging.observe(seen)
 
-    def read(self, piece: Piece) -> None:
-        """Judge one piece, the next in order."""
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is put aside: the archive is looked for anew."""
+        return {name: value for name, value in self.__dict__.items() if name != "archive"}
+
+    def read(self, grant: Callable[[int], int], pause: Callable[[Piece, int], None]) -> None:
+        """Judge on from where it was, for as many transactions as are granted.
+
+        `pause` is called between two batches, with the piece and how much of it was read.
+        """
+        pieces, self._stopped = self.archive.pieces, False
+        for number in range(len(self._files), len(pieces)):
+            if number > len(self._files):
+                self._close(pieces[number - 1])
+            self._read_piece(pieces[number], grant, pause)
+            if self._stopped:
+                return
+
+    def _close(self, piece: Piece) -> None:
+        """Note what a piece came to, as the next one is begun."""
+        self._files.append(self._sum_up_piece(piece))
+        self._marks.append(mark_piece(piece, self._reading.offset))
+        self._reading = _Reading()
+
+    def _sum_up_piece(self, piece: Piece) -> FileFacts:
+        reading = self._reading
+        found = reading.first, reading.last, reading.judged, reading.tail
+        return FileFacts(piece.path, *found, times_ms=reading.times_ms)
+
+    def _read_piece(
+        self, piece: Piece, grant: Callable[[int], int], pause: Callable[[Piece, int], None]
+    ) -> None:
+        reading = self._reading
         file = open_piece(piece)
         file.decode = self._routing.make_decoder()
-        first, judged = -1, 0
-        times_ms: tuple[int, int] | None = None
+        if reading.offset:
+            file.offset, file.last_zxid = reading.offset, reading.last
         for batch in file.batches():
-            if first < 0:
-                first = batch[0].zxid
-                check_joint(self._before, piece.path, first)
+            if reading.first < 0:
+                reading.first = batch[0].zxid
+                check_joint(self._find_before(), piece.path, reading.first)
             if batch[0].zxid <= self._after:
                 batch = [each for each in batch if each.zxid > self._after]
-            if batch:
-                self._judge(batch)
-                judged += len(batch)
-                first_ms = batch[0].time_ms if times_ms is None else times_ms[0]
-                times_ms = first_ms, batch[-1].time_ms
-        facts = FileFacts(piece.path, first, file.last_zxid, judged, file.tail, times_ms=times_ms)
-        self._before = join_facts(self._before, facts)
-        self._files.append(facts)
+            granted = grant(len(batch))
+            if batch[:granted]:
+                self._judge(batch[:granted])
+            if granted < len(batch):
+                self._stopped = True
+                return
+            reading.offset, reading.last = file.offset, file.last_zxid
+            pause(piece, file.offset - piece.start)
+        reading.offset, reading.tail = file.offset, file.tail
+
+    def _find_before(self) -> FileFacts | None:
+        before: FileFacts | None = None
+        for facts in self._files:
+            before = join_facts(before, facts)
+        return before
 
     def _judge(self, batch: list[Transaction]) -> None:
         feed, observe = self._routing.get_feed(), self._judging.observe
         for transaction in batch:
             for seen in feed(transaction):
                 observe(seen)
+        reading, self._after = self._reading, batch[-1].zxid
+        self.done += len(batch)
+        reading.judged += len(batch)
+        first_ms = batch[0].time_ms if reading.times_ms is None else reading.times_ms[0]
+        reading.times_ms = first_ms, batch[-1].time_ms
+
+    def keep(self, keeper: Keeper) -> None:
+        """Put aside what was judged so far."""
+        piece = self.archive.pieces[len(self._files)]
+        marks = [*self._marks, mark_piece(piece, self._reading.offset)]
+        keeper.save(self.archive, marks, self.done, self)
 
     def finish(self) -> None:
-        """Judge what must be true at the end."""
-        for rest in self._routing.finish():
-            self._judging.rest(rest)
-        self._judging.end(find_times(self._files))
+        """Judge what must be true at the end, if it was come to."""
+        rests = self._routing.finish()
+        if self._stopped:
+            self._routing.take_stock()
+        else:
+            for rest in rests:
+                self._judging.rest(rest)
+        self._judging.end(find_times(self._list_files()))
+
+    def _list_files(self) -> list[FileFacts]:
+        return [*self._files, self._sum_up_piece(self.archive.pieces[len(self._files)])]
 
     def sum_up(self) -> Judged:
         """Return what judging this share came to, its findings told apart."""
         judged = self._judging.sum_up()
-        judged.settle(self.known, find_gaps_amid(self._archive, self._files))
+        holes = find_gaps_amid(self.archive, self._list_files(), self._base_holes)
+        judged.settle(self.known, holes)
         return judged
 
     def report(self, judged: Judged) -> ArchiveReport:
         """Report what judging the archive came to, all shares together."""
-        return report_archive(self._archive, self._files, self.known, judged)
+        judged_to = self._after if self._stopped else None
+        return report_archive(
+            self.archive, self._list_files(), self.known, judged, self._base_holes, judged_to
+        )
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What reading a piece has come to so far."""
+
+    first: int = -1
+    last: int = -1
+    """The last zxid before `offset`."""
+    judged: int = 0
+    offset: int = 0
+    """The byte behind the last batch that was judged whole; 0 where there was none."""
+    tail: TornTail | None = None
+    times_ms: tuple[int, int] | None = None

@@ -72,6 +72,8 @@ class ArchiveReport:
     silent: frozenset[str]
     """Those of the clusters in which there is no sign of KIP-236."""
     holes: tuple[Hole, ...]
+    judged_to: int | None
+    """The last transaction that was judged, where the budget was spent before the end."""
     torn_tail: TornTail | None
     """The unfinished last record of the last file; normal where a server was killed."""
     facts: Sums | None = None
@@ -98,6 +100,8 @@ class ArchiveReport:
             "begins": self.archive.begins,
             "snapshot": None if snapshot is None else str(snapshot),
             "partial": self.partial,
+            "since": self.archive.since,
+            "judged_to": self.judged_to,
             "first_zxid": self.first_zxid,
             "last_zxid": self.last_zxid,
             "transactions": self.transactions,
@@ -160,6 +164,11 @@ class ArchiveReport:
         name = self.archive.name
         for file in self.archive.unread:
             yield f"{file} is not read: unpack it, and name it log.ZXID as the server did"
+        if self.judged_to is not None:
+            yield (
+                f"{name}: judged up to 0x{max(0, self.judged_to):x}, where the budget was spent: "
+                "go on with --resume, or with a larger --budget"
+            )
         contested = [each for each in self.archive.divergences if not each.certain]
         for each in contested:
             yield (
@@ -181,12 +190,12 @@ class ArchiveReport:
                 f"{name}: up to 0x{zxid:x} the cluster at {chroot or '/'} is of an earlier "
                 f"version, whose writes --profile {profile} judges"
             )
-        if not self.clusters:
+        if not self.clusters and self.judged_to is None:
             yield (
                 f"{name}: no cluster is in it, for nothing was written below /brokers/ids or "
                 "/brokers/topics: name the logs of the ensemble that Kafka uses"
             )
-        elif self.partial and not self.holes:
+        elif self.partial and not self.holes and self.first_zxid >= 0:
             yield (
                 f"{name}: begins amid a history, at 0x{self.first_zxid:x}: add the log files from "
                 "its beginning on, or the snapshot that the first file goes on from"
@@ -244,7 +253,8 @@ class AuditReport:
         """
         if any(map(self._counts, self._count_found("settled"))):
             return VIOLATED
-        if not any(clause.exercised or clause.undecided for clause in self.clauses):
+        is_whole = all(archive.judged_to is None for archive in self.archives)
+        if is_whole and not any(each.exercised or each.undecided for each in self.clauses):
             return VACUOUS
         doubts = any(map(self._counts, self._count_found("open")))
         doubts = doubts or any(clause.verdict == UNKNOWN for clause in self._binding())
@@ -388,21 +398,33 @@ def join_facts(before: FileFacts | None, facts: FileFacts) -> FileFacts:
     return replace(before, tail=before.tail or facts.tail)
 
 
-def find_gaps(archive: Archive, files: Iterable[FileFacts]) -> tuple[Hole, ...]:
-    """Return all holes of an archive, between its files and in them."""
-    return tuple(sorted({*find_holes(files), *archive.holes}))
+def find_gaps(
+    archive: Archive, files: Iterable[FileFacts], before: Iterable[Hole] = ()
+) -> tuple[Hole, ...]:
+    """Return all holes of an archive, between its files and in them, and `before` what is judged."""
+    return tuple(sorted({*find_holes(files), *archive.holes, *before}))
 
 
-def find_gaps_amid(archive: Archive, files: Iterable[FileFacts]) -> tuple[Hole, ...]:
+def find_gaps_amid(
+    archive: Archive, files: Iterable[FileFacts], before: Iterable[Hole] = ()
+) -> tuple[Hole, ...]:
     """Return those after which the history goes on."""
-    return tuple(hole for hole in find_gaps(archive, files) if hole.before >= 0)
+    return tuple(hole for hole in find_gaps(archive, files, before) if hole.before >= 0)
 
 
 def report_archive(
-    archive: Archive, files: list[FileFacts], known: Known, judged: Judged
+    archive: Archive,
+    files: list[FileFacts],
+    known: Known,
+    judged: Judged,
+    before: Iterable[Hole] = (),
+    judged_to: int | None = None,
 ) -> ArchiveReport:
-    """Put together what one archive came to; what was found is settled by then."""
-    holes = find_gaps(archive, files)
+    """Put together what one archive came to; what was found is settled by then.
+
+    `before` are the holes before what was judged, `judged_to` the last zxid where that is not all.
+    """
+    holes = find_gaps(archive, files, before)
     filled = [facts for facts in files if facts.first_zxid >= 0]
     unjudged = known.unjudged.copy()
     for facts in files:
@@ -411,8 +433,9 @@ def report_archive(
         archive=archive,
         transactions=sum(facts.judged for facts in files),
         partitions=judged.partitions,
-        first_zxid=filled[0].first_zxid,
-        last_zxid=filled[-1].last_zxid,
+        first_zxid=filled[0].first_zxid if filled else -1,
+        last_zxid=filled[-1].last_zxid if filled else -1,
+        judged_to=judged_to,
         partial=known.unborn or bool(holes),
         settled=judged.settled,
         open=judged.unsettled,

@@ -112,7 +112,9 @@ class Known:
 
     def add(self, other: "Known") -> None:
         """Take in what routing has learned for another share; this is the first one's."""
-        self.in_flight |= {key: zxid for key, zxid in other.in_flight.items() if zxid is not None}
+        for key, zxid in other.in_flight.items():
+            if self.in_flight.get(key) is None:
+                self.in_flight[key] = zxid
         self.silent &= other.silent
 
 

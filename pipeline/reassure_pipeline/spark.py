@@ -41,6 +41,7 @@ from reassure_pipeline.archive import (
     Archive,
     Base,
     FileFacts,
+    Since,
     check_joint,
     contain,
     find_archives,
@@ -173,6 +174,7 @@ def audit_spark(
     grace_ms: int = GRACE_MS,
     facts: bool = False,
     members: str = RECOGNISED,
+    since: Since | None = None,
     progress: Progress | None = None,
     parquet: Path | None = None,
 ) -> AuditReport:
@@ -185,7 +187,7 @@ def audit_spark(
     """
     rules = make_rules(profile, readings)
     report = progress or _say_nothing
-    loaded = contain(paths, _load, members)
+    loaded = contain(paths, _load, members, since)
     report("starting Spark", 0, 2)
     with open_spark(master) as context:
         shares = max(1, context.defaultParallelism)
@@ -205,7 +207,7 @@ def audit_spark(
         try:
             return judge(loaded)
         except DamagedLog:
-            return judge(_load(find_archives(paths, members, damaged=True)))
+            return judge(_load(find_archives(paths, members, since, damaged=True)))
 
 
 _Loaded = tuple[tuple[Archive, ...], list[Base | None]]
@@ -271,7 +273,7 @@ def list_tasks(plan: Plan, whole: Set[Place] = frozenset()) -> list[PartTask]:
     part = min(max(part, smallest), largest)
     tasks = []
     for place, (piece, size) in pieces.items():
-        base = plan.bases[place[0]]
+        base, since = plan.bases[place[0]], plan.archives[place[0]].since
         is_whole = place in whole or piece.path.suffix in (".gz", ".zip")
         starts = range(piece.start, piece.start + (1 if is_whole else max(size, 1)), part)
         tasks += [
@@ -284,7 +286,7 @@ def list_tasks(plan: Plan, whole: Set[Place] = frozenset()) -> list[PartTask]:
                 at == starts[0],
                 at == starts[-1],
                 is_whole,
-                -1 if base is None else base.zxid,
+                (since or 0) - 1 if base is None else base.zxid,
                 None if base is None else base.news_ms + plan.grace_ms,
             )
             for number, at in enumerate(starts)
@@ -554,7 +556,9 @@ def sum_up(profile: str, plan: Plan, outcomes: Iterable[tuple[int, Outcome]]) ->
             if isinstance(what, Judged):
                 judged.add(what)
         tally.add(judged.tally)
-        reports.append(report_archive(archive, files[index], known, judged))
+        base = plan.bases[index]
+        before = () if base is None else base.holes
+        reports.append(report_archive(archive, files[index], known, judged, before))
     return report_audit(profile, tally, reports)
 
 

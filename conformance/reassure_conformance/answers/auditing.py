@@ -3,7 +3,7 @@
 The document says nothing of time, so that it is the same, byte for byte, whichever engine made it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,9 +14,20 @@ from reassure_judge.protocols import NoRules, find_protocols
 
 if TYPE_CHECKING:
     from reassure_judge.recognise import Recognised
+    from reassure_pipeline.archive import Since
+    from reassure_pipeline.limits import Budget
 
+Progress = Callable[[str, int, int], None]
 SHOWN: Final = 20
 """How many findings of a kind are shown to people."""
+
+
+def _say_nothing(what: str) -> None:
+    pass
+
+
+def _show_nothing(what: str, done: int, total: int) -> None:
+    pass
 
 
 def find_place(path: Path) -> Path:
@@ -39,7 +50,12 @@ def audit_document(
     jobs: int | None = None,
     facts: bool = False,
     members: str = "auto",
+    since: "Since | None" = None,
+    budget: "Budget | None" = None,
+    resume: Path | None = None,
     parquet: Path | None = None,
+    say: Callable[[str], None] = _say_nothing,
+    progress: Progress = _show_nothing,
 ) -> Document:
     """Judge the logs, on Spark where a master is given, and return the document.
 
@@ -51,10 +67,11 @@ def audit_document(
     are missing, or nothing of them can be read.
     """
     from reassure_pipeline.audit import audit_paths
+    from reassure_pipeline.limits import NO_BUDGET
     from reassure_spec.rooms import choose_readings, judge_of
 
     places = [find_place(path) for path in paths]
-    found = _recognise(places, members) if recognise else None
+    found = _recognise(places, members, resume) if recognise else None
     if found is not None:
         profile, readings = found.profile, {**found.readings, **readings}
     chosen = choose_readings(judge_of(profile), profile, readings)
@@ -69,7 +86,12 @@ def audit_document(
         jobs=jobs,
         facts=facts,
         members=members,
+        since=since,
+        budget=budget or NO_BUDGET,
+        resume=resume,
         parquet=parquet,
+        say=say,
+        progress=progress,
     )
     foreign = next((words for each in report.archives for words in each.find_foreign()), None)
     if recognise and found is None and foreign is not None:
@@ -91,13 +113,23 @@ def audit_document(
     )
 
 
-def _recognise(places: Sequence[Path], members: str) -> "Recognised | None":
-    """Return what the logs tell of, None where they tell of no profile."""
-    from reassure_pipeline.recognising import recognise_logs
+def _recognise(places: Sequence[Path], members: str, resume: Path | None) -> "Recognised | None":
+    """Return what the logs tell of, None where they tell of no profile.
 
+    Where an audit goes on that is of something, that is not asked again: it takes all logs to say.
+    """
+    from reassure_pipeline.recognising import recognise_logs
+    from reassure_pipeline.resuming import read_recognised, write_recognised
+
+    paths = [str(path.resolve()) for path in places]
+    known = None if resume is None else read_recognised(resume, paths)
+    if known is not None:
+        return known
     found = recognise_logs(places, members)
     if isinstance(found, str):
         raise NoRules(f"{found}; name one with --profile, or the logs one by one")
+    if resume is not None and found is not None:
+        write_recognised(resume, paths, found)
     return found
 
 
@@ -180,6 +212,8 @@ def _name(place: Mapping[str, Any]) -> str:
 def _describe(archive: Mapping[str, Any]) -> Iterator[str]:
     """Yield what should be known of one archive before its verdict is relied on."""
     name = archive["path"]
+    if archive["since"] is not None:
+        yield f"{name}: judged from {show_zxid(archive['since'])} on"
     if archive["members"]:
         yield f"{name}: one history with {', '.join(archive['members'][1:])}"
     for damage in archive["damages"]:

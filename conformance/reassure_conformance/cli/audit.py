@@ -1,11 +1,16 @@
 """The verb `audit`: transaction logs, judged."""
 
+import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from reassure_conformance.cli.options import (
+    Progress,
     check_rules,
     emit,
     format_option,
@@ -15,6 +20,60 @@ from reassure_conformance.cli.options import (
     strict_option,
     verbose_option,
 )
+
+if TYPE_CHECKING:
+    from reassure_pipeline.archive import Since
+    from reassure_pipeline.limits import Budget
+
+_SECONDS: Final = {"s": 1, "min": 60, "h": 3600}
+_THOUSANDS: Final = {"": 1, "k": 1_000, "M": 1_000_000}
+
+
+class Begin(click.ParamType["Since"]):
+    """A zxid, decimal or as ZooKeeper writes it, or a time."""
+
+    name = "begin"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> "Since":
+        """Return from when on."""
+        from reassure_pipeline.archive import Since
+
+        if not isinstance(value, str):
+            return Since(*value)
+        if re.fullmatch(r"0x[0-9a-fA-F]{1,16}|[0-9]{1,19}", value):
+            return Since(zxid=int(value, 0 if value.startswith("0x") else 10))
+        try:
+            time = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(
+                f"{value!r} is no zxid like 0x1000000a3 and no time like 2026-01-31T12:00",
+                param,
+                ctx,
+            )
+        time = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+        return Since(time_ms=round(time.timestamp() * 1000))
+
+
+class Spending(click.ParamType["Budget"]):
+    """Seconds, minutes or hours, or a number of transactions."""
+
+    name = "spending"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> "Budget":
+        """Return what may be spent."""
+        from reassure_pipeline.limits import Budget
+
+        if not isinstance(value, str):
+            return Budget(*value)
+        match = re.fullmatch(r"([0-9]{1,12})(s|min|h|k|M)?", value)
+        if match is None or not int(match[1]):
+            self.fail(
+                f"{value!r} is no time like 90s, 15min, 2h and no number like 500k", param, ctx
+            )
+        number, unit = int(match[1]), match[2] or ""
+        if unit in _SECONDS:
+            return Budget(seconds=number * _SECONDS[unit])
+        return Budget(transactions=number * _THOUSANDS[unit])
 
 
 @click.command()
@@ -53,6 +112,24 @@ from reassure_conformance.cli.options import (
     help="Which paths are members of one ensemble, whose logs are one history: those that have "
     "logged the same, all, or none.",
 )
+@click.option(
+    "--since",
+    type=Begin(),
+    metavar="ZXID|TIME",
+    help="Judge from this transaction on, or from this time of the server's clock (UTC).",
+)
+@click.option(
+    "--budget",
+    type=Spending(),
+    metavar="SECONDS|TRANSACTIONS",
+    help="End in good order after so long (90s, 15min, 2h), or so many transactions (500k, 10M).",
+)
+@click.option(
+    "--resume",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Keep in DIR what was judged, and go on from what is kept there.",
+)
 @click.option("--at-rest", is_flag=True, help="Take the end of the logs for a moment of rest.")
 @click.option(
     "--grace",
@@ -78,6 +155,9 @@ def audit(
     jobs: int | None,
     facts: bool,
     members: str,
+    since: "Since | None",
+    budget: "Budget | None",
+    resume: Path | None,
     at_rest: bool,
     min_insync_replicas: int,
     grace: float | None,
@@ -94,21 +174,31 @@ def audit(
 
     if parquet is not None and spark is None:
         raise click.UsageError("--parquet says what Spark leaves: add --spark")
+    if spark is not None and (budget is not None or resume is not None):
+        raise click.UsageError(
+            "--budget and --resume are of the audit without --spark: leave it out"
+        )
     chosen = parse_readings(readings)
     check_rules(profile, chosen, judge_of(profile))
-    document = audit_document(
-        paths,
-        profile,
-        chosen,
-        spark,
-        at_rest=at_rest,
-        min_insync_replicas=min_insync_replicas,
-        grace_ms=GRACE_MS if grace is None else round(grace * 1000),
-        strict=strict,
-        recognise=not is_given("profile"),
-        jobs=jobs,
-        facts=facts,
-        members=members,
-        parquet=parquet,
-    )
+    with Progress() as progress:
+        document = audit_document(
+            paths,
+            profile,
+            chosen,
+            spark,
+            at_rest=at_rest,
+            min_insync_replicas=min_insync_replicas,
+            grace_ms=GRACE_MS if grace is None else round(grace * 1000),
+            strict=strict,
+            recognise=not is_given("profile"),
+            jobs=jobs,
+            facts=facts,
+            members=members,
+            since=since,
+            budget=budget,
+            resume=resume,
+            say=partial(click.echo, err=True),
+            progress=progress,
+            parquet=parquet,
+        )
     return emit(document, form, lambda: render_audit(document, form, verbose=verbose))
