@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 from reassure_spec import znodes
-from reassure_zookeeper.errors import DamagedLog, LogsMissing
+from reassure_zookeeper.errors import DamagedLog, LogsMissing, ReplayError
 from reassure_zookeeper.members import Divergence, Hole, Member, Piece, is_next, merge
 from reassure_zookeeper.snapshot import Node, Snapshot, read_snapshot, snapshot_files
 from reassure_zookeeper.survey import Damage, survey_log
@@ -482,16 +482,20 @@ def load_base(archive: Archive) -> Base | None:
     if archive.begins != SNAPSHOT:
         return None
     until = -1 if archive.since is None else archive.since - 1
-    tree, after = Tree(), -1
-    if archive.snapshot is not None:
-        snapshot = read_snapshot(archive.snapshot)
-        until, after = max(until, _find_newest_change(snapshot)), snapshot.zxid
-        tree = Tree.from_snapshot(snapshot)
+    snapshot = _read_snapshot(archive)
+    if snapshot is not None:
+        until = max(until, _find_newest_change(snapshot))
     holes: list[Hole] = []
-    for transaction in read_archive(archive, after, holes):
-        if transaction.zxid > until:
-            break
-        tree.apply(transaction)
+    try:
+        tree = _replay(archive, snapshot, until, holes)
+    except ReplayError:
+        if not holes and not archive.holes:
+            raise
+        # What does not fit may be due to what is missing: it is passed over, as in a snapshot.
+        holes.clear()
+        none = Snapshot(Path(archive.name), 0, {}, Tree().nodes, None)
+        lenient = replace(_read_snapshot(archive) or none, last_zxid=None)
+        tree = _replay(archive, lenient, until, holes)
     kept = tuple(
         (path, node.data, node.ephemeral_owner)
         for path, node in tree.nodes.items()
@@ -499,6 +503,20 @@ def load_base(archive: Archive) -> Base | None:
     )
     met = tuple(hole for hole in holes if hole.after < until and archive.since is not None)
     return Base(max(until, tree.zxid), kept, _find_news_ms(tree.nodes), met)
+
+
+def _read_snapshot(archive: Archive) -> Snapshot | None:
+    return None if archive.snapshot is None else read_snapshot(archive.snapshot)
+
+
+def _replay(archive: Archive, snapshot: Snapshot | None, until: int, holes: list[Hole]) -> Tree:
+    """Return the tree that stands at a zxid, and note the holes between files up to there."""
+    tree = Tree() if snapshot is None else Tree.from_snapshot(snapshot)
+    for transaction in read_archive(archive, -1 if snapshot is None else snapshot.zxid, holes):
+        if transaction.zxid > until:
+            break
+        tree.apply(transaction)
+    return tree
 
 
 def _find_newest_change(snapshot: Snapshot) -> int:

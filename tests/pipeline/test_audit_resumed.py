@@ -237,6 +237,16 @@ def test_what_is_missing_before_leaves_doubt(made: Path) -> None:
     assert archive.violations == ()
 
 
+def test_hole_before_a_later_start_settles_nothing(made: Path) -> None:
+    """What was there is then not certain, and what does not fit is no error."""
+    log_files(made)[1].unlink()
+    report = _audit(made, since=Since(zxid=2_345))
+    (archive,) = report.archives
+    assert [(hole.after, hole.before) for hole in archive.holes] == [(700, 1_401)]
+    assert (archive.archive.begins, archive.violations) == ("snapshot", ())
+    assert (report.verdict, archive.partial) == ("unknown", True)
+
+
 def test_shares_of_a_later_start_come_to_the_same_report(
     server: Server, snapshot: Callable[..., Path]
 ) -> None:

@@ -22,6 +22,7 @@ from reassure_pipeline.archive import (
     APART,
     RECOGNISED,
     Archive,
+    Since,
     find_archives,
     load_base,
     read_archive,
@@ -69,10 +70,11 @@ def _make_plan(
     *,
     at_rest: bool,
     members: str = RECOGNISED,
+    since: Since | None = None,
     damaged: bool = False,
 ) -> Plan:
     rules = make_rules(profile, get_profile(profile))
-    archives = find_archives(folders, members, damaged=damaged)
+    archives = find_archives(folders, members, since, damaged=damaged)
     bases = [load_base(archive) for archive in archives]
     return Plan(rules, archives, bases, shares, at_rest, 1, GRACE_MS, facts=True)
 
@@ -270,6 +272,25 @@ def test_damage_is_contained_as_locally(
     local = audit_local([folder], PROFILE, READINGS, at_rest=True, facts=True).as_json_dict()
     assert json.dumps(apart) == json.dumps(local)
     assert apart["counts"]["damaged"] == (0 if fault == "backwards" else 1)
+
+
+@pytest.mark.parametrize("has_snapshot", [True, False])
+@pytest.mark.parametrize("zxid", [30, 320])
+def test_later_start_is_judged_as_locally(
+    server: Server, snapshot: Snapshot, zxid: int, has_snapshot: bool
+) -> None:
+    """What stands there by then is the same, with a hole before it, amid and behind a snapshot."""
+    cluster = SampleCluster()
+    plant_all(cluster)
+    history = cluster.transactions
+    folder = server("one", history[:150], history[155:300], history[300:])
+    snapshot(folder, history[:200], 200 if has_snapshot else 1)
+    folders, since = [folder, server("two", history[20:])], Since(zxid=zxid)
+    options: dict[str, Any] = {"at_rest": True, "members": APART, "since": since}
+    local = audit_local(folders, PROFILE, READINGS, facts=True, **options)
+    assert {a.archive.begins for a in local.archives} == {"snapshot", "middle"}
+    apart = _audit_apart(_make_plan(folders, PROFILE, 3, **options), PROFILE)
+    assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
 
 
 def test_java_that_spark_cannot_use_is_a_clear_error(
