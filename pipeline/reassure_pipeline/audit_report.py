@@ -72,12 +72,12 @@ class ArchiveReport:
     silent: frozenset[str]
     """Those of the clusters in which there is no sign of KIP-236."""
     holes: tuple[Hole, ...]
-    judged_to: int | None
-    """The last transaction that was judged, where the budget was spent before the end."""
     torn_tail: TornTail | None
     """The unfinished last record of the last file; normal where a server was killed."""
     facts: Sums | None = None
     """What is told beyond verdicts, where that was asked for."""
+    judged_to: int | None = None
+    """The last transaction that was judged, where the budget was spent before the end."""
 
     @property
     def violations(self) -> tuple[Violation, ...]:

@@ -43,6 +43,10 @@ class NotKept(Exception):
     """What stands in a file is not what is wanted: the message says what differs."""
 
 
+class Garbled(NotKept):
+    """What stands in a file is not what was written there."""
+
+
 @cache
 def digest_code() -> str:
     """Return a digest of the code that judges: another one may keep other things in mind."""
@@ -90,6 +94,19 @@ def keep(path: Path, identity: Identity, state: Any, note: Any = None) -> None:
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def read_identity(path: Path) -> dict[str, Any] | None:
+    """Return what a file's content is of, None where there is no file. Raises Garbled."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return dict(_read_head(path, file)["identity"])
 
 
 def read_note(path: Path, identity: Identity) -> Any | None:
@@ -100,7 +117,9 @@ def read_note(path: Path, identity: Identity) -> Any | None:
     if not path.is_file():
         return None
     with path.open("rb") as file:
-        return _read_head(path, file, identity)["note"]
+        head = _read_head(path, file)
+    _compare(head, identity)
+    return head["note"]
 
 
 def take_up(path: Path, identity: Identity) -> Any | None:
@@ -108,26 +127,35 @@ def take_up(path: Path, identity: Identity) -> Any | None:
     if not path.is_file():
         return None
     with path.open("rb") as file:
-        head = _read_head(path, file, identity)
+        head = _read_head(path, file)
         content = file.read()
+    _compare(head, identity)
     if sha256(content).hexdigest() != head["sha256"]:
-        raise NotKept(f"{path} is damaged")
+        raise Garbled(f"{path} is damaged")
     return pickle.loads(content)
 
 
-def _read_head(path: Path, file: IO[bytes], identity: Identity) -> dict[str, Any]:
+def _read_head(path: Path, file: IO[bytes]) -> dict[str, Any]:
     try:
         head = json.loads(file.readline())
-        there, code, _, _ = head["identity"], head["code"], head["sha256"], head["note"]
-        wrong = [
-            f"{name} {there.get(name)!r} instead of {value!r}"
-            for name, value in identity.items()
-            if there.get(name) != value
-        ]
-    except (ValueError, TypeError, KeyError, AttributeError):
-        raise NotKept(f"{path} is nothing that was kept") from None
-    if code != digest_code():
+        return {
+            "identity": dict(head["identity"]),
+            "code": str(head["code"]),
+            "note": head["note"],
+            "sha256": str(head["sha256"]),
+        }
+    except (ValueError, TypeError, KeyError):
+        raise Garbled(f"{path} is nothing that was kept") from None
+
+
+def _compare(head: Mapping[str, Any], identity: Identity) -> None:
+    there = head["identity"]
+    wrong = [
+        f"{name} {there.get(name)!r} instead of {value!r}"
+        for name, value in identity.items()
+        if there.get(name) != value
+    ]
+    if head["code"] != digest_code():
         wrong.append("another version of reassure or of Python")
     if wrong:
         raise NotKept(f"what was kept is of {', '.join(wrong)}")
-    return dict(head)

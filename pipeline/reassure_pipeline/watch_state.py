@@ -11,40 +11,34 @@ What was told after the state was written is found again when the watch goes on 
 is the same history, so these are the same alerts with the same ids, and the journal has them
 already. A line that was torn when the process or the machine ended is cut off: nobody was told.
 
-The state is Python's own format, which can do anything when it is read: a directory that others may
-write to is refused.
+The state is kept as everything that is put aside is (`reassure_pipeline.keeping`): a directory that
+others may write to is refused.
 """
 
-import fcntl
 import json
 import os
-import pickle
-import sys
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
-from hashlib import sha256
-from importlib import import_module
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
 from reassure_pipeline.alerts import Alert
+from reassure_pipeline.keeping import (
+    Garbled,
+    Identity,
+    KeptElsewhere,
+    NotKept,
+    keep,
+    own_directory,
+    read_identity,
+    read_note,
+    take_up,
+)
 from reassure_spec.errors import BadConfiguration, BadData
 
 JOURNAL: Final = "alerts.ndjson"
 STATE: Final = "state"
 POSITION: Final = "webhook"
-_LOCK: Final = "lock"
-_CODE: Final = (
-    "reassure_spec",
-    "reassure_zookeeper",
-    "reassure_model",
-    "reassure_judge",
-    "reassure_pipeline",
-)
-_OPEN_TO_OTHERS: Final = 0o022
-
-Identity = Mapping[str, Any]
-"""What must be the same for a state to go on from: profile, readings, options and paths."""
 
 
 class CheckpointRefused(BadConfiguration):
@@ -53,17 +47,6 @@ class CheckpointRefused(BadConfiguration):
 
 class BadCheckpoint(BadData):
     """A file of a checkpoint is not what was written there."""
-
-
-@cache
-def digest_code() -> str:
-    """Return a digest of the code that a state is of: another one may keep other things in mind."""
-    digest = sha256(sys.version.encode())
-    for name in _CODE:
-        folder = Path(str(import_module(name).__file__)).parent
-        for path in sorted(folder.rglob("*.py")):
-            digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
 
 
 class Journal:
@@ -124,28 +107,18 @@ class Checkpoint:
     """
 
     def __init__(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
-        status = directory.stat()
-        if status.st_uid != os.geteuid() or status.st_mode & _OPEN_TO_OTHERS:
-            raise CheckpointRefused(
-                f"{directory} can be written to by others, and what stands in a checkpoint is "
-                "trusted: own it, and run chmod go-w on it, or name another directory"
-            )
-        self._lock = (directory / _LOCK).open("wb")
+        self._own = ExitStack()
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._lock.close()
-            raise CheckpointRefused(
-                f"{directory} is used by another watch: end that, or name another directory"
-            ) from None
+            self._own.enter_context(own_directory(directory))
+        except KeptElsewhere as problem:
+            raise CheckpointRefused(str(problem)) from None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._lock.close()
+        self._own.close()
 
     @property
     def _state(self) -> Path:
@@ -153,24 +126,15 @@ class Checkpoint:
 
     def read_identity(self) -> dict[str, Any] | None:
         """Return what the state is of; None where there is no state. Raises CheckpointRefused."""
-        if not self._state.is_file():
-            if (self.directory / JOURNAL).is_file():
-                raise CheckpointRefused(
-                    f"{self.directory} has a journal and no state to go on from: name a new "
-                    "directory"
-                )
-            return None
-        with self._state.open("rb") as file:
-            return self._read_head(file)
-
-    def _read_head(self, file: IO[bytes]) -> dict[str, Any]:
         try:
-            head = json.loads(file.readline())
-            return {**head, "identity": dict(head["identity"]), "journal": int(head["journal"])}
-        except (ValueError, TypeError, KeyError):
-            raise BadCheckpoint(
-                f"{self._state} is no state of a watch; name a new directory for the checkpoint"
-            ) from None
+            found = read_identity(self._state)
+        except Garbled as problem:
+            raise _call_bad(problem) from None
+        if found is None and (self.directory / JOURNAL).is_file():
+            raise CheckpointRefused(
+                f"{self.directory} has a journal and no state to go on from: name a new directory"
+            )
+        return found
 
     def load(self, identity: Identity) -> tuple[Any, int] | None:
         """Return the state, and how large the journal was; None where there is no state.
@@ -179,48 +143,21 @@ class Checkpoint:
         """
         if self.read_identity() is None:
             return None
-        with self._state.open("rb") as file:
-            head = self._read_head(file)
-            content = file.read()
-        self._refuse_others(head, identity)
-        if sha256(content).hexdigest() != head.get("sha256"):
-            raise BadCheckpoint(f"{self._state} is damaged; name a new directory")
-        return pickle.loads(content), head["journal"]
-
-    def _refuse_others(self, head: Mapping[str, Any], identity: Identity) -> None:
-        """Say what a state is of, where that is not what was asked for."""
-        there: dict[str, Any] = head["identity"]
-        wrong = [
-            f"{name} {there.get(name)!r} instead of {value!r}"
-            for name, value in identity.items()
-            if there.get(name) != value
-        ]
-        if head.get("code") != digest_code():
-            wrong.append("another version of reassure or of Python")
-        if wrong:
+        try:
+            journal = read_note(self._state, identity)
+            return take_up(self._state, identity), int(journal or 0)
+        except Garbled as problem:
+            raise _call_bad(problem) from None
+        except NotKept as other:
             raise CheckpointRefused(
-                f"{self.directory} is the checkpoint of another watch: {', '.join(wrong)}; go on "
-                "as that one, or name a new directory, in which judging begins anew"
-            )
+                f"{self.directory} is the checkpoint of another watch: {other}; go on as that "
+                "one, or name a new directory, in which judging begins anew"
+            ) from None
 
     def save(self, identity: Identity, state: Any, journal: int) -> None:
         """Replace the state as a whole; `journal` is how large the journal is by now."""
-        content = pickle.dumps(state, pickle.HIGHEST_PROTOCOL)
-        head = {
-            "identity": dict(identity),
-            "code": digest_code(),
-            "journal": journal,
-            "sha256": sha256(content).hexdigest(),
-        }
-        fresh = self._state.with_suffix(".new")
-        with fresh.open("wb") as file:
-            file.write(json.dumps(head).encode() + b"\n")
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self._state)
-        folder = os.open(self.directory, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        keep(self._state, identity, state, journal)
+
+
+def _call_bad(problem: Garbled) -> BadCheckpoint:
+    return BadCheckpoint(f"{problem}; name a new directory for the checkpoint")

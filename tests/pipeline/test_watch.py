@@ -406,7 +406,7 @@ def test_a_checkpoint_of_other_code_is_refused(
     folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another version may keep other things in mind."""
-    monkeypatch.setattr("reassure_pipeline.watch_state.digest_code", lambda: "other")
+    monkeypatch.setattr("reassure_pipeline.keeping.digest_code", lambda: "other")
     with pytest.raises(CheckpointRefused, match="another version of reassure"):
         watch(folder.parent, checkpoint=kept)
 
@@ -419,7 +419,7 @@ def test_a_damaged_checkpoint_is_refused(folder: Path, kept: Path) -> None:
     with pytest.raises(BadCheckpoint, match="damaged"):
         watch(folder.parent, checkpoint=kept)
     state.write_bytes(b"nonsense\n")
-    with pytest.raises(BadCheckpoint, match="no state of a watch"):
+    with pytest.raises(BadCheckpoint, match="nothing that was kept"):
         watch(folder.parent, checkpoint=kept)
     state.unlink()
     with pytest.raises(CheckpointRefused, match="no state to go on from"):
@@ -437,7 +437,7 @@ def test_a_checkpoint_is_of_one_watch(folder: Path, kept: Path) -> None:
     """Two would tell everything twice."""
     from reassure_pipeline.watch_state import Checkpoint
 
-    with Checkpoint(kept), pytest.raises(CheckpointRefused, match="used by another watch"):
+    with Checkpoint(kept), pytest.raises(CheckpointRefused, match="used by another process"):
         watch(folder.parent, checkpoint=kept)
 
 

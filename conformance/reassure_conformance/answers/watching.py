@@ -158,8 +158,8 @@ def _choose_rules(
     if not asked.named:
         before = checkpoint.read_identity()
         if before is not None:
-            profile = str(before["identity"]["profile"])
-            readings = {**before["identity"]["readings"], **readings}
+            profile = str(before["profile"])
+            readings = {**before["readings"], **readings}
         else:
             found = _recognise(places, asked.ending, outlet)
             if found is not None:
