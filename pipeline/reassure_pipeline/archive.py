@@ -32,7 +32,9 @@ whole, and what is missing is a hole.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
@@ -66,6 +68,9 @@ APART: Final = "apart"
 MEMBERSHIPS: Final = (RECOGNISED, ONE, APART)
 """Which servers are members of one ensemble: what their logs show, all of them, none."""
 
+_ENOUGH: Final = 2_000
+"""How many transactions two servers have to have logged alike to pass for members of one ensemble,
+where they have so many."""
 _LOG_NAME: Final = re.compile(r"log\.[0-9a-f]+(?:\.(?:gz|zip))?")
 _ZXID_IN_NAME: Final = re.compile(r"(?:log|snapshot)\.([0-9a-f]+)")
 _RELEVANT: Final = ("/brokers", "/controller", "/config/", "/admin/", "_notification")
@@ -250,6 +255,8 @@ def _share_history(one: _Server, other: _Server) -> bool:
                     if _identify(found) != _identify(transaction):
                         return False
                     shared += 1
+            if shared >= _ENOUGH:
+                return True
     return shared > 0
 
 
@@ -274,6 +281,8 @@ def _find_batch(files: Sequence[Path], zxid: int) -> list[Transaction]:
     """Return some transactions from a zxid on, as far as they are found before any damage."""
     for file in reversed(files):
         if get_zxid_in_name(file.name) <= zxid:
+            if file == files[-1] and _find_last_zxid(file, file.stat().st_mtime_ns) < zxid:
+                return []
             try:
                 for batch in LogFile(file).batches():
                     if batch[-1].zxid >= zxid:
@@ -281,6 +290,19 @@ def _find_batch(files: Sequence[Path], zxid: int) -> list[Transaction]:
             except DamagedLog:
                 return []
     return []
+
+
+@lru_cache(maxsize=64)
+def _find_last_zxid(file: Path, written_ns: int) -> int:
+    """Return the last zxid of a file that can be read before any damage, -1 where there is none.
+
+    `written_ns` is when it was written last.
+    """
+    log = LogFile(file)
+    with suppress(DamagedLog):
+        for _ in log.batches():
+            pass
+    return log.last_zxid
 
 
 def _make_archive(server: _Server) -> Archive:

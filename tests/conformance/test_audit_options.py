@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from reassure_conformance import cli
+from reassure_conformance.report.document import result_schema
 from reassure_pipeline.planted import plant_all
 from reassure_pipeline.sample import SampleCluster
 from reassure_zookeeper.survey import list_records, survey_log
@@ -25,7 +27,9 @@ def _audit(*arguments: object) -> tuple[int, dict[str, Any]]:
     said: list[str] = []
     words = ["audit", *map(str, arguments), "--profile", "kip-236", "--format", "json"]
     code = cli.run_command(words, said.append)
-    return code, json.loads(said[-1])
+    report = json.loads(said[-1])
+    Draft202012Validator(result_schema()).validate(report)
+    return code, report
 
 
 def _print(*arguments: object) -> str:

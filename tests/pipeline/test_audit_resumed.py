@@ -136,6 +136,17 @@ def test_only_what_was_added_is_judged(made: Path, tmp_path: Path, judged: Count
     assert judged() == 0
 
 
+def test_other_number_of_processes_begins_anew(made: Path, tmp_path: Path) -> None:
+    """What one process kept of all topics is of no use to two: it is said, and redone."""
+    whole = _audit(made, resume=tmp_path / "kept")
+    said: list[str] = []
+    assert _show(_audit(made, jobs=2, resume=tmp_path / "kept", say=said.append)) == _show(whole)
+    assert said == ["all is judged anew: what was kept is of 1 processes instead of 2"]
+    said.clear()
+    assert _show(_audit(made, jobs=None, resume=tmp_path / "kept", say=said.append)) == _show(whole)
+    assert said == []
+
+
 def _change_file(made: Path) -> dict[str, Any]:
     file = log_files(made)[1]
     file.write_bytes(file.read_bytes()[:-40] + bytes(40))
