@@ -401,7 +401,7 @@ def join_facts(before: FileFacts | None, facts: FileFacts) -> FileFacts:
 def find_gaps(
     archive: Archive, files: Iterable[FileFacts], before: Iterable[Hole] = ()
 ) -> tuple[Hole, ...]:
-    """Return all holes of an archive, between its files and in them, and `before` what is judged."""
+    """Return all holes of an archive: between its files, in them, `before` what is judged."""
     return tuple(sorted({*find_holes(files), *archive.holes, *before}))
 
 

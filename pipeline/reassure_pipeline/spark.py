@@ -507,7 +507,9 @@ class _ShareAudit:
         self._judging.end(find_times(files))
         known, judged = self._routing.known, self._judging.sum_up()
         known.calm_zxid = find_calm(self._parts)
-        holes = find_gaps_amid(plan.archives[archive], files)
+        base = plan.bases[archive]
+        before = () if base is None else base.holes
+        holes = find_gaps_amid(plan.archives[archive], files, before)
         found = judged.tally.violations
         for at in range(0, len(found) if plan.tables else 0, _ROWS):
             part = found[at : at + _ROWS]
