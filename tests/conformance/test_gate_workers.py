@@ -57,7 +57,7 @@ def make_result(seed: int, exercised: dict[str, int], **counts: Any) -> dict[str
         "kip-236",
         {},
         ALL_ABILITIES,
-        clauses=summarise("kip-236", exercised, ()),
+        clauses=summarise("kip-236", exercised, {}),
         directory=Path(f"worker-{seed}"),
         **counts,
     )
@@ -160,7 +160,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             return [str(directory), json.dumps(next(left)), settings.stop_at, seconds]
 
         code = textwrap.dedent(program)
-        monkeypatch.setattr(workers, "_PROGRAM", (*workers._PROGRAM[:-1], code))
+        monkeypatch.setattr(workers, "PROGRAM", (*workers.PROGRAM[:-1], code))
         monkeypatch.setattr(workers, "spell_run", spell)
 
     return make

@@ -32,7 +32,8 @@ STRIDE: Final = 1_000_003
 """What a worker's seed is beyond that of the worker before it."""
 STOP: Final = "stop"
 """The file that ends every worker."""
-_PROGRAM: Final = (sys.executable, "-c", "from reassure_conformance.cli import main; main()")
+PROGRAM: Final = (sys.executable, "-c", "from reassure_conformance.cli import main; main()")
+"""What carries out a command line of ours, wherever its packages lie."""
 _LOOK_S: Final = 0.2
 _SUMMED: Final = frozenset(
     {
@@ -95,7 +96,7 @@ def run_together(
             with (directory / f"worker-{number}.txt").open("w", encoding="utf-8") as said:
                 running.append(
                     subprocess.Popen(
-                        [*_PROGRAM, *spell_run(one, places[-1])], stdout=said, stderr=said
+                        [*PROGRAM, *spell_run(one, places[-1])], stdout=said, stderr=said
                     )
                 )
         while any(process.poll() is None for process in running):
@@ -109,7 +110,8 @@ def run_together(
             process.terminate()
             process.wait()
     results = [
-        _read(place, process.returncode) for place, process in zip(places, running, strict=True)
+        read_result(place, process.returncode)
+        for place, process in zip(places, running, strict=True)
     ]
     return merge(settings, results, time.monotonic() - start)
 
@@ -121,7 +123,7 @@ def find_missing(places: Sequence[Path]) -> list[str] | None:
     return _in_all(told) if told else None
 
 
-def _read(place: Path, code: int) -> Mapping[str, Any]:
+def read_result(place: Path, code: int) -> Mapping[str, Any]:
     """Return the document of a worker. Raises WorkerEnded with what it said where there is none."""
     if not (place / RESULT).is_file():
         said = place.with_suffix(".txt").read_text(encoding="utf-8").strip()

@@ -1,7 +1,7 @@
 """The verb `run`: an implementation is driven, and what it wrote is judged."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,12 +11,17 @@ from reassure_conformance.cli.options import (
     complete,
     emit_run,
     format_option,
+    is_given,
     make_settings,
     rules_options,
     run_options,
     strict_option,
     verbose_option,
 )
+
+if TYPE_CHECKING:
+    from reassure_conformance.gate.running import Settings
+    from reassure_conformance.report.document import Document
 
 
 @click.command()
@@ -70,6 +75,29 @@ from reassure_conformance.cli.options import (
     show_default=True,
     help="How many processes share the run, each with a ZooKeeper and a seed of its own.",
 )
+@click.option(
+    "--campaign",
+    type=click.IntRange(1),
+    metavar="RUNS",
+    help="Carry out so many whole runs, each with a seed of its own, --workers at a time or on "
+    "--spark; one result of all.",
+)
+@click.option(
+    "--spark",
+    is_flag=False,
+    flag_value="local[*]",
+    metavar="[MASTER]",
+    help="Where a campaign is carried out; on other machines --out is a directory all share.",
+)
+@click.option(
+    "--within",
+    "within_s",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    default=3600.0,
+    show_default=True,
+    help="When no more runs of a campaign are begun.",
+)
 @click.option("--stop-at", type=click.Path(), default="", hidden=True)
 @click.option("--no-stories", is_flag=True, help="Leave out the stories that come with it.")
 @click.option(
@@ -99,8 +127,9 @@ def run(
     With --profile kafka-4485 the bundled brokers are driven, with their logs, and judged by what
     they observe.
 
-    With --workers each process has a directory worker-N below that of the run, and what one of
-    them finds is repeated from there. With --failures what fails is kept, and told first next time.
+    With --workers each process has a directory worker-N below that of the run, with --campaign
+    each run has one, and what one of them finds is repeated from there. With --failures what fails
+    is kept, and told first next time.
 
     CONNECTABLE names it: direct:package.module:Class?option=value. The default is the bundled
     controller.
@@ -124,11 +153,12 @@ def run(
         seconds_max=options["seconds_max"],
         stop_at=options["stop_at"],
     )
-    if workers > 1 and settings.connectable.startswith("zk:"):
-        raise click.UsageError("--workers need a controller each; zk: names one that runs")
-    if workers > 1 and settings.known:
-        raise click.UsageError("--known is for one process: leave out --workers")
+    sharing = workers > 1 or options["campaign"] is not None
+    _check_sharing(settings, options, sharing=sharing)
     directory = conformance.make_directory(out, settings.seed)
+    if options["campaign"] is not None:
+        document = _run_campaign(settings, directory, workers, options)
+        return emit_run(document, form, directory, verbose=verbose)
     with Progress() as progress:
         if workers > 1:
             from reassure_conformance.answers.workers import run_together
@@ -137,3 +167,39 @@ def run(
         else:
             document = conformance.run(settings, directory, progress).as_document()
     return emit_run(document, form, directory, verbose=verbose)
+
+
+def _check_sharing(settings: "Settings", options: dict[str, Any], *, sharing: bool) -> None:
+    """Refuse what cannot be shared, or makes no sense without a campaign. Raises UsageError."""
+    if sharing and settings.connectable.startswith("zk:"):
+        raise click.UsageError(
+            "--workers and --campaign need a controller each; zk: names one that runs"
+        )
+    if sharing and settings.known:
+        raise click.UsageError("--known is for one process: leave out --workers and --campaign")
+    if options["campaign"] is None:
+        for name, option in (("spark", "--spark"), ("within_s", "--within")):
+            if is_given(name):
+                raise click.UsageError(f"{option} is for a campaign: say with --campaign how many")
+
+
+def _run_campaign(
+    settings: "Settings", directory: Path, workers: int, options: dict[str, Any]
+) -> "Document":
+    """Carry out a campaign, on this machine or on Spark."""
+    from reassure_conformance.answers import campaigning
+    from reassure_pipeline.gateway import is_here
+
+    master = options["spark"]
+    if master is not None and workers > 1:
+        raise click.UsageError("on Spark the master says how many work: leave out --workers")
+    if master is not None and not is_given("out") and not is_here(master):
+        raise click.UsageError(f"{master} has machines of its own: name with --out what all share")
+    spread = (
+        campaigning.spread_here(workers) if master is None else campaigning.spread_on_spark(master)
+    )
+    with Progress() as progress, spread as carry:
+        progress("runs of a campaign", 0, options["campaign"])
+        return campaigning.run_campaign(
+            settings, options["campaign"], directory, options["within_s"], carry
+        )
