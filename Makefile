@@ -57,10 +57,13 @@ format: env ## put the code into the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# What the theme says at each build is left out: that its support ends in May 2027, and that Zensical,
+# which reads the same mkdocs.yml, comes after it.
 docs: env ## build the site in build/site, and write what is tracked of it anew; takes minutes
 	$(BIN)/python docs/generate.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
-	@echo "open build/site/index.html"
+	@echo "open build/site/index.html; the search works where it is served:"
+	@echo "  $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site"
 
 lock: ## write requirements.lock anew from pyproject.toml (needs the network)
 	$(PYTHON) -m venv build/lock

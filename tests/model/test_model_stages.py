@@ -34,7 +34,7 @@ def name_cause(action: Action, before: Any, scope: MachineScope) -> str:
     if action.name != "controller":
         act = next(act for act in machine.acts if act.name == action.name)
         by = BY.get(action.name) if machine.name == "kip-236" else None
-        return str((by or act.kind).__name__)  # type: ignore[attr-defined]
+        return str((by or act.kind).__name__)
     effect = machine.next_effect(before, scope.readings)
     for name in ("owed", "write"):
         effect = getattr(effect, name, effect)

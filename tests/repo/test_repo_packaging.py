@@ -98,7 +98,7 @@ def install_bare(python: str, wheel_file: Path, folder: Path) -> Path:
     """
     subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=60)
     own = folder / "bin" / "python"
-    ask = [own, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    ask = [str(own), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     done = subprocess.run(ask, check=True, capture_output=True, text=True)
     site = Path(done.stdout.strip())
     fetched = []
