@@ -31,7 +31,10 @@ _EXECUTORS_LIMIT_S: Final = 60.0
 _SETTLED_S: Final = 1.0
 """How long no executor must have come before those that are there are taken for all."""
 _PACKED: Final = "reassure.zip"
+_LOG: Final = "spark.log"
 _LOOPBACK: Final = re.compile(r"spark://(127\.|localhost\b)")
+_ENDED: Final = ("SparkEnv.", "stopped SparkContext", "SparkContext was shut down")
+"""What a failure says where the context has ended before."""
 _LACKS: Final = {
     re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'"): (
         "the workers' Python has no {0}: install it there, or name another Python of theirs in "
@@ -123,10 +126,15 @@ def open_spark(
                     yield context
                 except (Py4JError, PySparkException) as problem:
                     # Asked while Java still runs: it is Java that has the words.
-                    raise find_cause(problem) from None
+                    raise find_cause(problem, _read_log(folder)) from None
                 finally:
                     if context is not None:
                         context.stop()
+
+
+def _read_log(folder: Path) -> list[str]:
+    log = folder / _LOG
+    return log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
 
 
 def _is_local(master: str) -> bool:
@@ -142,14 +150,19 @@ def _is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def find_cause(problem: Exception) -> SparkUnavailable:
-    """Return a failure of Spark in its own words, or what workers lack, where that is it."""
+def find_cause(problem: Exception, log: Sequence[str] = ()) -> SparkUnavailable:
+    """Return a failure of Spark in its own words, or what workers lack, where that is it.
+
+    `log` has the lines that it has logged, which say why a context has ended.
+    """
     text = str(problem)
     for pattern, advice in _LACKS.items():
         if lacks := pattern.search(text):
             return SparkUnavailable(advice.format(*lacks.groups()))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     told = next((line for line in lines if "Exception:" in line), lines[0] if lines else "")
+    if any(mark in text for mark in _ENDED):
+        told = next((line for line in log if line.startswith("ERROR ")), told)
     return SparkUnavailable(f"Spark failed: {told}; audit without Spark, or see its Java's log")
 
 
@@ -198,7 +211,7 @@ def _java_running(master: str, folder: Path, packages: Sequence[str]) -> Iterato
         return
     java, class_path = find_java(minimum=SPARK_NEEDS), _list_class_path()
     class_data = ClassData(java, class_path)
-    log = folder / "spark.log"
+    log = folder / _LOG
     with log.open("wb") as output:
         process = subprocess.Popen(
             _make_command(java, class_path, class_data.list_options(), master, folder),

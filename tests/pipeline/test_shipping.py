@@ -47,3 +47,12 @@ def test_what_workers_lack_is_told_with_what_to_do(said: str, told: str) -> None
     assert told in str(problem)
     assert "PYSPARK_PYTHON" in str(problem)
     assert problem.exit_code == 69
+
+
+def test_why_a_context_has_ended_is_what_the_log_says() -> None:
+    """A master that is not there is told as such, not as what Java then stumbles over."""
+    ended = RuntimeError('NullPointerException: Cannot invoke "SparkEnv.driverTmpDir()"')
+    log = ["WARN x: y", "ERROR StandaloneSchedulerBackend: All masters are unresponsive!"]
+    assert "All masters are unresponsive!" in str(find_cause(ended, log))
+    assert "NullPointerException" in str(find_cause(ended))
+    assert "heap" in str(find_cause(RuntimeError("OutOfMemoryException: heap"), log))
