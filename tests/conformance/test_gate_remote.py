@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.exceptions import NotEmptyError
 
 from reassure_conformance.adapter import BROKERS, ISR, BadConnectable, Description
 from reassure_conformance.adapter.bundled import Bundled
@@ -218,3 +219,22 @@ def test_drawn_examples_of_a_running_controller_hold(start: Start, tmp_path: Pat
     assert result.examples >= 6
     exercised = {clause.id for clause in result.clauses if clause.exercised}
     assert {"complete.carried-out", "election.held", "drop.keep-top"} <= exercised
+
+
+def test_what_the_controller_writes_meanwhile_is_removed_as_well(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A znode that gets another one below it while it is being removed is tried again."""
+    running, delete, refused = start(), Client.delete, []
+
+    def interfere(client: Client, path: str, *args: object, **kwargs: object) -> object:
+        if "/brokers/topics/" in path and kwargs.get("recursive") and not refused:
+            refused.append(path)
+            raise NotEmptyError
+        return delete(client, path, *args, **kwargs)
+
+    monkeypatch.setattr(Client, "delete", interfere)
+    before = running.list_znodes()
+    tell_document(Settings(0, connectable=running.name(), hang_s=60.0), "a-move", tmp_path)
+    assert refused
+    assert running.list_znodes() == before

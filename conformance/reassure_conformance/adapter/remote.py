@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl
 
-from kazoo.exceptions import BadVersionError, NoNodeError
+from kazoo.exceptions import BadVersionError, NoNodeError, NotEmptyError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from reassure_conformance.adapter import (
@@ -226,10 +226,22 @@ class Remote:
     def _clean_up(self) -> None:
         for root in _REMOVED:
             for name in self._list(root):
-                self._client.delete(f"{root}/{name}", recursive=True)
+                self._remove(f"{root}/{name}")
         for path in (REASSIGN_PARTITIONS, MARK):
             with suppress(NoNodeError):
                 self._client.delete(path)
+
+    def _remove(self, path: str) -> None:
+        """Remove a znode and what is below it, where the controller may still be writing."""
+        until = time.monotonic() + _CONNECT_S
+        while True:
+            try:
+                self._client.delete(path, recursive=True)
+                return
+            except NotEmptyError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(_LOOK_S)
 
     def close(self) -> None:
         """End the sessions."""
