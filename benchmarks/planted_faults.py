@@ -4,7 +4,7 @@ It takes many minutes, so it can be had in parts: each is a run of the kill matr
 DIRECTORY, and what all parts together say is printed after each. Processor time is counted, that of
 ZooKeeper included, which depends less on what else the machine does than the clock.
 
-    python benchmarks/catalogue.py DIRECTORY [PART/PARTS] [SEEDS] [WORKERS]
+    python benchmarks/planted_faults.py DIRECTORY [PART/PARTS] [SEEDS] [WORKERS]
 """
 
 import json
