@@ -192,18 +192,10 @@ def explore(
     if engine == "plain" or not model.is_bounded:
         result = explore_plain(model, keep_going=keep_going, budget=budget, symmetry=symmetry)
     elif engine == "derived":
-        result = _explore_derived(
-            model,
-            threads,
-            directory,
-            elsewhere,
-            remember=remember,
-            keep_going=keep_going,
-            budget=budget,
-            label=str(rules),
-            progress=progress,
-            symmetry=symmetry,
-        )
+        options: dict[str, Any] = {"keep_going": keep_going, "budget": budget, "label": str(rules)}
+        options |= {"progress": progress, "symmetry": symmetry}
+        places = (threads, directory, elsewhere)
+        result = _explore_derived(model, *places, remember=remember, **options)
     else:
         raise UnknownEngine(f"there is no engine {engine!r}; the engines are: {', '.join(ENGINES)}")
     if minimise and result.violations:
