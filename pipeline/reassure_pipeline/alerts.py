@@ -11,8 +11,8 @@ from hashlib import sha256
 from typing import Any, Final
 
 from reassure_judge.verdicts import Violation
+from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.errors import DamagedFile
-from reassure_zookeeper.members import Hole
 
 VIOLATION: Final = "violation"
 NOT_FOLLOWED: Final = "not_followed"

@@ -5,7 +5,7 @@ put together. A server is a data directory, its `version-2`, or log files named 
 `log.ZXID` that lie in one directory are one server's, so that a pattern of the shell does the same
 as the directory itself; everything else named is a server of its own. Servers are members of one
 ensemble where they have logged the same under the same zxids, as far as the beginnings of their
-files show (`reassure_zookeeper.members`).
+files show (`reassure_zookeeper.ensemble`).
 
 **Where a history begins.** Judging needs to know what was there before the first transaction:
 
@@ -39,10 +39,10 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 from reassure_spec import znodes
+from reassure_zookeeper.ensemble import Divergence, Hole, Member, Piece, is_next, merge
 from reassure_zookeeper.errors import DamagedLog, LogsMissing, ReplayError
-from reassure_zookeeper.members import Divergence, Hole, Member, Piece, is_next, merge
 from reassure_zookeeper.snapshot import Node, Snapshot, read_snapshot, snapshot_files
-from reassure_zookeeper.survey import Damage, survey_log
+from reassure_zookeeper.stretches import Damage, survey_log
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.tree import Tree
 from reassure_zookeeper.txnlog import (

@@ -40,14 +40,14 @@ from reassure_pipeline.audit_report import (
     report_archive,
     report_audit,
 )
-from reassure_pipeline.facts import Facts
+from reassure_pipeline.budget import NO_BUDGET, Budget, Limits
+from reassure_pipeline.fleet import Facts
 from reassure_pipeline.keeping import own_directory
-from reassure_pipeline.limits import NO_BUDGET, Budget, Limits
 from reassure_pipeline.observed import judge_observations, list_unjudged, sort_paths
 from reassure_pipeline.passes import Judged, Judging, Known, Routing, Share
 from reassure_pipeline.resuming import Keeper, Mark, Plan, Say, mark_piece, read_plan, write_plan
 from reassure_spec.readings import Readings
-from reassure_zookeeper.members import Piece
+from reassure_zookeeper.ensemble import Piece
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import TornTail, log_files
 
@@ -282,7 +282,7 @@ def audit_paths(
 ) -> AuditReport:
     """Judge transaction logs, on Spark where a `master` is given, and observations among them.
 
-    With `facts` the report tells besides what was under way and when (`reassure_pipeline.facts`).
+    With `facts` the report tells besides what was under way and when (`reassure_pipeline.fleet`).
     Spark leaves what its stages came to in the folder `parquet`, where one is given.
 
     Without Spark it takes `jobs` processes, or as many as are worth it (`choose_jobs`), may have a

@@ -27,13 +27,13 @@ from reassure_judge.verdicts import (
     summarise,
 )
 from reassure_pipeline.archive import Archive, FileFacts, check_joint
-from reassure_pipeline.facts import Sums
-from reassure_pipeline.findings import Findings, cut
+from reassure_pipeline.first_findings import Findings, cut
+from reassure_pipeline.fleet import Sums
 from reassure_pipeline.observed import PAGE, ObservedReport
 from reassure_pipeline.passes import Judged, Known
 from reassure_spec.clauses import ADVICE
 from reassure_spec.znodes import REASSIGNMENT_REQUESTS
-from reassure_zookeeper.members import Divergence, Hole
+from reassure_zookeeper.ensemble import Divergence, Hole
 from reassure_zookeeper.txnlog import TornTail
 
 _WORST_FIRST: Final = (VIOLATED, NOT_FOLLOWED, UNKNOWN, HOLDS, NOT_EXERCISED)

@@ -29,8 +29,8 @@ from reassure_pipeline.archive import (
     load_base,
 )
 from reassure_pipeline.audit_report import join_facts
+from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.errors import DamagedFile, DamagedLog, LogsMissing
-from reassure_zookeeper.members import Hole
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import END_OF_RECORD, FILE_HEADER, LogFile, log_files
 

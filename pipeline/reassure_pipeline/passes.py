@@ -37,10 +37,10 @@ from reassure_judge.rules import Rules
 from reassure_judge.verdicts import BY_CHANGE, BY_CONTENT, Tally, Violation
 from reassure_model.kip_236.state import Environment
 from reassure_pipeline.archive import BEGINNING, MIDDLE, SNAPSHOT, Base
-from reassure_pipeline.facts import Facts, Sums
-from reassure_pipeline.findings import Findings
+from reassure_pipeline.first_findings import Findings
+from reassure_pipeline.fleet import Facts, Sums
 from reassure_zookeeper.codec import decode, decode_unless
-from reassure_zookeeper.members import Hole
+from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.transactions import Transaction
 
 Key = tuple[str, str, int]

@@ -20,8 +20,8 @@ from reassure_judge.recognise import Recognised
 from reassure_pipeline.archive import Archive, open_piece
 from reassure_pipeline.keeping import Identity, NotKept, keep, own_directory, read_note, take_up
 from reassure_pipeline.passes import Share
+from reassure_zookeeper.ensemble import Piece
 from reassure_zookeeper.errors import DamagedLog
-from reassure_zookeeper.members import Piece
 from reassure_zookeeper.txnlog import open_log
 
 _REST_S: Final = 10.0

@@ -57,16 +57,16 @@ from reassure_pipeline.audit_report import (
     report_archive,
     report_audit,
 )
-from reassure_pipeline.facts import Facts, Move
+from reassure_pipeline.fleet import Facts, Move
 from reassure_pipeline.gateway import open_spark
 from reassure_pipeline.parts import PartOfLog, WholeLog
 from reassure_pipeline.passes import Judged, Judging, Known, Routing, Share, is_settled
 from reassure_pipeline.tables import Rows, write_tables
 from reassure_spec.readings import Readings
 from reassure_zookeeper.codec import HEADER, decode
+from reassure_zookeeper.ensemble import Piece
 from reassure_zookeeper.errors import DamagedLog
 from reassure_zookeeper.jute import Malformed
-from reassure_zookeeper.members import Piece
 from reassure_zookeeper.txnlog import TornTail
 
 _LAST: Final = 1 << 62

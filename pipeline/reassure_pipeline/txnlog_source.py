@@ -29,7 +29,7 @@ from pyspark.sql.datasource import (
 )
 
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
-from reassure_zookeeper.survey import Damage, survey_log
+from reassure_zookeeper.stretches import Damage, survey_log
 from reassure_zookeeper.transactions import (
     CHECK,
     CLOSE_SESSION,

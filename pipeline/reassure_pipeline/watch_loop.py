@@ -24,7 +24,7 @@ from reassure_pipeline.growing import Follower, TakenBack
 from reassure_pipeline.watch_state import Journal
 from reassure_pipeline.watched import (
     Extent,
-    Findings,
+    FirstOfEach,
     Options,
     Outcome,
     Sum,
@@ -170,7 +170,7 @@ class ArchiveWatch:
 
     def stand(self) -> Outcome:
         """Return what is told of it beside its report."""
-        findings = Findings() if self.watched is None else self.watched.findings
+        findings = FirstOfEach() if self.watched is None else self.watched.findings
         lost = "" if self.lost is None else str(self.lost)
         holes, state = len(self.follower.holes), self.find_status().state
         return Outcome(self.name, state, findings, holes, self.damaged, lost)

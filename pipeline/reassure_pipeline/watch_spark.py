@@ -35,7 +35,7 @@ from reassure_pipeline.passes import Share
 from reassure_pipeline.watch_loop import Ending, Teller
 from reassure_pipeline.watched import (
     Extent,
-    Findings,
+    FirstOfEach,
     Options,
     Outcome,
     Sum,
@@ -43,7 +43,7 @@ from reassure_pipeline.watched import (
     report_archive,
 )
 from reassure_zookeeper.codec import decode
-from reassure_zookeeper.members import Hole
+from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.txnlog import LogFile
 
 if TYPE_CHECKING:
@@ -498,7 +498,7 @@ def list_outcomes(plan: Plan, standing: Standing) -> list[Outcome]:
     """Return what is told of each archive beside its report."""
     look, outcomes = standing.look, []
     for number, begun in enumerate(plan.begun):
-        findings = Findings()
+        findings = FirstOfEach()
         for (archive, _), total in standing.sums.items():
             if archive == number:
                 findings.add(total.findings)

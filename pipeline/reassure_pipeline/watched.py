@@ -21,12 +21,12 @@ from reassure_judge.doubt import GRACE_MS
 from reassure_judge.rules import Rules
 from reassure_judge.trees import gather
 from reassure_judge.verdicts import Tally, Violation, binds
-from reassure_pipeline import findings
 from reassure_pipeline.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert, tell_findings
 from reassure_pipeline.archive import Archive, Base
 from reassure_pipeline.audit_report import ArchiveReport, AuditReport, report_audit
+from reassure_pipeline.first_findings import Findings
 from reassure_pipeline.passes import ALL, Judging, Known, Routing, Share, is_settled
-from reassure_zookeeper.members import Hole
+from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.transactions import Transaction
 
 
@@ -39,7 +39,7 @@ class Options(NamedTuple):
 
 
 @dataclass(slots=True)
-class Findings:
+class FirstOfEach:
     """How often what was found; of each kind, clause by clause, the first is kept."""
 
     firsts: dict[tuple[str, str, tuple[str, ...]], Violation] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Findings:
         self.times[key] += 1
         self.firsts[key] = min(violation, self.firsts.get(key, violation))
 
-    def add(self, other: "Findings") -> None:
+    def add(self, other: "FirstOfEach") -> None:
         """Take in what was found elsewhere."""
         self.times.update(other.times)
         for key, violation in other.firsts.items():
@@ -87,7 +87,7 @@ class Watched:
         share: Share = ALL,
     ) -> None:
         self.name = name
-        self.findings = Findings()
+        self.findings = FirstOfEach()
         self.holes: tuple[Hole, ...] = ()
         self._strict = options.strict
         self.routing = Routing(
@@ -149,7 +149,7 @@ class Sum:
     tally: Tally
     partitions: int
     follow_ups: int
-    findings: Findings
+    findings: FirstOfEach
 
     def add(self, other: "Sum") -> None:
         """Take in what other shares came to; this is the first one's."""
@@ -166,7 +166,7 @@ class Outcome(NamedTuple):
     name: str
     state: str
     """`waiting` for a first transaction, `behind`, `caught up`, or `lost`."""
-    findings: Findings
+    findings: FirstOfEach
     holes: int
     damaged: int
     """How many files could not be read to their end."""
@@ -195,8 +195,8 @@ def report_archive(
         first_zxid=extent.first_zxid,
         last_zxid=extent.last_zxid,
         partial=known.unborn or bool(holes),
-        settled=findings.Findings.gather(total.findings.list_firsts(VIOLATION, NOT_FOLLOWED)),
-        open=findings.Findings.gather(total.findings.list_firsts(UNSETTLED)),
+        settled=Findings.gather(total.findings.list_firsts(VIOLATION, NOT_FOLLOWED)),
+        open=Findings.gather(total.findings.list_firsts(UNSETTLED)),
         undecided=dict(sorted(total.tally.first_undecided.items())),
         follow_ups=total.follow_ups,
         clusters=tuple(sorted(known.clusters)),

@@ -11,9 +11,9 @@ from reassure_pipeline.audit_report import AuditReport
 from reassure_pipeline.planted import NEW, OLD, plant_all
 from reassure_pipeline.sample import SampleCluster, write_sample
 from reassure_spec.znodes import BROKER_IDS
+from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.errors import DamagedLog, DamagedSnapshot, LogsMissing
-from reassure_zookeeper.members import Hole
-from reassure_zookeeper.survey import list_records, survey_log
+from reassure_zookeeper.stretches import list_records, survey_log
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import log_files
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reassure_judge.verdicts import Violation
 from reassure_pipeline.audit_report import AuditReport
-from reassure_pipeline.findings import LISTED_FINDINGS, Findings
+from reassure_pipeline.first_findings import LISTED_FINDINGS, Findings
 from reassure_pipeline.sample import SampleCluster
 
 Server = Callable[..., Path]

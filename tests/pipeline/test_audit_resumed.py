@@ -14,8 +14,8 @@ from reassure_pipeline import resuming
 from reassure_pipeline.archive import Since
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.audit_report import AuditReport
+from reassure_pipeline.budget import Budget
 from reassure_pipeline.keeping import KeptElsewhere, own_directory
-from reassure_pipeline.limits import Budget
 from reassure_pipeline.planted import plant_all
 from reassure_pipeline.sample import SampleCluster
 from reassure_pipeline.synthetic import Size, write_archive

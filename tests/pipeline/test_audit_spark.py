@@ -30,7 +30,7 @@ from reassure_pipeline.archive import (
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.audit_report import AuditReport
 from reassure_pipeline.columns import TABLES
-from reassure_pipeline.findings import LISTED_FINDINGS
+from reassure_pipeline.first_findings import LISTED_FINDINGS
 from reassure_pipeline.gateway import SparkUnavailable, find_cause, open_spark
 from reassure_pipeline.passes import Judged
 from reassure_pipeline.planted import plant_all

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
+from reassure_zookeeper.ensemble import Member, Merged, merge
 from reassure_zookeeper.errors import DamagedLog
 from reassure_zookeeper.launch import HOST
-from reassure_zookeeper.members import Member, Merged, merge
 from reassure_zookeeper.snapshot import snapshot_files
-from reassure_zookeeper.survey import survey_log
+from reassure_zookeeper.stretches import survey_log
 from reassure_zookeeper.transactions import SetData, Transaction
 from reassure_zookeeper.txnlog import LogFile, log_files
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from reassure_zookeeper.members import Hole, Member, Merged, merge
-from reassure_zookeeper.survey import BLOCK, survey_log
+from reassure_zookeeper.ensemble import Hole, Member, Merged, merge
+from reassure_zookeeper.stretches import BLOCK, survey_log
 from reassure_zookeeper.transactions import Error, SetData, Transaction, multi_of
 from reassure_zookeeper.txnlog import LogFile, log_files
 from reassure_zookeeper.txnlog_writer import write_log

@@ -3,31 +3,19 @@
 The document says nothing of time, so that it is the same, byte for byte, whichever engine made it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from reassure_conformance.report.display import show_duration, show_text, show_zxid
 from reassure_conformance.report.document import UNKNOWN, Document
-from reassure_judge.doubt import GRACE_MS
 from reassure_judge.protocols import NoRules, find_protocols
 
 if TYPE_CHECKING:
     from reassure_judge.recognise import Recognised
-    from reassure_pipeline.archive import Since
-    from reassure_pipeline.limits import Budget
 
-Progress = Callable[[str, int, int], None]
 SHOWN: Final = 20
 """How many findings of a kind are shown to people."""
-
-
-def _say_nothing(what: str) -> None:
-    pass
-
-
-def _show_nothing(what: str, done: int, total: int) -> None:
-    pass
 
 
 def find_place(path: Path) -> Path:
@@ -42,32 +30,20 @@ def audit_document(
     readings: Mapping[str, str],
     spark: str | None,
     *,
-    at_rest: bool = False,
-    min_insync_replicas: int = 1,
-    grace_ms: int = GRACE_MS,
     strict: bool = False,
     recognise: bool = False,
-    jobs: int | None = None,
-    facts: bool = False,
     members: str = "auto",
-    since: "Since | None" = None,
-    budget: "Budget | None" = None,
     resume: Path | None = None,
-    parquet: Path | None = None,
-    say: Callable[[str], None] = _say_nothing,
-    progress: Progress = _show_nothing,
+    **options: Any,
 ) -> Document:
     """Judge the logs, on Spark where a master is given, and return the document.
 
-    With `at_rest` what a controller owes at the end of a history is judged too; with `strict` a
-    SHOULD binds like a MUST. With `recognise` nobody named a profile: the one that the logs tell of
-    is taken, with the readings that they settle, and `profile` where they tell of none. NoRules is
-    raised where they tell of several, or of Kafka's own protocol and not which.
-    `members` says which paths are of one ensemble. Raises the log reader's own errors where logs
-    are missing, or nothing of them can be read.
+    With `strict` a SHOULD binds like a MUST. With `recognise` nobody named a profile: the one that
+    the logs tell of is taken, with the readings that they settle, and `profile` where they tell of
+    none. NoRules is raised where they tell of several, or of Kafka's own protocol and not which.
+    The other options are those of `reassure_pipeline.audit.audit_paths`, and so are the errors.
     """
     from reassure_pipeline.audit import audit_paths
-    from reassure_pipeline.limits import NO_BUDGET
     from reassure_spec.rooms import choose_readings, judge_of
 
     places = [find_place(path) for path in paths]
@@ -80,18 +56,9 @@ def audit_document(
         profile,
         chosen,
         spark,
-        at_rest=at_rest,
-        min_insync_replicas=min_insync_replicas,
-        grace_ms=grace_ms,
-        jobs=jobs,
-        facts=facts,
         members=members,
-        since=since,
-        budget=budget or NO_BUDGET,
         resume=resume,
-        parquet=parquet,
-        say=say,
-        progress=progress,
+        **options,
     )
     foreign = next((words for each in report.archives for words in each.find_foreign()), None)
     if recognise and found is None and foreign is not None:

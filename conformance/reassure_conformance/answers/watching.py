@@ -34,7 +34,7 @@ from reassure_pipeline.watch_loop import (
     Watch,
 )
 from reassure_pipeline.watch_state import JOURNAL, POSITION, Checkpoint, Journal
-from reassure_pipeline.watched import Findings, Options, Outcome, report_watch
+from reassure_pipeline.watched import FirstOfEach, Options, Outcome, report_watch
 from reassure_pipeline.webhook import Webhook
 from reassure_spec.errors import BadUsage
 from reassure_spec.readings import Readings
@@ -319,7 +319,7 @@ class _Streamed(_Engine):
 
         if self._plan is not None:
             return list_outcomes(self._plan, self._standing)
-        return [Outcome(str(p), "waiting", Findings(), 0, 0, "") for p in self._places]
+        return [Outcome(str(p), "waiting", FirstOfEach(), 0, 0, "") for p in self._places]
 
 
 def _make_body(

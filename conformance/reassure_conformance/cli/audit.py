@@ -23,7 +23,7 @@ from reassure_conformance.cli.options import (
 
 if TYPE_CHECKING:
     from reassure_pipeline.archive import Since
-    from reassure_pipeline.limits import Budget
+    from reassure_pipeline.budget import Budget
 
 _SECONDS: Final = {"s": 1, "min": 60, "h": 3600}
 _THOUSANDS: Final = {"": 1, "k": 1_000, "M": 1_000_000}
@@ -61,7 +61,7 @@ class Spending(click.ParamType["Budget"]):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> "Budget":
         """Return what may be spent."""
-        from reassure_pipeline.limits import Budget
+        from reassure_pipeline.budget import Budget
 
         if not isinstance(value, str):
             return Budget(*value)
@@ -170,6 +170,7 @@ def audit(
     """Judge transaction logs: files, or directories of them, of a run or of any cluster."""
     from reassure_conformance.answers.auditing import audit_document, render_audit
     from reassure_judge.doubt import GRACE_MS
+    from reassure_pipeline.budget import NO_BUDGET
     from reassure_spec.rooms import judge_of
 
     if parquet is not None and spark is None:
@@ -195,7 +196,7 @@ def audit(
             facts=facts,
             members=members,
             since=since,
-            budget=budget,
+            budget=budget or NO_BUDGET,
             resume=resume,
             say=partial(click.echo, err=True),
             progress=progress,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reassure_judge.verdicts import Violation
-from reassure_pipeline.measures import TimeBins
+from reassure_pipeline.sums import TimeBins
 
 LISTED_FINDINGS: Final = 200
 """How many findings of each clause are listed, of each kind: the first by archive and zxid."""

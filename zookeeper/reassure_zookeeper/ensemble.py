@@ -32,7 +32,7 @@ from typing import Final, NamedTuple
 
 from reassure_zookeeper.codec import HEADER, decode
 from reassure_zookeeper.jute import Malformed
-from reassure_zookeeper.survey import (
+from reassure_zookeeper.stretches import (
     Damage,
     Record,
     Stretch,

@@ -3,7 +3,7 @@
 `Facts` takes the observations of some partitions of one archive, those of one partition in order,
 beside the judge and whatever the judge says of them. What it keeps while it goes is little for each
 partition and each cluster; what remains in the end is bounded, and is the same sum however the
-history was spread (`reassure_pipeline.measures`). What is told of single partitions, moves, terms
+history was spread (`reassure_pipeline.sums`). What is told of single partitions, moves, terms
 or elections is told of the first `LISTED` by a rule that stands beside each in `_Rules`; counts are
 always whole.
 
@@ -29,7 +29,7 @@ from reassure_judge.history import (
 )
 from reassure_judge.kafka import ListsWritten
 from reassure_judge.rules import Rules
-from reassure_pipeline.measures import Durations, First, TimeBins
+from reassure_pipeline.sums import Durations, First, TimeBins
 from reassure_spec.znodes import NO_LEADER, ReplicaList
 
 LISTED: Final = 20
