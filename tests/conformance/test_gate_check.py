@@ -89,9 +89,9 @@ SETTINGS = Settings(1, examples=0, with_stories=False)
 def joined(controllers: dict[str, int], brokers: dict[str, int]) -> CheckResult:
     """Return a gate's result of runs that put these clauses to the test so often."""
     ran = Result(SETTINGS, {}, "kip-236", {}, frozenset())
-    ran.clauses = summarise("kip-236", controllers, ())
+    ran.clauses = summarise("kip-236", controllers, {})
     beside = BrokersResult(settle_brokers(SETTINGS), {})
-    beside.clauses = summarise("kafka-4485", brokers, ())
+    beside.clauses = summarise("kafka-4485", brokers, {})
     explored: dict[str, Any] = {"verdict": "holds", "counts": {}}
     return CheckResult(ran, beside, Proofs([PROVED], verdict="holds"), explored, 1.0)
 

@@ -104,7 +104,7 @@ def test_verb_that_tests_nothing_is_vacuous(
 
 
 def _make_result(*abilities: str, **changes: Any) -> Result:
-    clauses = summarise("kip-236", {}, ())
+    clauses = summarise("kip-236", {}, {})
     able = frozenset(abilities)
     return Result(Settings(1), {}, "kip-236", {}, capabilities=able, clauses=clauses, **changes)
 

@@ -15,6 +15,7 @@ from reassure_judge.verdicts import (
     VIOLATED,
     ClauseVerdict,
     Violation,
+    count_broken,
     summarise,
 )
 from reassure_model.kip_236.state import Environment, Reassignment
@@ -354,7 +355,7 @@ def test_verdicts_in_order(
         for verdict in summarise(
             PROFILE,
             {clause: exercised},
-            [violation(clause)] if broken else [],
+            {clause: 1} if broken else {},
             undecided={clause: undecided},
             settled=settled,
         )
@@ -366,9 +367,8 @@ def test_verdicts_in_order(
 
 def test_what_a_write_breaks_besides_does_not_hold() -> None:
     """A clause that was broken as a consequence is violated, and no violation of its own."""
-    found = summarise(
-        PROFILE, {"leader.in-isr": 4}, [violation("election.clean", ("leader.in-isr",))]
-    )
+    broken = count_broken([violation("election.clean", ("leader.in-isr",))])
+    found = summarise(PROFILE, {"leader.in-isr": 4}, broken)
     verdicts = {verdict.id: (verdict.verdict, verdict.exercised) for verdict in found}
     assert verdicts["election.clean"] == (VIOLATED, 1)
     assert verdicts["leader.in-isr"] == (VIOLATED, 4)

@@ -543,7 +543,7 @@ def test_every_act_on_the_znode_has_its_mistake() -> None:
         judged, zxid = plant()
         ops = next(t.ops for t in judged.walk.transactions if t.zxid == zxid)
         for op in ops:
-            kind = judged.judge.router._parse(getattr(op, "path", ""))[0]
+            kind = judged.judge.router.locate(getattr(op, "path", ""))[0]
             found.add((kind, ACTS.get(type(op)), clause))
     wanted = {
         (kind, act, clause)
