@@ -93,6 +93,9 @@ class Faulty:
         self._fault = fault
 
     def __getattr__(self, name: str) -> Callable[..., object]:
+        if name == "settle_soon":  # it can tell when it rests
+            raise AttributeError(name)
+
         def call(*args: object, **kwargs: object) -> object:
             if name == self._method:
                 return self._fault()
