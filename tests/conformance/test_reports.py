@@ -222,6 +222,22 @@ def test_cases_count_what_the_document_counts(result: dict[str, Any]) -> None:
     assert f"  1. {result['story'][0]}" in failed.details
 
 
+def test_clause_broken_besides_says_by_what(result: dict[str, Any]) -> None:
+    """A clause that a violation of another breaks as well has that one's evidence."""
+    (violation, *others) = result["violations"]
+    also = "leader.in-isr"
+    clauses = [
+        {**clause, "verdict": "violated"} if clause["id"] == also else clause
+        for clause in result["clauses"]
+    ]
+    violations = [{**violation, "besides": [also]}, *others]
+    told = {**result, "clauses": clauses, "violations": violations}
+    (case,) = [case for case in list_cases(told) if case.name == also]
+    assert case.outcome == FAILED
+    assert case.message == "broken by the write that breaks drop.before-expansion"
+    assert any(violation["after"] in line for line in case.details)
+
+
 def test_what_a_green_run_missed_is_open(result: dict[str, Any]) -> None:
     """A required clause that was not put to the test is no pass: it is open, and asked later."""
     vacuous = {**result, "verdict": "vacuous", "violations": [], "clause": None}

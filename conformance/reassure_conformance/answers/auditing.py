@@ -125,16 +125,18 @@ def _describe_findings(report: Mapping[str, Any]) -> Iterator[str]:
     """Yield the first violations with their evidence, then what is not certain, then advice."""
     from reassure_conformance.report import display
 
+    # A watch has told of each as it came, and does not say how many it does not list.
+    left_out = report.get("not_listed", {})
     for word, name in (("VIOLATED", "violations"), ("UNKNOWN", "unsettled")):
         for violation in report[name][:SHOWN]:
             yield f"{word} {violation['clause']}"
             yield from display.describe_record(violation)
-        beyond = report["not_listed"][name]
+        beyond = left_out.get(name, {})
         more = len(report[name]) - SHOWN
         if more > 0 or beyond:
             counted = f", and counts {sum(beyond.values()):,} besides" if beyond else ""
             yield f"... and {max(0, more)} more; --format json lists them{counted}"
-    besides = report["not_listed"]["not_followed"]
+    besides = left_out.get("not_followed", {})
     yield from display.describe_not_followed(report["not_followed"], besides)
 
 

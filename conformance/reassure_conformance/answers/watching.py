@@ -388,10 +388,3 @@ def describe_alert(alert: Alert, *, repeated: bool) -> Iterator[str]:
     word = {VIOLATION: "VIOLATED", NOT_FOLLOWED: "NOT FOLLOWED", UNSETTLED: "UNKNOWN"}[alert.kind]
     yield f"{word} {alert.body['clause']}{again}"
     yield from describe_record({**alert.body, "archive": alert.archive})
-
-
-def render_watch(document: Document) -> str:
-    """Return what a watch came to, for people."""
-    from reassure_conformance.answers.auditing import render_audit
-
-    return render_audit(document, "pretty")

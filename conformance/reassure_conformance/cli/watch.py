@@ -21,6 +21,7 @@ from reassure_conformance.cli.options import (
     parse_readings,
     rules_options,
     strict_option,
+    verbose_option,
 )
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 )
 @strict_option
 @rules_options("what the log tells")
+@verbose_option
 @click.option(
     "--format",
     "form",
@@ -90,10 +92,12 @@ def watch(
     strict: bool,
     profile: str,
     readings: Sequence[str],
+    verbose: bool,
     form: str,
 ) -> int:
     """Judge transaction logs while a server writes them, and tell each violation once."""
-    from reassure_conformance.answers.watching import Asked, render_watch, watch_document
+    from reassure_conformance.answers.auditing import render_audit
+    from reassure_conformance.answers.watching import Asked, watch_document
     from reassure_judge.doubt import GRACE_MS
     from reassure_pipeline.watch_loop import Ending
     from reassure_pipeline.watched import Options
@@ -122,7 +126,7 @@ def watch(
     try:
         with _stopping(asked.ending.stop), _open_outlet(form) as outlet:
             document = watch_document(asked, outlet)
-        return emit(document, form, lambda: render_watch(document))
+        return emit(document, form, lambda: render_audit(document, form, verbose=verbose))
     except BrokenPipeError:
         forget_output()
         return NOBODY_READS

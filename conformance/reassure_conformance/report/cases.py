@@ -101,6 +101,9 @@ def _iterate_clauses(result: Result) -> Iterator[Case]:
             if name == result.get("clause"):
                 story = enumerate(result["story"], start=1)
                 details = (*(f"  {number}. {step}" for number, step in story), *details)
+        elif (other := _find_beside(name, records)) is not None:
+            message = f"broken by the write that breaks {other['clause']}"
+            details = tuple(describe_record(other))
         elif name in not_asked:
             outcome, message = SKIPPED, f"not asked; needs: {' or '.join(not_asked[name])}"
         elif name in missing and result["verdict"] == "violated":
@@ -112,6 +115,11 @@ def _iterate_clauses(result: Result) -> Iterator[Case]:
         elif outcome == SKIPPED:
             message = "not exercised"
         yield Case("clauses", name, outcome, message, details, record=record)
+
+
+def _find_beside(clause_id: str, records: list[Any]) -> Any:
+    """Return a violation of another clause whose write breaks this one as well."""
+    return next((each for each in records if clause_id in each.get("besides", ())), None)
 
 
 def _iterate_violations(result: Result) -> Iterator[Case]:
