@@ -15,9 +15,8 @@ from reassure_conformance.cli.options import (
     emit,
     format_option,
     is_given,
+    judging_options,
     parse_readings,
-    rules_options,
-    strict_option,
     verbose_option,
 )
 
@@ -131,21 +130,7 @@ class Spending(click.ParamType["Budget"]):
     help="Keep in DIR what was judged, and go on from what is kept there.",
 )
 @click.option("--at-rest", is_flag=True, help="Take the end of the logs for a moment of rest.")
-@click.option(
-    "--grace",
-    type=click.FloatRange(min=0),
-    metavar="SECONDS",
-    help="How long a change may be news to a controller (30).",
-)
-@click.option(
-    "--min-insync-replicas",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="What the brokers' own files say, which are not in ZooKeeper; settings there come first.",
-)
-@strict_option
-@rules_options("what the log tells")
+@judging_options
 @verbose_option
 @format_option
 def audit(
@@ -160,7 +145,7 @@ def audit(
     resume: Path | None,
     at_rest: bool,
     min_insync_replicas: int,
-    grace: float | None,
+    grace_ms: int,
     strict: bool,
     profile: str,
     readings: Sequence[str],
@@ -169,7 +154,6 @@ def audit(
 ) -> int:
     """Judge transaction logs: files, or directories of them, of a run or of any cluster."""
     from reassure_conformance.answers.auditing import audit_document, render_audit
-    from reassure_judge.doubt import GRACE_MS
     from reassure_pipeline.budget import NO_BUDGET
     from reassure_spec.rooms import judge_of
 
@@ -189,7 +173,7 @@ def audit(
             spark,
             at_rest=at_rest,
             min_insync_replicas=min_insync_replicas,
-            grace_ms=GRACE_MS if grace is None else round(grace * 1000),
+            grace_ms=grace_ms,
             strict=strict,
             recognise=not is_given("profile"),
             jobs=jobs,

@@ -87,6 +87,34 @@ def strict_option(command: Command) -> Command:
     )(command)
 
 
+def judging_options(command: Command) -> Command:
+    """Add how logs are judged: what may be news, what is not in ZooKeeper, level and rules."""
+    command = rules_options("what the log tells")(command)
+    command = strict_option(command)
+    command = click.option(
+        "--min-insync-replicas",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        help="What the brokers' own files say, which are not in ZooKeeper; settings there come "
+        "first.",
+    )(command)
+    return click.option(
+        "--grace",
+        "grace_ms",
+        type=click.FloatRange(min=0),
+        metavar="SECONDS",
+        callback=_choose_grace_ms,
+        help="How long a change may be news to a controller (30).",
+    )(command)
+
+
+def _choose_grace_ms(_: click.Context, __: click.Parameter, seconds: float | None) -> int:
+    from reassure_judge.doubt import GRACE_MS
+
+    return GRACE_MS if seconds is None else round(seconds * 1000)
+
+
 def run_options(command: Command) -> Command:
     """Add what every verb takes that drives an implementation."""
     for option in (

@@ -18,9 +18,8 @@ from reassure_conformance.cli.options import (
     emit,
     get_say,
     is_given,
+    judging_options,
     parse_readings,
-    rules_options,
-    strict_option,
     verbose_option,
 )
 
@@ -55,21 +54,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     help="End after so long (goes on until it is interrupted).",
 )
 @click.option("--until-caught-up", is_flag=True, help="End once all that is there is judged.")
-@click.option(
-    "--grace",
-    type=click.FloatRange(min=0),
-    metavar="SECONDS",
-    help="How long a change may be news to a controller (30).",
-)
-@click.option(
-    "--min-insync-replicas",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="What the brokers' own files say, which are not in ZooKeeper; settings there come first.",
-)
-@strict_option
-@rules_options("what the log tells")
+@judging_options
 @verbose_option
 @click.option(
     "--format",
@@ -87,7 +72,7 @@ def watch(
     webhook_anywhere: bool,
     for_s: float | None,
     until_caught_up: bool,
-    grace: float | None,
+    grace_ms: int,
     min_insync_replicas: int,
     strict: bool,
     profile: str,
@@ -98,7 +83,6 @@ def watch(
     """Judge transaction logs while a server writes them, and tell each violation once."""
     from reassure_conformance.answers.auditing import render_audit
     from reassure_conformance.answers.watching import Asked, watch_document
-    from reassure_judge.doubt import GRACE_MS
     from reassure_pipeline.watch_loop import Ending
     from reassure_pipeline.watched import Options
     from reassure_pipeline.webhook import check_url
@@ -116,9 +100,7 @@ def watch(
         profile,
         chosen,
         named=is_given("profile"),
-        options=Options(
-            strict, min_insync_replicas, GRACE_MS if grace is None else round(grace * 1000)
-        ),
+        options=Options(strict, min_insync_replicas, grace_ms),
         checkpoint=checkpoint,
         webhook=url,
         spark=spark,
