@@ -147,7 +147,7 @@ def test_fault_in_the_model_is_caught(
     """A step that lets in, keeps or elects what it must not leads out of the invariant."""
     module = load(MODEL)
     assert _prove("replication-step-keeps-invariant", verb).verdict == "proved"
-    monkeypatch.setitem(module._STEPS, module.ACTIONS[verb], fault)
+    monkeypatch.setitem(module.STEPS, module.ACTIONS[verb], fault)
     assert _prove("replication-step-keeps-invariant", verb).verdict == "refuted"
 
 

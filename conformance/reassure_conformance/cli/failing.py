@@ -42,7 +42,7 @@ _EXTRAS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("numba", "numpy"), "explore"),
     **dict.fromkeys(("crc32c", "hypothesis", "kazoo", "kio"), "gate"),
     **dict.fromkeys(("prometheus_client", "structlog", "textual"), "gate"),
-    **dict.fromkeys(("py4j", "pyarrow", "pyspark"), "spark"),
+    **dict.fromkeys(("pandas", "py4j", "pyarrow", "pyspark"), "spark"),
     "z3": "prove",
 }
 """By package, the extra of ours that brings it."""
