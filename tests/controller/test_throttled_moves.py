@@ -29,6 +29,7 @@ from reassure_spec.throttles import (
     encode_change,
 )
 from reassure_spec.znodes import broker_config_path, encode_config, topic_config_path
+from reassure_zookeeper.interruptions import expire_session
 
 KEY = ("t", 0)
 MOVE = (Move(KEY, (1, 3), Source("moves.json", 1)),)
@@ -242,7 +243,7 @@ def test_settings_are_read_at_the_start_and_after_a_loss(world: World) -> None:
     other = Throttling(machine.client, 1, Quotas())
     other.refresh()
     assert other.quotas.as_leader.allow(KEY, 1 << 20, FIRST_MS) == 70
-    machine.client.restart()
+    expire_session(world.cluster.hosts, machine.client.client_id)
     deadline = time.monotonic() + 20  # the connection comes back in its own time
     while limit(world, 1) != 70 and time.monotonic() < deadline:
         time.sleep(0.01)
