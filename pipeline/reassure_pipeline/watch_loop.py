@@ -284,15 +284,14 @@ class Watch:
         `TakenBack` where no archive is left to follow, and what reading a snapshot raises.
         """
         pause = SHORTEST_PAUSE_S
-        try:
-            while not self._ending.is_over():
-                moved = self._look()
-                if self._ending.when_caught_up and self._has_caught_up():
-                    break
-                pause = SHORTEST_PAUSE_S if moved else min(1.5 * pause, LONGEST_PAUSE_S)
-                self._ending.wait(pause)
-        finally:
-            self._keep(now=True)
+        while not self._ending.is_over():
+            moved = self._look()
+            if self._ending.when_caught_up and self._has_caught_up():
+                break
+            pause = SHORTEST_PAUSE_S if moved else min(1.5 * pause, LONGEST_PAUSE_S)
+            self._ending.wait(pause)
+        # Not where it was broken off: what was judged by then may not have been told.
+        self._keep(now=True)
         lost = [archive.lost for archive in self.archives if archive.lost is not None]
         if len(lost) == len(self.archives):
             raise lost[0]

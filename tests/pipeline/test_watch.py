@@ -389,6 +389,27 @@ def kept(folder: Path, tmp_path: Path) -> Iterator[Path]:
     return tmp_path / "kept"
 
 
+def test_alert_that_could_not_be_written_is_told_by_the_next_watch(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was judged and is in no journal is judged again: a watch is not kept where it broke."""
+    history, planted = make_history()
+    GrowingLog(folder).append(*history)
+    kept = tmp_path / "kept"
+
+    def fail(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Journal, "append", fail)
+    with pytest.raises(OSError, match="Input/output"):
+        watch(folder.parent, checkpoint=kept)
+    monkeypatch.undo()
+    watch(folder.parent, checkpoint=kept)
+    lines = [json.loads(line) for line in (kept / JOURNAL).read_bytes().splitlines()]
+    broken = sorted(line["clause"] for line in lines if line["kind"] == VIOLATION)
+    assert broken == sorted(fault.clause for fault in planted)
+
+
 def test_a_checkpoint_of_something_else_is_refused(folder: Path, kept: Path) -> None:
     """Another profile, reading, option or path is named, with what to do about it."""
     for asked, words in (
