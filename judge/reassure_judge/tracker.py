@@ -193,10 +193,10 @@ class PartitionTracker:
     def _begin_term(self, epoch: int) -> None:
         """Note that another controller acts, who remembers nothing."""
         stand, recall, fail_over = self._stand, self._recall, self.rules.fail_over
-        if self._epoch is None:
-            pass
-        elif recall is None or stand is None or not recall.begin_term(stand, epoch, fail_over):
-            self.states = tuple(dict.fromkeys(map(self.rules.fail_over, self.states)))
+        if self._epoch is not None and (
+            recall is None or stand is None or not recall.begin_term(stand, epoch, fail_over)
+        ):
+            self.states = tuple(dict.fromkeys(map(fail_over, self.states)))
         self._epoch = epoch
 
     @clause("controller.write.by-controller", "controller.write.epoch-checked")

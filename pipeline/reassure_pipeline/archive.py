@@ -225,7 +225,7 @@ def _find_servers(paths: Sequence[Path]) -> list[_Server]:
             for file in log_files(path):
                 files.setdefault(file.resolve(), file)
         name = named[0] if len(named) == 1 or not named[0].is_file() else named[0].parent
-        ordered = sorted(files.values(), key=lambda file: get_zxid_in_name(file.name))
+        ordered = sorted(files.values(), key=lambda file: _get_zxid_in_name(file.name))
         servers.append(_Server(str(name), place, tuple(ordered), tuple(unread_files(named[0]))))
     return servers
 
@@ -280,7 +280,7 @@ def _list_first_batches(files: Sequence[Path]) -> Iterator[list[Transaction]]:
 def _find_batch(files: Sequence[Path], zxid: int) -> list[Transaction]:
     """Return some transactions from a zxid on, as far as they are found before any damage."""
     for file in reversed(files):
-        if get_zxid_in_name(file.name) <= zxid:
+        if _get_zxid_in_name(file.name) <= zxid:
             if file == files[-1] and _find_last_zxid(file, file.stat().st_mtime_ns) < zxid:
                 return []
             try:
@@ -307,7 +307,7 @@ def _find_last_zxid(file: Path, written_ns: int) -> int:
 
 def _make_archive(server: _Server) -> Archive:
     """Return an archive of one server, taken as whole."""
-    pieces = tuple(Piece(file, first=get_zxid_in_name(file.name)) for file in server.files)
+    pieces = tuple(Piece(file, first=_get_zxid_in_name(file.name)) for file in server.files)
     first = _find_first(pieces)
     if first is None:
         raise _miss_logs(server)
@@ -324,7 +324,7 @@ def _survey_archive(servers: Sequence[_Server], *, decodes: bool) -> Archive:
             Member.of(
                 server.name,
                 [survey_log(file, decodes=decodes) for file in server.files],
-                [get_zxid_in_name(file.name) for file in _list_snapshots([server])],
+                [_get_zxid_in_name(file.name) for file in _list_snapshots([server])],
             )
             for server in servers
         ]
@@ -366,7 +366,7 @@ def _list_snapshots(servers: Sequence[_Server]) -> tuple[Path, ...]:
     """Return the snapshots of all these servers, oldest first."""
     folders = [server.place for server in servers if server.place.is_dir()]
     found = [file for folder in folders for file in snapshot_files(folder)]
-    return tuple(sorted(found, key=lambda file: get_zxid_in_name(file.name)))
+    return tuple(sorted(found, key=lambda file: _get_zxid_in_name(file.name)))
 
 
 def _find_beginning(first: int, snapshots: Sequence[Path]) -> tuple[str, Path | None]:
@@ -381,7 +381,7 @@ def _find_beginning(first: int, snapshots: Sequence[Path]) -> tuple[str, Path | 
 
 def _is_followed(snapshot: Path, first: int) -> bool:
     """Whether a history that begins with this zxid goes on from a snapshot."""
-    zxid = get_zxid_in_name(snapshot.name)
+    zxid = _get_zxid_in_name(snapshot.name)
     return first <= zxid or is_next(zxid, first)
 
 
@@ -395,11 +395,11 @@ def _begin_at(archive: Archive, since: Since) -> Archive:
     earlier, pieces = archive.pieces[:number], archive.pieces[number:]
     taken = None
     for snapshot in archive.snapshots:
-        if get_zxid_in_name(snapshot.name) < zxid and _is_followed(snapshot, first):
+        if _get_zxid_in_name(snapshot.name) < zxid and _is_followed(snapshot, first):
             taken = snapshot
     begins = SNAPSHOT if taken is not None or archive.begins == BEGINNING else MIDDLE
     begun = zxid - 1 if begins == MIDDLE else 0
-    begun = begun if taken is None else get_zxid_in_name(taken.name)
+    begun = begun if taken is None else _get_zxid_in_name(taken.name)
     holes = tuple(each for each in archive.holes if each.before < 0 or each.before > begun)
     return replace(
         archive,
@@ -438,10 +438,16 @@ def _find_time(archive: Archive, time_ms: int) -> int:
     return last + 1
 
 
-def get_zxid_in_name(name: str) -> int:
+def _get_zxid_in_name(name: str) -> int:
     """Return the zxid that a log file or a snapshot is named by; 0 where it is not."""
     match = _ZXID_IN_NAME.match(name)
     return int(match[1], 16) if match else 0
+
+
+def measure_piece(piece: Piece) -> int:
+    """Return how many bytes a piece has, packed ones as they are."""
+    stop = piece.path.stat().st_size if piece.stop is None else piece.stop
+    return max(0, stop - piece.start)
 
 
 def open_piece(

@@ -30,6 +30,7 @@ from reassure_pipeline.archive import (
     contain,
     find_times,
     load_base,
+    measure_piece,
     open_piece,
 )
 from reassure_pipeline.audit_report import (
@@ -208,7 +209,7 @@ class _ShareAudit:
 
     def judge(self, progress: Progress | None = None) -> "list[_LocalAudit]":
         """Judge every archive to its end, or as far as the limits allow."""
-        total = sum(_measure(piece) for archive in self._archives for piece in archive.pieces)
+        total = sum(measure_piece(piece) for archive in self._archives for piece in archive.pieces)
         audits = [self._begin(archive) for archive in self._archives]
         done = [audit.done for audit in audits]
         before = 0
@@ -230,7 +231,7 @@ class _ShareAudit:
                     audit.keep(self._keeper)
 
             audit.read(grant, pause)
-            before += sum(map(_measure, archive.pieces))
+            before += sum(map(measure_piece, archive.pieces))
             if self._keeper is not None:
                 audit.keep(self._keeper)
             audit.finish()
@@ -247,12 +248,6 @@ class _ShareAudit:
         assert isinstance(kept, _LocalAudit)
         kept.archive = archive
         return kept
-
-
-def _measure(piece: Piece) -> int:
-    """Return how many bytes a piece has, packed ones as they are."""
-    stop = piece.path.stat().st_size if piece.stop is None else piece.stop
-    return max(0, stop - piece.start)
 
 
 def choose_jobs(paths: Sequence[Path]) -> int:

@@ -16,6 +16,7 @@ it ends when that is gone. What began before the history has no beginning here: 
 first transaction on for what lasts, and has no duration.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -242,7 +243,7 @@ class _Partition:
     kind: str = ""
     since_ms: int | None = None
     """Since when it is of that kind, None for since the beginning."""
-    lag: dict[str, int] = field(default_factory=dict)
+    lag: Counter[str] = field(default_factory=Counter)
     joined: int = 0
     left: int = 0
     epoch: int = 0
@@ -266,20 +267,20 @@ class Sums:
     durations: Durations = field(default_factory=Durations)
     longest: First[Move] = field(default_factory=lambda: First(LISTED, _Rules.longest))
     under_way: First[Move] = field(default_factory=lambda: First(LISTED, _Rules.oldest))
-    moves: dict[str, int] = field(default_factory=dict)
+    moves: Counter[str] = field(default_factory=Counter)
     """Of reassignments: how many began, ended in which way, and what they did."""
-    lag: dict[str, int] = field(default_factory=dict)
+    lag: Counter[str] = field(default_factory=Counter)
     """By kind, in milliseconds of all partitions together."""
     topics: First[Lag] = field(default_factory=lambda: First(LISTED, _Rules.most_lag))
     partitions: First[Lag] = field(default_factory=lambda: First(LISTED, _Rules.most_lag))
     restless: First[Churn] = field(default_factory=lambda: First(LISTED, _Rules.most_churn))
     brokers: dict[tuple[str, str, int], tuple[int, int]] = field(default_factory=dict)
     """By archive, chroot and broker: how often it joined an in-sync set, and left one."""
-    churn: dict[str, int] = field(default_factory=dict)
+    churn: Counter[str] = field(default_factory=Counter)
     terms: First[Term] = field(default_factory=lambda: First(LISTED_TERMS, _Rules.latest))
     gaps: First[Gap] = field(default_factory=lambda: First(LISTED, _Rules.widest))
     without_ms: int = 0
-    elections: dict[str, int] = field(default_factory=dict)
+    elections: Counter[str] = field(default_factory=Counter)
     unclean: First[Unclean] = field(default_factory=lambda: First(LISTED, _Rules.earliest))
 
     def take_in(self, other: "Sums") -> None:
@@ -301,8 +302,7 @@ class Sums:
             (self.churn, other.churn),
             (self.elections, other.elections),
         ):
-            for name, value in others.items():
-                mine[name] = mine.get(name, 0) + value
+            mine.update(others)
         for key, (joined, left) in other.brokers.items():
             had = self.brokers.get(key, (0, 0))
             self.brokers[key] = had[0] + joined, had[1] + left
@@ -329,7 +329,7 @@ class Sums:
                 "oldest_under_way": [move.as_dict() for move in self.under_way],
             },
             "replication": {
-                **{f"{kind}_ms": self.lag.get(kind, 0) for kind in KINDS},
+                **{f"{kind}_ms": self.lag[kind] for kind in KINDS},
                 "topics_behind": self.topics.count,
                 "topics": [lag._asdict() for lag in self.topics],
                 "partitions_behind": self.partitions.count,
@@ -358,9 +358,9 @@ class Sums:
         }
 
 
-def _fill(counts: dict[str, int], *names: str) -> dict[str, int]:
+def _fill(counts: Counter[str], *names: str) -> dict[str, int]:
     """Return all of these counts by name, those that nothing was counted for as well."""
-    return {name.replace(" ", "_"): counts.get(name, 0) for name in names}
+    return {name.replace(" ", "_"): counts[name] for name in names}
 
 
 def _rename(churn: Churn, name: str) -> dict[str, Any]:
@@ -434,7 +434,7 @@ class Facts:
         before, sums, time_ms = one.isr or (), self._sums, seen.time_ms
         if leader != one.leader:
             kind = "lost" if leader == NO_LEADER else "clean" if leader in before else "unclean"
-            sums.elections[kind] = sums.elections.get(kind, 0) + 1
+            sums.elections[kind] += 1
             sums.bins.add(f"elections.{kind}", time_ms)
             if kind == "unclean":
                 place = self._archive, seen.chroot, seen.topic, seen.partition
@@ -446,10 +446,10 @@ class Facts:
             return
         one.joined += len(joined)
         one.left += len(left)
-        _count(sums.churn, "writes", 1)
+        sums.churn["writes"] += 1
         for name, brokers, counts in (("joined", joined, (1, 0)), ("left", left, (0, 1))):
             if brokers:
-                _count(sums.churn, name, len(brokers))
+                sums.churn[name] += len(brokers)
                 sums.bins.add(f"in_sync.{name}", time_ms, len(brokers))
             for broker in brokers:
                 key = self._archive, seen.chroot, broker
@@ -469,7 +469,7 @@ class Facts:
         gone = tuple(replica for replica in before if replica not in assigned)
         if gone and {*assigned} != {*flight.target}:
             flight.drops += 1
-            _count(self._sums.moves, "dropped", len(gone))
+            self._sums.moves["dropped"] += len(gone)
             if len(flight.dropped) < _LISTED_STEPS:
                 flight.dropped.append(gone)
 
@@ -483,7 +483,7 @@ class Facts:
             route = self._find_route(seen.event)
             one.flight = _Flight(route, zxid, since, before, target, target, one.epoch, led)
             if not seen.given:
-                _count(self._sums.moves, "started", 1)
+                self._sums.moves["started"] += 1
                 self._sums.bins.add("reassignments.started", now)
         elif target is not None and flight is not None and target != flight.target:
             flight.target = target
@@ -546,7 +546,7 @@ class Facts:
             ("moved", move.moved),
             ("drops", move.drops),
         ):
-            _count(moves, name, value)
+            moves[name] += value
         if self._tell is not None:
             self._tell(move)
 
@@ -569,8 +569,8 @@ class Facts:
     def _lasted(self, one: _Partition, kind: str, since_ms: int, until_ms: int) -> None:
         lasted = max(0, until_ms - since_ms)
         if lasted:
-            _count(one.lag, kind, lasted)
-            _count(self._sums.lag, kind, lasted)
+            one.lag[kind] += lasted
+            self._sums.lag[kind] += lasted
             self._sums.bins.spread(f"replication.{kind}", since_ms, until_ms)
 
     # Clusters -------------------------------------------------------------------------------------
@@ -640,7 +640,7 @@ class Facts:
         return self._sums
 
     def _sum_up(self, partitions: Iterable[tuple[tuple[str, str, int], _Partition]]) -> None:
-        topics: dict[tuple[str, str], dict[str, int]] = {}
+        topics: dict[tuple[str, str], Counter[str]] = {}
         for key, one in partitions:
             if one.flight is not None:
                 move = self._make_move(key, one, one.flight, UNDER_WAY, (None, None))
@@ -650,18 +650,12 @@ class Facts:
                 self._sums.restless.add(Churn(self._archive, *key, one.joined, one.left))
             if one.lag:
                 self._sums.partitions.add(self._make_lag(key, one.lag))
-                whole = topics.setdefault(key[:2], {})
-                for kind, lasted in one.lag.items():
-                    _count(whole, kind, lasted)
+                topics.setdefault(key[:2], Counter()).update(one.lag)
         for (chroot, topic), lag in topics.items():
             self._sums.topics.add(self._make_lag((chroot, topic, -1), lag))
 
-    def _make_lag(self, key: tuple[str, str, int], lag: dict[str, int]) -> Lag:
-        return Lag(self._archive, *key, *(lag.get(kind, 0) for kind in KINDS))
-
-
-def _count(counts: dict[str, int], name: str, value: int) -> None:
-    counts[name] = counts.get(name, 0) + value
+    def _make_lag(self, key: tuple[str, str, int], lag: Counter[str]) -> Lag:
+        return Lag(self._archive, *key, *(lag[kind] for kind in KINDS))
 
 
 def _find_assigned(event: object) -> ReplicaList | None:

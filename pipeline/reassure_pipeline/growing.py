@@ -25,14 +25,19 @@ from reassure_pipeline.archive import (
     FileFacts,
     check_joint,
     find_archives,
-    get_zxid_in_name,
     load_base,
 )
 from reassure_pipeline.audit_report import join_facts
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.errors import DamagedFile, DamagedLog, LogsMissing
 from reassure_zookeeper.transactions import Transaction
-from reassure_zookeeper.txnlog import END_OF_RECORD, FILE_HEADER, LogFile, log_files
+from reassure_zookeeper.txnlog import (
+    END_OF_RECORD,
+    FILE_HEADER,
+    LogFile,
+    get_zxid_in_name,
+    log_files,
+)
 
 _STILL_S: Final = 2.0
 """How long ago a file must have been written for its time to tell that nothing was added since: the
@@ -121,8 +126,8 @@ class Follower:
             return []
         if self._file is None:
             return files
-        at = get_zxid_in_name(self._file.path.name)
-        left = [file for file in files if get_zxid_in_name(file.name) >= at]
+        at = get_zxid_in_name(self._file.path)
+        left = [file for file in files if get_zxid_in_name(file) >= at]
         if files and not left:
             raise TakenBack(
                 files[-1], 0, f"zxids begin anew after 0x{self._file.last_zxid:x} was read"
@@ -133,7 +138,7 @@ class Follower:
         """Return the file that is being read, or the next, which begins then."""
         file = self._file
         if file is not None:
-            if get_zxid_in_name(file.path.name) == get_zxid_in_name(path.name):
+            if get_zxid_in_name(file.path) == get_zxid_in_name(path):
                 file.path = path  # it may be packed by now
                 return file
             facts = FileFacts(file.path, self._first, file.last_zxid, 0, file.tail)

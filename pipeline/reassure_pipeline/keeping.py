@@ -15,20 +15,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Final
 
+from reassure_pipeline.shipping import SHIPPED, find_package
 from reassure_spec.errors import BadConfiguration
 
 _LOCK: Final = "lock"
-_CODE: Final = (
-    "reassure_spec",
-    "reassure_zookeeper",
-    "reassure_model",
-    "reassure_judge",
-    "reassure_pipeline",
-)
 _OPEN_TO_OTHERS: Final = 0o022
 
 Identity = Mapping[str, Any]
@@ -51,8 +44,8 @@ class Garbled(NotKept):
 def digest_code() -> str:
     """Return a digest of the code that judges: another one may keep other things in mind."""
     digest = sha256(sys.version.encode())
-    for name in _CODE:
-        folder = Path(str(import_module(name).__file__)).parent
+    for name in SHIPPED:
+        folder = find_package(name)
         for path in sorted(folder.rglob("*.py")):
             digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()

@@ -17,7 +17,7 @@ SHIPPED: Final = (
     "reassure_judge",
     "reassure_pipeline",
 )
-"""What the tasks of an audit import."""
+"""What judging logs takes: what the tasks of an audit import."""
 
 
 def find_package(name: str) -> Path:

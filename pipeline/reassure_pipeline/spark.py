@@ -47,6 +47,7 @@ from reassure_pipeline.archive import (
     find_archives,
     find_times,
     load_base,
+    measure_piece,
     open_piece,
 )
 from reassure_pipeline.audit import Progress, rare_collections
@@ -64,7 +65,6 @@ from reassure_pipeline.passes import Judged, Judging, Known, Routing, Share, is_
 from reassure_pipeline.tables import Rows, write_tables
 from reassure_spec.readings import Readings
 from reassure_zookeeper.codec import HEADER, decode
-from reassure_zookeeper.ensemble import Piece
 from reassure_zookeeper.errors import DamagedLog
 from reassure_zookeeper.jute import Malformed
 from reassure_zookeeper.txnlog import TornTail
@@ -251,7 +251,7 @@ def judge_all(context: Any, plan: Plan, tasks: Sequence[PartTask]) -> Any:
         return judge_share(blocks, sent.value)
 
     # A survey leaves small pieces, of which a task reads several.
-    size = sum(_measure(piece) for archive in plan.archives for piece in archive.pieces)
+    size = sum(measure_piece(piece) for archive in plan.archives for piece in archive.pieces)
     slices = max(plan.shares * _PARTS_PER_SHARE, size // _PART_SIZES[0])
     blocks = context.parallelize(tasks, min(len(tasks), slices)).mapPartitions(read)
     routed = blocks.repartitionAndSortWithinPartitions(plan.shares, itemgetter(0))
@@ -264,7 +264,7 @@ def judge_all(context: Any, plan: Plan, tasks: Sequence[PartTask]) -> Any:
 def list_tasks(plan: Plan, whole: Set[Place] = frozenset()) -> list[PartTask]:
     """Return what there is to read, in order; the pieces in `whole` are not cut."""
     pieces = {
-        (index, number): (piece, _measure(piece))
+        (index, number): (piece, measure_piece(piece))
         for index, archive in enumerate(plan.archives)
         for number, piece in enumerate(archive.pieces)
     }
@@ -292,11 +292,6 @@ def list_tasks(plan: Plan, whole: Set[Place] = frozenset()) -> list[PartTask]:
             for number, at in enumerate(starts)
         ]
     return tasks
-
-
-def _measure(piece: Piece) -> int:
-    stop = piece.path.stat().st_size if piece.stop is None else piece.stop
-    return stop - piece.start
 
 
 def read_part(task: PartTask, plan: Plan) -> Iterator[Block]:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from ipaddress import ip_address
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -159,7 +159,7 @@ class Webhook:
             self.trouble = said
             self._ending.wait(min(pause, _LONGEST_PAUSE_S))
             if self._ending.is_set():
-                threading.Event().wait(_FIRST_PAUSE_S)
+                sleep(_FIRST_PAUSE_S)
             pause *= 2
         return False
 

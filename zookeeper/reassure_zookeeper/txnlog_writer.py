@@ -38,7 +38,7 @@ class LogWriter:
         record = encode(transaction)
         if not self._digests and transaction.digest:
             record = record[: -len(transaction.digest)]
-        self._file.write(FRAME.pack(adler32(record), len(record)) + record + _END)
+        self._file.write(_frame(record))
 
     def close(self) -> None:
         """Finish the file."""
@@ -96,8 +96,11 @@ class GrowingLog:
 
 def frame(transaction: Transaction) -> bytes:
     """Return a transaction as it stands in a log, with its checksum and its end."""
-    record = encode(transaction)
-    return FRAME.pack(adler32(record), len(record)) + record + bytes((END_OF_RECORD,))
+    return _frame(encode(transaction))
+
+
+def _frame(record: bytes) -> bytes:
+    return FRAME.pack(adler32(record), len(record)) + record + _END
 
 
 def write_log(directory: AnyPath, transactions: Iterable[Transaction]) -> Path:

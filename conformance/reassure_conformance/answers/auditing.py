@@ -13,6 +13,7 @@ from reassure_judge.protocols import NoRules, find_protocols
 
 if TYPE_CHECKING:
     from reassure_judge.recognise import Recognised
+    from reassure_pipeline.audit_report import AuditReport
 
 SHOWN: Final = 20
 """How many findings of a kind are shown to people."""
@@ -60,12 +61,8 @@ def audit_document(
         resume=resume,
         **options,
     )
-    foreign = next((words for each in report.archives for words in each.find_foreign()), None)
-    if recognise and found is None and foreign is not None:
-        raise NoRules(
-            f"{foreign}. The judge has rules for {' and '.join(find_protocols())} only; "
-            f"--profile {profile} holds the logs against that all the same"
-        )
+    if recognise and found is None:
+        refuse_foreign(report, profile)
     body = dict((report.strictly() if strict else report).as_json_dict())
     verdict, counts = str(body.pop("verdict")), body.pop("counts")
     body["recognised"] = None if found is None else found.as_dict()
@@ -80,6 +77,23 @@ def audit_document(
     )
 
 
+def refuse_several(found: "Recognised | str | None") -> "Recognised | None":
+    """Return what logs were recognised as. Raises NoRules for the reason why they were not."""
+    if isinstance(found, str):
+        raise NoRules(f"{found}; name one with --profile, or the logs one by one")
+    return found
+
+
+def refuse_foreign(report: "AuditReport", profile: str) -> None:
+    """Raise NoRules where logs of which nobody named the profile are of none that is judged."""
+    foreign = next((words for each in report.archives for words in each.find_foreign()), None)
+    if foreign is not None:
+        raise NoRules(
+            f"{foreign}. The judge has rules for {' and '.join(find_protocols())} only; "
+            f"--profile {profile} holds the logs against that all the same"
+        )
+
+
 def _recognise(places: Sequence[Path], members: str, resume: Path | None) -> "Recognised | None":
     """Return what the logs tell of, None where they tell of no profile.
 
@@ -92,9 +106,7 @@ def _recognise(places: Sequence[Path], members: str, resume: Path | None) -> "Re
     known = None if resume is None else read_recognised(resume, paths)
     if known is not None:
         return known
-    found = recognise_logs(places, members)
-    if isinstance(found, str):
-        raise NoRules(f"{found}; name one with --profile, or the logs one by one")
+    found = refuse_several(recognise_logs(places, members))
     if resume is not None and found is not None:
         write_recognised(resume, paths, found)
     return found

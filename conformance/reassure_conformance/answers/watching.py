@@ -7,7 +7,6 @@ clause, and counts all.
 import json
 import tempfile
 import time
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -16,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult
 
-from reassure_conformance.answers.auditing import find_place
+from reassure_conformance.answers.auditing import find_place, refuse_foreign, refuse_several
 from reassure_conformance.report.document import HOLDS, UNKNOWN, Document
-from reassure_judge.protocols import NoRules, find_protocols, make_rules
+from reassure_judge.protocols import make_rules
 from reassure_judge.recognise import Recognised
 from reassure_judge.rules import Rules
 from reassure_pipeline.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert
@@ -107,9 +106,6 @@ def watch_document(asked: Asked, outlet: Outlet) -> Document:
         if asked.spark is None:
             engine = _Plain(asked, places, rules, kept)
         else:
-            stack.enter_context(warnings.catch_warnings())
-            # PySpark says that pandas is newer than what it was tried with.
-            warnings.simplefilter("ignore", FutureWarning)
             engine = _Streamed(asked, places, rules, kept, folder / STREAM)
         journal = stack.enter_context(closing(Journal(folder / JOURNAL)))
         webhook = None
@@ -172,9 +168,7 @@ def _recognise(places: Sequence[Path], ending: Ending, outlet: Outlet) -> Recogn
     recogniser = Recogniser(places)
     has_said = False
     while True:
-        found = recogniser.look()
-        if isinstance(found, str):
-            raise NoRules(f"{found}; name one with --profile, or the logs one by one")
+        found = refuse_several(recogniser.look())
         if found is not None:
             outlet.say(f"profile {found.profile}: {found.why}")
             return found
@@ -327,12 +321,8 @@ def _make_body(
 ) -> dict[str, Any]:
     """Return the body of the document, with its verdict and its counts."""
     report = report_watch(profile, engine.report(), strict=asked.options.strict)
-    foreign = next((words for each in report.archives for words in each.find_foreign()), None)
-    if not asked.named and found is None and foreign is not None:
-        raise NoRules(
-            f"{foreign}. The judge has rules for {' and '.join(find_protocols())} only; "
-            f"--profile {profile} holds the logs against that all the same"
-        )
+    if not asked.named and found is None:
+        refuse_foreign(report, profile)
     outcomes = engine.stand()
     body = dict(report.as_json_dict())
     del body["not_listed"]  # the report has not seen what a watch counts

@@ -17,6 +17,7 @@ from reassure_conformance.cli.options import (
     is_given,
     judging_options,
     parse_readings,
+    spark_option,
     verbose_option,
 )
 
@@ -83,9 +84,7 @@ class Spending(click.ParamType["Budget"]):
     type=click.Path(exists=True, path_type=Path),
     metavar="PATH...",
 )
-@click.option(
-    "--spark", is_flag=False, flag_value="local[*]", metavar="[MASTER]", help="Judge on Spark."
-)
+@spark_option("Judge on Spark.")
 @click.option(
     "--parquet",
     type=click.Path(file_okay=False, path_type=Path),

@@ -16,6 +16,7 @@ from reassure_conformance.cli.options import (
     is_given,
     parse_readings,
     rules_options,
+    spark_option,
 )
 
 if TYPE_CHECKING:
@@ -60,13 +61,7 @@ if TYPE_CHECKING:
 @click.option(
     "--directory", type=click.Path(path_type=Path), help="Keep states here, and go on after a stop."
 )
-@click.option(
-    "--spark",
-    is_flag=False,
-    flag_value="local[*]",
-    metavar="[MASTER]",
-    help="Explore on Spark; where its machines are others --directory is one that all share.",
-)
+@spark_option("Explore on Spark; where its machines are others --directory is one that all share.")
 @click.option("--learn-anew", is_flag=True, help="Use nothing that earlier runs have learned.")
 @click.option("--walks", type=click.IntRange(1), help="Take random walks; no exploration.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the walks.")

@@ -87,6 +87,13 @@ def strict_option(command: Command) -> Command:
     )(command)
 
 
+def spark_option(words: str) -> Callable[[Command], Command]:
+    """Return what adds whether Spark is used, and which; all cores of this machine if not said."""
+    return click.option(
+        "--spark", is_flag=False, flag_value="local[*]", metavar="[MASTER]", help=words
+    )
+
+
 def judging_options(command: Command) -> Command:
     """Add how logs are judged: what may be news, what is not in ZooKeeper, level and rules."""
     command = rules_options("what the log tells")(command)
@@ -279,7 +286,7 @@ def _check_driven(profile: str, readings: Mapping[str, str], connectable: str | 
 
 def emit(document: Document, form: str, render: Callable[[], str]) -> int:
     """Print the result in the form asked for and return the exit code."""
-    say(document.as_json() if form == "json" else render().rstrip("\n"))
+    get_say()(document.as_json() if form == "json" else render().rstrip("\n"))
     return document.get_exit_code()
 
 
@@ -311,11 +318,6 @@ def emit_run(document: Document, form: str, directory: Path, *, verbose: bool) -
     document.write(directory)
     report = document.as_dict()
     return emit(document, form, lambda: display.render_run(report, form, verbose=verbose))
-
-
-def say(text: str) -> None:
-    """Hand over what the verb has to say."""
-    get_say()(text)
 
 
 def get_say() -> Callable[[str], None]:

@@ -15,6 +15,7 @@ from reassure_conformance.cli.options import (
     make_settings,
     rules_options,
     run_options,
+    spark_option,
     strict_option,
     verbose_option,
 )
@@ -82,13 +83,7 @@ if TYPE_CHECKING:
     help="Carry out so many whole runs, each with a seed of its own, --workers at a time or on "
     "--spark; one result of all.",
 )
-@click.option(
-    "--spark",
-    is_flag=False,
-    flag_value="local[*]",
-    metavar="[MASTER]",
-    help="Where a campaign is carried out; on other machines --out is a directory all share.",
-)
+@spark_option("Where a campaign is carried out; on other machines --out is a directory all share.")
 @click.option(
     "--within",
     "within_s",

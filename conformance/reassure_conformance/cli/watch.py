@@ -20,6 +20,7 @@ from reassure_conformance.cli.options import (
     is_given,
     judging_options,
     parse_readings,
+    spark_option,
     verbose_option,
 )
 
@@ -39,9 +40,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     metavar="DIR",
     help="Where the alerts are kept, each once, and what it takes to go on after an end.",
 )
-@click.option(
-    "--spark", is_flag=False, flag_value="local[*]", metavar="[MASTER]", help="Judge on Spark."
-)
+@spark_option("Judge on Spark.")
 @click.option(
     "--webhook", metavar="URL", help="Post each alert there as well; on this machine only."
 )
