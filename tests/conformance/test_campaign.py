@@ -1,11 +1,14 @@
 """Campaigns: many runs with seeds of their own, and one result that hides none of them."""
 
 import json
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from click.testing import CliRunner
 
@@ -94,6 +97,30 @@ def test_a_run_begun_again_has_a_directory_of_its_own(
     assert "ended with 9 and no result; it said:\nno" in carry_out(charge).reason
     late = replace(charge, ends=time.time() - 1)
     assert carry_out(late) == Carried(7, None, "not begun in time")
+
+
+def test_a_run_ends_with_whoever_began_it(tmp_path: Path) -> None:
+    """Nothing of a run is left where its process of Python is killed without warning."""
+    begin = (
+        "import sys; from pathlib import Path;"
+        "from reassure_conformance.answers import campaigning;"
+        "from reassure_conformance.gate.running import Settings;"
+        "charge, = campaigning.make_charges(Settings(seed=7), 1, Path(sys.argv[1]), 60.0);"
+        "campaigning.carry_out(charge)"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", begin, str(tmp_path)])
+    try:
+        until = time.monotonic() + 60.0
+        while not any(tmp_path.glob("run-*/zookeeper/version-2/log.*")):
+            assert time.monotonic() < until
+            assert owner.poll() is None
+            time.sleep(0.02)
+        begun = psutil.Process(owner.pid).children(recursive=True)
+        assert {"java", "sh"} <= {each.name() for each in begun}
+    finally:
+        owner.kill()
+        owner.wait()
+    assert psutil.wait_procs(begun, timeout=20.0)[1] == []
 
 
 def test_campaign_that_is_too_late_says_so(tmp_path: Path) -> None:

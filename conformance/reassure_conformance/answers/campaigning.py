@@ -2,9 +2,9 @@
 
 Each is a whole `reassure run`, with a server of its own and a directory below the campaign's, so
 that what it finds is repeated from there. Only the first tells the stories. Whoever carries a run
-out may die: it is begun again elsewhere, in another directory, and what the dead one left counts
-for nothing. A run that could not be carried out, or was not begun in time, is told, and leaves the
-campaign unknown: it looked at fewer seeds than it was asked for.
+out may die: what it had begun ends with it and counts for nothing, and is begun again elsewhere, in
+another directory. A run that could not be carried out, or was not begun in time, is told, and
+leaves the campaign unknown: it looked at fewer seeds than it was asked for.
 """
 
 import os
@@ -42,6 +42,18 @@ PACKAGES: Final = (
     "reassure_conformance",
 )
 """What a run imports."""
+# Ends the command that follows when the pipe at its input ends: who began it is gone then.
+_GUARD: Final = """
+exec 3<&0 </dev/null
+"$@" 3<&- &
+run=$!
+{ read -r word; kill "$run"; } <&3 3<&- &
+lifeline=$!
+exec 3<&-
+wait "$run"; code=$?
+kill "$lifeline" 2>/dev/null
+exit "$code"
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +96,16 @@ def carry_out(charge: Charge) -> Carried:
     # Of an executor's own path only what holds this project: PySpark's packed copy lacks its jars.
     paths = [*find_roots(PACKAGES), *filter(None, [charge.path])]
     with place.with_suffix(".txt").open("w", encoding="utf-8") as said:
-        code = subprocess.run(
-            [*PROGRAM, *spell_run(charge.settings, place)],
-            stdin=subprocess.DEVNULL,
+        run = subprocess.Popen(
+            ["/bin/sh", "-c", _GUARD, "guard", *PROGRAM, *spell_run(charge.settings, place)],
+            stdin=subprocess.PIPE,
             stdout=said,
             stderr=said,
             cwd=charge.here,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-            check=False,
-        ).returncode
+        )
+        with run:  # an exception closes the pipe before it waits
+            code = run.wait()
     try:
         return Carried(seed, read_result(place, code))
     except WorkerEnded as error:
