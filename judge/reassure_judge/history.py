@@ -403,8 +403,9 @@ class Router(Generic[History]):
         """How often each tree was written that no rule is about (`reassure_judge.trees`)."""
         self._places: dict[str, _Place[History]] = {}
         """What takes what is written to a path of a cluster that is known."""
-        self.elsewhere: set[str] = set()
-        """Those of these paths of which nothing written matters here: others judge their topics."""
+        self.elsewhere: set[bytes] = set()
+        """Those of these paths, as they stand in a record, of which nothing written matters here:
+        others judge their topics."""
         self._fence: tuple[object, frozenset[str]] = (None, _NONE)
         """The check that was seen last, and what it fences for as long as the epochs stay."""
         self._handlers: dict[str, Handler[History]] = {
@@ -680,7 +681,7 @@ class Router(Generic[History]):
                 self._forget_places()
             self._places[path] = place
             if kind.startswith(_ELSEWHERE):
-                self.elsewhere.add(path)
+                self.elsewhere.add(path.encode("utf-8", "surrogatepass"))
         return place
 
     def _look_for_sign(self, cluster: History, kind: str) -> None:

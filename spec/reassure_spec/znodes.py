@@ -88,6 +88,9 @@ _REMEMBERED: Final = 100_000
 have as many: what is written differs from what was there in one place."""
 _read_value: Final = json.JSONDecoder().raw_decode
 _REQUEST_NAME: Final = re.compile(r"request_([0-9]{10})")
+_REQUEST_BEGINS: Final = b'{"version":1,"assignments":{'
+_AS_REQUEST: Final = re.compile(rb"%b[ !-\[\]-~]*" % re.escape(_REQUEST_BEGINS))
+"""What begins like a request, and has plain characters and no backslash in it."""
 _TASK_NAME: Final = re.compile(r"task_([0-9]{10})")
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _FIRST_NUMBERS: Final = {str(number): number for number in range(1000)}
@@ -618,6 +621,23 @@ def decode_request(path: str, data: bytes) -> RequestZnode:
     if not isinstance(legacy, bool):
         raise BadZnode(path, f"legacy: expected true or false, found {_show(legacy)}")
     return RequestZnode(_assignments(path, value.get("assignments")), legacy)
+
+
+def find_named_topics(data: bytes) -> frozenset[str] | None:
+    """Return all topics that a reassignment request can be about, without reading the rest of it.
+
+    None for one that is not written as it is nearly always: `decode_request` says what it is.
+
+    >>> find_named_topics(encode_request(RequestZnode({("orders", 0): (1, 3)})))
+    frozenset({'orders'})
+    """
+    if _AS_REQUEST.fullmatch(data) is None:
+        return None
+    # No character is spelled otherwise, so quotes stand around names alone, and what names a topic
+    # has an object behind it.
+    pieces = data[len(_REQUEST_BEGINS) :].split(b'"')
+    named = zip(pieces[1::2], pieces[2::2], strict=False)
+    return frozenset(name.decode() for name, behind in named if b"{" in behind)
 
 
 def encode_request(request: RequestZnode) -> bytes:

@@ -1,8 +1,10 @@
 """Fixtures of the pipeline's tests."""
 
+import json
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 from zlib import adler32
 
@@ -10,6 +12,8 @@ import pytest
 
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.audit_report import AuditReport
+from reassure_pipeline.sample import SampleCluster
+from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.tree import Tree
@@ -55,6 +59,71 @@ def snapshot() -> Callable[[Path, list[Transaction], int], Path]:
         return path
 
     return write
+
+
+TOPICS = ("a", "orders.eu", "version", "assignments", "0", "\u00fc", '":{"', "back\\slash")
+
+
+@pytest.fixture
+def draw_requests() -> Callable[[int], list[Transaction]]:
+    """Draw a history in which anybody makes, changes and removes requests about many topics.
+
+    Some are carried out, some are malformed or come back under the name of one that is gone.
+    """
+
+    def draw(seed: int) -> list[Transaction]:
+        random = Random(seed)
+        cluster = SampleCluster(chroot=random.choice(("", "/kafka")))
+        for topic in TOPICS:
+            cluster.create_topic(topic, {0: (1, 2), 1: (2, 3)})
+        for _ in range(150):
+            _do_something(cluster, random)
+        return cluster.transactions
+
+    return draw
+
+
+def _draw_request(random: Random) -> bytes:
+    replicas = [(1, 3), (2, 4), (), (1, 99)]
+    keys = [(random.choice((*TOPICS, "none")), random.randrange(3)) for _ in range(3)]
+    asked = {key: random.choice(replicas) for key in keys[: random.randrange(4)]}
+    usual = znodes.encode_request(znodes.RequestZnode(asked, random.random() < 0.1))
+    topic = json.dumps(random.choice(TOPICS))
+    odd = [
+        b"none of ours",
+        usual[:-1],
+        usual.replace(b":", b" : ").replace(b"{", b"{ \n"),
+        usual.replace(b"a", b"\\u0061"),
+        usual.decode().encode("utf-16"),
+        f'{{"assignments":{{{topic}:{{"0":[2,4]}}}},"version":1}}'.encode(),
+        f'{{"version":1,"assignments":{{{topic}:{{"0":[1]}},{topic}:{{"0":[4]}}}}}}'.encode(),
+        f'{{"version":1,"assignments":{{"a":{{"0":{{{topic}:[1]}}}}}}}}'.encode(),
+    ]
+    return random.choice(odd) if random.random() < 0.3 else usual
+
+
+def _do_something(cluster: SampleCluster, random: Random) -> None:
+    number = random.randrange(max(cluster.requests - 6, 0), cluster.requests + 1)
+    path = znodes.request_path(number)
+    if random.random() < 0.05:
+        path = random.choice(("/admin/reassignment_requests/mine", path.replace("_0", "_", 1)))
+    there = cluster.knows(path)
+    kind = random.choice(("make", "change", "remove", "withdraw", "other"))
+    if kind == "make" or not there:
+        cluster.requests += number == cluster.requests
+        write = (cluster.put if there else cluster.create)(path, _draw_request(random))
+        cluster.append(write)
+    elif kind == "change":
+        cluster.append(cluster.put(path, _draw_request(random)))
+    elif kind == "remove":
+        cluster.control(cluster.delete(path))
+    elif kind == "withdraw":
+        cluster.append(cluster.delete(path))
+    else:
+        topic = random.choice(TOPICS)
+        cluster.record(topic, random.randrange(2), random.choice(((1, 3), (2, 4))))
+    if random.random() < 0.02:
+        cluster.elect(random.choice((1, 2)))
 
 
 def _encode_snapshot(tree: Tree) -> bytes:

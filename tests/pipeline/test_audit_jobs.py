@@ -15,6 +15,7 @@ from reassure_pipeline.sample import SampleCluster, write_sample
 from reassure_pipeline.synthetic import Size, write_archive
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
+from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import log_files
 
 Server = Callable[..., Path]
@@ -37,6 +38,19 @@ def test_shares_come_to_the_same_report(
     assert alone["counts"]["violations"] > 20
     shared = audit_local(paths, profile, readings, at_rest=True, jobs=jobs).as_json_dict()
     assert shared == alone
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_requests_are_judged_by_whom_they_concern(
+    audit: Audit, server: Server, draw_requests: Callable[[int], list[Transaction]], seed: int
+) -> None:
+    """However a request is written, changed or lost, whoever judges what it names sees it."""
+    history = draw_requests(seed)
+    holes = server("holes", history[:90], history[100:])
+    paths = [server("whole", history), server("late", history[60:]), holes]
+    alone = audit(*paths, at_rest=True).as_json_dict()
+    assert alone["counts"]["violations"] > 20
+    assert audit(*paths, at_rest=True, jobs=2 + seed % 2).as_json_dict() == alone
 
 
 def test_each_topic_is_judged_in_one_share() -> None:

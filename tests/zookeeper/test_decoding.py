@@ -51,8 +51,8 @@ TRANSACTIONS = (
 )
 
 
-@pytest.mark.parametrize("elsewhere", [set(), {"/a", "/b"}])
-def test_multi_that_is_cut_short_is_malformed(elsewhere: set[str]) -> None:
+@pytest.mark.parametrize("elsewhere", [set(), {b"/a", b"/b"}])
+def test_multi_that_is_cut_short_is_malformed(elsewhere: set[bytes]) -> None:
     """Wherever the end of a multi is cut off, it is not taken for a shorter one."""
     record = encode(multi(Check("/e", 1), Delete("/a"), SetData("/b", b"z", 1), **WHEN))
     assert decode_unless(record, elsewhere).zxid == 9
@@ -68,12 +68,12 @@ def test_path_that_comes_again_is_the_same_text() -> None:
     assert decode(encode(committed(Delete("/a/bc"), zxid=1))).ops == (Delete("/a/bc"),)
 
 
-SHARED = {"/a", "/a/ü", "/c", "/t", "/zookeeper/config"}
+SHARED = {path.encode() for path in ("/a", "/a/ü", "/c", "/t", "/zookeeper/config")}
 
 
-def _list_written(transaction: Transaction) -> set[str]:
+def _list_written(transaction: Transaction) -> set[bytes]:
     ops = (op for op in transaction.ops if not isinstance(op, Check))
-    return {getattr(op, "path", "") for op in ops}
+    return {getattr(op, "path", "").encode() for op in ops}
 
 
 @pytest.mark.parametrize("transaction", TRANSACTIONS, ids=lambda t: str(t.type))

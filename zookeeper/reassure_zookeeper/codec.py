@@ -73,6 +73,8 @@ _MOST_PATHS: Final = 200_000
 _unpack_header = HEADER.unpack_from
 _unpack_int = INT.unpack_from
 _unpack_op = OP_HEADER.unpack_from
+_unpack_op_at_path = struct.Struct(">iii").unpack_from
+"""Kind and size of an op that writes somewhere, or checks, and the length of its path."""
 _HEADER_SIZE: Final = HEADER.size
 _OP_SIZE: Final = OP_HEADER.size
 
@@ -103,36 +105,43 @@ def decode(record: bytes) -> Transaction:
     return Transaction(session, cxid, zxid, time_ms, kind, (op,), error, (), record[at:])
 
 
-def decode_unless(record: bytes, elsewhere: Container[str]) -> Transaction:
+def decode_unless(record: bytes, elsewhere: Container[bytes]) -> Transaction:
     """Decode one record, but leave out the ops where all that was written stands at these paths.
 
-    What is left out was looked at only as far as that takes.  Raises `Malformed` for the rest.
+    Paths are compared as they are written.  What is left out was looked at only as far as that
+    takes.  Raises `Malformed` for the rest.
     """
+    # Processes that share a history do this with nearly every record, hence no path is decoded.
     try:
         session, cxid, zxid, time_ms, kind = _unpack_header(record, 0)
         if kind == SET_DATA:
-            is_elsewhere = _path(record, _HEADER_SIZE)[0] in elsewhere
+            length = _unpack_int(record, _HEADER_SIZE)[0]
+            at = _HEADER_SIZE + 4
+            is_elsewhere = length >= 0 and record[at : at + length] in elsewhere
         else:
             is_elsewhere = kind == MULTI and _is_elsewhere(record, elsewhere)
-    except (struct.error, UnicodeDecodeError, Malformed):
+    except struct.error:
         is_elsewhere = False  # told, or not, by whoever decodes all of it
     if is_elsewhere:
         return Transaction(session, cxid, zxid, time_ms, kind, ())
     return decode(record)
 
 
-def _is_elsewhere(record: bytes, elsewhere: Container[str]) -> bool:
+def _is_elsewhere(record: bytes, elsewhere: Container[bytes]) -> bool:
     """Whether a multi writes at these paths alone, and does nothing else but check."""
-    count, at = read_length(record, _HEADER_SIZE)
+    count, at = _unpack_int(record, _HEADER_SIZE)[0], _HEADER_SIZE + 4
     for _ in range(count):
-        kind, size = _unpack_op(record, at)
+        kind, size, length = _unpack_op_at_path(record, at)
         at += _OP_SIZE
-        if size < 0 or (kind != CHECK and kind not in _WRITING):
+        if size < 0:
             return False
-        if kind != CHECK and _path(record, at)[0] not in elsewhere:
-            return False
+        if kind != CHECK:
+            if kind not in _WRITING or length < 0:
+                return False
+            if record[at + 4 : at + 4 + length] not in elsewhere:
+                return False
         at += size
-    return at <= len(record)
+    return count >= 0 and at <= len(record)
 
 
 def encode(transaction: Transaction) -> bytes:

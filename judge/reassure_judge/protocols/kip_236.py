@@ -169,6 +169,9 @@ class RequestRouter(Router[RequestHistory]):
             reason = "is not named like a request"
             self._on_bad(cluster, path, "request.foreign-removed", reason)
             return
+        if self._is_left_to_others(cluster.chroot, data):
+            cluster.requests[sequence] = ()
+            return
         try:
             request = znodes.decode_request(path, data)
         except BadZnode as error:
@@ -184,6 +187,14 @@ class RequestRouter(Router[RequestHistory]):
         for (topic, number), target in request.assignments.items():
             asked = Request(sequence, target, request.legacy)
             self._emit(cluster, topic, number, path, RequestSubmitted(asked))
+
+    def _is_left_to_others(self, chroot: str, data: bytes) -> bool:
+        """Whether no topic that a request names is judged here, nor what it is as a whole."""
+        owns = self.owns
+        if owns is None or "flight" not in self.apart or owns(chroot, ""):
+            return False
+        topics = znodes.find_named_topics(data)
+        return topics is not None and not any(owns(chroot, topic) for topic in topics)
 
     def _on_request_gone(self, cluster: RequestHistory, path: str, sequence: int | None) -> None:
         if cluster.waiting.pop(path, None) is not None:
