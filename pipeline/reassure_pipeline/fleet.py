@@ -43,6 +43,7 @@ UNDER: Final = "under"
 MOVING: Final = "moving"
 OFFLINE: Final = "offline"
 KINDS: Final = (UNDER, MOVING, OFFLINE)
+_URGENT: Final = {OFFLINE: 0, UNDER: 1, MOVING: 2}
 
 COMPLETED: Final = "completed"
 TAKEN_BACK: Final = "taken back"
@@ -120,6 +121,27 @@ class Lag(NamedTuple):
     offline_ms: int
 
 
+class Behind(NamedTuple):
+    """A partition that is not replicated as it should be, as the history stands."""
+
+    archive: str
+    chroot: str
+    topic: str
+    partition: int
+    kind: str
+    """One of `KINDS`."""
+    since_ms: int | None
+    """None where it was so before the history."""
+    leader: int
+    assigned: ReplicaList
+    isr: ReplicaList
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record that reports print."""
+        told = self._asdict()
+        return {**told, "assigned": list(self.assigned), "isr": list(self.isr)}
+
+
 class Churn(NamedTuple):
     """How often the in-sync set of a partition changed, or those that a broker is in."""
 
@@ -188,6 +210,16 @@ class _Rules:
     def oldest(move: Move) -> Any:
         """Put those under way first that began earliest, and before all those seen to begin."""
         return move.started_ms or 0, *move[:4]
+
+    @staticmethod
+    def most_urgent(behind: Behind) -> Any:
+        """Put first what is offline, then what is behind, then moves; of each the oldest."""
+        return _URGENT[behind.kind], behind.since_ms or 0, *behind[:4]
+
+    @staticmethod
+    def by_place(term: Term) -> Any:
+        """Put the terms of one cluster beside each other."""
+        return term[:2]
 
     @staticmethod
     def most_lag(lag: Lag) -> Any:
@@ -260,13 +292,40 @@ class _Cluster:
 
 
 @dataclass(slots=True)
+class Present:
+    """How things stand where the history ends, of some partitions of an archive, or of all."""
+
+    under_way: First[Move] = field(default_factory=lambda: First(LISTED, _Rules.oldest))
+    kinds: Counter[str] = field(default_factory=Counter)
+    """How many partitions are of which kind."""
+    behind: First[Behind] = field(default_factory=lambda: First(LISTED, _Rules.most_urgent))
+    in_office: First[Term] = field(default_factory=lambda: First(LISTED_TERMS, _Rules.by_place))
+    """The controllers' terms that are not over."""
+
+    def take_in(self, other: "Present") -> None:
+        """Add what stands elsewhere."""
+        self.under_way.take_in(other.under_way)
+        self.kinds.update(other.kinds)
+        self.behind.take_in(other.behind)
+        self.in_office.take_in(other.in_office)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record that reports print; they tell of reassignments elsewhere."""
+        return {
+            **{kind: self.kinds[kind] for kind in KINDS},
+            "partitions": [behind.as_dict() for behind in self.behind],
+            "in_office": [term._asdict() for term in self.in_office],
+        }
+
+
+@dataclass(slots=True)
 class Sums:
     """What facts come to: of some partitions of an archive, or of all of several archives."""
 
     bins: TimeBins = field(default_factory=TimeBins)
     durations: Durations = field(default_factory=Durations)
     longest: First[Move] = field(default_factory=lambda: First(LISTED, _Rules.longest))
-    under_way: First[Move] = field(default_factory=lambda: First(LISTED, _Rules.oldest))
+    present: Present = field(default_factory=Present)
     moves: Counter[str] = field(default_factory=Counter)
     """Of reassignments: how many began, ended in which way, and what they did."""
     lag: Counter[str] = field(default_factory=Counter)
@@ -288,7 +347,7 @@ class Sums:
         self.bins.take_in(other.bins)
         self.durations.take_in(other.durations)
         self.longest.take_in(other.longest)
-        self.under_way.take_in(other.under_way)
+        self.present.take_in(other.present)
         self.topics.take_in(other.topics)
         self.partitions.take_in(other.partitions)
         self.restless.take_in(other.restless)
@@ -318,6 +377,7 @@ class Sums:
             "to_ms": None if span is None else span[1],
             "bin_ms": self.bins.width_ms,
             "series": self.bins.as_dict(),
+            "at_end": self.present.as_dict(),
             "reassignments": {
                 **_fill(
                     self.moves,
@@ -326,7 +386,7 @@ class Sums:
                 ),
                 "durations": self.durations.as_dict(),
                 "longest": [move.as_dict() for move in self.longest],
-                "oldest_under_way": [move.as_dict() for move in self.under_way],
+                "oldest_under_way": [move.as_dict() for move in self.present.under_way],
             },
             "replication": {
                 **{f"{kind}_ms": self.lag[kind] for kind in KINDS},
@@ -618,11 +678,29 @@ class Facts:
 
     # The end --------------------------------------------------------------------------------------
 
+    def look(self, now_ms: int) -> Present:
+        """Return how things stand at a time; more can be taken after that."""
+        present = Present()
+        for key, one in self._partitions.items():
+            if one.flight is not None:
+                move = self._make_move(key, one, one.flight, UNDER_WAY, (None, None))
+                present.under_way.add(move)
+            if one.kind:
+                present.kinds[one.kind] += 1
+                sets = one.assigned or (), one.isr or ()
+                place = self._archive, *key
+                present.behind.add(Behind(*place, one.kind, one.since_ms, one.leader, *sets))
+        for cluster in self._clusters.values():
+            if cluster.term is not None:
+                present.in_office.add(cluster.term._replace(to_ms=now_ms))
+        return present
+
     def finish(self, times_ms: tuple[int, int] | None) -> Sums:
         """Return what it all comes to; nothing can be taken after that.
 
         `times_ms` are those of the first and the last transaction of the archive that is judged.
         """
+        self._sums.present = self.look(0 if times_ms is None else times_ms[1])
         if times_ms is not None:
             first_ms, last_ms = times_ms
             for time_ms in times_ms:
@@ -644,7 +722,6 @@ class Facts:
         for key, one in partitions:
             if one.flight is not None:
                 move = self._make_move(key, one, one.flight, UNDER_WAY, (None, None))
-                self._sums.under_way.add(move)
                 self._count_move(move)
             if one.joined or one.left:
                 self._sums.restless.add(Churn(self._archive, *key, one.joined, one.left))

@@ -20,10 +20,11 @@ from reassure_judge.rules import Rules
 from reassure_pipeline.alerts import Alert, tell_damage, tell_hole
 from reassure_pipeline.archive import find_archives
 from reassure_pipeline.audit_report import ArchiveReport
+from reassure_pipeline.fleet import Present
 from reassure_pipeline.growing import Follower, TakenBack
 from reassure_pipeline.watch_state import Journal
 from reassure_pipeline.watched import (
-    Extent,
+    NOTHING,
     FirstOfEach,
     Options,
     Outcome,
@@ -57,6 +58,8 @@ class ArchiveStatus(NamedTuple):
     """How old the last transaction was when it was judged; 0 where nothing waits."""
     missing: int
     """Holes, and files that could not be read."""
+    present: Present | None
+    """How partitions and controllers stand, where facts are taken."""
 
 
 class Status(NamedTuple):
@@ -85,11 +88,7 @@ class ArchiveWatch:
         """Why this archive is not followed any more."""
         self.damaged = 0
         """How many files could not be read to their end."""
-        self.transactions = 0
-        self.first_zxid = -1
-        self.last_zxid = -1
-        self.last_ms = 0
-        """The server's clock at the last transaction."""
+        self.extent = NOTHING
         self._rules = rules
         self._options = options
         self._after = -1
@@ -112,12 +111,12 @@ class ArchiveWatch:
         try:
             for batch in self.follower.read():
                 told = self._tell_missing(watched)
-                fresh = self._take(batch)
+                fresh = self._take(batch, watched)
                 yield told + watched.judge(fresh)
         except TakenBack as lost:
             self.lost = lost
             self.damaged += 1
-            yield [tell_damage(self.name, self.last_zxid, lost)]
+            yield [tell_damage(self.name, self.extent.last_zxid, lost)]
         told = self._tell_missing(watched)
         if told:
             yield told
@@ -132,19 +131,18 @@ class ArchiveWatch:
             self.watched = Watched(self.name, archive.begins, base, self._rules, self._options)
         return self.watched
 
-    def _take(self, batch: list[Transaction]) -> list[Transaction]:
+    def _take(self, batch: list[Transaction], watched: Watched) -> list[Transaction]:
         if batch[0].zxid <= self._after:
             batch = [each for each in batch if each.zxid > self._after]
         if batch:
-            self.transactions += len(batch)
-            self.first_zxid = batch[0].zxid if self.first_zxid < 0 else self.first_zxid
-            self.last_zxid, self.last_ms = batch[-1].zxid, batch[-1].time_ms
+            self.extent = self.extent.reach(batch)
+            watched.times_ms = self.extent.times_ms
         return batch
 
     def _tell_missing(self, watched: Watched) -> list[Alert]:
         """Answer what could not be read since this was asked last."""
         damaged, holes = self.follower.damaged, self.follower.holes
-        told = [tell_damage(self.name, self.last_zxid, damage) for damage in damaged]
+        told = [tell_damage(self.name, self.extent.last_zxid, damage) for damage in damaged]
         told += [tell_hole(self.name, hole) for hole in holes[len(watched.holes) :]]
         self.damaged += len(damaged)
         damaged.clear()
@@ -157,15 +155,17 @@ class ArchiveWatch:
         state = "caught up" if self.is_caught_up else "behind"
         if watched is None or self.lost is not None:
             state = "waiting" if watched is None else "lost"
-        behind_s = time.time() - self.last_ms / 1000 if state == "behind" else 0.0
+        last_ms = 0 if self.extent.times_ms is None else self.extent.times_ms[1]
+        behind_s = time.time() - last_ms / 1000 if state == "behind" else 0.0
         return ArchiveStatus(
             self.name,
             state,
-            self.transactions,
+            self.extent.transactions,
             0 if watched is None else watched.judging.partitions,
-            self.last_zxid,
+            self.extent.last_zxid,
             max(0.0, behind_s),
             self.damaged + (0 if watched is None else len(watched.holes)),
+            None if watched is None else watched.look(),
         )
 
     def stand(self) -> Outcome:
@@ -181,8 +181,7 @@ class ArchiveWatch:
         if self.watched is None or archive is None:
             return None
         total = self.watched.sum_up()
-        extent = Extent(self.transactions, self.first_zxid, self.last_zxid)
-        return report_archive(archive, extent, self.watched.holes, total), total
+        return report_archive(archive, self.extent, self.watched.holes, total), total
 
 
 class Teller:
@@ -275,7 +274,7 @@ class Watch:
         self._begun = time.monotonic()
         self._save_at = self._begun + _SAVE_S
         self._show_at = self._begun
-        self._saved = sum(archive.transactions for archive in archives)
+        self._saved = sum(archive.extent.transactions for archive in archives)
 
     def run(self) -> None:
         """Judge until it is to end.
@@ -322,7 +321,7 @@ class Watch:
         if self._show is not None and (now or clock >= self._show_at):
             self._show(self.find_status())
             self._show_at = clock + _SHOW_S
-        judged = sum(archive.transactions for archive in self.archives)
+        judged = sum(archive.extent.transactions for archive in self.archives)
         if self._save is not None and (now or (clock >= self._save_at and judged != self._saved)):
             self._save(self.archives)
             took = time.monotonic() - clock
@@ -332,7 +331,7 @@ class Watch:
     def find_status(self) -> Status:
         """Return how things stand."""
         now = time.monotonic()
-        transactions = sum(archive.transactions for archive in self.archives)
+        transactions = sum(archive.extent.transactions for archive in self.archives)
         found: Counter[tuple[str, str]] = Counter()
         exercised: set[str] = set()
         for archive in self.archives:

@@ -34,6 +34,7 @@ from reassure_pipeline.growing import Follower, TakenBack
 from reassure_pipeline.passes import Share
 from reassure_pipeline.watch_loop import Ending, Teller
 from reassure_pipeline.watched import (
+    NOTHING,
     Extent,
     FirstOfEach,
     Options,
@@ -108,6 +109,7 @@ class News(NamedTuple):
 
     holes: tuple[Hole, ...]
     calm: int | None
+    times_ms: tuple[int, int] | None
 
 
 def begin_looking(plan: Plan) -> Look:
@@ -115,7 +117,7 @@ def begin_looking(plan: Plan) -> Look:
     begun = plan.begun
     return Look(
         tuple(each.follower for each in begun),
-        tuple(Extent(0, -1, -1) for _ in begun),
+        tuple(NOTHING for _ in begun),
         tuple(None for _ in begun),
         tuple(0 for _ in begun),
         tuple("" for _ in begun),
@@ -156,8 +158,7 @@ def _look_at(plan: Plan, before: Look, number: int, follower: Follower) -> Look:
             stretches.append((number, str(path.absolute()), start, stop))
             fresh = [each for each in batch if each.zxid > after]
             if fresh:
-                first = fresh[0].zxid if extent.first_zxid < 0 else extent.first_zxid
-                extent = Extent(extent.transactions + len(fresh), first, fresh[-1].zxid)
+                extent = extent.reach(fresh)
             if calm is None and calm_ms is not None:
                 calm = next((each.zxid for each in fresh if each.time_ms > calm_ms), None)
             taken += len(batch)
@@ -258,7 +259,8 @@ Row = tuple[int, int, int, bytes]
 def _list_news(plan: Plan, look: Look) -> Iterator[Row]:
     """Yield for every share what it must know of each archive; the first has the look, too."""
     for number, follower in enumerate(look.followers):
-        news = pickle.dumps(News(tuple(follower.holes), look.calm[number]))
+        times_ms = look.extents[number].times_ms
+        news = pickle.dumps(News(tuple(follower.holes), look.calm[number], times_ms))
         yield from ((share, number, _NEWS, news) for share in range(plan.shares))
     yield 0, -1, _NEWS, pickle.dumps(look)
 
@@ -284,7 +286,7 @@ def _read_part(plan: Plan, part: Part) -> Iterator[Row]:
 
 
 def judge_rows(plan: Plan, share: int, kept: dict[int, Watched], rows: Sequence[Row]) -> list[Any]:
-    """Judge the rows of one share; return alerts, a look, and what each archive has come to."""
+    """Judge the rows of one share; return alerts, and a look where it is among the rows."""
     answers: list[Any] = []
     for archive, at_once in groupby(sorted(rows, key=itemgetter(1, 2)), key=itemgetter(1)):
         if archive < 0:
@@ -301,13 +303,17 @@ def judge_rows(plan: Plan, share: int, kept: dict[int, Watched], rows: Sequence[
         for _, _, zxid, record in at_once:
             if zxid == _NEWS:
                 news: News = pickle.loads(record)
-                watched.holes = news.holes
+                watched.holes, watched.times_ms = news.holes, news.times_ms
                 watched.routing.known.calm_zxid = news.calm
             else:
                 records.append(record)
         answers += watched.judge(map(decode, records))
-        answers.append((archive, share, watched.sum_up()))
     return answers
+
+
+def sum_up(share: int, kept: dict[int, Watched]) -> list[Any]:
+    """Return what each archive has come to in one share; nothing is judged after that."""
+    return [(archive, share, watched.sum_up()) for archive, watched in kept.items()]
 
 
 def make_judge(plan: Plan, shares: dict[int, int]) -> Callable[..., Any]:
@@ -327,7 +333,8 @@ def make_judge(plan: Plan, shares: dict[int, int]) -> Callable[..., Any]:
         ]
         with rare_collections():
             answers = judge_rows(plan, share, kept, rows)
-        state.update((pickle.dumps(kept, pickle.HIGHEST_PROTOCOL),))
+            state.update((pickle.dumps(kept, pickle.HIGHEST_PROTOCOL),))
+            answers += sum_up(share, kept)
         yield pandas.DataFrame({"share": [share], "answer": [pickle.dumps(answers)]})
 
     return judge

@@ -15,7 +15,7 @@ may yet turn out either way is undecided so far.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.rules import Rules
@@ -25,7 +25,9 @@ from reassure_pipeline.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert, 
 from reassure_pipeline.archive import Archive, Base
 from reassure_pipeline.audit_report import ArchiveReport, AuditReport, report_audit
 from reassure_pipeline.first_findings import Findings
+from reassure_pipeline.fleet import Facts, Present, Sums
 from reassure_pipeline.passes import ALL, Judging, Known, Routing, Share, is_settled
+from reassure_pipeline.sums import TimeBins
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.transactions import Transaction
 
@@ -36,27 +38,35 @@ class Options(NamedTuple):
     strict: bool = False
     min_insync_replicas: int = 1
     grace_ms: int = GRACE_MS
+    facts: bool = False
+    """Whether facts are taken beside (`reassure_pipeline.fleet`)."""
 
 
 @dataclass(slots=True)
 class FirstOfEach:
-    """How often what was found; of each kind, clause by clause, the first is kept."""
+    """How often and when what was found; of each kind, clause by clause, the first is kept."""
 
     firsts: dict[tuple[str, str, tuple[str, ...]], Violation] = field(default_factory=dict)
     """By kind, clause, and what the same write broke besides."""
     times: Counter[tuple[str, str, tuple[str, ...]]] = field(default_factory=Counter)
+    bins: dict[str, TimeBins] = field(default_factory=dict)
+    """By kind: how many there were of each clause, by time."""
 
     def note(self, kind: str, violation: Violation) -> None:
         """Count one finding."""
         key = kind, violation.clause, violation.besides
         self.times[key] += 1
         self.firsts[key] = min(violation, self.firsts.get(key, violation))
+        if violation.time_ms:
+            self.bins.setdefault(kind, TimeBins()).add(violation.clause, violation.time_ms)
 
     def add(self, other: "FirstOfEach") -> None:
         """Take in what was found elsewhere."""
         self.times.update(other.times)
         for key, violation in other.firsts.items():
             self.firsts[key] = min(violation, self.firsts.get(key, violation))
+        for kind, bins in other.bins.items():
+            self.bins.setdefault(kind, TimeBins()).take_in(bins)
 
     def count(self, kind: str) -> int:
         """Return how many of a kind there were."""
@@ -69,9 +79,13 @@ class FirstOfEach:
             found[clause] += times if each == kind else 0
         return +found
 
-    def list_firsts(self, *kinds: str) -> tuple[Violation, ...]:
-        """Return the first of each, in order."""
-        return tuple(sorted(first for key, first in self.firsts.items() if key[0] in kinds))
+    def gather(self, *kinds: str) -> Findings:
+        """Return the first of each of some kinds, in order, and when all of them were."""
+        findings = Findings.gather(first for key, first in self.firsts.items() if key[0] in kinds)
+        findings.bins = TimeBins()
+        for kind in kinds:
+            findings.bins.take_in(self.bins.get(kind, TimeBins()))
+        return findings
 
 
 class Watched:
@@ -89,6 +103,8 @@ class Watched:
         self.name = name
         self.findings = FirstOfEach()
         self.holes: tuple[Hole, ...] = ()
+        self.times_ms: tuple[int, int] | None = None
+        """When the first and the last transaction of the archive was that is judged."""
         self._strict = options.strict
         self.routing = Routing(
             begins,
@@ -99,7 +115,8 @@ class Watched:
             grace_ms=options.grace_ms,
             share=share,
         )
-        self.judging = Judging(rules)
+        self.facts = Facts(name, rules) if options.facts else None
+        self.judging = Judging(rules, self.facts)
         for seen in self.routing.begin():
             self.judging.observe(seen)
 
@@ -129,8 +146,15 @@ class Watched:
             return UNSETTLED
         return VIOLATION if self._strict or binds(violation.clause) else NOT_FOLLOWED
 
+    def look(self) -> Present | None:
+        """Return how partitions and controllers stand so far, where facts are taken."""
+        if self.facts is None or self.times_ms is None:
+            return None
+        return self.facts.look(self.times_ms[1])
+
     def sum_up(self) -> "Sum":
-        """Return what it has come to so far."""
+        """Return what it has come to so far; where facts are taken, nothing is judged after it."""
+        self.judging.end(self.times_ms)
         judged = self.judging.sum_up()
         return Sum(
             self.routing.take_stock(),
@@ -138,6 +162,7 @@ class Watched:
             judged.partitions,
             judged.follow_ups,
             self.findings,
+            judged.facts,
         )
 
 
@@ -150,9 +175,13 @@ class Sum:
     partitions: int
     follow_ups: int
     findings: FirstOfEach
+    facts: Sums | None
+    """What is told beyond verdicts, where that was asked for."""
 
     def add(self, other: "Sum") -> None:
         """Take in what other shares came to; this is the first one's."""
+        if self.facts is not None and other.facts is not None:
+            self.facts.take_in(other.facts)
         self.known.add(other.known)
         self.tally.add(other.tally)
         self.partitions += other.partitions
@@ -181,6 +210,21 @@ class Extent(NamedTuple):
     """Refused ones included; those before a snapshot are not."""
     first_zxid: int
     last_zxid: int
+    times_ms: tuple[int, int] | None = None
+    """When the first and the last of these was, by the server's clock."""
+
+    def reach(self, batch: Sequence[Transaction]) -> "Extent":
+        """Return the extent with the transactions that come next, of which there are some."""
+        first, last = batch[0], batch[-1]
+        return Extent(
+            self.transactions + len(batch),
+            first.zxid if self.first_zxid < 0 else self.first_zxid,
+            last.zxid,
+            (first.time_ms if self.times_ms is None else self.times_ms[0], last.time_ms),
+        )
+
+
+NOTHING: Final = Extent(0, -1, -1)
 
 
 def report_archive(
@@ -195,8 +239,8 @@ def report_archive(
         first_zxid=extent.first_zxid,
         last_zxid=extent.last_zxid,
         partial=known.unborn or bool(holes),
-        settled=Findings.gather(total.findings.list_firsts(VIOLATION, NOT_FOLLOWED)),
-        open=Findings.gather(total.findings.list_firsts(UNSETTLED)),
+        settled=total.findings.gather(VIOLATION, NOT_FOLLOWED),
+        open=total.findings.gather(UNSETTLED),
         undecided=dict(sorted(total.tally.first_undecided.items())),
         follow_ups=total.follow_ups,
         clusters=tuple(sorted(known.clusters)),
@@ -205,6 +249,7 @@ def report_archive(
         earlier=known.earlier,
         holes=holes,
         torn_tail=None,
+        facts=total.facts,
     )
 
 

@@ -157,6 +157,14 @@ def test_every_fact_of_a_told_history(server: Server) -> None:
         kind: lag[f"{kind}_ms"] for kind in ("under", "moving", "offline")
     }
 
+    stands = facts["at_end"]
+    assert (stands["under"], stands["moving"], stands["offline"]) == (1, 0, 0)
+    (late,) = stands["partitions"]
+    assert (late["kind"], late["partition"], late["since_ms"]) == ("under", 0, times["unclean"])
+    assert (late["leader"], late["assigned"], late["isr"]) == (3, [1, 2, 3], [3])
+    (acting,) = stands["in_office"]
+    assert (acting["broker"], acting["epoch"], acting["from_ms"]) == (2, 2, times["elected"])
+
     terms = facts["controllers"]
     assert [(each["broker"], each["epoch"]) for each in terms["latest"]] == [(2, 2), (1, 1)]
     assert terms["latest"][0]["from_ms"] == times["elected"]
@@ -269,12 +277,17 @@ def test_counts_stay_whole_where_lists_end(server: Server) -> None:
     cluster.create_topic("orders", dict.fromkeys(range(LISTED + 5), (1, 2)))
     for number in range(LISTED + 5):
         cluster.write_state("orders", number, leader=3, isr=(3,))
+    cluster.write_state("orders", LISTED + 4, leader=-1, isr=(3,))
     facts = tell(server("one", cluster.transactions))
     told = facts["elections"]["first_unclean"]
     assert facts["elections"]["unclean"] == LISTED + 5
     assert [each["partition"] for each in told] == list(range(LISTED))
     assert facts["in_sync"]["partitions_changed"] == LISTED + 5
     assert len(facts["in_sync"]["partitions"]) == LISTED
+    stands = facts["at_end"]
+    assert (stands["under"], stands["offline"]) == (LISTED + 4, 1)
+    urgent = [each["partition"] for each in stands["partitions"]]
+    assert urgent == [LISTED + 4, *range(LISTED - 1)]
 
 
 STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")

@@ -116,6 +116,24 @@ def test_planted_faults_are_told_while_the_log_grows(folder: Path) -> None:
     assert told.list_broken() == sorted(tuple(fault) for fault in planted)
 
 
+def test_facts_are_those_of_an_audit(folder: Path, tmp_path: Path) -> None:
+    """However often a watch ended and went on; and nobody has facts who did not ask for them."""
+    history, _ = make_history()
+    log, third = GrowingLog(folder), len(history) // 3
+    for start in range(0, len(history), third):
+        log.append(*history[start : start + third])
+        log.rotate()
+        options = Options(facts=True)
+        _, document = watch(folder.parent, options=options, checkpoint=tmp_path / "kept")
+    report = audit_local([folder.parent], PROFILE, get_profile(PROFILE), facts=True)
+    facts = document["facts"]
+    assert facts == report.as_json_dict()["facts"]
+    assert facts["reassignments"]["under_way"] > 0
+    assert facts["at_end"]["partitions"]
+    assert sum(sum(each.values()) for each in facts["series"]["violations"].values()) == 8
+    assert "facts" not in watch(folder.parent)[1]
+
+
 @pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kip-46", "kafka-42"])
 @pytest.mark.parametrize("whole", [True, False], ids=["from the beginning", "amid"])
 def test_a_watch_comes_to_what_an_audit_does(folder: Path, profile: str, whole: bool) -> None:

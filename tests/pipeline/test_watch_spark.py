@@ -24,6 +24,7 @@ from reassure_pipeline.watch_spark import (
     judge_rows,
     list_outcomes,
     report_stream,
+    sum_up,
     take_answers,
 )
 from reassure_pipeline.watch_state import JOURNAL, Journal
@@ -33,6 +34,7 @@ from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog_writer import GrowingLog
 
 PROFILE = "kip-236"
+FACTS = Options(facts=True)
 
 
 class Batches:
@@ -40,7 +42,7 @@ class Batches:
 
     def __init__(self, places: list[Path], shares: int, journal: Path) -> None:
         rules = make_rules(PROFILE, get_profile(PROFILE))
-        plan = begin_plan(places, rules, Options(), f"local[{shares}]")
+        plan = begin_plan(places, rules, FACTS, f"local[{shares}]")
         assert plan is not None
         self.plan = plan
         self.told: list[Alert] = []
@@ -69,6 +71,7 @@ class Batches:
                 mine: Any = [row for row in rows if row[0] == share]
                 answers += pickle.loads(pickle.dumps(judge_rows(self.plan, share, kept, mine)))
                 self._kept[share] = pickle.dumps(kept)
+                answers += pickle.loads(pickle.dumps(sum_up(share, kept)))
             self.standing = take_answers(answers, self.standing, self._teller)
             self._offset = end
         raise AssertionError("it never ends")
@@ -121,7 +124,7 @@ def test_shares_and_batches_tell_what_one_process_does(
 ) -> None:
     """However topics are cut and wherever a batch ends: the same alerts, sums and verdicts."""
     monkeypatch.setattr(watch_spark, "_MOST", most)
-    told, document = watch(*places)
+    told, document = watch(*places, options=FACTS)
     batches = Batches(places, shares, tmp_path / "alerts")
     assert (batches.run() > 3) == (most == 1)
     batches.close()
@@ -130,6 +133,10 @@ def test_shares_and_batches_tell_what_one_process_does(
     plan, standing = batches.plan, batches.standing
     report = report_watch(PROFILE, report_stream(plan, standing), strict=False)
     assert [clause.as_dict() for clause in report.clauses] == document["clauses"]
+    facts = report.sum_up_facts()
+    assert facts is not None
+    assert facts.as_dict() == document["facts"]
+    assert facts.moves["started"] > 50
     assert [archive.transactions for archive in report.archives] == [
         record["transactions"] for record in document["archives"]
     ]
@@ -139,13 +146,14 @@ def test_shares_and_batches_tell_what_one_process_does(
 @pytest.mark.spark
 def test_spark_tells_what_one_process_does(places: list[Path], tmp_path: Path) -> None:
     """On Spark too; and it goes on where it was, and tells nothing twice."""
-    plain, document = watch(*places)
+    plain, document = watch(*places, options=FACTS)
     kept = tmp_path / "kept"
-    told, there = watch(*places, spark="local[2]", checkpoint=kept)
+    asked: dict[str, Any] = {"spark": "local[2]", "checkpoint": kept, "options": FACTS}
+    told, there = watch(*places, **asked)
     assert list_ids(told) == list_ids(plain)
-    names = ("verdict", "counts", "clauses", "violations", "unsettled")
+    names = ("verdict", "counts", "clauses", "violations", "unsettled", "facts")
     assert {name: there[name] for name in names} == {name: document[name] for name in names}
-    again, once_more = watch(*places, spark="local[2]", checkpoint=kept)
+    again, once_more = watch(*places, **asked)
     assert again == []
-    assert once_more["counts"] == document["counts"]
+    assert {name: once_more[name] for name in names} == {name: document[name] for name in names}
     assert len((kept / JOURNAL).read_bytes().splitlines()) == len(plain)

@@ -155,10 +155,10 @@ def test_an_interrupt_ends_in_order(broken: Path, tmp_path: Path) -> None:
 
 
 def test_a_terminal_shows_how_it_stands(broken: Path, tmp_path: Path) -> None:
-    """Archives with their state, how far they are, and the clauses that are broken most often."""
+    """Archives, the clauses that are broken most often, and what is not at rest now."""
     rules = make_rules("kip-236", get_profile("kip-236"))
     paths = (broken, tmp_path / "absent")
-    archives = [ArchiveWatch(path, rules, Options()) for path in paths]
+    archives = [ArchiveWatch(path, rules, Options(facts=True)) for path in paths]
     journal = Journal(tmp_path / "alerts")
     teller = Teller(journal, lambda alert, repeated: None)
     watch = Watch(archives, teller, ending=Ending(threading.Event()))
@@ -172,3 +172,6 @@ def test_a_terminal_shows_how_it_stands(broken: Path, tmp_path: Path) -> None:
     assert "waiting" in second
     assert "violated" in shown
     assert "controller.write.epoch-checked" in shown
+    assert "Partitions now   0 without a leader, " in shown
+    assert "Moves under way  " in shown
+    assert "Controller now   " in shown

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reassure_conformance.report.display import show_duration, show_text, show_zxid
 from reassure_conformance.report.document import UNKNOWN, Document
+from reassure_conformance.report.present import describe_present
 from reassure_judge.protocols import NoRules, find_protocols
 
 if TYPE_CHECKING:
@@ -240,6 +241,7 @@ def _describe_facts(report: Mapping[str, Any]) -> Iterator[str]:
     yield f"Elections        {kinds}"
     without = show_duration(terms["without_ms"])
     yield f"Controllers      {terms['terms']:,} terms, {without} without one"
+    yield from describe_present(facts["at_end"], moves["under_way"], moves["oldest_under_way"])
     yield "The document (--format json) has more, of which `reassure report` makes a page."
     yield ""
 

@@ -13,6 +13,7 @@ from reassure_conformance.cli.options import (
     Progress,
     check_rules,
     emit,
+    facts_option,
     format_option,
     is_given,
     judging_options,
@@ -97,11 +98,7 @@ class Spending(click.ParamType["Budget"]):
     metavar="N",
     help="How many processes judge, without Spark (one for each core, for large logs).",
 )
-@click.option(
-    "--facts",
-    is_flag=True,
-    help="Tell besides of reassignments, replication, elections and controllers, over time.",
-)
+@facts_option
 @click.option(
     "--members",
     type=click.Choice(["auto", "one", "apart"]),

@@ -87,6 +87,15 @@ def strict_option(command: Command) -> Command:
     )(command)
 
 
+def facts_option(command: Command) -> Command:
+    """Add whether it is told what was under way, and when."""
+    return click.option(
+        "--facts",
+        is_flag=True,
+        help="Tell besides of reassignments, replication, elections and controllers, over time.",
+    )(command)
+
+
 def spark_option(words: str) -> Callable[[Command], Command]:
     """Return what adds whether Spark is used, and which; all cores of this machine if not said."""
     return click.option(

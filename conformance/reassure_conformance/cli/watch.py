@@ -16,6 +16,7 @@ from reassure_conformance.cli.failing import NOBODY_READS, forget_output
 from reassure_conformance.cli.options import (
     check_rules,
     emit,
+    facts_option,
     get_say,
     is_given,
     judging_options,
@@ -53,6 +54,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     help="End after so long (goes on until it is interrupted).",
 )
 @click.option("--until-caught-up", is_flag=True, help="End once all that is there is judged.")
+@facts_option
 @judging_options
 @verbose_option
 @click.option(
@@ -71,6 +73,7 @@ def watch(
     webhook_anywhere: bool,
     for_s: float | None,
     until_caught_up: bool,
+    facts: bool,
     grace_ms: int,
     min_insync_replicas: int,
     strict: bool,
@@ -99,7 +102,7 @@ def watch(
         profile,
         chosen,
         named=is_given("profile"),
-        options=Options(strict, min_insync_replicas, grace_ms),
+        options=Options(strict, min_insync_replicas, grace_ms, facts),
         checkpoint=checkpoint,
         webhook=url,
         spark=spark,

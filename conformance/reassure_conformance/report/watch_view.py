@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from reassure_conformance.report.display import STYLES, show_text, show_zxid
+from reassure_conformance.report.present import describe_present
 
 if TYPE_CHECKING:
     from reassure_pipeline.watch_loop import Status
@@ -35,7 +36,19 @@ def render_status(status: "Status") -> Any:
             f"{each.behind_s:.1f} s" if each.behind_s else "-",
             str(each.missing or "-"),
         )
-    return Group(Text(describe_status(status), style="bold"), table, *_list_clauses(status))
+    lines = [Text(line) for line in _describe_present(status)]
+    return Group(Text(describe_status(status), style="bold"), table, *lines, *_list_clauses(status))
+
+
+def _describe_present(status: "Status") -> Iterator[str]:
+    """Yield how partitions and controllers of all archives stand, where facts are taken."""
+    found = [each.present for each in status.archives if each.present is not None]
+    if found:
+        present, *others = found
+        for other in others:
+            present.take_in(other)
+        moves = [move.as_dict() for move in present.under_way]
+        yield from describe_present(present.as_dict(), present.under_way.count, moves)
 
 
 def describe_status(status: "Status") -> str:
