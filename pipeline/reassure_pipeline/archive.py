@@ -243,6 +243,20 @@ def _find_families(servers: Sequence[_Server]) -> list[list[_Server]]:
     return families
 
 
+def share_history(one: Path, other: Path) -> bool:
+    """Whether two paths lead to logs of one history, as far as the beginnings of files show.
+
+    Raises `LogsMissing` and OSError.
+    """
+    (first,), (second,) = _find_servers([one]), _find_servers([other])
+    return _share_history(first, second)
+
+
+def is_same(one: Transaction, other: Transaction) -> bool:
+    """Whether two transactions of two logs are one."""
+    return one.zxid == other.zxid and _identify(one) == _identify(other)
+
+
 def _share_history(one: _Server, other: _Server) -> bool:
     """Whether two servers have logged the same: what both have near the beginnings of files."""
     shared = 0

@@ -11,6 +11,7 @@ last.
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import inf
 from pathlib import Path
 from threading import Event
@@ -22,6 +23,7 @@ from reassure_pipeline.archive import find_archives
 from reassure_pipeline.audit_report import ArchiveReport
 from reassure_pipeline.fleet import Present
 from reassure_pipeline.growing import Follower, TakenBack
+from reassure_pipeline.same_history import SameHistories
 from reassure_pipeline.watch_state import Journal
 from reassure_pipeline.watched import (
     NOTHING,
@@ -43,6 +45,13 @@ _SAVE_SHARE: Final = 20
 """Saving may take one part of so many of the time."""
 _RATE_S: Final = 5.0
 """Over how long transactions are counted to say how many come in a second."""
+
+
+Note = Callable[[Sequence[Transaction]], None]
+
+
+def _note_nothing(batch: Sequence[Transaction]) -> None:
+    pass
 
 
 class ArchiveStatus(NamedTuple):
@@ -99,17 +108,18 @@ class ArchiveWatch:
         """Whether the last look came to the end of what there is."""
         return self.follower.is_caught_up or self.lost is not None
 
-    def judge(self) -> Iterator[list[Alert]]:
+    def judge(self, note: Note = _note_nothing) -> Iterator[list[Alert]]:
         """Judge what was added since; yield what there is to tell after every part of it.
 
-        Whoever stops between two parts goes on behind the first of them. Raises what
-        `Follower.begin` raises.
+        `note` is given every part before it is judged. Whoever stops between two parts goes on
+        behind the first of them. Raises what `Follower.begin` and `note` raise.
         """
         watched = self._begin()
         if watched is None or self.lost is not None:
             return
         try:
             for batch in self.follower.read():
+                note(batch)
                 told = self._tell_missing(watched)
                 fresh = self._take(batch, watched)
                 yield told + watched.judge(fresh)
@@ -270,6 +280,7 @@ class Watch:
         self._ending = ending
         self._save = save
         self._show = show
+        self._same = SameHistories([archive.follower.path for archive in archives])
         self._rate = Rate()
         self._begun = time.monotonic()
         self._save_at = self._begun + _SAVE_S
@@ -280,7 +291,8 @@ class Watch:
         """Judge until it is to end.
 
         Raises `LogsMissing` where it is to end when it has caught up, and there is nothing;
-        `TakenBack` where no archive is left to follow, and what reading a snapshot raises.
+        `TakenBack` where no archive is left to follow, `SameHistory` for two that log the same, and
+        what reading a snapshot raises.
         """
         pause = SHORTEST_PAUSE_S
         while not self._ending.is_over():
@@ -304,8 +316,8 @@ class Watch:
     def _look(self) -> bool:
         """Judge what was added to each archive; answer whether there was anything."""
         moved = False
-        for archive in self.archives:
-            for told in archive.judge():
+        for number, archive in enumerate(self.archives):
+            for told in archive.judge(partial(self._same.note, number)):
                 moved = True
                 if told:
                     self._teller.tell(told)

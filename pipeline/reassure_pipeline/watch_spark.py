@@ -32,6 +32,7 @@ from reassure_pipeline.audit_report import ArchiveReport
 from reassure_pipeline.gateway import find_cause, open_spark
 from reassure_pipeline.growing import Follower, TakenBack
 from reassure_pipeline.passes import Share
+from reassure_pipeline.same_history import SameHistories, SameHistory
 from reassure_pipeline.watch_loop import Ending, Teller
 from reassure_pipeline.watched import (
     NOTHING,
@@ -102,6 +103,8 @@ class Look(NamedTuple):
     """Archive, file, first byte and the byte behind the last, of what was added."""
     missing: tuple[Alert, ...] = ()
     """What could not be read since the look before."""
+    same: str = ""
+    """Why not all of the archives can be judged apart, "" where they can."""
 
 
 class News(NamedTuple):
@@ -124,10 +127,13 @@ def begin_looking(plan: Plan) -> Look:
     )
 
 
-def look_on(plan: Plan, before: Look) -> Look:
+def look_on(plan: Plan, before: Look, same: SameHistories) -> Look:
     """Return what was added since a look; the same look where there was nothing."""
     followers = pickle.loads(pickle.dumps(before.followers))
-    looks = [_look_at(plan, before, n, each) for n, each in enumerate(followers)]
+    try:
+        looks = [_look_at(plan, before, n, each, same) for n, each in enumerate(followers)]
+    except SameHistory as problem:  # raised where the command is: here it would be a fault of Spark
+        return before._replace(stretches=(), missing=(), same=str(problem))
     stretches = tuple(stretch for each in looks for stretch in each.stretches)
     missing = tuple(alert for each in looks for alert in each.missing)
     if not stretches and not missing:
@@ -143,7 +149,9 @@ def look_on(plan: Plan, before: Look) -> Look:
     )
 
 
-def _look_at(plan: Plan, before: Look, number: int, follower: Follower) -> Look:
+def _look_at(
+    plan: Plan, before: Look, number: int, follower: Follower, same: SameHistories
+) -> Look:
     """Return what was added to one archive."""
     begun = plan.begun[number]
     after = -1 if begun.base is None else begun.base.zxid
@@ -155,6 +163,7 @@ def _look_at(plan: Plan, before: Look, number: int, follower: Follower) -> Look:
     taken = 0
     try:
         for path, start, stop, batch in () if lost else follower.read_stretches():
+            same.note(number, batch)
             stretches.append((number, str(path.absolute()), start, stop))
             fresh = [each for each in batch if each.zxid > after]
             if fresh:
@@ -211,6 +220,7 @@ class WatchReader(DataSourceStreamReader):
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        self._same = SameHistories([begun.follower.path for begun in plan.begun])
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Return where reading begins."""
@@ -219,7 +229,7 @@ class WatchReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, Any], limit: Any = None) -> dict[str, Any]:  # noqa: N802
         """Return how far there is something to read."""
         before = _unpack(start["look"])
-        look = look_on(self._plan, before)
+        look = look_on(self._plan, before, self._same)
         return start if look is before else {"number": start["number"] + 1, "look": _pack(look)}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Part]:
@@ -403,11 +413,13 @@ def _await(query: Any, ending: Ending) -> None:
 
 
 def take_answers(answers: Iterable[Any], standing: Standing, teller: Teller) -> Standing:
-    """Tell what a batch has answered, and return how things stand then."""
+    """Tell what a batch has answered, and return how things stand then. Raises SameHistory."""
     look, sums, journal = standing.look, dict(standing.sums), teller.size
     alerts: list[Alert] = []
     for each in answers:
         if isinstance(each, Look):
+            if each.same:
+                raise SameHistory(each.same)
             look = each
             alerts += each.missing
         elif isinstance(each, Alert):

@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from reassure_pipeline.alerts import DAMAGE, HOLE, UNSETTLED, VIOLATION, Alert
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.growing import TakenBack
 from reassure_pipeline.planted import plant_all
+from reassure_pipeline.same_history import SameHistory
 from reassure_pipeline.sample import SampleCluster
 from reassure_pipeline.synthetic import Faulty, Size, SyntheticHistory
-from reassure_pipeline.watch_loop import ArchiveWatch, Ending
+from reassure_pipeline.watch_loop import ArchiveWatch, Ending, Teller, Watch
 from reassure_pipeline.watch_state import JOURNAL, BadCheckpoint, CheckpointRefused, Journal
 from reassure_pipeline.watched import Options
 from reassure_spec.readings import get_profile
@@ -158,6 +160,59 @@ def test_a_watch_comes_to_what_an_audit_does(folder: Path, profile: str, whole: 
     assert document["clauses"] == report["clauses"]
     assert document["verdict"] == report["verdict"]
     assert document["counts"]["transactions"] == report["counts"]["transactions"]
+
+
+@pytest.mark.parametrize(
+    ("begun", "end"),
+    [(0, 150), (90, 150), (0, 50), (100, 150)],
+    ids=["all", "the end", "the beginning", "nothing"],
+)
+def test_members_of_one_ensemble_are_refused(tmp_path: Path, begun: int, end: int) -> None:
+    """Whatever two logs have in common when they begin, before anything is told twice."""
+    history, _ = make_history()
+    ends, logs = [100, end], [GrowingLog(make_folder(tmp_path / name)) for name in ("one", "two")]
+    logs[0].append(*history[:100])
+    logs[1].append(*history[begun:end])
+    rules = make_rules(PROFILE, get_profile(PROFILE))
+    paths = tmp_path / "one", tmp_path / "two"
+    archives = [ArchiveWatch(path, rules, Options()) for path in paths]
+    told, journal = Told(), Journal(tmp_path / "alerts")
+    teller = Teller(journal, told.outlet.tell)
+    watching = Watch(archives, teller, ending=Ending(threading.Event()))
+
+    def follow() -> None:
+        while max(ends) < len(history):
+            watching._look()
+            for number, log in enumerate(logs):
+                log.append(*history[ends[number] : ends[number] + 40])
+                ends[number] += 40
+
+    with closing(journal), pytest.raises(SameHistory, match="name one of them") as refused:
+        follow()
+    assert all(str(path) in str(refused.value) for path in paths)
+    # At the first look, or at the second, when one of them reads what the other one began with.
+    assert ends == ([100, end] if begun < 100 else [140, 190])
+    assert archives[0].extent.last_zxid == history[99].zxid
+
+
+def test_clusters_beside_each_other_are_watched_apart(tmp_path: Path) -> None:
+    """Where the zxids are the same and the transactions are not."""
+    archives = []
+    for name, seed in (("one", 1), ("two", 2)):
+        made = SyntheticHistory(Size(1_500, 20, 4, seed))
+        log = GrowingLog(make_folder(tmp_path / name))
+        log.append(*(each for some in made.steps() for each in some))
+        archives.append(tmp_path / name)
+    told = Told()
+    ending = Ending(threading.Event(), when_caught_up=True)
+    watch_document(Asked(tuple(archives), ending, PROFILE), told.outlet)
+    assert len(told.list_broken()) == 8
+
+
+def make_folder(path: Path) -> Path:
+    """Return a new folder."""
+    path.mkdir()
+    return path
 
 
 def test_what_was_of_an_earlier_version_is_known_later(folder: Path) -> None:

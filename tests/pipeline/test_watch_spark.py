@@ -3,6 +3,7 @@
 import json
 import pickle
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from reassure_judge.protocols import make_rules
 from reassure_pipeline import watch_spark
 from reassure_pipeline.alerts import Alert
 from reassure_pipeline.planted import plant_all
+from reassure_pipeline.same_history import SameHistory
 from reassure_pipeline.sample import SampleCluster
-from reassure_pipeline.synthetic import Size, write_archive
+from reassure_pipeline.synthetic import Size, SyntheticHistory, write_archive
 from reassure_pipeline.watch_loop import Ending, Teller
 from reassure_pipeline.watch_spark import (
     Standing,
@@ -141,6 +143,23 @@ def test_shares_and_batches_tell_what_one_process_does(
         record["transactions"] for record in document["archives"]
     ]
     assert sum(each.holes for each in list_outcomes(plan, standing)) == document["counts"]["holes"]
+
+
+@pytest.mark.parametrize("begun", [0, 100], ids=["all", "nothing"])
+def test_members_are_refused_there_too(tmp_path: Path, begun: int) -> None:
+    """Whether it shows when the logs begin, or once both have been read on."""
+    history = [each for some in SyntheticHistory(Size(1_500, 20, 8, 5)).steps() for each in some]
+    logs, paths = [], [tmp_path / "one", tmp_path / "two"]
+    for path, start, end in zip(paths, (0, begun), (100, 150), strict=True):
+        path.mkdir()
+        logs.append(GrowingLog(path))
+        logs[-1].append(*history[start:end])
+    batches = Batches(paths, 2, tmp_path / "alerts")
+    if begun:
+        batches.run()
+        logs[0].append(*history[100:140])
+    with closing(batches), pytest.raises(SameHistory, match="name one of them"):
+        batches.run()
 
 
 @pytest.mark.spark

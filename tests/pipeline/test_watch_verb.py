@@ -110,6 +110,7 @@ def test_people_read_what_is_wrong_and_what_it_came_to(broken: Path) -> None:
         (["{tmp}/absent", "--until-caught-up"], 65, "does not exist"),
         (["{tmp}/text", "--for", "9"], 65, "is it a transaction log?"),
         (["{tmp}/told.ndjson", "--for", "9"], 64, "reassure audit"),
+        (["{tmp}/one", "{tmp}/one/../one", "--for", "9"], 64, "name one of them"),
         (["{tmp}", "--webhook", "http://10.1.1.1/"], 64, "--webhook-anywhere"),
         (["{tmp}", "--webhook-anywhere"], 64, "--webhook"),
         (["{tmp}", "--profile", "kip-999"], 64, "there is no profile 'kip-999'"),
@@ -125,6 +126,8 @@ def test_mistakes_are_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Whatever is wrong is said, with what to do, and the document says so as well."""
+    (tmp_path / "one").mkdir()
+    GrowingLog(tmp_path / "one").append(*write_sample(topics=1))
     (tmp_path / "text").write_text("nothing of the kind, and long enough")
     (tmp_path / "told.ndjson").write_text('{"kind": "writer", "writer": "x"}\n')
     given = [each.format(tmp=tmp_path) for each in arguments]
