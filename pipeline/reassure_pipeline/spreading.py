@@ -6,6 +6,7 @@ and names of files (`reassure_explorer.engine.slices`). On one machine that dire
 one; on several it has to be named.
 """
 
+import gc
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,16 @@ PACKAGES: Final = (
 """What the tasks of an exploration import."""
 _SLICES: Final = 2
 """Slices for each core, so that one that is late holds up less."""
+
+
+def _carry_out(task: Task) -> Any:
+    """Carry out a task on an executor, whose process is kept for the next."""
+    answer = carry_out(task)
+    if not gc.get_freeze_count():
+        # Spark's worker looks for garbage after every task, and most of what it would look through
+        # each time are the modules and the model, which stay.
+        gc.freeze()
+    return answer
 
 
 class NoDirectory(BadUsage):
@@ -53,7 +64,7 @@ def spread_on_spark(
     ):
 
         def spread(tasks: Sequence[Task]) -> list[Any]:
-            answers: list[Any] = context.parallelize(tasks, len(tasks)).map(carry_out).collect()
+            answers: list[Any] = context.parallelize(tasks, len(tasks)).map(_carry_out).collect()
             return answers
 
         count = slices or _SLICES * max(1, context.defaultParallelism)
