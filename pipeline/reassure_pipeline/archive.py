@@ -38,6 +38,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
+from reassure_pipeline.decodings import is_decoding, restore
 from reassure_spec import znodes
 from reassure_zookeeper.ensemble import Divergence, Hole, Member, Piece, is_next, merge
 from reassure_zookeeper.errors import DamagedLog, LogsMissing, ReplayError
@@ -220,6 +221,10 @@ def _find_servers(paths: Sequence[Path]) -> list[_Server]:
         groups.setdefault(path.resolve().parent if together else path.resolve(), []).append(path)
     servers = []
     for place, named in groups.items():
+        if is_decoding(place):
+            made = ((each, log_files(each.folder)) for each in restore(place))
+            servers += [_Server(each.name, each.folder, tuple(logs), ()) for each, logs in made]
+            continue
         files: dict[Path, Path] = {}
         for path in named:
             for file in log_files(path):

@@ -42,6 +42,7 @@ from reassure_pipeline.audit_report import (
     report_audit,
 )
 from reassure_pipeline.budget import NO_BUDGET, Budget, Limits
+from reassure_pipeline.decodings import list_logs
 from reassure_pipeline.fleet import Facts
 from reassure_pipeline.keeping import own_directory
 from reassure_pipeline.observed import judge_observations, list_unjudged, sort_paths
@@ -50,7 +51,7 @@ from reassure_pipeline.resuming import Keeper, Mark, Plan, Say, mark_piece, read
 from reassure_spec.readings import Readings
 from reassure_zookeeper.ensemble import Piece
 from reassure_zookeeper.transactions import Transaction
-from reassure_zookeeper.txnlog import TornTail, log_files
+from reassure_zookeeper.txnlog import TornTail
 
 _ALLOCATIONS: Final = 200_000
 _BYTES_PER_JOB: Final = 8_000_000
@@ -252,7 +253,7 @@ class _ShareAudit:
 
 def choose_jobs(paths: Sequence[Path]) -> int:
     """Return how many processes are worth starting for these logs, at most one for each core."""
-    size = sum(file.stat().st_size for path in paths for file in log_files(path))
+    size = sum(file.stat().st_size for path in paths for file in list_logs(path))
     return max(1, min(len(os.sched_getaffinity(0)), size // _BYTES_PER_JOB))
 
 

@@ -58,7 +58,7 @@ cxid | int | number of the request in that session
 time_ms | bigint | the server's clock, in milliseconds since 1970
 type | int | request code of the transaction
 error | int | ZooKeeper's error code where it was refused, else null
-op | int | number of the operation in its transaction, from 0
+op | int | number of the operation in its transaction, from 0; null where it has none
 kind | string | create, delete, set_data, check, set_acl, reconfig, create_session, close_session
 path | string | the znode
 data | binary | content that was written

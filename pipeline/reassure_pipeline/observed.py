@@ -26,6 +26,7 @@ from reassure_judge.protocols import get_observing, get_rules
 from reassure_judge.rules import OBSERVATIONS
 from reassure_judge.verdicts import Place, Tally, Violation
 from reassure_pipeline.archive import RECOGNISED, Archive, contain, read_archive
+from reassure_pipeline.decodings import list_logs
 from reassure_spec.clauses import clauses_of_profile
 from reassure_spec.errors import BadData
 from reassure_spec.observations import (
@@ -39,7 +40,6 @@ from reassure_spec.observations import (
 from reassure_spec.readings import Readings, field_name
 from reassure_spec.znodes import BadZnode, decode_state
 from reassure_zookeeper.transactions import Create, SetData, Transaction
-from reassure_zookeeper.txnlog import log_files
 
 if TYPE_CHECKING:
     from reassure_judge.observed.judge import ObservationJudge
@@ -85,7 +85,7 @@ def sort_paths(paths: Sequence[Path]) -> Paths:
             inside = sorted(entry for entry in path.iterdir() if entry.is_file())
             found = [entry for entry in inside if is_observations(entry)]
             packed += [entry for entry in inside if _PACKED.search(entry.name)]
-            if not found or log_files(path):
+            if not found or list_logs(path):
                 logs.append(path)
         else:
             found = [path] if is_observations(path) else []

@@ -229,8 +229,10 @@ def _read_rows(file: LogFile, stop: int | None) -> Iterator["RecordBatch"]:
 
 
 def _make_rows(file: str, offset: int, seen: Transaction) -> Iterator[tuple[Any, ...]]:
-    """Yield a row for each operation; a refused multi tells what it asked for."""
+    """Yield a row for each operation, or one for none; a refused multi tells what it asked for."""
     head = file, offset, seen.zxid, seen.session_id, seen.cxid, seen.time_ms, seen.type, seen.error
+    if not seen.ops:
+        yield (*head, *(None,) * (len(_COLUMNS) - len(head)))
     for number, op in enumerate(seen.attempted or seen.ops):
         yield (*head, number, _KINDS[op.kind], *_describe(op), None)
         if isinstance(paths := getattr(op, "paths", None), tuple):
