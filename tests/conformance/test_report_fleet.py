@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from reassure_conformance.answers.auditing import audit_document, render_audit
+from reassure_conformance.report.display import show_duration
 from reassure_conformance.report.document import result_schema
 from reassure_conformance.report.fleet import draw_fleet
 from reassure_conformance.report.page import render_page
@@ -67,6 +68,34 @@ def test_bars_are_as_high_as_what_they_stand_for(told: dict[str, Any]) -> None:
         for since, value in series["clean"].items()
     }
     assert drawn == pytest.approx(expected, abs=0.006)
+
+
+def test_upper_edges_say_how_much_of_what(told: dict[str, Any]) -> None:
+    """The number above a plot is its highest bar's, with its unit; nothing is no bar."""
+    facts = told["facts"]
+    changes = facts["series"]["in_sync"].values()
+    most = max(value for bins in changes for value in bins.values())
+    per_bin = f"in {show_duration(facts['bin_ms'])}"
+    above = re.findall(r'<span class="top">([^<]*)</span>', draw_fleet(told))
+    assert len(above) == 4
+    assert above[2] == f"{most} either way {per_bin}"
+    assert above[0].endswith(" partitions")
+    assert above[3].endswith(f" {per_bin}")
+    calm = {**told, "facts": {**facts, "series": {}}}
+    assert re.findall(r'<span class="top">([^<]*)</span>', draw_fleet(calm)) == ["none"] * 4
+
+
+def test_shades_are_explained_where_there_are_several(told: dict[str, Any]) -> None:
+    """The key goes from one finding to the most that a bin of one clause has."""
+    facts = told["facts"]
+    start = str(facts["from_ms"] // facts["bin_ms"] * facts["bin_ms"])
+    series = {"violations": {"election.clean": {start: 7}}}
+    section = draw_fleet({**told, "facts": {**facts, "series": series}})
+    key = section[section.index("Findings by clause") :]
+    assert re.search(r'<ul class="key">.*?>1<.*?class="s5".*?>7<', key)
+    series["violations"]["election.clean"][start] = 1
+    section = draw_fleet({**told, "facts": {**facts, "series": series}})
+    assert 'class="words"' not in section
 
 
 def test_fleet_names_places_and_escapes_them(told: dict[str, Any]) -> None:

@@ -70,7 +70,7 @@ class Plot(NamedTuple):
     """What it shows, and how it is counted."""
     lines: tuple[Line, ...]
     top: str
-    """The value at its upper edge, in words."""
+    """What its upper edge stands for, in words."""
     described: str
     """Its gist in words, for those who do not see it."""
     mirrored: bool = False
@@ -92,7 +92,8 @@ class Stay(NamedTuple):
     left: float
     width: float
     kind: str
-    label: str
+    label: tuple[str, str]
+    """What stands on it, and what else where there is room."""
     words: str
 
 
@@ -195,6 +196,7 @@ def _draw_time(facts: Mapping[str, Any]) -> dict[str, Any]:
     first, last = facts["from_ms"] // width, facts["to_ms"] // width
     axis = Axis(first * width, width, last - first + 1)
     plots, rows = tuple(_list_plots(facts, axis)), _list_rows(facts["series"], axis)
+    most = max((value for row in rows for value in row.values), default=0)
     lanes, hidden = _list_lanes(facts["controllers"], axis)
     asked = [
         *((f"{row.clause}{' (unsettled)' if row.kind else ''}", row.values) for row in rows),
@@ -204,6 +206,7 @@ def _draw_time(facts: Mapping[str, Any]) -> dict[str, Any]:
         "axis": axis,
         "plots": plots,
         "rows": rows,
+        "most": round(most),
         "lanes": lanes,
         "hidden": hidden,
         "ticks": axis.list_ticks(),
@@ -231,7 +234,7 @@ def _list_plots(facts: Mapping[str, Any], axis: Axis) -> Iterator[Plot]:
         )
     )
     what = "partitions, on the average of the time: fewer replicas in sync than assigned"
-    yield _stack("lag", "Partitions behind", what, lag, axis)
+    yield _stack("lag", "Partitions behind", what, lag, axis, "partitions")
     moves = (
         line("begun", "f-act", "reassignments", "started"),
         line("ended", "f-ok", "reassignments", "ended"),
@@ -248,10 +251,11 @@ def _list_plots(facts: Mapping[str, Any], axis: Axis) -> Iterator[Plot]:
         line("left without a leader", "f-adv", "elections", "lost"),
     )
     what = "leaders of partitions; unclean: not in sync before"
-    yield _stack("elections", "Elections", what, elections, axis)
+    unit = f"in {show_duration(axis.bin_ms)}"
+    yield _stack("elections", "Elections", what, elections, axis, unit)
 
 
-def _stack(name: str, title: str, what: str, lines: Sequence[Line], axis: Axis) -> Plot:
+def _stack(name: str, title: str, what: str, lines: Sequence[Line], axis: Axis, unit: str) -> Plot:
     """Put bars on each other."""
     sums = [sum(values) for values in zip(*(line.values for line in lines), strict=True)]
     top = max(sums, default=0)
@@ -260,7 +264,7 @@ def _stack(name: str, title: str, what: str, lines: Sequence[Line], axis: Axis) 
         path = _draw_bars(line.values, base, top, _HIGH, _SEEN if line.kind == "f-bad" else 0)
         base = [low + value for low, value in zip(base, line.values, strict=True)]
         drawn.append(line._replace(path=path))
-    return Plot(name, title, what, tuple(drawn), _show_count(top), _describe(drawn, axis))
+    return Plot(name, title, what, tuple(drawn), _show_top(top, unit), _describe(drawn, axis))
 
 
 def _mirror(name: str, title: str, what: str, lines: Sequence[Line], axis: Axis) -> Plot:
@@ -272,7 +276,7 @@ def _mirror(name: str, title: str, what: str, lines: Sequence[Line], axis: Axis)
         above._replace(path=_draw_bars(above.values, zero, top, middle)),
         below._replace(path=_draw_bars(below.values, zero, -top, middle)),
     )
-    told = _show_count(top), _describe(drawn, axis)
+    told = _show_top(top, f"either way in {show_duration(axis.bin_ms)}"), _describe(drawn, axis)
     return Plot(name, title, what, drawn, *told, mirrored=True)
 
 
@@ -289,6 +293,11 @@ def _draw_bars(
         for number, (value, high, low) in enumerate(zip(values, heights, base, strict=True))
         if value
     )
+
+
+def _show_top(top: float, unit: str) -> str:
+    """Return what the upper edge of a plot stands for."""
+    return f"{_show_count(top)} {unit}" if top else "none"
 
 
 def _show_count(value: float) -> str:
@@ -345,21 +354,27 @@ def _list_lanes(controllers: Mapping[str, Any], axis: Axis) -> tuple[list[Lane],
         words = f"controller {term['broker']}, epoch {term['epoch']}: {show_moment(since)}"
         words += f" to {show_moment(term['to_ms'])}, {show_duration(term['to_ms'] - since)}"
         hue = brokers.index(term["broker"]) % _HUES
-        stay = _make_stay(axis, since, term["to_ms"], f"c{hue}", str(term["broker"]), words)
+        label = str(term["broker"]), f", epoch {term['epoch']}"
+        stay = _make_stay(axis, since, term["to_ms"], f"c{hue}", label, words)
         clusters.setdefault((term["archive"], term["chroot"]), []).append(stay)
     for gap in controllers["longest_gaps"]:
         lasted = show_duration(gap["to_ms"] - gap["from_ms"])
         words = f"no controller for {lasted}, from {show_moment(gap['from_ms'])} on"
-        stay = _make_stay(axis, gap["from_ms"], gap["to_ms"], "none", "", words)
+        stay = _make_stay(axis, gap["from_ms"], gap["to_ms"], "none", ("", ""), words)
         clusters.setdefault((gap["archive"], gap["chroot"]), []).append(stay)
     single = len({archive for archive, _ in clusters}) < 2
+    alone = len(clusters) < 2
     lanes = [
-        Lane((chroot or "/") if single else f"{archive} {chroot}", tuple(stays))
+        Lane(
+            (chroot if alone else chroot or "/") if single else f"{archive} {chroot}", tuple(stays)
+        )
         for (archive, chroot), stays in sorted(clusters.items())
     ]
     return lanes[:_CLUSTERS], max(0, len(lanes) - _CLUSTERS)
 
 
-def _make_stay(axis: Axis, since: int, until: int, kind: str, label: str, words: str) -> Stay:
+def _make_stay(
+    axis: Axis, since: int, until: int, kind: str, label: tuple[str, str], words: str
+) -> Stay:
     left = axis.place(since)
     return Stay(left, round(axis.place(until) - left, 3), kind, label, words)
