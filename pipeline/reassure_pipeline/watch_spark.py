@@ -44,7 +44,7 @@ from reassure_pipeline.watched import (
     Watched,
     report_archive,
 )
-from reassure_zookeeper.codec import decode
+from reassure_zookeeper.codec import decode, decode_head
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.txnlog import LogFile
 
@@ -283,6 +283,7 @@ def _read_part(plan: Plan, part: Part) -> Iterator[Row]:
     records: list[bytes] = []
     file = LogFile(part.path, records=records)
     file.offset, file.stop = part.start, part.stop
+    file.decode = decode_head  # whoever follows the log has decoded it, to see that it makes sense
     for batch in file.batches():
         for transaction, record in zip(batch, records, strict=True):
             place = addressing.find(record) if transaction.zxid > after else None
