@@ -16,6 +16,8 @@ from reassure_model.kip_236.state import Request
 from reassure_model.kip_236.writes import ChangeIsr
 from reassure_model.lifecycle import Lifecycle
 from reassure_model.machine import find_machines
+from reassure_model.outcome import Rejected
+from reassure_model.topics import make_topic
 from reassure_spec.clauses import list_clauses, load_clauses
 from reassure_spec.readings import get_profile, override_readings
 
@@ -132,11 +134,42 @@ def test_every_life_is_what_can_happen(
     assert found == list_table(life)
 
 
+def test_the_life_of_a_deletion_is_what_can_happen() -> None:
+    """Two partitions, of which one may be moved, and every death and failover: the table's moves.
+
+    Topics have no scope of their own; without growth there are few enough states of one.
+    """
+    machine = find_machines()["topics"]
+    life = machine.lifecycle
+    assert life is not None
+    readings = get_profile("kafka-zk")
+    first = make_topic(((1, 2), (2,)), frozenset({1, 2}))
+    sets = {"brokers": (1, 2), "partitions": (0,)}
+    known = {first, replace(first, may_delete=False)}
+    left, found = list(known), set()
+    while left:
+        topic = left.pop()
+        for action in machine.enabled(topic, readings, sets):
+            answer = machine.step(topic, action, readings)
+            if isinstance(answer, Rejected):
+                continue
+            ((key, was),) = life.find(topic, readings).items()
+            now = life.find(answer.state, readings)[key]
+            if now is not was and not isinstance(action, life.apart):
+                cause = answer.effects[0] if answer.effects else action
+                found.add((was.name, type(cause).__name__, now.name))
+            if answer.state not in known:
+                known.add(answer.state)
+                left.append(answer.state)
+    assert found == list_table(life)
+
+
 def test_what_lives_are_put_to_is_known() -> None:
     """Each move's checks name clauses that there are, and each stage can be come to."""
     told = {name: machine.lifecycle for name, machine in find_machines().items()}
     lives = {name: life for name, life in told.items() if life is not None}
-    assert {"kip-236", "kip-236-legacy", "kip-46", "kafka-42", "kafka-4485"} <= lives.keys()
+    expected = {"kip-236", "kip-236-legacy", "kip-46", "kafka-42", "kafka-4485", "topics"}
+    assert expected <= lives.keys()
     for name, life in lives.items():
         clauses = {clause for move in life.moves.values() for clause in move.clauses}
         assert clauses <= load_clauses().keys(), name

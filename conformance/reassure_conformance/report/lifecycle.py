@@ -23,6 +23,9 @@ _SPREAD: Final = 34
 _MARGIN: Final = 40
 """What is left beside the way that is furthest out, for its number."""
 
+_NARROWEST: Final = 560
+"""How wide a picture is at least: a page makes all equally wide, with words as large in each."""
+
 
 class Way(NamedTuple):
     """What leads from one stage to another, maybe by several kinds of writes."""
@@ -99,6 +102,7 @@ def draw_lifecycle(
     ways, order = list_ways(life), list(life.stages)
     longest = max(abs(order.index(way.before) - order.index(way.after)) for way in ways)
     width = 2 * round(_BOX[0] / 2 + 0.75 * (18 + _SPREAD * longest) + _MARGIN)
+    width = max(width, _NARROWEST)
     height = _ROW * len(order)
     name = escape(f"The life of {life.of}")
     tip = 'viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7"'

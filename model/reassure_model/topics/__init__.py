@@ -148,17 +148,26 @@ def find_hindrance(topic: Topic) -> str | None:
     return f"broker {down[0]} is down" if down else None
 
 
-@clause("topic.delete.unknown-removed", "topic.delete.disabled", "topic.delete.asked-last")
-@clause("topic.delete.all-successful-first", "topic.delete.failed-retried-later")
 @clause("act.deletion-carried-out")
 def next_effect(topic: Topic) -> Effect | None:
     """Return the effect that the controller owes the topic, None while it waits."""
     if not topic.is_asked:
         return None
-    if not topic.partitions:
-        if topic.is_finishing and topic.has_config:
-            return RemoveConfig()
-        return RemoveAsked("deleted" if topic.is_finishing else "no such topic")
+    return next_for_there(topic) if topic.partitions else next_for_gone(topic)
+
+
+@clause("topic.delete.unknown-removed", "topic.delete.asked-last")
+def next_for_gone(topic: Topic) -> Effect:
+    """Return what is owed where there is no such topic, any more or at all."""
+    if topic.is_finishing and topic.has_config:
+        return RemoveConfig()
+    return RemoveAsked("deleted" if topic.is_finishing else "no such topic")
+
+
+@clause("topic.delete.disabled", "topic.delete.all-successful-first")
+@clause("topic.delete.failed-retried-later")
+def next_for_there(topic: Topic) -> Effect | None:
+    """Return what is owed to a topic that is there, None while it waits."""
     if not topic.may_delete:
         return RemoveAsked("deletion is switched off")
     states = [state for _, state in topic.states]

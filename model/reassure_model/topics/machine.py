@@ -44,6 +44,7 @@ from reassure_model.topics import (
     next_effect,
     step,
 )
+from reassure_model.topics.stages import LIFECYCLE
 from reassure_spec.words import (
     Arguments,
     check_arguments,
@@ -202,4 +203,5 @@ MACHINE: Final = Machine(
     properties=PROPERTIES,
     goals=GOALS,
     vocabulary=VOCABULARY,
+    lifecycle=LIFECYCLE,
 )
