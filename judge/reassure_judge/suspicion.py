@@ -8,6 +8,7 @@ staying, makes it a violation, at the write itself. Where the history ends befor
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from reassure_judge.verdicts import Tally, Violation
@@ -43,36 +44,38 @@ class Suspicions:
         """Suspect a write."""
         self.open = (*self.open, suspicion)
 
-    def clear(self, broker: int, *, orderly: bool = True) -> None:
-        """Note that a broker's registration has ended.
+    def clear(self, broker: int, zxid: int, *, orderly: bool = True) -> None:
+        """Note that a broker's registration has ended in this transaction.
 
         One that was not taken out of the other in-sync sets did not stop in good order.
         """
         if not orderly:
-            self._report(each for each in self.open if broker in each.brokers)
+            self._report((each for each in self.open if broker in each.brokers), zxid)
             return
         left = [each._replace(brokers=each.brokers - {broker}) for each in self.open]
         self.open = tuple(each for each in left if each.brokers)
         self._tally.count((ACT,), len(left) - len(self.open))
 
-    def look(self, time_ms: int) -> None:
-        """Take what is suspected for too long for a violation."""
+    def look(self, zxid: int, time_ms: int) -> None:
+        """Take what is suspected for too long by this transaction for a violation."""
         late = [each for each in self.open if time_ms - each.time_ms > SHUTDOWN_MS]
         if late:
-            self._report(late)
+            self._report(late, zxid)
 
-    def rest(self) -> None:
-        """Take whatever is suspected for a violation, as the cluster rests."""
-        self._report(self.open)
+    def rest(self, zxid: int = 0) -> None:
+        """Take whatever is suspected for a violation, as the cluster rests (after a transaction)."""
+        self._report(self.open, zxid)
 
     def leave_open(self, tally: Tally) -> None:
         """Add what nobody can say the state of, if nothing more comes."""
         for each in self.open:
             tally.leave_open((each.violation.clause,), each.violation.place)
 
-    def _report(self, found: Iterable[Suspicion]) -> None:
+    def _report(self, found: Iterable[Suspicion], zxid: int) -> None:
         found = tuple(found)
-        self._tally.violations.extend(each.violation for each in found if not each.doubtful)
+        self._tally.violations.extend(
+            replace(each.violation, seen_zxid=zxid) for each in found if not each.doubtful
+        )
         for each in found:
             if each.doubtful:
                 self._tally.leave_open((each.violation.clause,), each.violation.place)

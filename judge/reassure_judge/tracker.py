@@ -171,13 +171,14 @@ class PartitionTracker:
             broken = self._find_broken_at_rest()
             if broken is not None:
                 place = _locate(seen)._replace(zxid=event.since.zxid)
-                self._report_rest(place, seen.around, event.since.time_ms, broken, None)
+                found = self._describe_rest(place, seen.around, event.since.time_ms, broken, None)
+                self.tally.violations.append(replace(found, seen_zxid=seen.zxid))
             return
         if self.suspicions.open:
             if isinstance(event, BrokerGone):
-                self.suspicions.clear(event.broker, orderly=event.orderly)
+                self.suspicions.clear(event.broker, seen.zxid, orderly=event.orderly)
                 return
-            self.suspicions.look(seen.time_ms)
+            self.suspicions.look(seen.zxid, seen.time_ms)
         rules = self.rules
         write = None if seen.given else rules.find_write(self.states[0], seen)
         if write is None:
@@ -455,7 +456,7 @@ class PartitionTracker:
         """
         if around.controller_epoch != self._epoch:
             self._begin_term(around.controller_epoch)
-        self.suspicions.rest()
+        self.suspicions.rest(zxid)
         rules = self.rules
         due = [rules.find_owed(state.partition, around) for state in self.states]
         owed = [each for each in due if each is not None]
@@ -475,22 +476,23 @@ class PartitionTracker:
             self.tally.count((clause_id,))
         if broken is not None:
             place = Place(zxid, chroot, topic, number, "")
-            self._report_rest(place, around, time_ms, broken, owed[0] if owed else None)
+            due_now = owed[0] if owed else None
+            found = self._describe_rest(place, around, time_ms, broken, due_now)
+            self.tally.violations.append(found)
 
-    def _report_rest(
+    def _describe_rest(
         self,
         place: Place,
         around: Environment,
         time_ms: int,
         broken: Rejected,
         owed: Due[Any] | None,
-    ) -> None:
-        """Report what is wrong, or owed, when the controller has nothing left to do."""
+    ) -> Violation:
+        """Return what is wrong, or owed, when the controller has nothing left to do."""
         where = place.topic, place.partition
         path, before = self.rules.describe_resting(self.partition, *where, owed)
         place, expected = place._replace(path=path), self._describe_owed(around)
-        found = Violation.unwritten(place, broken, expected, before, time_ms)
-        self.tally.violations.append(found)
+        return Violation.unwritten(place, broken, expected, before, time_ms)
 
     def _find_broken_at_rest(self) -> Rejected | None:
         """Find what is wrong at rest and was not reported; count what is not."""

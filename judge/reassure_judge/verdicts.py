@@ -80,6 +80,8 @@ class Violation:
     """The file of an observation; "" for what ZooKeeper's log shows."""
     line: int = 0
     """The line of that file, counted from 1."""
+    seen_zxid: int = 0
+    """The transaction that brought it to light, where that is a later one."""
 
     @classmethod
     def unwritten(

@@ -25,6 +25,15 @@ ended, transactions are missing; what is found after that is not certain. Inside
 no holes that a lost file could explain, so a log that somebody wrote with a choice of transactions
 is taken as it is.
 
+**Behind a hole.** A snapshot that lies behind shows what was there by then, whatever is missing
+before: judging begins anew from it (`find_restart`), and what follows is as certain as where a
+history begins from a snapshot. So a history is judged in *chapters*, each with a beginning of its
+own. What lies between a hole and the next chapter is judged, and is not certain. A snapshot *lies
+behind* a hole if nothing that is missing can have come after it, nor the hole be in what leads from
+it to the tree that judging begins from. What a member logged and nobody took over is in none: its
+snapshots from then are left out. Where two files contradict each other nobody knows of which of
+them a snapshot is.
+
 **Damage.** A log is first read as if it were whole, which costs nothing. Where it turns out not to
 be, the work begins anew on what a survey says can be read (`contain`): from then on every piece is
 whole, and what is missing is a hole.
@@ -41,7 +50,7 @@ from typing import Final, NamedTuple, TypeVar
 from reassure_pipeline.decodings import is_decoding, restore
 from reassure_spec import znodes
 from reassure_zookeeper.ensemble import Divergence, Hole, Member, Piece, is_next, merge
-from reassure_zookeeper.errors import DamagedLog, LogsMissing, ReplayError
+from reassure_zookeeper.errors import DamagedFile, DamagedLog, LogsMissing, ReplayError
 from reassure_zookeeper.snapshot import Node, Snapshot, read_snapshot, snapshot_files
 from reassure_zookeeper.stretches import Damage, survey_log
 from reassure_zookeeper.transactions import Transaction
@@ -122,6 +131,24 @@ class Base:
     """No broker came or went after this time, and before `zxid`."""
     holes: tuple[Hole, ...] = ()
     """Where transactions are missing that would have led to it."""
+    time_ms: int = 0
+    """The server's clock when one of the nodes was written last."""
+
+
+class Restart(NamedTuple):
+    """From where judging begins anew behind a hole."""
+
+    snapshot: Path
+    base: Base
+
+
+class Beginning(NamedTuple):
+    """Where a chapter of a history begins."""
+
+    snapshot: Path | None
+    """The snapshot that shows what was there, None where there is none."""
+    zxid: int
+    """The last transaction before it, -1 for none."""
 
 
 class Since(NamedTuple):
@@ -352,7 +379,7 @@ def _survey_archive(servers: Sequence[_Server], *, decodes: bool) -> Archive:
         for damage in merged.damages:
             raise DamagedLog(damage.file, damage.offset, damage.reason)
         raise _miss_logs(servers[0])
-    snapshots = _list_snapshots(servers)
+    snapshots = _leave_out_diverged(_list_snapshots(servers), merged.divergences)
     begins, snapshot = _find_beginning(merged.pieces[0].first, snapshots)
     several = len(servers) > 1
     return Archive(
@@ -386,6 +413,18 @@ def _list_snapshots(servers: Sequence[_Server]) -> tuple[Path, ...]:
     folders = [server.place for server in servers if server.place.is_dir()]
     found = [file for folder in folders for file in snapshot_files(folder)]
     return tuple(sorted(found, key=lambda file: _get_zxid_in_name(file.name)))
+
+
+def _leave_out_diverged(
+    snapshots: Iterable[Path], divergences: Sequence[Divergence]
+) -> tuple[Path, ...]:
+    """Return the snapshots that do not end in what is no part of the history."""
+    zxids = {each: _get_zxid_in_name(each.name) for each in snapshots}
+    return tuple(
+        each
+        for each, zxid in zxids.items()
+        if not any(lost.first <= zxid <= lost.last for lost in divergences)
+    )
 
 
 def _find_beginning(first: int, snapshots: Sequence[Path]) -> tuple[str, Path | None]:
@@ -543,13 +582,97 @@ def load_base(archive: Archive) -> Base | None:
         none = Snapshot(Path(archive.name), 0, {}, Tree().nodes, None)
         lenient = replace(_read_snapshot(archive) or none, last_zxid=None)
         tree = _replay(archive, lenient, until, holes)
+    met = tuple(hole for hole in holes if hole.after < until and archive.since is not None)
+    return _make_base(max(until, tree.zxid), tree, met)
+
+
+def _make_base(zxid: int, tree: Tree, holes: tuple[Hole, ...] = ()) -> Base:
     kept = tuple(
         (path, node.data, node.ephemeral_owner)
         for path, node in tree.nodes.items()
         if is_relevant(path)
     )
-    met = tuple(hole for hole in holes if hole.after < until and archive.since is not None)
-    return Base(max(until, tree.zxid), kept, _find_news_ms(tree.nodes), met)
+    newest_ms = max(node.mtime for node in tree.nodes.values())
+    return Base(zxid, kept, _find_news_ms(tree.nodes), holes, newest_ms)
+
+
+def find_open(holes: Iterable[Hole], snapshot: Path | None) -> tuple[Hole, ...]:
+    """Return the holes that a chapter which begins from this snapshot (None: from none) has.
+
+    Those behind which nothing comes are no matter.
+    """
+    return tuple(
+        hole
+        for hole in holes
+        if hole.before >= 0 and (snapshot is None or not lies_behind(snapshot, hole))
+    )
+
+
+def lies_behind(snapshot: Path, hole: Hole) -> bool:
+    """Whether a snapshot shows all that is missing in a hole.
+
+    >>> lies_behind(Path("snapshot.f"), Hole(7, 16)), lies_behind(Path("snapshot.e"), Hole(7, 16))
+    (True, False)
+    """
+    zxid = _get_zxid_in_name(snapshot.name)
+    return zxid > hole.after and zxid >= hole.before - 1
+
+
+def list_behind(archive: Archive, holes: Iterable[Hole]) -> list[Path]:
+    """Return the snapshots that lie behind all of these holes, oldest first."""
+    listed = list(holes)
+    if any(hole.before == hole.after + 1 for hole in listed):
+        return []  # where files contradict each other
+    return [each for each in archive.snapshots if all(lies_behind(each, hole) for hole in listed)]
+
+
+def find_restart(archive: Archive, holes: Iterable[Hole], after: int) -> Restart | None:
+    """Return from where judging begins anew behind these holes, at the zxid `after` or later.
+
+    It is the oldest snapshot from which it can; None where there is none. One that is damaged, or
+    that the logs do not fit or do not lead on from, is passed over.
+    """
+    for snapshot in list_behind(archive, holes):
+        try:
+            base = _load_anew(archive, snapshot, after)
+        except (DamagedFile, ReplayError, FileNotFoundError):
+            continue
+        if base is not None:
+            return Restart(snapshot, base)
+    return None
+
+
+def _load_anew(archive: Archive, path: Path, after: int) -> Base | None:
+    """Return what a snapshot leads to, None where the logs do not go on so far without a hole."""
+    snapshot = read_snapshot(path)
+    start, until = snapshot.zxid, max(after, _find_newest_change(snapshot))
+    tree, holes, last = Tree.from_snapshot(snapshot), list[Hole](), start
+    for transaction in read_archive(archive, start, holes):
+        last = transaction.zxid
+        if last > until:
+            break
+        tree.apply(transaction)
+    missing = (*holes, *find_open(archive.holes, path))
+    if last < until or any(hole.after < until for hole in missing):
+        return None
+    return _make_base(until, tree)
+
+
+def plan_restarts(
+    archive: Archive, base: Base | None, holes: Iterable[Hole]
+) -> tuple[Restart, ...]:
+    """Return from where judging begins anew, hole after hole, where all of them are known."""
+    after = (archive.since or 0) - 1 if base is None else base.zxid
+    snapshot, met, found = archive.snapshot, list[Hole](), list[Restart]()
+    for hole in sorted(holes):
+        met.append(hole)
+        missing = find_open(met, snapshot)
+        if missing:
+            restart = find_restart(archive, missing, max(after, hole.after))
+            if restart is not None:
+                found.append(restart)
+                snapshot = restart.snapshot
+    return tuple(found)
 
 
 def _read_snapshot(archive: Archive) -> Snapshot | None:

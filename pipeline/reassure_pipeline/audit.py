@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +29,8 @@ from reassure_pipeline.archive import (
     Since,
     check_joint,
     contain,
+    find_open,
+    find_restart,
     find_times,
     load_base,
     measure_piece,
@@ -46,10 +49,20 @@ from reassure_pipeline.decodings import list_logs
 from reassure_pipeline.fleet import Facts
 from reassure_pipeline.keeping import own_directory
 from reassure_pipeline.observed import judge_observations, list_unjudged, sort_paths
-from reassure_pipeline.passes import Judged, Judging, Known, Routing, Share
-from reassure_pipeline.resuming import Keeper, Mark, Plan, Say, mark_piece, read_plan, write_plan
+from reassure_pipeline.passes import Judged, Known, Passes, Share, settle_chapters
+from reassure_pipeline.resuming import (
+    Keeper,
+    Mark,
+    Plan,
+    Planned,
+    Say,
+    mark_piece,
+    read_plan,
+    write_plan,
+)
 from reassure_spec.readings import Readings
-from reassure_zookeeper.ensemble import Piece
+from reassure_zookeeper.codec import decode
+from reassure_zookeeper.ensemble import Hole, Piece
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import TornTail
 
@@ -181,7 +194,9 @@ def _take_share(shares: "Sequence[_ShareAudit]") -> None:
 
 
 def _sum_up_share(number: int) -> list[tuple[Known, Judged]]:
-    return [(audit.known, audit.sum_up()) for audit in _shares[number].judge()]
+    audits = _shares[number].judge()
+    sums = [audit.sum_up() for audit in audits]
+    return [(audit.known, judged) for audit, judged in zip(audits, sums, strict=True)]
 
 
 class _ShareAudit:
@@ -243,9 +258,8 @@ class _ShareAudit:
         if kept is None:
             base = load_base(archive)
             options = {"share": self._share, **self._options}
-            routing = Routing(archive.begins, base, self._rules, **options)
             facts = Facts(archive.name, self._rules) if self._facts else None
-            return _LocalAudit(archive, base, routing, Judging(self._rules, facts))
+            return _LocalAudit(archive, base, Passes(archive, base, self._rules, options, facts))
         assert isinstance(kept, _LocalAudit)
         kept.archive = archive
         return kept
@@ -332,16 +346,17 @@ def rare_collections() -> Iterator[None]:
 class _LocalAudit:
     """One archive on its way through both passes; it can be put aside between two batches."""
 
-    def __init__(
-        self, archive: Archive, base: Base | None, routing: Routing, judging: Judging
-    ) -> None:
+    def __init__(self, archive: Archive, base: Base | None, passes: Passes) -> None:
         self.archive = archive
         self._base_holes = () if base is None else base.holes
         self._after = (archive.since or 0) - 1 if base is None else base.zxid
         """The last zxid that is in the base, or was judged."""
-        self._routing = routing
-        self._judging = judging
-        self.known = routing.known
+        self._passes = passes
+        self._met: frozenset[Hole] = frozenset()
+        """The holes that were come to so far."""
+        self._plans: list[Planned] = []
+        self.known = passes.routing.known
+        """What is known of the archive as a whole, once it is summed up."""
         self.done = 0
         """How many transactions were judged."""
         self._files: list[FileFacts] = []
@@ -349,8 +364,6 @@ class _LocalAudit:
         self._marks: list[Mark] = []
         self._reading = _Reading()
         self._stopped = False
-        for seen in self._routing.begin():
-            self._judging.observe(seen)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is put aside: the archive is looked for anew."""
@@ -385,13 +398,17 @@ class _LocalAudit:
     ) -> None:
         reading = self._reading
         file = open_piece(piece)
-        file.decode = self._routing.make_decoder()
+        # Where judging is to begin anew nobody can say yet what will not matter then.
+        file.decode = decode if self._passes.coming else self._passes.routing.make_decoder()
         if reading.offset:
             file.offset, file.last_zxid = reading.offset, reading.last
         for batch in file.batches():
             if reading.first < 0:
                 reading.first = batch[0].zxid
-                check_joint(self._find_before(), piece.path, reading.first)
+                hole = check_joint(self._find_before(), piece.path, reading.first)
+                if self._meet_holes(reading.first, hole):
+                    self._read_piece(piece, grant, pause)
+                    return
             if batch[0].zxid <= self._after:
                 batch = [each for each in batch if each.zxid > self._after]
             granted = grant(len(batch))
@@ -404,6 +421,22 @@ class _LocalAudit:
             pause(piece, file.offset - piece.start)
         reading.offset, reading.tail = file.offset, file.tail
 
+    def _meet_holes(self, first: int, joint: Hole | None) -> bool:
+        """Take note of the holes up to here; answer whether judging begins anew behind them."""
+        met = {*self._met, *self._base_holes, *(() if joint is None else (joint,))}
+        met |= {hole for hole in self.archive.holes if 0 <= hole.before <= first}
+        if met == self._met:
+            return False
+        self._met = frozenset(met)
+        missing = find_open(sorted(met), self._passes.snapshot)
+        if not missing:
+            return False
+        restart = find_restart(self.archive, missing, self._after)
+        self._plans.append(Planned(missing, None if restart is None else restart.snapshot))
+        if restart is not None:
+            self._passes.coming.append(restart)
+        return restart is not None
+
     def _find_before(self) -> FileFacts | None:
         before: FileFacts | None = None
         for facts in self._files:
@@ -411,10 +444,11 @@ class _LocalAudit:
         return before
 
     def _judge(self, batch: list[Transaction]) -> None:
-        feed, observe = self._routing.get_feed(), self._judging.observe
-        for transaction in batch:
-            for seen in feed(transaction):
-                observe(seen)
+        for part in self._passes.cut(batch, attrgetter("zxid")):
+            feed, observe = self._passes.routing.get_feed(), self._passes.judging.observe
+            for transaction in part:
+                for seen in feed(transaction):
+                    observe(seen)
         reading, self._after = self._reading, batch[-1].zxid
         self.done += len(batch)
         reading.judged += len(batch)
@@ -425,34 +459,31 @@ class _LocalAudit:
         """Put aside what was judged so far."""
         piece = self.archive.pieces[len(self._files)]
         marks = [*self._marks, mark_piece(piece, self._reading.offset)]
-        keeper.save(self.archive, marks, self.done, self)
+        keeper.save(self.archive, marks, self._plans, self.done, self)
 
     def finish(self) -> None:
         """Judge what must be true at the end, if it was come to."""
-        rests = self._routing.finish()
-        if self._stopped:
-            self._routing.take_stock()
-        else:
-            for rest in rests:
-                self._judging.rest(rest)
-        self._judging.end(find_times(self._list_files()))
+        judging = self._passes.judging
+        if not self._stopped:
+            for rest in self._passes.routing.finish():
+                judging.rest(rest)
+        judging.end(find_times(self._list_files()))
 
     def _list_files(self) -> list[FileFacts]:
         return [*self._files, self._sum_up_piece(self.archive.pieces[len(self._files)])]
 
     def sum_up(self) -> Judged:
         """Return what judging this share came to, its findings told apart."""
-        judged = self._judging.sum_up()
+        chapters = self._passes.list_chapters()
+        self.known = Known.join([known for _, known, _ in chapters])
         holes = find_gaps_amid(self.archive, self._list_files(), self._base_holes)
-        judged.settle(self.known, holes)
-        return judged
+        return settle_chapters(chapters, holes, self._passes.count_partitions())
 
     def report(self, judged: Judged) -> ArchiveReport:
         """Report what judging the archive came to, all shares together."""
-        judged_to = self._after if self._stopped else None
-        return report_archive(
-            self.archive, self._list_files(), self.known, judged, self._base_holes, judged_to
-        )
+        judged_to, beginnings = self._after if self._stopped else None, self._passes.beginnings
+        found = self.archive, self._list_files(), self.known, judged, beginnings
+        return report_archive(*found, self._base_holes, judged_to)
 
 
 @dataclass(slots=True)

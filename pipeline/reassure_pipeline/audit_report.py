@@ -7,6 +7,7 @@ in it tells of time or place of work.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Final
 
 from reassure_judge.protocols import get_rules
@@ -26,14 +27,14 @@ from reassure_judge.verdicts import (
     count_broken,
     summarise,
 )
-from reassure_pipeline.archive import Archive, FileFacts, check_joint
+from reassure_pipeline.archive import Archive, Beginning, FileFacts, check_joint, lies_behind
 from reassure_pipeline.first_findings import Findings, cut
 from reassure_pipeline.fleet import Sums
 from reassure_pipeline.observed import PAGE, ObservedReport
 from reassure_pipeline.passes import Judged, Known
 from reassure_spec.clauses import ADVICE
 from reassure_spec.znodes import REASSIGNMENT_REQUESTS
-from reassure_zookeeper.ensemble import Divergence, Hole
+from reassure_zookeeper.ensemble import Divergence, Hole, is_next
 from reassure_zookeeper.txnlog import TornTail
 
 _WORST_FIRST: Final = (VIOLATED, NOT_FOLLOWED, UNKNOWN, HOLDS, NOT_EXERCISED)
@@ -78,6 +79,24 @@ class ArchiveReport:
     """What is told beyond verdicts, where that was asked for."""
     judged_to: int | None = None
     """The last transaction that was judged, where the budget was spent before the end."""
+    beginnings: tuple[Beginning, ...] = ()
+    """Where each chapter begins that was judged, the first one included."""
+
+    def find_certain(self, hole: Hole) -> Beginning | None:
+        """Return where judging begins anew behind a hole, None where it does not."""
+        for beginning in self.beginnings:
+            if beginning.snapshot is not None and lies_behind(beginning.snapshot, hole):
+                return beginning
+        return None
+
+    def _describe_hole(self, hole: Hole) -> dict[str, Any]:
+        certain = None if hole.before < 0 else self.find_certain(hole)
+        return {
+            "after": hole.after,
+            "before": hole.before,
+            "until": -1 if certain is None else certain.zxid,
+            "snapshot": None if certain is None else str(certain.snapshot),
+        }
 
     @property
     def violations(self) -> tuple[Violation, ...]:
@@ -119,7 +138,7 @@ class ArchiveReport:
                 for tree, count in self.unjudged.items()
             ],
             "unread": [str(file) for file in self.archive.unread],
-            "holes": [{"after": hole.after, "before": hole.before} for hole in self.holes],
+            "holes": [self._describe_hole(hole) for hole in self.holes],
             "damages": [
                 {
                     "file": str(damage.file),
@@ -159,6 +178,16 @@ class ArchiveReport:
                     f"no {chroot}{REASSIGNMENT_REQUESTS}"
                 )
 
+    def _tell_span(self, hole: Hole) -> str:
+        """Say up to where what is found behind a hole is not certain."""
+        if hole.before < 0:
+            return ""
+        certain = self.find_certain(hole)
+        if certain is None:
+            return ", and nothing behind them is certain"
+        name = "" if certain.snapshot is None else certain.snapshot.name
+        return f", and nothing up to 0x{certain.zxid:x} is certain, where {name} is gone on from"
+
     def find_needs(self) -> Iterator[str]:
         """Yield what is missing for a verdict on the whole history, and what to do about it."""
         name = self.archive.name
@@ -180,9 +209,10 @@ class ArchiveReport:
             if any(_is_within(each, hole) for each in contested):
                 continue
             upto = f"up to 0x{hole.before:x}" if hole.before >= 0 else "on"
+            whole = ", whole," if self.archive.damages else ""
             yield (
-                f"{name}: transactions from 0x{hole.after + 1:x} {upto} are missing: add the log "
-                f"file that holds them{', whole,' if self.archive.damages else ''} or the logs of "
+                f"{name}: transactions from 0x{hole.after + 1:x} {upto} are missing"
+                f"{self._tell_span(hole)}: add the log file that holds them{whole} or the logs of "
                 "another member of the ensemble"
             )
         for chroot, (zxid, profile) in sorted(self.earlier.items()):
@@ -412,17 +442,30 @@ def find_gaps_amid(
     return tuple(hole for hole in find_gaps(archive, files, before) if hole.before >= 0)
 
 
+def find_known_gaps(archive: Archive) -> tuple[Hole, ...]:
+    """Return those that are known before it is read: a survey says where its pieces end."""
+    pieces = (*archive.earlier, *archive.pieces)
+    joints = {
+        Hole(one.last, other.first)
+        for one, other in pairwise(pieces)
+        if one.last >= 0 and not is_next(one.last, other.first)
+    }
+    return tuple(sorted(hole for hole in {*joints, *archive.holes} if hole.before >= 0))
+
+
 def report_archive(
     archive: Archive,
     files: list[FileFacts],
     known: Known,
     judged: Judged,
+    beginnings: Iterable[Beginning],
     before: Iterable[Hole] = (),
     judged_to: int | None = None,
 ) -> ArchiveReport:
     """Put together what one archive came to; what was found is settled by then.
 
-    `before` are the holes before what was judged, `judged_to` the last zxid where that is not all.
+    `beginnings` are those of all chapters, `before` the holes before what was judged, and
+    `judged_to` is the last zxid where that is not all.
     """
     holes = find_gaps(archive, files, before)
     filled = [facts for facts in files if facts.first_zxid >= 0]
@@ -448,6 +491,7 @@ def report_archive(
         holes=holes,
         torn_tail=archive.tail or files[-1].tail,
         facts=judged.facts,
+        beginnings=tuple(beginnings),
     )
 
 

@@ -448,6 +448,8 @@ class Facts:
         self._clusters: dict[str, _Cluster] = {}
         self._from_start: list[tuple[_Partition, str, int]] = []
         """Partitions that were of a kind since the beginning, and until when."""
+        self._is_anew = False
+        """Whether what is taken is what stands in a snapshot behind a hole."""
         self._handlers: dict[type, Callable[[Observation], None]] = {
             StateWritten: self._on_state,
             AssignedWritten: self._on_assigned,
@@ -455,6 +457,7 @@ class Facts:
             ElectionSeen: self._on_election,
             ControllerGone: self._on_gone,
         }
+        self._flights = rules.flights
         for event in rules.flights:
             self._handlers[event] = self._on_flight
 
@@ -463,6 +466,32 @@ class Facts:
         handler = self._handlers.get(type(seen.event))
         if handler is not None:
             handler(seen)
+
+    def begin_anew(self, given: Iterable[Observation], time_ms: int) -> None:
+        """Take what stands in a snapshot behind a hole, by this time.
+
+        What lasted before and still does counts on. What ended meanwhile, or began, did so at a
+        time that nobody knows, and how often is not counted.
+        """
+        self._is_anew = True
+        for one in self._partitions.values():
+            one.assigned, one.isr, one.leader = None, None, NO_LEADER
+        moving, led = set[tuple[str, str, int]](), set[str]()
+        for seen in given:
+            if type(seen.event) is ElectionSeen:
+                if seen.event.broker is not None:
+                    led.add(seen.chroot)
+            elif type(seen.event) in self._flights and self._find_target(seen.event) is not None:
+                moving.add(seen[:3])
+            self.observe(seen._replace(time_ms=time_ms))
+        for key, one in self._partitions.items():
+            if one.flight is not None and key not in moving:
+                self._end(key, one, one.flight, (None, None), time_ms)
+            self._weigh(one, time_ms)
+        for chroot, cluster in self._clusters.items():
+            if chroot not in led:
+                self._end_term(cluster, time_ms, is_over=True)
+        self._is_anew = False
 
     # Partitions -----------------------------------------------------------------------------------
 
@@ -487,7 +516,7 @@ class Facts:
                 led = flight.leaders
                 if (not led or led[-1] != state.leader) and len(led) < _LISTED_STEPS:
                     led.append(state.leader)
-        self._weigh(seen, one)
+        self._weigh(one, self._find_since(seen))
 
     def _compare(self, seen: Observation, one: _Partition, leader: int, isr: ReplicaList) -> None:
         """Count what a state changes of the one before."""
@@ -519,7 +548,7 @@ class Facts:
     def _on_assigned(self, seen: Observation) -> None:
         one = self._get(seen)
         self._assign(one, _find_assigned(seen.event))
-        self._weigh(seen, one)
+        self._weigh(one, self._find_since(seen))
 
     def _assign(self, one: _Partition, assigned: ReplicaList | None) -> None:
         flight, before = one.flight, one.assigned or ()
@@ -551,19 +580,26 @@ class Facts:
         if type(seen.event) is ListsWritten:
             self._assign(one, _find_assigned(seen.event))
         if target is None and flight is not None:
-            self._end(seen, one, flight)
-        self._weigh(seen, one)
+            end = (None, None) if self._is_anew else (seen.zxid, now)
+            self._end(seen[:3], one, flight, end, now)
+        self._weigh(one, self._find_since(seen))
 
-    def _end(self, seen: Observation, one: _Partition, flight: _Flight) -> None:
+    def _end(
+        self,
+        place: tuple[str, str, int],
+        one: _Partition,
+        flight: _Flight,
+        end: tuple[int | None, int | None],
+        now_ms: int,
+    ) -> None:
         after = one.assigned or ()
         if {*after} == {*flight.target}:
             outcome = COMPLETED
         else:
             outcome = TAKEN_BACK if {*after} == {*flight.before} else GIVEN_UP
         one.flight = None
-        place = seen.chroot, seen.topic, seen.partition
-        move = self._make_move(place, one, flight, outcome, (seen.zxid, seen.time_ms))
-        self._sums.bins.add("reassignments.ended", seen.time_ms)
+        move = self._make_move(place, one, flight, outcome, end)
+        self._sums.bins.add("reassignments.ended", now_ms)
         if move.duration_ms is not None:
             self._sums.durations.add(move.duration_ms)
             self._sums.longest.add(move)
@@ -610,13 +646,18 @@ class Facts:
         if self._tell is not None:
             self._tell(move)
 
-    def _weigh(self, seen: Observation, one: _Partition) -> None:
-        """Note of what kind a partition is from now on."""
+    def _find_since(self, seen: Observation) -> int | None:
+        """Return since when it is as is seen, None for since the beginning."""
+        return None if seen.given and not self._is_anew else seen.time_ms
+
+    def _weigh(self, one: _Partition, since_ms: int | None) -> None:
+        """Note of what kind a partition is from now on, or since the beginning (None)."""
         kind = _find_kind(one)
         if kind == one.kind:
             return
-        self._settle(one, seen.time_ms)
-        one.kind, one.since_ms = kind, None if seen.given else seen.time_ms
+        if since_ms is not None:
+            self._settle(one, since_ms)
+        one.kind, one.since_ms = kind, since_ms
 
     def _settle(self, one: _Partition, until_ms: int) -> None:
         if not one.kind:
@@ -639,6 +680,9 @@ class Facts:
         cluster = self._clusters.setdefault(seen.chroot, _Cluster())
         event: ElectionSeen = seen.event  # type: ignore[assignment]
         broker, epoch = event.broker, event.epoch
+        term = cluster.term
+        if self._is_anew and term is not None and (term.broker, term.epoch) == (broker, epoch):
+            return
         if broker is None:
             # Before Kafka 2.1 the epoch is raised by itself, after the election.
             if cluster.term is not None:

@@ -6,7 +6,8 @@ newest file is one that is being written, and is looked at again. Where a newer 
 one before is whole, and what is torn in it is judged as an audit judges it.
 
 **Damage.** What cannot be read ends the reading of its file, not the following: it is told, and
-reading goes on with the next file, with the transactions between them missing (`Hole`). What a
+reading goes on with the next file, with the transactions between them missing (`Hole`). Behind them
+judging begins anew from a snapshot, as in an audit, once there is one. What a
 server took back after it was read, and zxids that begin anew, end the following of the archive:
 what was judged is of another history than what stands there now.
 
@@ -22,9 +23,13 @@ from typing import Final
 from reassure_pipeline.archive import (
     Archive,
     Base,
+    Beginning,
     FileFacts,
+    Restart,
     check_joint,
     find_archives,
+    find_open,
+    find_restart,
     load_base,
 )
 from reassure_pipeline.audit_report import join_facts
@@ -48,6 +53,11 @@ _WRITTEN_S: Final = 5.0
 """How long the snapshot that a history begins from may take to be written."""
 
 
+_AGAIN_S: Final = 2.0
+"""How long after no snapshot was found to begin anew from another one is looked for, at least."""
+_COST: Final = 20
+"""How many times longer than looking took the last time."""
+
 Stretch = tuple[Path, int, int, list[Transaction]]
 """A file, the first byte of some transactions in it and the one behind them, and these."""
 
@@ -64,6 +74,8 @@ class Follower:
         self.archive: Archive | None = None
         """Where the history begins; None until there is a transaction."""
         self.holes: list[Hole] = []
+        self.beginnings: list[Beginning] = []
+        """Where each chapter of the history begins, or is to, once it is come to."""
         self.damaged: list[DamagedLog] = []
         """What could not be read, each file once."""
         self.is_caught_up = False
@@ -79,6 +91,10 @@ class Follower:
         """Until when the snapshot that it begins from may be incomplete."""
         self._still: tuple[int, int] | None = None
         """Size and time of a file of which the end was torn when it was read; None elsewhere."""
+        self._looked_for: tuple[Hole, ...] = ()
+        """The holes behind which a snapshot was looked for in vain."""
+        self._look_at = 0.0
+        """When to look for one again."""
 
     def begin(self) -> Base | None:
         """Look for the first transaction, and return the tree that it begins from, if from any.
@@ -98,7 +114,30 @@ class Follower:
                 raise
             return None
         self.archive = archive
+        self.beginnings = [Beginning(archive.snapshot, -1 if base is None else base.zxid)]
         return base
+
+    def look_for_restart(self, after: int) -> Restart | None:
+        """Return from where judging begins anew behind the holes, if there is a snapshot by now.
+
+        `after` is the last transaction that was judged: a snapshot may be finished long after what
+        it shows, and nothing is judged twice.
+        """
+        missing = find_open(self.holes, self.beginnings[-1].snapshot)
+        if not missing or (missing == self._looked_for and time.time() < self._look_at):
+            return None
+        begun = time.time()
+        try:
+            (archive,) = find_archives([self.path])
+            restart = find_restart(archive, missing, max(after, self.beginnings[-1].zxid))
+        except (LogsMissing, DamagedLog, FileNotFoundError):
+            restart = None
+        if restart is None:
+            now = time.time()
+            self._looked_for, self._look_at = missing, now + max(_AGAIN_S, _COST * (now - begun))
+        else:
+            self.beginnings.append(Beginning(restart.snapshot, restart.base.zxid))
+        return restart
 
     def read(self) -> Iterator[list[Transaction]]:
         """Yield what was added since the last call, some at a time (`read_stretches`)."""

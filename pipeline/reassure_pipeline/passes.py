@@ -13,21 +13,27 @@ topics that are not in their `Share`.
 it is not, the same finding is *unsettled*, and the clause is unknown rather than violated:
 
 * in an archive that begins in the middle, for every cluster that was not born in it;
-* after a hole;
+* after a hole, up to where judging begins anew from a snapshot behind it;
 * before a cluster was upgraded to what the profile speaks of;
-* in an archive that begins from a snapshot, while a controller may still act on what happened just
+* behind a snapshot that judging begins from, while a controller may still act on what happened just
   before, and for a partition whose reassignment was under way, until that has ended: whether a drop
   is due is not written anywhere.
 
 What the content of one znode breaks, or breaks on top of what a snapshot shows, nothing earlier can
 excuse (`reassure_judge.verdicts`, `BY_CONTENT` and `BY_CHANGE`): that is settled all the same.
+
+**Chapters.** Where judging begins anew (`reassure_pipeline.archive`) both passes do, with nothing
+in mind but what the snapshot shows. `Passes` goes through all chapters of an archive; findings are
+settled by what is known of the chapter that they are in.
 """
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Any, Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
 from zlib import crc32
 
 from reassure_judge.doubt import GRACE_MS
@@ -36,7 +42,16 @@ from reassure_judge.judge import Tracking
 from reassure_judge.rules import Rules
 from reassure_judge.verdicts import BY_CHANGE, BY_CONTENT, Tally, Violation
 from reassure_model.kip_236.state import Environment
-from reassure_pipeline.archive import BEGINNING, MIDDLE, SNAPSHOT, Base
+from reassure_pipeline.archive import (
+    BEGINNING,
+    MIDDLE,
+    SNAPSHOT,
+    Archive,
+    Base,
+    Beginning,
+    Restart,
+    find_open,
+)
 from reassure_pipeline.first_findings import Findings
 from reassure_pipeline.fleet import Facts, Sums
 from reassure_zookeeper.codec import decode, decode_unless
@@ -110,6 +125,23 @@ class Known:
     unjudged: Counter[str] = field(default_factory=Counter)
     """How often each tree was written that no rule is about."""
 
+    @classmethod
+    def join(cls, chapters: "Sequence[Known]") -> "Known":
+        """Return what is known of an archive by all its chapters."""
+        first, *later = chapters
+        if not later:
+            return first
+        joined = replace(first, unjudged=Counter(), earlier={})
+        for known in chapters:
+            joined.unborn |= known.unborn
+            joined.clusters |= known.clusters
+            joined.silent |= known.silent
+            joined.earlier |= known.earlier
+            joined.unjudged.update(known.unjudged)
+        spoke = (known.clusters - known.silent for known in chapters)
+        joined.silent = joined.silent.difference(*spoke)
+        return joined
+
     def add(self, other: "Known") -> None:
         """Take in what routing has learned for another share; this is the first one's."""
         for key, zxid in other.in_flight.items():
@@ -122,7 +154,8 @@ def is_settled(violation: Violation, known: Known, holes: tuple[Hole, ...]) -> b
     """Whether the history before a finding is known well enough to call it a violation."""
     if violation.clause in BY_CONTENT:
         return True
-    if holes and violation.zxid >= holes[0].before:
+    # What shows a finding may come later than the write, and be the lack of what is missing.
+    if holes and max(violation.zxid, violation.seen_zxid) >= holes[0].before:
         return False
     if violation.zxid <= known.earlier.get(violation.chroot, (0, ""))[0]:
         return violation.clause in BY_CHANGE
@@ -308,9 +341,21 @@ class Judging:
         return self._tracking.tally
 
     @property
-    def partitions(self) -> int:
-        """How many partitions were met."""
-        return len(self._tracking.partitions)
+    def partitions(self) -> Collection[Key]:
+        """The partitions that were met."""
+        return self._tracking.partitions.keys()
+
+    def begin(self, given: Sequence[Observation]) -> None:
+        """Take what was there at the beginning."""
+        for seen in given:
+            self.observe(seen)
+
+    def begin_anew(self, given: Sequence[Observation], time_ms: int) -> None:
+        """Take what was there at the beginning of a later chapter, by that time."""
+        for seen in given:
+            self._tracking.observe(seen)
+        if self._facts is not None:
+            self._facts.begin_anew(given, time_ms)
 
     def rest(self, rest: Rest) -> None:
         """Judge what must be true at the end."""
@@ -328,3 +373,111 @@ class Judging:
         tracking = self._tracking
         tally, follow_ups = tracking.sum_up(), tracking.count_follow_ups()
         return Judged(tally, len(tracking.partitions), follow_ups, self._sums)
+
+
+T = TypeVar("T")
+Chapter = tuple[Path | None, Known, Judged]
+"""The snapshot that it begins from, if from any, and what the passes came to in it."""
+
+
+class Passes:
+    """Both passes over one archive, or over the topics of one share of it, chapter by chapter."""
+
+    def __init__(
+        self,
+        archive: Archive,
+        base: Base | None,
+        rules: Rules[Any, Any],
+        options: dict[str, Any],
+        facts: Facts | None = None,
+    ) -> None:
+        self._rules = rules
+        self._options = options
+        """Of `Routing`."""
+        self._facts = facts
+        self.beginnings = [Beginning(archive.snapshot, -1 if base is None else base.zxid)]
+        self.coming: list[Restart] = []
+        """Where judging begins anew, once it has come to there."""
+        self._ended: list[Chapter] = []
+        self._met: set[Key] = set()
+        """The partitions of those chapters."""
+        self.routing = Routing(archive.begins, base, rules, **options)
+        self.judging = Judging(rules, facts)
+        self.judging.begin(self.routing.begin())
+
+    @property
+    def snapshot(self) -> Path | None:
+        """What the chapter begins from that is being judged, or the one that is to come."""
+        return self.coming[-1].snapshot if self.coming else self.beginnings[-1].snapshot
+
+    def cut(self, batch: Sequence[T], find_zxid: Callable[[T], int]) -> Iterator[Sequence[T]]:
+        """Yield what comes next, in order, chapter by chapter, and begin each."""
+        while self.coming and batch and find_zxid(batch[-1]) > self.coming[0].base.zxid:
+            at = bisect_right(batch, self.coming[0].base.zxid, key=find_zxid)
+            if at:
+                yield batch[:at]
+            self._begin_anew()
+            batch = batch[at:]
+        if batch:
+            yield batch
+
+    def reach(self, zxid: int) -> None:
+        """Begin the chapters that a transaction lies in or behind."""
+        while self.coming and zxid > self.coming[0].base.zxid:
+            self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        snapshot, base = self.coming.pop(0)
+        self._ended.append(self._end_chapter())
+        self._met.update(self.judging.partitions)
+        self.routing = Routing(SNAPSHOT, base, self._rules, **self._options)
+        self.judging = Judging(self._rules, self._facts)
+        self.judging.begin_anew(self.routing.begin(), base.time_ms)
+        # What is wrong as it stands there was told when it was written, or was written in the hole.
+        self.judging.tally.violations.clear()
+        self.beginnings.append(Beginning(snapshot, base.zxid))
+
+    def _end_chapter(self) -> Chapter:
+        known = self.routing.take_stock()
+        return self.beginnings[-1].snapshot, known, self.judging.sum_up()
+
+    def list_chapters(self) -> list[Chapter]:
+        """Return what the chapters have come to so far."""
+        return [*self._ended, self._end_chapter()]
+
+    def list_exercised(self) -> set[str]:
+        """Return the clauses that were put to the test."""
+        tallies = [judged.tally for _, _, judged in self._ended]
+        return {clause for each in (*tallies, self.judging.tally) for clause in each.exercised}
+
+    def count_partitions(self) -> int:
+        """Return how many partitions were met."""
+        now = self.judging.partitions
+        return len(self._met.union(now) if self._met else now)
+
+
+def list_settled(
+    chapters: Sequence[Chapter], holes: Iterable[Hole]
+) -> list[tuple[Violation, bool]]:
+    """Return all that was found in the chapters, and of each whether it is settled."""
+    earlier = Known.join([known for _, known, _ in chapters]).earlier
+    return [
+        (violation, is_settled(violation, replace(known, earlier=earlier), missing))
+        for snapshot, known, judged in chapters
+        for missing in (find_open(holes, snapshot),)
+        for violation in judged.tally.violations
+    ]
+
+
+def settle_chapters(chapters: Sequence[Chapter], holes: Iterable[Hole], partitions: int) -> Judged:
+    """Return what all chapters came to, with their findings told apart.
+
+    `partitions` is how many were met in all of them.
+    """
+    earlier = Known.join([known for _, known, _ in chapters]).earlier
+    total = Judged()
+    for snapshot, known, judged in chapters:
+        judged.settle(replace(known, earlier=earlier), find_open(holes, snapshot))
+        total.add(judged)
+    total.partitions = partitions
+    return total

@@ -17,10 +17,10 @@ from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 from reassure_judge.recognise import Recognised
-from reassure_pipeline.archive import Archive, open_piece
+from reassure_pipeline.archive import Archive, list_behind, open_piece
 from reassure_pipeline.keeping import Identity, NotKept, keep, own_directory, read_note, take_up
 from reassure_pipeline.passes import Share
-from reassure_zookeeper.ensemble import Piece
+from reassure_zookeeper.ensemble import Hole, Piece
 from reassure_zookeeper.errors import DamagedLog
 from reassure_zookeeper.txnlog import open_log
 
@@ -65,6 +65,21 @@ def _check(path: Path, offset: int) -> int:
     with open_log(path) as file:
         file.seek(max(0, offset - _LOOKED_AT))
         return crc32(file.read(min(offset, _LOOKED_AT)))
+
+
+class Planned(NamedTuple):
+    """From which snapshot judging begins anew behind some holes, None where there was none."""
+
+    holes: tuple[Hole, ...]
+    snapshot: Path | None
+
+
+def _list_looked_at(planned: Planned, archive: Archive) -> list[str]:
+    """Return the snapshots that are looked at for such a plan: up to the one that is taken."""
+    listed = list_behind(archive, planned.holes)
+    if planned.snapshot in listed:
+        listed = listed[: listed.index(planned.snapshot) + 1]
+    return [str(each.resolve()) for each in listed]
 
 
 def find_change(marks: Sequence[Mark], pieces: Sequence[Piece]) -> str | None:
@@ -187,15 +202,33 @@ class Keeper:
             Mark(name, start, offset, check, tuple(stamp))
             for name, start, offset, check, stamp in note["marks"]
         ]
+        for holes, snapshot, looked_at in note["plans"]:
+            taken = None if snapshot is None else Path(snapshot)
+            planned = Planned(tuple(Hole(*each) for each in holes), taken)
+            # One that could not be taken then may be one by now.
+            now = _list_looked_at(planned, archive)
+            if now != looked_at or (snapshot is None and now):
+                return "snapshots have come or gone from which it may begin anew behind a hole"
         return find_change(marks, archive.pieces)
 
     def is_due(self) -> bool:
         """Whether it is time to put judging aside."""
         return time.monotonic() - self._since > max(_REST_S, _COST * self._cost)
 
-    def save(self, archive: Archive, marks: Sequence[Mark], done: int, audit: Any) -> None:
+    def save(
+        self,
+        archive: Archive,
+        marks: Sequence[Mark],
+        plans: Sequence[Planned],
+        done: int,
+        audit: Any,
+    ) -> None:
         """Put aside what an archive has come to, and how far its pieces were read."""
         begun = time.monotonic()
-        keep(*self._locate(archive), audit, {"marks": marks, "done": done})
+        told = [
+            (each.holes, each.snapshot and str(each.snapshot), _list_looked_at(each, archive))
+            for each in plans
+        ]
+        keep(*self._locate(archive), audit, {"marks": marks, "plans": told, "done": done})
         self._since = time.monotonic()
         self._cost = self._since - begun

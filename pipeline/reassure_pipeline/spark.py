@@ -25,7 +25,7 @@ on judging; and Spark's SQL takes longer to start than plain tasks over bytes ta
 
 import pickle
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
@@ -40,7 +40,9 @@ from reassure_pipeline.archive import (
     RECOGNISED,
     Archive,
     Base,
+    Beginning,
     FileFacts,
+    Restart,
     Since,
     check_joint,
     contain,
@@ -49,11 +51,13 @@ from reassure_pipeline.archive import (
     load_base,
     measure_piece,
     open_piece,
+    plan_restarts,
 )
 from reassure_pipeline.audit import Progress, rare_collections
 from reassure_pipeline.audit_report import (
     AuditReport,
     find_gaps_amid,
+    find_known_gaps,
     join_facts,
     report_archive,
     report_audit,
@@ -61,10 +65,18 @@ from reassure_pipeline.audit_report import (
 from reassure_pipeline.fleet import Facts, Move
 from reassure_pipeline.gateway import open_spark
 from reassure_pipeline.parts import PartOfLog, WholeLog
-from reassure_pipeline.passes import Judged, Judging, Known, Routing, Share, is_settled
+from reassure_pipeline.passes import (
+    Judged,
+    Known,
+    Passes,
+    Share,
+    list_settled,
+    settle_chapters,
+)
 from reassure_pipeline.tables import Rows, write_tables
 from reassure_spec.readings import Readings
 from reassure_zookeeper.codec import HEADER, decode
+from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.errors import DamagedLog
 from reassure_zookeeper.jute import Malformed
 from reassure_zookeeper.txnlog import TornTail
@@ -106,8 +118,9 @@ class PartTask(NamedTuple):
     """Whether the piece is read as the local engine reads it, decoding everything."""
     after: int
     """Transactions up to this zxid are in the base."""
-    calm_ms: int | None
-    """Up to when there may be news of before the base; None where there is none."""
+    calm: tuple[tuple[int, int], ...]
+    """Of each chapter that begins from a base: the zxid of that, and up to when there may be news
+    of before."""
 
 
 class PartResult(NamedTuple):
@@ -119,8 +132,8 @@ class PartResult(NamedTuple):
     facts: FileFacts
     last: tuple[int, int] | None
     """zxid and time of the last transaction that is judged."""
-    calm_zxid: int | None
-    """The first transaction after `PartTask.calm_ms`."""
+    calm_zxids: tuple[int | None, ...]
+    """The first transactions after what `PartTask.calm` says."""
     error: Exception | None
     """Why it was not read to its end."""
     whole: bool
@@ -146,6 +159,32 @@ class Plan(NamedTuple):
     facts: bool = False
     tables: bool = False
     """Whether every finding and every reassignment is told, for the tables."""
+    holes: tuple[tuple[Hole, ...], ...] = ()
+    """By archive: those that are known of before it is read."""
+    restarts: tuple[tuple[Restart, ...], ...] = ()
+    """By archive: where judging begins anew behind these."""
+
+    def knowing(self, holes: Iterable[tuple[Hole, ...]]) -> "Plan":
+        """Return the same, with what is to be done about these holes of the archives."""
+        holes = tuple(holes)
+        each = zip(self.archives, self.bases, holes, strict=True)
+        return self._replace(holes=holes, restarts=tuple(plan_restarts(*one) for one in each))
+
+    def get_restarts(self, archive: int) -> tuple[Restart, ...]:
+        """Return where judging an archive begins anew, as far as holes are known."""
+        return self.restarts[archive] if self.restarts else ()
+
+    def list_bases(self, archive: int) -> list[Base]:
+        """Return what the chapters of an archive begin from; the first one may begin from none."""
+        base, restarts = self.bases[archive], self.get_restarts(archive)
+        return [*([] if base is None else [base]), *(restart.base for restart in restarts)]
+
+    def list_beginnings(self, archive: int) -> list[Beginning]:
+        """Return where the chapters of an archive begin."""
+        base = self.bases[archive]
+        first = Beginning(self.archives[archive].snapshot, -1 if base is None else base.zxid)
+        restarts = self.get_restarts(archive)
+        return [first, *(Beginning(each.snapshot, each.base.zxid) for each in restarts)]
 
 
 Outcome = tuple[int, PartResult | Known | Judged | Exception]
@@ -196,9 +235,7 @@ def audit_spark(
             report("addressing and judging", 1, 2)
             plan = Plan(rules, *loaded, shares, at_rest, min_insync_replicas, grace_ms, facts)
             plan = plan._replace(tables=parquet is not None)
-            result, outcomes = _judge_until_it_fits(
-                context, plan, profile, keep=parquet is not None
-            )
+            result, outcomes = _judge_on(context, plan, profile, keep=parquet is not None)
             if parquet is not None:
                 report("writing tables", 1, 2)
                 write_tables(context, parquet, plan.archives, outcomes)
@@ -221,23 +258,63 @@ def _say_nothing(what: str, done: int, total: int) -> None:
     pass
 
 
-def _judge_until_it_fits(
-    context: Any, plan: Plan, profile: str, *, keep: bool
-) -> tuple[AuditReport, Any]:
-    """Judge all, and again with those pieces read as a whole that could not be cut."""
-    whole: frozenset[Place] = frozenset()
-    while True:
+def _judge_on(context: Any, plan: Plan, profile: str, *, keep: bool) -> tuple[AuditReport, Any]:
+    """Judge all on Spark; return the report, and what all shares came to."""
+    outcomes: Any = None
+
+    def judge(plan: Plan, whole: Set[Place]) -> list[tuple[int, Outcome]]:
+        nonlocal outcomes
+        if keep and outcomes is not None:
+            outcomes.unpersist()
         outcomes = judge_all(context, plan, list_tasks(plan, whole))
         if keep:
             outcomes.persist()
         taken = outcomes.filter(itemgetter(1)).collect()
-        told = [(index, pickle.loads(packed)) for index, _, packed in taken]
+        return [(index, pickle.loads(packed)) for index, _, packed in taken]
+
+    return judge_until_it_fits(plan, profile, judge), outcomes
+
+
+def judge_until_it_fits(
+    plan: Plan,
+    profile: str,
+    judge: Callable[[Plan, Set[Place]], Iterable[tuple[int, Outcome]]],
+) -> AuditReport:
+    """Judge all, and again with those pieces read as a whole that could not be cut.
+
+    And again where holes were met that nobody knew of and behind which judging begins anew.
+    `judge` does it, given the pieces that are not cut.
+    """
+    whole: frozenset[Place] = frozenset()
+    plan = plan.knowing(find_known_gaps(archive) for archive in plan.archives)
+    while True:
         try:
-            return sum_up(profile, plan, told), outcomes
+            report = sum_up(profile, plan, judge(plan, whole))
+            better = find_better_plan(plan, report)
+            if better is None:
+                return report
+            plan = better
         except Misfits as misfits:
-            if keep:
-                outcomes.unpersist()
             whole |= misfits.places
+
+
+def find_better_plan(plan: Plan, report: AuditReport) -> Plan | None:
+    """Return what to do instead, now that all holes are known; None where that is the same."""
+    last = [archive.last_zxid for archive in report.archives]
+    found = tuple(tuple(h for h in archive.holes if h.before >= 0) for archive in report.archives)
+    better = plan if found == plan.holes else plan.knowing(found)
+    # Where nothing comes behind a snapshot nothing begins there.
+    restarts = tuple(
+        tuple(each for each in restarts if each.base.zxid < zxid)
+        for restarts, zxid in zip(better.restarts, last, strict=True)
+    )
+    if _list_names(restarts) == _list_names(plan.restarts):
+        return None
+    return better._replace(restarts=restarts)
+
+
+def _list_names(restarts: Iterable[Iterable[Restart]]) -> list[list[Path]]:
+    return [[each.snapshot for each in those] for those in restarts]
 
 
 def judge_all(context: Any, plan: Plan, tasks: Sequence[PartTask]) -> Any:
@@ -274,6 +351,7 @@ def list_tasks(plan: Plan, whole: Set[Place] = frozenset()) -> list[PartTask]:
     tasks = []
     for place, (piece, size) in pieces.items():
         base, since = plan.bases[place[0]], plan.archives[place[0]].since
+        bases = plan.list_bases(place[0])
         is_whole = place in whole or piece.path.suffix in (".gz", ".zip")
         starts = range(piece.start, piece.start + (1 if is_whole else max(size, 1)), part)
         tasks += [
@@ -287,7 +365,7 @@ def list_tasks(plan: Plan, whole: Set[Place] = frozenset()) -> list[PartTask]:
                 at == starts[-1],
                 is_whole,
                 (since or 0) - 1 if base is None else base.zxid,
-                None if base is None else base.news_ms + plan.grace_ms,
+                tuple((each.zxid, each.news_ms + plan.grace_ms) for each in bases),
             )
             for number, at in enumerate(starts)
         ]
@@ -334,7 +412,7 @@ class _Reading:
         self._number = self._judged = 0
         self._first_ms = 0
         self._last: tuple[int, int] | None = None
-        self._calm: int | None = None
+        self._calm: list[int | None] = [None for _ in task.calm]
 
     def blocks(self) -> Iterator[Block]:
         """Yield the records that may matter, by share."""
@@ -361,10 +439,11 @@ class _Reading:
                 self._first_ms = HEADER.unpack_from(batch[0])[3]
             self._judged += len(batch)
             self._last = log.last_zxid, log.last_ms
-        if self._calm is None and task.calm_ms is not None:
-            heads = map(HEADER.unpack_from, batch)
-            calm = (zxid for _, _, zxid, time_ms, _ in heads if time_ms > task.calm_ms)
-            self._calm = next(calm, None)
+        for number, (base, news_ms) in enumerate(task.calm):
+            if self._calm[number] is None and log.last_zxid > base:
+                heads = map(HEADER.unpack_from, batch)
+                calm = (z for _, _, z, now_ms, _ in heads if z > base and now_ms > news_ms)
+                self._calm[number] = next(calm, None)
         return batch
 
     def _take(self, least: int) -> Iterator[Block]:
@@ -401,7 +480,7 @@ class _Reading:
             task.part,
             facts,
             self._last,
-            self._calm,
+            tuple(self._calm),
             error,
             task.whole,
             fits,
@@ -437,35 +516,33 @@ class _ShareAudit:
     def __init__(self, archive: int, share: Share, plan: Plan) -> None:
         self.archive = archive
         self._share = share
-        self._routing = Routing(
-            plan.archives[archive].begins,
-            plan.bases[archive],
-            plan.rules,
-            keep_keys=plan.at_rest,
-            min_insync_replicas=plan.min_insync_replicas,
-            grace_ms=plan.grace_ms,
-            share=share,
-        )
         self._plan = plan
         self._moves: list[Move] = []
         tell = self._moves.append if plan.tables else None
         wanted = plan.facts or plan.tables
-        name = plan.archives[archive].name
-        self._judging = Judging(plan.rules, Facts(name, plan.rules, tell) if wanted else None)
+        found = plan.archives[archive]
+        facts = Facts(found.name, plan.rules, tell) if wanted else None
+        options = {
+            "keep_keys": plan.at_rest,
+            "min_insync_replicas": plan.min_insync_replicas,
+            "grace_ms": plan.grace_ms,
+            "share": share,
+        }
+        self._passes = Passes(found, plan.bases[archive], plan.rules, options, facts)
+        self._passes.coming += plan.get_restarts(archive)
         self._parts: list[PartResult] = []
         self._error: Exception | None = None
-        for seen in self._routing.begin():
-            self._judging.observe(seen)
 
     def feed(self, records: Sequence[bytes]) -> None:
         """Judge some transactions, the next in order."""
         if self._error is not None:
             return
-        feed, observe = self._routing.feed, self._judging.observe
         try:
-            for record in records:
-                for seen in feed(decode(record)):
-                    observe(seen)
+            for part in self._passes.cut(records, _get_zxid):
+                feed, observe = self._passes.routing.feed, self._passes.judging.observe
+                for record in part:
+                    for seen in feed(decode(record)):
+                        observe(seen)
         except Exception as error:  # told by the driver, unless a file is damaged
             self._error = error
 
@@ -473,7 +550,8 @@ class _ShareAudit:
         """Take note of what a part was worth."""
         self._parts.append(result)
         if result.last is not None:
-            self._routing.skip(*result.last)
+            self._passes.reach(result.last[0])
+            self._passes.routing.skip(*result.last)
 
     def take_rows(self, least: int) -> Iterator[Told]:
         """Yield the reassignments that have ended, where there are so many by now."""
@@ -496,30 +574,36 @@ class _ShareAudit:
 
     def _sum_up(self, number: int) -> Iterator[Told]:
         plan, archive = self._plan, self.archive
-        for rest in self._routing.finish():
-            self._judging.rest(rest)
+        judging = self._passes.judging
+        for rest in self._passes.routing.finish():
+            judging.rest(rest)
         files = collect_facts(self._parts, plan.archives)[archive]
-        self._judging.end(find_times(files))
-        known, judged = self._routing.known, self._judging.sum_up()
-        known.calm_zxid = find_calm(self._parts)
+        judging.end(find_times(files))
+        chapters = self._passes.list_chapters()
         base = plan.bases[archive]
-        before = () if base is None else base.holes
-        holes = find_gaps_amid(plan.archives[archive], files, before)
-        found = judged.tally.violations
-        for at in range(0, len(found) if plan.tables else 0, _ROWS):
-            part = found[at : at + _ROWS]
-            settled = tuple((each, is_settled(each, known, holes)) for each in part)
-            yield archive, False, pickle.dumps(Rows(found=settled))
+        count = len(plan.list_bases(archive))
+        for number, (_, known, _) in enumerate(chapters[len(chapters) - count :]):
+            known.calm_zxid = find_calm(self._parts, number)
+        holes = find_gaps_amid(plan.archives[archive], files, () if base is None else base.holes)
+        known = Known.join([each for _, each, _ in chapters])
+        found = list_settled(chapters, holes) if plan.tables else []
+        for at in range(0, len(found), _ROWS):
+            yield archive, False, pickle.dumps(Rows(found=tuple(found[at : at + _ROWS])))
         yield from self.take_rows(1)
-        judged.settle(known, holes)
+        judged = settle_chapters(chapters, holes, self._passes.count_partitions())
         judged.facts = judged.facts if plan.facts else None
         for outcome in (known, judged):
             yield archive, True, pickle.dumps((number, outcome))
 
 
-def find_calm(results: Iterable[PartResult]) -> int | None:
-    """Return the first transaction of an archive that no news of before its base can excuse."""
-    calm = [result.calm_zxid for result in results]
+def _get_zxid(record: bytes) -> int:
+    zxid: int = HEADER.unpack_from(record)[2]
+    return zxid
+
+
+def find_calm(results: Iterable[PartResult], number: int) -> int | None:
+    """Return the first transaction that no news of before one of an archive's bases can excuse."""
+    calm = [result.calm_zxids[number] for result in results]
     return min((zxid for zxid in calm if zxid is not None), default=None)
 
 
@@ -555,7 +639,8 @@ def sum_up(profile: str, plan: Plan, outcomes: Iterable[tuple[int, Outcome]]) ->
         tally.add(judged.tally)
         base = plan.bases[index]
         before = () if base is None else base.holes
-        reports.append(report_archive(archive, files[index], known, judged, before))
+        told = known, judged, plan.list_beginnings(index)
+        reports.append(report_archive(archive, files[index], *told, before))
     return report_audit(profile, tally, reports)
 
 

@@ -121,6 +121,9 @@ class ArchiveWatch:
             for batch in self.follower.read():
                 note(batch)
                 told = self._tell_missing(watched)
+                restart = self.follower.look_for_restart(max(self._after, self.extent.last_zxid))
+                if restart is not None:
+                    watched.passes.coming.append(restart)
                 fresh = self._take(batch, watched)
                 yield told + watched.judge(fresh)
         except TakenBack as lost:
@@ -138,7 +141,7 @@ class ArchiveWatch:
             if archive is None:
                 return None
             self._after = -1 if base is None else base.zxid
-            self.watched = Watched(self.name, archive.begins, base, self._rules, self._options)
+            self.watched = Watched(archive, base, self._rules, self._options)
         return self.watched
 
     def _take(self, batch: list[Transaction], watched: Watched) -> list[Transaction]:
@@ -171,7 +174,7 @@ class ArchiveWatch:
             self.name,
             state,
             self.extent.transactions,
-            0 if watched is None else watched.judging.partitions,
+            0 if watched is None else watched.passes.count_partitions(),
             self.extent.last_zxid,
             max(0.0, behind_s),
             self.damaged + (0 if watched is None else len(watched.holes)),
@@ -191,7 +194,8 @@ class ArchiveWatch:
         if self.watched is None or archive is None:
             return None
         total = self.watched.sum_up()
-        return report_archive(archive, self.extent, self.watched.holes, total), total
+        found = archive, self.extent, self.watched.holes, self.watched.passes.beginnings, total
+        return report_archive(*found), total
 
 
 class Teller:
@@ -350,7 +354,7 @@ class Watch:
             if archive.watched is not None:
                 for (kind, clause, _), times in archive.watched.findings.times.items():
                     found[kind, clause] += times
-                exercised |= archive.watched.judging.tally.exercised.keys()
+                exercised |= archive.watched.passes.list_exercised()
         rate = self._rate.measure(now, transactions)
         archives = tuple(archive.find_status() for archive in self.archives)
         return Status(now - self._begun, rate, archives, found, len(exercised))

@@ -26,7 +26,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from reassure_judge.rules import Rules
 from reassure_pipeline.addressing import EVERYBODY, Addressing
 from reassure_pipeline.alerts import Alert, tell_damage, tell_hole
-from reassure_pipeline.archive import Archive, Base
+from reassure_pipeline.archive import Archive, Base, Restart
 from reassure_pipeline.audit import rare_collections
 from reassure_pipeline.audit_report import ArchiveReport
 from reassure_pipeline.gateway import find_cause, open_spark
@@ -93,8 +93,9 @@ class Look(NamedTuple):
 
     followers: tuple[Follower, ...]
     extents: tuple[Extent, ...]
-    calm: tuple[int | None, ...]
-    """By archive: the first transaction that no news of before the snapshot can excuse."""
+    calm: tuple[tuple[int | None, ...], ...]
+    """By archive, and chapter that begins from a snapshot: the first transaction that no news of
+    before can excuse."""
     damaged: tuple[int, ...]
     """By archive: how many files could not be read to their end."""
     lost: tuple[str, ...]
@@ -105,14 +106,22 @@ class Look(NamedTuple):
     """What could not be read since the look before."""
     same: str = ""
     """Why not all of the archives can be judged apart, "" where they can."""
+    restarts: tuple[tuple[int, Restart], ...] = ()
+    """Archive, and from where it is to be judged anew, as was found since the look before."""
+    news_ms: tuple[tuple[tuple[int, int], ...], ...] = ()
+    """Of the same chapters as `calm`: the zxid that each begins behind, and up to when there may
+    be news of before."""
 
 
 class News(NamedTuple):
     """What every share is told of an archive with each batch."""
 
     holes: tuple[Hole, ...]
-    calm: int | None
+    calm: tuple[int | None, ...]
     times_ms: tuple[int, int] | None
+    restarts: tuple[Restart, ...]
+    last_zxid: int
+    """The last transaction of the batch, or before it."""
 
 
 def begin_looking(plan: Plan) -> Look:
@@ -121,10 +130,17 @@ def begin_looking(plan: Plan) -> Look:
     return Look(
         tuple(each.follower for each in begun),
         tuple(NOTHING for _ in begun),
-        tuple(None for _ in begun),
+        tuple((None,) if each.base is not None else () for each in begun),
         tuple(0 for _ in begun),
         tuple("" for _ in begun),
+        news_ms=tuple(
+            (_find_news(plan, each.base),) if each.base is not None else () for each in begun
+        ),
     )
+
+
+def _find_news(plan: Plan, base: Base) -> tuple[int, int]:
+    return base.zxid, base.news_ms + plan.options.grace_ms
 
 
 def look_on(plan: Plan, before: Look, same: SameHistories) -> Look:
@@ -133,7 +149,7 @@ def look_on(plan: Plan, before: Look, same: SameHistories) -> Look:
     try:
         looks = [_look_at(plan, before, n, each, same) for n, each in enumerate(followers)]
     except SameHistory as problem:  # raised where the command is: here it would be a fault of Spark
-        return before._replace(stretches=(), missing=(), same=str(problem))
+        return before._replace(stretches=(), missing=(), restarts=(), same=str(problem))
     stretches = tuple(stretch for each in looks for stretch in each.stretches)
     missing = tuple(alert for each in looks for alert in each.missing)
     if not stretches and not missing:
@@ -146,6 +162,8 @@ def look_on(plan: Plan, before: Look, same: SameHistories) -> Look:
         tuple(each.lost[0] for each in looks),
         stretches,
         missing,
+        tuple(restart for each in looks for restart in each.restarts),
+        tuple(each.news_ms[0] for each in looks),
     )
 
 
@@ -155,8 +173,9 @@ def _look_at(
     """Return what was added to one archive."""
     begun = plan.begun[number]
     after = -1 if begun.base is None else begun.base.zxid
-    calm_ms = None if begun.base is None else begun.base.news_ms + plan.options.grace_ms
-    extent, calm, lost = before.extents[number], before.calm[number], before.lost[number]
+    extent, lost = before.extents[number], before.lost[number]
+    calm, news = list(before.calm[number]), list(before.news_ms[number])
+    restarts: list[tuple[int, Restart]] = []
     damaged, holes, name = before.damaged[number], len(follower.holes), begun.archive.name
     stretches: list[tuple[int, str, int, int]] = []
     missing: list[Alert] = []
@@ -164,12 +183,19 @@ def _look_at(
     try:
         for path, start, stop, batch in () if lost else follower.read_stretches():
             same.note(number, batch)
+            restart = follower.look_for_restart(max(after, extent.last_zxid))
+            if restart is not None:
+                restarts.append((number, restart))
+                calm.append(None)
+                news.append(_find_news(plan, restart.base))
             stretches.append((number, str(path.absolute()), start, stop))
             fresh = [each for each in batch if each.zxid > after]
             if fresh:
                 extent = extent.reach(fresh)
-            if calm is None and calm_ms is not None:
-                calm = next((each.zxid for each in fresh if each.time_ms > calm_ms), None)
+            for at, (base, now_ms) in enumerate(news):
+                if calm[at] is None:
+                    late = (e.zxid for e in fresh if e.zxid > base and e.time_ms > now_ms)
+                    calm[at] = next(late, None)
             taken += len(batch)
             if taken >= _MOST:
                 break
@@ -180,8 +206,9 @@ def _look_at(
     missing += [tell_hole(name, hole) for hole in follower.holes[holes:]]
     damaged += len(follower.damaged)
     follower.damaged.clear()
-    kept = (extent,), (calm,), (damaged,), (lost,)
-    return Look((follower,), *kept, tuple(stretches), tuple(missing))
+    kept = (extent,), (tuple(calm),), (damaged,), (lost,)
+    found = tuple(stretches), tuple(missing), tuple(restarts), (tuple(news),)
+    return Look((follower,), *kept, *found)
 
 
 # The source ---------------------------------------------------------------------------------------
@@ -269,10 +296,12 @@ Row = tuple[int, int, int, bytes]
 def _list_news(plan: Plan, look: Look) -> Iterator[Row]:
     """Yield for every share what it must know of each archive; the first has the look, too."""
     for number, follower in enumerate(look.followers):
-        times_ms = look.extents[number].times_ms
-        news = pickle.dumps(News(tuple(follower.holes), look.calm[number], times_ms))
+        restarts = tuple(restart for archive, restart in look.restarts if archive == number)
+        extent, holes = look.extents[number], tuple(follower.holes)
+        told = News(holes, look.calm[number], extent.times_ms, restarts, extent.last_zxid)
+        news = pickle.dumps(told)
         yield from ((share, number, _NEWS, news) for share in range(plan.shares))
-    yield 0, -1, _NEWS, pickle.dumps(look)
+    yield 0, -1, _NEWS, pickle.dumps(look._replace(restarts=()))
 
 
 def _read_part(plan: Plan, part: Part) -> Iterator[Row]:
@@ -305,20 +334,20 @@ def judge_rows(plan: Plan, share: int, kept: dict[int, Watched], rows: Sequence[
             continue
         watched = kept.get(archive)
         if watched is None:
-            begun = plan.begun[archive]
-            name, begins = begun.archive.name, begun.archive.begins
-            own = Share(share, plan.shares)
-            watched = Watched(name, begins, begun.base, plan.rules, plan.options, own)
+            begun, own = plan.begun[archive], Share(share, plan.shares)
+            watched = Watched(begun.archive, begun.base, plan.rules, plan.options, own)
             kept[archive] = watched
-        records = []
+        records, last_zxid = [], -1
         for _, _, zxid, record in at_once:
             if zxid == _NEWS:
                 news: News = pickle.loads(record)
                 watched.holes, watched.times_ms = news.holes, news.times_ms
-                watched.routing.known.calm_zxid = news.calm
+                watched.calm, last_zxid = news.calm, news.last_zxid
+                watched.passes.coming += news.restarts
             else:
                 records.append(record)
-        answers += watched.judge(map(decode, records))
+        answers += watched.judge([decode(record) for record in records])
+        watched.passes.reach(last_zxid)
     return answers
 
 
@@ -510,7 +539,9 @@ def report_stream(plan: Plan, standing: Standing) -> list[tuple[ArchiveReport, S
                 total.add(other)
             holes = tuple(standing.look.followers[number].holes)
             extent = standing.look.extents[number]
-            reports.append((report_archive(begun.archive, extent, holes, total), total))
+            begins = standing.look.followers[number].beginnings
+            begins = begins[:1] + [each for each in begins[1:] if each.zxid < extent.last_zxid]
+            reports.append((report_archive(begun.archive, extent, holes, begins, total), total))
     return reports
 
 

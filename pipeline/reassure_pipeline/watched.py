@@ -15,6 +15,7 @@ may yet turn out either way is undecided so far.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from reassure_judge.doubt import GRACE_MS
@@ -22,11 +23,11 @@ from reassure_judge.rules import Rules
 from reassure_judge.trees import gather
 from reassure_judge.verdicts import Tally, Violation, binds
 from reassure_pipeline.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert, tell_findings
-from reassure_pipeline.archive import Archive, Base
+from reassure_pipeline.archive import Archive, Base, Beginning, find_open
 from reassure_pipeline.audit_report import ArchiveReport, AuditReport, report_audit
 from reassure_pipeline.first_findings import Findings
 from reassure_pipeline.fleet import Facts, Present, Sums
-from reassure_pipeline.passes import ALL, Judging, Known, Routing, Share, is_settled
+from reassure_pipeline.passes import ALL, Judged, Known, Passes, Share, is_settled
 from reassure_pipeline.sums import TimeBins
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.transactions import Transaction
@@ -93,56 +94,64 @@ class Watched:
 
     def __init__(
         self,
-        name: str,
-        begins: str,
+        archive: Archive,
         base: Base | None,
         rules: Rules[Any, Any],
         options: Options,
         share: Share = ALL,
     ) -> None:
-        self.name = name
+        self.name = archive.name
         self.findings = FirstOfEach()
         self.holes: tuple[Hole, ...] = ()
         self.times_ms: tuple[int, int] | None = None
         """When the first and the last transaction of the archive was that is judged."""
+        self.calm: tuple[int | None, ...] = ()
+        """Of each chapter that begins from a snapshot, where others look for it: the first
+        transaction that no news of before can excuse."""
         self._strict = options.strict
-        self.routing = Routing(
-            begins,
+        self.facts = Facts(archive.name, rules) if options.facts else None
+        self.passes = Passes(
+            archive,
             base,
             rules,
-            keep_keys=False,
-            min_insync_replicas=options.min_insync_replicas,
-            grace_ms=options.grace_ms,
-            share=share,
+            {
+                "keep_keys": False,
+                "min_insync_replicas": options.min_insync_replicas,
+                "grace_ms": options.grace_ms,
+                "share": share,
+            },
+            self.facts,
         )
-        self.facts = Facts(name, rules) if options.facts else None
-        self.judging = Judging(rules, self.facts)
-        for seen in self.routing.begin():
-            self.judging.observe(seen)
+        self._uncalm = 0 if base is not None else 1
+        """How many chapters begin from none."""
 
-    def judge(self, batch: Iterable[Transaction]) -> list[Alert]:
+    def judge(self, batch: Sequence[Transaction]) -> list[Alert]:
         """Judge the transactions that come next, and answer what there is to tell of them."""
         told: list[Alert] = []
-        feed, observe = self.routing.feed, self.judging.observe
-        found = self.judging.tally.violations
-        for transaction in batch:
-            for seen in feed(transaction):
-                observe(seen)
-            if found:
-                told += self._tell(transaction.zxid, found)
-                found.clear()
+        for part in self.passes.cut(batch, attrgetter("zxid")):
+            feed, observe = self.passes.routing.feed, self.passes.judging.observe
+            found = self.passes.judging.tally.violations
+            for transaction in part:
+                for seen in feed(transaction):
+                    observe(seen)
+                if found:
+                    told += self._tell(transaction.zxid, found)
+                    found.clear()
         return told
 
     def _tell(self, zxid: int, found: Iterable[Violation]) -> Iterator[Alert]:
-        known = self.routing.take_stock()
-        sorted_out = [(self._sort(violation, known), violation) for violation in found]
+        known, beginnings = self.passes.routing.take_stock(), self.passes.beginnings
+        if self.calm and len(beginnings) > self._uncalm:
+            known.calm_zxid = self.calm[len(beginnings) - 1 - self._uncalm]
+        holes = find_open(self.holes, beginnings[-1].snapshot)
+        sorted_out = [(self._sort(violation, known, holes), violation) for violation in found]
         for kind, violation in sorted_out:
             self.findings.note(kind, violation)
         return tell_findings(self.name, zxid, sorted_out)
 
-    def _sort(self, violation: Violation, known: Known) -> str:
+    def _sort(self, violation: Violation, known: Known, holes: tuple[Hole, ...]) -> str:
         """Return what kind of finding it is."""
-        if not is_settled(violation, known, self.holes):
+        if not is_settled(violation, known, holes):
             return UNSETTLED
         return VIOLATION if self._strict or binds(violation.clause) else NOT_FOLLOWED
 
@@ -154,15 +163,17 @@ class Watched:
 
     def sum_up(self) -> "Sum":
         """Return what it has come to so far; where facts are taken, nothing is judged after it."""
-        self.judging.end(self.times_ms)
-        judged = self.judging.sum_up()
+        self.passes.judging.end(self.times_ms)
+        chapters, total = self.passes.list_chapters(), Judged()
+        for _, _, judged in chapters:
+            total.add(judged)
         return Sum(
-            self.routing.take_stock(),
-            judged.tally,
-            judged.partitions,
-            judged.follow_ups,
+            Known.join([known for _, known, _ in chapters]),
+            total.tally,
+            self.passes.count_partitions(),
+            total.follow_ups,
             self.findings,
-            judged.facts,
+            total.facts,
         )
 
 
@@ -228,7 +239,11 @@ NOTHING: Final = Extent(0, -1, -1)
 
 
 def report_archive(
-    archive: Archive, extent: Extent, holes: tuple[Hole, ...], total: Sum
+    archive: Archive,
+    extent: Extent,
+    holes: tuple[Hole, ...],
+    beginnings: Sequence[Beginning],
+    total: Sum,
 ) -> ArchiveReport:
     """Put together what one archive has come to; of findings it has the first of each clause."""
     known = total.known
@@ -250,6 +265,7 @@ def report_archive(
         holes=holes,
         torn_tail=None,
         facts=total.facts,
+        beginnings=tuple(beginnings),
     )
 
 

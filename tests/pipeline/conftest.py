@@ -52,13 +52,19 @@ def snapshot() -> Callable[[Path, list[Transaction], int], Path]:
 
     It is fuzzy where it shows more than its name says.
     """
+    return _write_snapshot
 
-    def write(folder: Path, shown: list[Transaction], zxid: int) -> Path:
-        path = folder / "version-2" / f"snapshot.{zxid:x}"
-        path.write_bytes(_encode_snapshot(Tree().apply_all(shown)))
-        return path
 
-    return write
+@pytest.fixture(scope="session")
+def snapshots() -> Callable[[Path, list[Transaction], int], Path]:
+    """Write a snapshot, as `snapshot` does, for tests that make many data directories."""
+    return _write_snapshot
+
+
+def _write_snapshot(folder: Path, shown: list[Transaction], zxid: int) -> Path:
+    path = folder / "version-2" / f"snapshot.{zxid:x}"
+    path.write_bytes(_encode_snapshot(Tree().apply_all(shown)))
+    return path
 
 
 TOPICS = ("a", "orders.eu", "version", "assignments", "0", "\u00fc", '":{"', "back\\slash")

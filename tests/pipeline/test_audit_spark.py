@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence, Set
 from contextlib import redirect_stdout
+from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,9 @@ from reassure_pipeline.spark import (
     Place,
     Plan,
     audit_spark,
+    find_better_plan,
     judge_share,
+    judge_until_it_fits,
     list_tasks,
     read_part,
     sum_up,
@@ -97,10 +100,7 @@ def _judge(routed: Sequence[Sequence[Block]], plan: Plan) -> list[tuple[int, Out
 
 def _audit_apart(plan: Plan, profile: str) -> AuditReport:
     """Do what Spark does, without it."""
-    try:
-        return sum_up(profile, plan, _judge(_route(plan), plan))
-    except Misfits as misfits:
-        return sum_up(profile, plan, _judge(_route(plan, misfits.places), plan))
+    return judge_until_it_fits(plan, profile, lambda plan, whole: _judge(_route(plan, whole), plan))
 
 
 @pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kafka-zk"])
@@ -291,6 +291,45 @@ def test_later_start_is_judged_as_locally(
     assert {a.archive.begins for a in local.archives} == {"snapshot", "middle"}
     apart = _audit_apart(_make_plan(folders, PROFILE, 3, **options), PROFILE)
     assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
+
+
+@pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kafka-zk"])
+@pytest.mark.parametrize("damaged", [True, False])
+def test_chapters_are_judged_as_locally(
+    server: Server,
+    snapshot: Snapshot,
+    monkeypatch: pytest.MonkeyPatch,
+    profile: str,
+    damaged: bool,
+) -> None:
+    """Behind holes, known before or met, judging begins anew from the same snapshots."""
+    monkeypatch.setattr("reassure_pipeline.spark._PART_SIZES", (4_000, 4_000))
+    cluster = SampleCluster()
+    plant_all(cluster)
+    history = cluster.transactions
+    cuts = [0, 60, 130, 200, 300, len(history)]
+    files = [history[one + 7 * (one > 0) : two] for one, two in pairwise(cuts)]
+    folder = server("holed", *files)
+    for zxid in (40, 90, 131, 206, 290, 400, 520):
+        snapshot(folder, history[: zxid + 3], zxid)
+    if damaged:
+        log = folder / "version-2" / "log.8a"
+        content = bytearray(log.read_bytes())
+        content[len(content) // 3] ^= 0xFF
+        log.write_bytes(content)
+    local = audit_local([folder], profile, get_profile(profile), at_rest=True, facts=True)
+    assert len(local.archives[0].beginnings) == 4
+    plan = _make_plan([folder], profile, 3, at_rest=True, damaged=damaged)
+    planned = []
+
+    def judge(plan: Plan, whole: Set[Place]) -> list[tuple[int, Outcome]]:
+        planned.append(plan)
+        return _judge(_route(plan, whole), plan)
+
+    apart = judge_until_it_fits(plan, profile, judge)
+    assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
+    assert len(planned) == (1 if damaged else 2)
+    assert find_better_plan(planned[-1], apart) is None
 
 
 def test_java_that_spark_cannot_use_is_a_clear_error(

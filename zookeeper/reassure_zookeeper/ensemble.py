@@ -57,6 +57,8 @@ class Piece(NamedTuple):
     """The byte behind the last record; None for the end of the file."""
     first: int = 0
     """The zxid of its first record, as far as it is known without reading it."""
+    last: int = -1
+    """That of its last record, -1 where nobody knows without reading it."""
 
 
 class Hole(NamedTuple):
@@ -284,9 +286,9 @@ class _Merging:
             self._holes.append(Hole(self._last, first))
             self._contested = False
         if self._pieces and (self._pieces[-1].path, self._pieces[-1].stop) == (path, start):
-            self._pieces[-1] = self._pieces[-1]._replace(stop=stop)
+            self._pieces[-1] = self._pieces[-1]._replace(stop=stop, last=last)
         else:
-            self._pieces.append(Piece(path, start, stop, first))
+            self._pieces.append(Piece(path, start, stop, first, last))
         self._last = last
 
     def _settle(self, block: int, present: Sequence[Member]) -> None:
