@@ -104,13 +104,13 @@ class Look(NamedTuple):
     """Archive, file, first byte and the byte behind the last, of what was added."""
     missing: tuple[Alert, ...] = ()
     """What could not be read since the look before."""
-    same: str = ""
-    """Why not all of the archives can be judged apart, "" where they can."""
     restarts: tuple[tuple[int, Restart], ...] = ()
     """Archive, and from where it is to be judged anew, as was found since the look before."""
     news_ms: tuple[tuple[tuple[int, int], ...], ...] = ()
     """Of the same chapters as `calm`: the zxid that each begins behind, and up to when there may
     be news of before."""
+    same: str = ""
+    """Why not all of the archives can be judged apart, "" where they can."""
 
 
 class News(NamedTuple):

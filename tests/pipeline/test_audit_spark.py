@@ -371,7 +371,9 @@ def test_spark_answers_what_the_local_engine_does(
         server("middle", cluster.transactions[300:]),
         server("clean", write_sample(topics=2)),
         server("often", often.transactions),
+        server("holed", cluster.transactions[:150], cluster.transactions[160:]),
     ]
+    snapshot(folders[5], cluster.transactions[:300], 300)
     snapshot(folders[1], cluster.transactions[:cut], cut)
     torn = next((folders[3] / "version-2").iterdir())
     torn.write_bytes(torn.read_bytes()[:-5])

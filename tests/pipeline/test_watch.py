@@ -138,8 +138,14 @@ def test_facts_are_those_of_an_audit(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kip-46", "kafka-42"])
 @pytest.mark.parametrize("whole", [True, False], ids=["from the beginning", "amid"])
-def test_a_watch_comes_to_what_an_audit_does(folder: Path, profile: str, whole: bool) -> None:
-    """Whatever the protocol and wherever the logs begin: same findings, counts and verdict."""
+@pytest.mark.parametrize("holed", [True, False], ids=["holed", "gapless"])
+def test_a_watch_comes_to_what_an_audit_does(
+    folder: Path, profile: str, whole: bool, holed: bool, snapshots: Callable[..., Path]
+) -> None:
+    """Whatever the protocol and wherever the logs begin: same findings, counts and verdict.
+
+    So where files are missing, and snapshots lie behind.
+    """
     cluster = SampleCluster(chroot="/kafka")
     plant_all(cluster)
     history = cluster.transactions[0 if whole else 60 :]
@@ -147,6 +153,11 @@ def test_a_watch_comes_to_what_an_audit_does(folder: Path, profile: str, whole: 
     for start in range(0, len(history), 100):
         log.append(*history[start : start + 100])
         log.rotate()
+    if holed:
+        for number in (3, 1):
+            log_files(folder)[number].unlink()
+        for zxid in (260, 300, 470) if whole else (50, 310, 510):
+            snapshots(folder.parent, cluster.transactions[: zxid + 3], zxid)
     report = audit_local([folder.parent], profile, get_profile(profile)).as_json_dict()
     told, document = watch(folder.parent, profile=profile)
     names = {"violations": VIOLATION, "not_followed": "not_followed", "unsettled": UNSETTLED}
@@ -160,6 +171,53 @@ def test_a_watch_comes_to_what_an_audit_does(folder: Path, profile: str, whole: 
     assert document["clauses"] == report["clauses"]
     assert document["verdict"] == report["verdict"]
     assert document["counts"]["transactions"] == report["counts"]["transactions"]
+    assert document["archives"][0]["holes"] == report["archives"][0]["holes"]
+    assert len(document["archives"][0]["holes"]) == (2 if holed else 0)
+    assert document["needs"][-1:] == report["needs"][-1:]
+
+
+def test_certainty_comes_back_once_a_snapshot_is_whole(
+    folder: Path,
+    follow: Callable[[], list[Alert]],
+    snapshots: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A watch is certain again from where it stands when a snapshot is finished, not before."""
+    monkeypatch.setattr("reassure_pipeline.growing._AGAIN_S", 0.0)
+    monkeypatch.setattr("reassure_pipeline.growing._COST", 0)
+    cluster = SampleCluster()
+    cluster.create_topic("orders", {0: (1, 2), 1: (2, 3)})
+    log = GrowingLog(folder)
+    log.append(*cluster.transactions)
+    log.rotate()
+    cluster.write_state("orders", 0)
+    missing = cluster.zxid
+
+    def break_rule() -> tuple[int, list[int], list[int]]:
+        cluster.time_ms += 60_000
+        at = cluster.zxid
+        cluster.join("orders", 1, (2,))
+        zxid = cluster.write_state("orders", 0, fenced=False)
+        log.append(*cluster.transactions[at:])
+        told = follow()
+        return zxid, list_zxids(told), list_zxids(told, UNSETTLED)
+
+    follow()
+    zxid, settled, unsettled = break_rule()
+    assert (settled, zxid in unsettled) == ([], True)
+    path = snapshots(folder.parent, cluster.transactions, missing + 1)
+    content = path.read_bytes()
+    path.write_bytes(content[:-9])
+    zxid, settled, unsettled = break_rule()
+    assert (settled, zxid in unsettled) == ([], True)
+    path.write_bytes(content)
+    standing = cluster.zxid
+    settled = []
+    for _ in range(3):  # news of before the snapshot must be old
+        zxid, settled, unsettled = break_rule()
+    assert (zxid in settled, unsettled) == (True, [])
+    beginnings = follow.archive.watched.passes.beginnings  # type: ignore[attr-defined]
+    assert [each.zxid for each in beginnings] == [-1, standing]
 
 
 @pytest.mark.parametrize(

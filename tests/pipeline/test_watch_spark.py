@@ -3,6 +3,7 @@
 import json
 import pickle
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -109,14 +110,23 @@ def write(folder: Path, history: list[Transaction]) -> Path:
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> list[Path]:
-    """Return two archives: faults amid a hole, and a cluster at work."""
+def places(tmp_path: Path, snapshots: Callable[..., Path]) -> list[Path]:
+    """Return three archives: with damage, a cluster at work, and holes with snapshots behind."""
     cluster = SampleCluster()
     plant_all(cluster)
     history = cluster.transactions
     (tmp_path / "made").mkdir()
     write_archive(tmp_path / "made", Size(2_000, 20, 10, 1))
-    return [write(tmp_path / "broken", history[:260] + history[262:]), tmp_path / "made"]
+    holed, another = tmp_path / "holed", SampleCluster(time_ms=10**12 + 7)
+    plant_all(another)
+    holed.mkdir()
+    write(holed / "version-2", another.transactions)
+    for zxid in (91, 361):
+        (holed / "version-2" / f"log.{zxid:x}").unlink()
+    for zxid in (100, 200, 300, 450, 475):
+        snapshots(holed, another.transactions[: zxid + 4], zxid)
+    broken = write(tmp_path / "broken", history[:260] + history[262:])
+    return [broken, tmp_path / "made", holed]
 
 
 @pytest.mark.parametrize("shares", [1, 3])
@@ -143,6 +153,11 @@ def test_shares_and_batches_tell_what_one_process_does(
         record["transactions"] for record in document["archives"]
     ]
     assert sum(each.holes for each in list_outcomes(plan, standing)) == document["counts"]["holes"]
+    assert document["counts"]["holes"] == 2
+    assert [each["holes"] for each in document["archives"]] == [
+        each.as_dict(strict=False)["holes"] for each in report.archives
+    ]
+    assert [hole["until"] for hole in document["archives"][2]["holes"]] == [204, 454]
 
 
 @pytest.mark.parametrize("begun", [0, 100], ids=["all", "nothing"])
