@@ -63,7 +63,7 @@ class Suspicions:
             self._report(late, zxid)
 
     def rest(self, zxid: int = 0) -> None:
-        """Take whatever is suspected for a violation, as the cluster rests (after a transaction)."""
+        """Take whatever is suspected for a violation, as the cluster rests by then."""
         self._report(self.open, zxid)
 
     def leave_open(self, tally: Tally) -> None:

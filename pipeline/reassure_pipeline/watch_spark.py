@@ -59,6 +59,8 @@ _NEWS: Final = -1
 """Stands where a zxid does, for what a share is told before the transactions of a batch."""
 _SHARES_OF_A_CLUSTER: Final = 16
 _LOOK_S: Final = 0.2
+_AT_ONCE: Final = 2_000
+"""How many transactions are decoded before they are judged."""
 _MOST: Final = 50_000
 """How many transactions one batch takes, so that what is told of many is told soon."""
 
@@ -346,7 +348,8 @@ def judge_rows(plan: Plan, share: int, kept: dict[int, Watched], rows: Sequence[
                 watched.passes.coming += news.restarts
             else:
                 records.append(record)
-        answers += watched.judge([decode(record) for record in records])
+        for at in range(0, len(records), _AT_ONCE):
+            answers += watched.judge([decode(each) for each in records[at : at + _AT_ONCE]])
         watched.passes.reach(last_zxid)
     return answers
 
