@@ -6,11 +6,10 @@ what is written about topics that are another's, and judges its own (`Share`). B
 engines answer the same report.
 """
 
-import gc
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from multiprocessing import get_context
 from operator import attrgetter
@@ -45,6 +44,7 @@ from reassure_pipeline.audit_report import (
     report_audit,
 )
 from reassure_pipeline.budget import NO_BUDGET, Budget, Limits
+from reassure_pipeline.collecting import rare_collections
 from reassure_pipeline.decodings import list_logs
 from reassure_pipeline.fleet import Facts
 from reassure_pipeline.keeping import own_directory
@@ -66,7 +66,6 @@ from reassure_zookeeper.ensemble import Hole, Piece
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import TornTail
 
-_ALLOCATIONS: Final = 200_000
 _BYTES_PER_JOB: Final = 8_000_000
 """Below this starting a process takes longer than it saves."""
 
@@ -330,17 +329,6 @@ def audit_paths(
     given = observed is not None
     unjudged = list_unjudged(profile, readings, tally.exercised, given=given)
     return report.observing(observed, tally, unjudged)
-
-
-@contextmanager
-def rare_collections() -> Iterator[None]:
-    """Let Python look for cycles rarely: what judging leaves behind forms none, and is much."""
-    before = gc.get_threshold()
-    gc.set_threshold(_ALLOCATIONS, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 class _LocalAudit:

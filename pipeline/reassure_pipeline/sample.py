@@ -14,6 +14,7 @@ from typing import Final
 from reassure_spec import znodes
 from reassure_spec.znodes import ReassignmentZnode, ReplicaList, RequestZnode, StateZnode
 from reassure_zookeeper.transactions import (
+    MULTI,
     Check,
     CloseSession,
     Create,
@@ -22,8 +23,6 @@ from reassure_zookeeper.transactions import (
     Op,
     SetData,
     Transaction,
-    committed,
-    multi,
 )
 
 CLIENT: Final = 0x1000
@@ -64,10 +63,8 @@ class SampleCluster:
         """Append one transaction of these ops as they stand; answer its zxid."""
         self.zxid += 1
         self.time_ms += _MS_PER_TRANSACTION
-        make = committed if len(ops) == 1 else multi
-        self.transactions.append(
-            make(*ops, zxid=self.zxid, session_id=session, time_ms=self.time_ms)
-        )
+        kind = ops[0].variant if len(ops) == 1 else MULTI
+        self.transactions.append(Transaction(session, 0, self.zxid, self.time_ms, kind, ops))
         return self.zxid
 
     def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> Create:
@@ -94,9 +91,8 @@ class SampleCluster:
 
         `writer` is a broker that makes it in the controller's place.
         """
-        path = znodes.CONTROLLER_EPOCH
-        fence = (Check(self.chroot + path, self._versions[path] + 1),) if fenced else ()
-        return self.act(self.controller if writer is None else writer, *fence, *ops)
+        broker = self.controller if writer is None else writer
+        return self.act(broker, self._fence, *ops) if fenced else self.act(broker, *ops)
 
     def act(self, broker: int, *ops: Op) -> int:
         """Append a transaction in a broker's session."""
@@ -139,11 +135,10 @@ class SampleCluster:
         self.epoch += raised
         self.controller = broker
         data = znodes.encode_controller(broker, self.time_ms)
-        return self.act(
-            broker,
-            self.create(znodes.CONTROLLER, data, ephemeral=True),
-            self.put(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(self.epoch)),
-        )
+        made = self.create(znodes.CONTROLLER, data, ephemeral=True)
+        epoch = self.put(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(self.epoch))
+        self._fence = Check(epoch.path, epoch.version + 1)
+        return self.act(broker, made, epoch)
 
     # Topics and partitions ------------------------------------------------------------------------
 

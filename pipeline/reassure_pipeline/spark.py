@@ -53,7 +53,7 @@ from reassure_pipeline.archive import (
     open_piece,
     plan_restarts,
 )
-from reassure_pipeline.audit import Progress, rare_collections
+from reassure_pipeline.audit import Progress
 from reassure_pipeline.audit_report import (
     AuditReport,
     find_gaps_amid,
@@ -62,6 +62,7 @@ from reassure_pipeline.audit_report import (
     report_archive,
     report_audit,
 )
+from reassure_pipeline.collecting import rare_collections
 from reassure_pipeline.fleet import Facts, Move
 from reassure_pipeline.gateway import open_spark
 from reassure_pipeline.parts import PartOfLog, WholeLog

@@ -13,30 +13,26 @@ Memory grows with the partitions, not with the transactions: those are handed on
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from reassure_model.controllers import ACTING
-from reassure_model.kip_236.obligations import next_write
-from reassure_model.kip_236.rules import accept_write, apply_failover
-from reassure_model.kip_236.state import (
-    Environment,
-    Partition,
-    Request,
-    is_leader_live,
-)
-from reassure_model.kip_236.system import is_stopped
+from reassure_model.kip_236.state import Environment, Partition
 from reassure_model.kip_236.writes import (
     ChangeIsr,
     CreateReassignment,
+    DeleteReassignment,
     DeleteRequest,
     UpdateReassignment,
     Write,
+    WriteAssigned,
+    WriteState,
 )
-from reassure_model.outcome import Accepted
+from reassure_pipeline.collecting import rare_collections
 from reassure_pipeline.distortions import (
     AUTHORSHIPS,
     DISTORTIONS,
@@ -47,19 +43,23 @@ from reassure_pipeline.distortions import (
     go_on,
     is_forbidden,
 )
+from reassure_pipeline.offers import Offer, offer_lag, offer_owed, offer_return
+from reassure_pipeline.places import Answers, Place, Step
 from reassure_pipeline.sample import SampleCluster
-from reassure_pipeline.walks import encode_partitions, list_ops
+from reassure_pipeline.walks import Topic, list_ops
 from reassure_spec import znodes
 from reassure_spec.errors import BadUsage
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import PartitionKey, ReplicaList, RequestZnode
-from reassure_zookeeper.transactions import Transaction
+from reassure_zookeeper.transactions import Op, Transaction
 from reassure_zookeeper.txnlog_writer import LogWriter
 
 PROFILE: Final = "kip-236"
 TRUTH: Final = "truth.json"
 PER_FILE: Final = 100_000
 """How many transactions ZooKeeper writes into one log file unless told otherwise."""
+
+Picked = TypeVar("Picked")
 
 _BROKERS: Final = 24
 _REPLICAS: Final = 3
@@ -69,10 +69,14 @@ _QUIET_MS: Final = 60_000
 """How long nothing has happened to a broker when a fault is planted."""
 _PATIENCE: Final = 500
 """How many steps a fault waits for a chance to be of a kind that was planted least."""
+_AT_ONCE: Final = 100
+"""How many transactions are handed on together, about."""
 _MOST_WAITING: Final = 3
 _MOST_ASKED: Final = 3
 _CHANGES: Final = 0.1
 """The share of the requests that change a reassignment in flight."""
+_AHEAD: Final = 0.2
+"""How often a replica that may catch up in a reassignment does so before the controller goes on."""
 _LAGS: Final = 0.1
 """How often a replica lags where it might; rarely enough that most writes are of reassignments."""
 
@@ -104,8 +108,12 @@ class Size:
     partitions: int
     faults: int
     seed: int = 0
+    hot: float = 0.0
+    """The share of what happens that happens to one partition, whose replicas come and go."""
 
     def __post_init__(self) -> None:
+        if self.transactions < 1 or self.partitions < 1:
+            raise BadUsage("a history has one transaction or more, and one partition or more")
         least = 500 + 6 * self.partitions + 50 * self.faults
         if self.transactions < least:
             raise BadUsage(
@@ -124,19 +132,21 @@ class SyntheticHistory:
         self._readings = get_profile(PROFILE)
         self._cluster = SampleCluster(_BROKERS)
         members = frozenset(range(1, _BROKERS + 1))
-        self._around = Environment(members, members, controller_epoch=self._cluster.epoch)
-        self._topics: dict[str, dict[int, Partition]] = {}
+        around = Environment(members, members, controller_epoch=self._cluster.epoch)
+        self._answers = Answers(self._readings, around)
+        self._nowhere = self._answers.place(Partition())
+        """Of a partition that is spoilt: nothing is done with it any more."""
+        self._topics: dict[str, Topic] = {}
+        self._places: dict[PartitionKey, Place] = {}
         self._keys: list[PartitionKey] = []
         self._shaken: deque[PartitionKey] = deque()
         """What the controller has to look at: a broker came or went, or a partition is new."""
         self._behind: deque[PartitionKey] = deque()
         """Where a replica may have to catch up, and no reassignment is in flight."""
-        self._flights: dict[PartitionKey, None] = {}
+        self._flights: list[PartitionKey] = []
         self._waiting: deque[tuple[int, tuple[PartitionKey, ...]]] = deque()
         """Requests in order, and what each names."""
         self._sequence = 0
-        self._owed: dict[PartitionKey, Write | None] = {}
-        """What the controller owes each partition, where that was asked since something changed."""
         self._spoilt: set[PartitionKey] = set()
         self._kinds = dict.fromkeys(
             [d.clause for d in DISTORTIONS] + [a[0] for a in AUTHORSHIPS] + [GARBAGE, JUMP], 0
@@ -148,6 +158,14 @@ class SyntheticHistory:
         """The zxid from which on faults are planted, and how far they are apart."""
         self._patience = _PATIENCE
         self._dead = 0
+        acts: tuple[Callable[[], bool], ...] = (
+            self._serve_request,
+            self._carry_flight,
+            self._catch_up,
+            self._submit,
+            self._lag,
+        )
+        self._turns = [(*acts[first:], *acts[:first]) for first in range(len(acts))]
         self._next_event = self._event_pause = max(500, 8 * size.partitions)
 
     def steps(self) -> Iterator[list[Transaction]]:
@@ -190,49 +208,44 @@ class SyntheticHistory:
             elif zxid >= self._next_event and not self._shaken:
                 self._upset()
             self._go_on()
-            yield
+            if len(self._cluster.transactions) >= _AT_ONCE:
+                yield
 
     # What goes right ------------------------------------------------------------------------------
 
     def _create_topic(self, topic: str, partitions: int) -> None:
-        made = {n: Partition(self._choose_replicas()) for n in range(partitions)}
-        self._topics[topic] = made
-        op = self._cluster.create(znodes.topic_path(topic), encode_partitions(made))
-        self._cluster.append(op)
-        keys = [(topic, number) for number in made]
+        assigned = {number: self._choose_replicas() for number in range(partitions)}
+        self._topics[topic] = Topic(assigned)
+        data = znodes.encode_topic(assigned)
+        self._cluster.append(self._cluster.create(znodes.topic_path(topic), data))
+        keys = [(topic, number) for number in assigned]
+        for key in keys:
+            self._places[key] = self._answers.place(Partition(assigned[key[1]]))
         self._keys += keys
         self._shaken.extend(keys)
 
+    @property
+    def _around(self) -> Environment:
+        return self._answers.around
+
+    def _pick(self, some: Sequence[Picked]) -> Picked:
+        """Return one of these; twice as fast as `Random.choice`, which is what counts here."""
+        return some[int(self._random.random() * len(some))]
+
     def _choose_replicas(self) -> ReplicaList:
         return tuple(self._random.sample(sorted(self._around.live), _REPLICAS))
-
-    def _get(self, key: PartitionKey) -> Partition:
-        return self._topics[key[0]][key[1]]
-
-    def _set(self, key: PartitionKey, partition: Partition) -> None:
-        self._topics[key[0]][key[1]] = partition
-        self._owed.pop(key, None)
-
-    def _see(self, around: Environment) -> None:
-        self._around = around
-        self._owed.clear()
 
     def _go_on(self) -> None:
         """Let somebody do something, whoever is in the turn and has something to do."""
         if self._shaken and self._random.random() < 0.9:
             self._calm()
             return
-        acts: tuple[Callable[[], bool], ...] = (
-            self._serve_request,
-            self._carry_flight,
-            self._catch_up_in_flight,
-            self._catch_up,
-            self._submit,
-            self._lag,
-        )
-        start = self._random.randrange(len(acts))
-        acted = any(act() for act in (*acts[start:], *acts[:start]))
-        if not acted and self._dead:
+        if self.size.hot and self._random.random() < self.size.hot and self._shake_hot():
+            return
+        for act in self._pick(self._turns):
+            if act():
+                return
+        if self._dead:
             # Everybody waits for the broker that is gone.
             self._upset()
 
@@ -240,148 +253,145 @@ class SyntheticHistory:
         """Let the controller see to a partition that a birth or a death has to do with."""
         key = self._shaken[0]
         owed = self._find_owed(key)
-        if owed is None or isinstance(owed, DeleteRequest | CreateReassignment):
+        if owed is None or isinstance(owed.write, DeleteRequest | CreateReassignment):
             self._shaken.popleft()
             self._behind.append(key)
         else:
-            self._write(key, owed)
+            self._take(key, owed)
 
-    def _find_owed(self, key: PartitionKey) -> Write | None:
-        if key in self._spoilt:
-            return None
-        try:
-            return self._owed[key]
-        except KeyError:
-            owed = next_write(self._get(key), self._around, self._readings)
-            self._owed[key] = None if owed is None else owed.write
-            return self._owed[key]
+    def _find_owed(self, key: PartitionKey) -> Step | None:
+        return self._choose(key, offer_owed)
+
+    def _choose(self, key: PartitionKey, offer: Offer) -> Step | None:
+        """Return one of the steps that are offered, if any are."""
+        steps = self._answers.ask(self._places[key], offer)
+        return self._pick(steps) if len(steps) > 1 else steps[0] if steps else None
 
     def _serve_request(self) -> bool:
         """Let the controller take the next step with the lowest request."""
         if not self._waiting:
             return False
-        sequence, keys = self._waiting[0]
-        removal = DeleteRequest(sequence)
+        _, keys = self._waiting[0]
         for key in keys:
             owed = self._find_owed(key)
-            if owed is not None and owed != removal:
-                self._write(key, owed)
+            if owed is not None and not isinstance(owed.write, DeleteRequest):
+                self._take(key, owed)
                 return True
-        self._remove_request()
-        return True
-
-    def _remove_request(self, *, fenced: bool = True) -> int:
         sequence, keys = self._waiting.popleft()
         for key in keys:
-            partition = self._get(key)
-            write = DeleteRequest(sequence)
-            self._set(key, go_on(partition, write, self._around, self._readings))
-        path = znodes.request_path(sequence)
-        return self._cluster.control(self._cluster.delete(path), fenced=fenced)
-
-    def _pick_flight(self) -> PartitionKey | None:
-        return self._random.choice(list(self._flights)) if self._flights else None
-
-    def _carry_flight(self) -> bool:
-        """Let the controller take the next step of a reassignment, requests aside."""
-        key = self._pick_flight()
-        owed = None if key is None else self._find_owed(key)
-        if key is None or owed is None or isinstance(owed, DeleteRequest | UpdateReassignment):
-            return False
-        self._write(key, owed)
+            owed = self._find_owed(key)
+            assert owed is not None and isinstance(owed.write, DeleteRequest)
+            self._follow(key, owed)
+        self._remove_request(sequence)
         return True
 
-    def _catch_up_in_flight(self) -> bool:
+    def _pick_flight(self) -> PartitionKey | None:
+        return self._pick(self._flights) if self._flights else None
+
+    def _carry_flight(self) -> bool:
+        """Let the controller take the next step of a reassignment, or a replica catch up."""
         key = self._pick_flight()
-        return key is not None and self._join(key)
+        if key is None:
+            return False
+        if self._random.random() < _AHEAD and self._act(key, offer_return):
+            return True
+        owed = self._find_owed(key)
+        if owed is None or isinstance(owed.write, DeleteRequest | UpdateReassignment):
+            return self._act(key, offer_return)
+        self._take(key, owed)
+        return True
 
     def _catch_up(self) -> bool:
         """Let a leader take back a replica, wherever one is behind."""
         while self._behind:
-            if self._join(self._behind[0]):
+            if self._act(self._behind[0], offer_return):
                 return True
             self._behind.popleft()
         return False
 
-    def _join(self, key: PartitionKey) -> bool:
-        partition = self._get(key)
-        state, around = partition.state, self._around
-        if key in self._spoilt or state is None or not is_leader_live(state, around):
-            return False
-        waiting = (r for r in partition.assigned or () if r in around.live and r not in state.isr)
-        for replica in waiting:
-            if not is_stopped(partition, replica, self._readings):
-                self._change_isr(key, (*state.isr, replica))
-                return True
-        return False
+    def _act(self, key: PartitionKey, offer: Offer) -> bool:
+        """Let a leader take a step, if one is offered."""
+        step = self._choose(key, offer)
+        if step is not None:
+            self._take(key, step)
+        return step is not None
 
     def _lag(self) -> bool:
         """Let a leader take out a replica that lags."""
         if self._random.random() > _LAGS:
             return False
-        key = self._random.choice(self._keys)
-        state = self._get(key).state
-        if key in self._spoilt or state is None or not is_leader_live(state, self._around):
+        key = self._pick(self._keys)
+        if not self._act(key, offer_lag):
             return False
-        followers = [replica for replica in state.isr if replica != state.leader]
-        if not followers:
-            return False
-        gone = self._random.choice(followers)
-        self._change_isr(key, tuple(replica for replica in state.isr if replica != gone))
         self._behind.append(key)
         return True
 
-    def _change_isr(self, key: PartitionKey, isr: ReplicaList) -> None:
-        state = self._get(key).state
-        assert state is not None
-        self._write(key, ChangeIsr(replace(state, isr=isr), state.leader))
+    def _shake_hot(self) -> bool:
+        """Let a replica of the partition that is hot catch up, or else lag."""
+        return self._act(self._keys[0], offer_return) or self._act(self._keys[0], offer_lag)
 
     def _submit(self) -> bool:
         """Let a client ask for a reassignment, or for a change of one."""
         if len(self._flights) >= _MOST_FLIGHTS or len(self._waiting) >= _MOST_WAITING:
             return False
         key = self._pick_flight() if self._random.random() < _CHANGES else None
-        topic, number = key or self._random.choice(self._keys)
+        topic, number = key or self._pick(self._keys)
         size = 1 if key is not None else self._random.randint(1, _MOST_ASKED)
-        there = self._topics[topic]
+        there = self._topics[topic].assigned
         numbers = [n for n in range(number, number + size) if n in there]
         keys = tuple((topic, n) for n in numbers if (topic, n) not in self._spoilt)
         if not keys:
             return False
         asked = {each: self._choose_replicas() for each in keys}
         for each, target in asked.items():
-            partition = there[each[1]]
-            requests = (*partition.requests, Request(self._sequence, target))
-            self._set(each, replace(partition, requests=requests))
+            place = self._answers.request(self._places[each], self._sequence, target)
+            self._places[each] = place
         data = znodes.encode_request(RequestZnode(asked))
         self._cluster.append(self._cluster.create(znodes.request_path(self._sequence), data))
         self._waiting.append((self._sequence, keys))
         self._sequence += 1
         return True
 
-    def _write(self, key: PartitionKey, write: Write) -> int:
-        """Make a write that the rules allow."""
-        outcome = accept_write(self._get(key), write, self._around, self._readings)
-        if isinstance(outcome, Accepted):
-            return self._store(key, write, outcome.state)
-        raise RuntimeError(f"the model contradicts itself: {write} of {key}: {outcome}")
+    def _remove_request(self, sequence: int) -> int:
+        path = znodes.request_path(sequence)
+        return self._cluster.control(self._cluster.delete(path))
 
-    def _store(
-        self,
-        key: PartitionKey,
-        write: Write,
-        after: Partition,
-        *,
-        fenced: bool = True,
-        writer: int | None = None,
+    def _take(self, key: PartitionKey, step: Step) -> None:
+        """Make a write that the rules allow."""
+        place, write = self._follow(key, step), step.write
+        if isinstance(write, ChangeIsr):
+            self._cluster.act(place.brokers[write.writer], self._put_state(key, place, write))
+        elif isinstance(write, WriteState):
+            self._cluster.control(self._put_state(key, place, write))
+        else:
+            self._log(key, place.spell(write))
+
+    def _put_state(self, key: PartitionKey, place: Place, write: ChangeIsr | WriteState) -> Op:
+        return self._cluster.put(znodes.state_path(*key), place.encode(write.state))
+
+    def _follow(self, key: PartitionKey, step: Step) -> Place:
+        """Let a partition be where a step leads; answer where it was."""
+        place, after = self._places[key], step.after
+        assert isinstance(after, Place), f"the model contradicts itself: {step} at {place}"
+        self._places[key] = place.follow(after)
+        return place
+
+    def _log(
+        self, key: PartitionKey, write: Write, *, fenced: bool = True, writer: int | None = None
     ) -> int:
-        """Write to a partition, whether or not that is allowed; answer the zxid."""
-        self._set(key, after)
-        if after.reassignment is not None:
-            self._flights[key] = None
-        elif self._flights.pop(key, 0) is None:
-            self._behind.append(key)
-        ops = list_ops(self._cluster, key, write, self._topics[key[0]])
+        """Write to a partition, which is already where that leads; answer the zxid."""
+        topic, number = self._topics[key[0]], key[1]
+        match write:
+            case WriteAssigned(assigned):
+                topic.assigned[number] = assigned
+            case CreateReassignment():
+                self._flights.append(key)
+                topic.in_flight.add(number)
+            case DeleteReassignment():
+                self._flights.remove(key)
+                topic.in_flight.remove(number)
+                self._behind.append(key)
+        ops = list_ops(self._cluster, key, write, topic)
         if isinstance(write, ChangeIsr):
             return self._cluster.act(write.writer, *ops)
         return self._cluster.control(*ops, fenced=fenced, writer=writer)
@@ -400,7 +410,7 @@ class SyntheticHistory:
             self._cluster.append(self._cluster.delete(znodes.CONTROLLER))
             self._elect()
         else:
-            self._dead = self._random.choice(sorted(live))
+            self._dead = self._pick(sorted(live))
             was_controller = self._dead == self._cluster.controller
             self._cluster.kill(self._dead)
             self._see_live(live - {self._dead})
@@ -409,17 +419,17 @@ class SyntheticHistory:
 
     def _see_live(self, live: frozenset[int]) -> None:
         changed = live ^ self._around.live
-        self._see(replace(self._around, live=live))
+        self._answers.see(replace(self._around, live=live))
         for key in self._keys:
-            if changed.intersection(self._get(key).assigned or ()):
+            if not changed.isdisjoint(self._topics[key[0]].assigned[key[1]]):
                 self._shaken.append(key)
 
     def _elect(self, *, raised: int = 1) -> int:
         others = sorted(self._around.live - {self._cluster.controller})
-        zxid = self._cluster.elect(self._random.choice(others), raised=raised)
-        self._see(replace(self._around, controller_epoch=self._cluster.epoch))
+        zxid = self._cluster.elect(self._pick(others), raised=raised)
+        self._answers.see(replace(self._around, controller_epoch=self._cluster.epoch))
         for key in self._flights:
-            self._set(key, apply_failover(self._get(key), self._readings))
+            self._places[key] = self._answers.fail_over(self._places[key])
         return zxid
 
     # What goes wrong ------------------------------------------------------------------------------
@@ -434,7 +444,7 @@ class SyntheticHistory:
         kinds = self._find_kinds()
         self._random.shuffle(kinds)
         keys = [*self._flights, *(key for _, asked in self._waiting for key in asked)]
-        keys += [self._random.choice(self._keys) for _ in range(8)]
+        keys += [self._pick(self._keys) for _ in range(8)]
         keys = [key for key in dict.fromkeys(keys) if key not in self._spoilt]
         for clause in kinds:
             found = self._try(clause, keys)
@@ -471,39 +481,58 @@ class SyntheticHistory:
         return None
 
     def _write_garbage(self, key: PartitionKey) -> int:
-        if self._get(key).state is None:
+        if self._places[key].form.partition.state is None:
             return -1
         return self._cluster.control(self._cluster.put(znodes.state_path(*key), b"{"))
 
     def _misattribute(self, key: PartitionKey, office: str, *, fenced: bool) -> int:
         """Let a write that is owed be made by another, or without a look at the epoch."""
-        owed = self._find_owed(key)
+        owed = self._spell_owed(key)
         if owed is None or isinstance(owed, DeleteRequest):
             return -1
-        after = go_on(self._get(key), owed, self._around, self._readings)
         writer = None
         if office != ACTING:
             # One that was controller once breaks the same clause.
-            writer = self._random.choice(sorted(self._around.live - {self._cluster.controller}))
-        return self._store(key, owed, after, fenced=fenced, writer=writer)
+            writer = self._pick(sorted(self._around.live - {self._cluster.controller}))
+        self._go_on_from(key, owed)
+        return self._log(key, owed, fenced=fenced, writer=writer)
+
+    def _spell_owed(self, key: PartitionKey) -> Write | None:
+        owed = self._find_owed(key)
+        return None if owed is None else self._places[key].spell(owed.write)
+
+    def _may_spoil(self, key: PartitionKey) -> bool:
+        shared = any(key in asked for _, asked in self._waiting)
+        hot = self.size.hot and key == self._keys[0]
+        return not (shared or hot or 2 * len(self._spoilt) + 2 > len(self._keys))
+
+    def _go_on_from(self, key: PartitionKey, write: Write) -> None:
+        """Let a partition be where a write leads that may be wrong."""
+        partition = self._places[key].restore()
+        after = go_on(partition, write, self._around, self._readings)
+        self._places[key] = self._answers.place(after)
 
     def _distort(self, key: PartitionKey, distortion: Distortion) -> int:
-        partition = self._get(key)
-        shared = [asked for _, asked in self._waiting if key in asked]
-        if distortion.spoils and (shared or 2 * len(self._spoilt) + 2 > len(self._keys)):
+        if distortion.spoils and not self._may_spoil(key):
             return -1
-        owed = self._find_owed(key)
+        partition, owed = self._places[key].restore(), self._spell_owed(key)
         write = find_wrong(distortion, partition, self._around, owed, self._readings)
         if write is None:
             return -1
         if isinstance(write, DeleteRequest):
             # A request is removed for all that it names, and the others must be done with it.
-            return self._remove_request() if self._waiting[0] == (write.sequence, (key,)) else -1
-        after = go_on(partition, write, self._around, self._readings)
-        zxid = self._store(key, write, after)
+            if self._waiting[0] != (write.sequence, (key,)):
+                return -1
+            self._waiting.popleft()
+            self._go_on_from(key, write)
+            return self._remove_request(write.sequence)
+        self._go_on_from(key, write)
+        zxid = self._log(key, write)
         if distortion.spoils:
             self._spoilt.add(key)
-            self._flights.pop(key, None)
+            self._places[key] = self._nowhere
+            if key in self._flights:
+                self._flights.remove(key)
         return zxid
 
 
@@ -517,20 +546,16 @@ def write_archive(folder: Path, size: Size, per_file: int = PER_FILE) -> dict[st
         raise BadUsage(f"{folder} is not empty; name a directory that is, or that does not exist")
     logs.mkdir(parents=True)
     history = SyntheticHistory(size)
-    left, writer = 0, None
-    try:
+    with ExitStack() as files, rare_collections():
+        left = 0
         for batch in history.steps():
-            for transaction in batch:
+            while batch:
                 if not left:
-                    if writer is not None:
-                        writer.close()
-                    writer, left = LogWriter(logs / f"log.{transaction.zxid:x}"), per_file
-                assert writer is not None
-                writer.append(transaction)
-                left -= 1
-    finally:
-        if writer is not None:
-            writer.close()
+                    files.close()
+                    path = logs / f"log.{batch[0].zxid:x}"
+                    writer, left = files.enter_context(LogWriter(path)), per_file
+                writer.append(*batch[:left])
+                batch, left = batch[left:], max(0, left - len(batch))
     truth = {
         "profile": PROFILE,
         **asdict(size),

@@ -10,7 +10,7 @@ goes with the last of them, so a later one is not touched before.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
 from reassure_model import kip_46, kip_236_legacy
@@ -80,7 +80,8 @@ class Walk(ABC, Generic[State]):
         self._elect()
         self.state = replace(state, controller_epoch=self.cluster.epoch)
         for topic in sorted({key[0] for key, _ in state.partitions}):
-            data = encode_partitions({key[1]: p for key, p in state.partitions if key[0] == topic})
+            there = {key[1]: p for key, p in state.partitions if key[0] == topic}
+            data = znodes.encode_topic(_list_assigned(there))
             self.cluster.append(self.cluster.create(znodes.topic_path(topic), data))
 
     @property
@@ -218,46 +219,55 @@ class Walk(ABC, Generic[State]):
 
     def find_ops(self, key: PartitionKey, write: Write) -> tuple[Op, ...]:
         """Return the operations that a write to a partition is."""
-        topic = {each[1]: p for each, p in self.state.partitions if each[0] == key[0]}
-        return list_ops(self.cluster, key, write, topic)
+        there = {each[1]: p for each, p in self.state.partitions if each[0] == key[0]}
+        in_flight = {number for number, p in there.items() if p.reassignment is not None}
+        return list_ops(self.cluster, key, write, Topic(_list_assigned(there), in_flight))
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What is written beside each other of the partitions of a topic."""
+
+    assigned: dict[int, ReplicaList]
+    in_flight: set[int] = field(default_factory=set)
+    """The partitions of which a reassignment is recorded."""
 
 
 def list_ops(
-    cluster: SampleCluster, key: PartitionKey, write: Write, partitions: Mapping[int, Partition]
+    cluster: SampleCluster, key: PartitionKey, write: Write, there: Topic
 ) -> tuple[Op, ...]:
-    """Return the operations that a write to a partition is.
-
-    `partitions` are those of its topic, as they are by then.
-    """
-    topic, number = key
-    record, parent = znodes.reassignment_path(*key), f"{znodes.REASSIGNMENTS}/{topic}"
+    """Return the operations that a write to a partition is; `there` is its topic by then."""
     match write:
-        case CreateState(state):
-            above = f"{znodes.topic_path(topic)}/partitions", znodes.partition_path(*key)
-            made = cluster.create(znodes.state_path(*key), _state(state))
-            return (*_create_missing(cluster, *above), made)
-        case WriteState(state) | ChangeIsr(state, _):
+        case WriteState(state) | ChangeIsr(state, _):  # first, as nearly all are
             return (cluster.put(znodes.state_path(*key), _state(state)),)
         case WriteAssigned():
-            return (cluster.put(znodes.topic_path(topic), encode_partitions(partitions)),)
-        case CreateReassignment(begun):
-            return (*_create_missing(cluster, parent), cluster.create(record, _record(begun)))
-        case UpdateReassignment(changed):
-            return (cluster.put(record, _record(changed)),)
+            return (cluster.put(znodes.topic_path(key[0]), znodes.encode_topic(there.assigned)),)
+        case CreateState(state):
+            above = f"{znodes.topic_path(key[0])}/partitions", znodes.partition_path(*key)
+            made = cluster.create(znodes.state_path(*key), _state(state))
+            return (*_create_missing(cluster, *above), made)
+        case CreateReassignment(record):
+            missing = _create_missing(cluster, _parent(key))
+            return (*missing, cluster.create(znodes.reassignment_path(*key), _record(record)))
+        case UpdateReassignment(record):
+            return (cluster.put(znodes.reassignment_path(*key), _record(record)),)
         case DeleteReassignment():
-            gone = cluster.delete(record)
-            others = any(
-                other != number and p.reassignment is not None for other, p in partitions.items()
-            )
-            return (gone,) if others else (gone, cluster.delete(parent))
+            gone = cluster.delete(znodes.reassignment_path(*key))
+            if there.in_flight - {key[1]}:
+                return (gone,)
+            return (gone, cluster.delete(_parent(key)))
         case DeleteRequest(sequence):
             return (cluster.delete(znodes.request_path(sequence)),)
 
 
-def encode_partitions(partitions: Mapping[int, Partition]) -> bytes:
+def _parent(key: PartitionKey) -> str:
+    return f"{znodes.REASSIGNMENTS}/{key[0]}"
+
+
+def _list_assigned(partitions: Mapping[int, Partition]) -> dict[int, ReplicaList]:
     """Return what the znode of a topic holds."""
     listed = {number: partition.assigned for number, partition in partitions.items()}
-    return znodes.encode_topic({n: a for n, a in listed.items() if a is not None})
+    return {n: a for n, a in listed.items() if a is not None}
 
 
 def _create_missing(cluster: SampleCluster, *paths: str) -> tuple[Op, ...]:

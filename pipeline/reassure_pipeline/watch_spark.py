@@ -27,8 +27,8 @@ from reassure_judge.rules import Rules
 from reassure_pipeline.addressing import EVERYBODY, Addressing
 from reassure_pipeline.alerts import Alert, tell_damage, tell_hole
 from reassure_pipeline.archive import Archive, Base, Restart
-from reassure_pipeline.audit import rare_collections
 from reassure_pipeline.audit_report import ArchiveReport
+from reassure_pipeline.collecting import rare_collections
 from reassure_pipeline.gateway import find_cause, open_spark
 from reassure_pipeline.growing import Follower, TakenBack
 from reassure_pipeline.passes import Share

@@ -1,6 +1,7 @@
 """Synthetic histories: what was planted in them is what an audit finds, and they are sound logs."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,9 +12,10 @@ from reassure_conformance.cli import run_command
 from reassure_pipeline.audit_report import AuditReport
 from reassure_pipeline.distortions import AUTHORSHIPS, DISTORTIONS, GARBAGE, JUMP
 from reassure_pipeline.synthetic import Faulty, Size, SyntheticHistory, write_archive
+from reassure_spec import znodes
 from reassure_spec.errors import BadUsage
 from reassure_zookeeper.server import Server
-from reassure_zookeeper.transactions import Transaction
+from reassure_zookeeper.transactions import SetData, Transaction
 from reassure_zookeeper.tree import Tree
 from reassure_zookeeper.txnlog import log_files, read_logs
 
@@ -82,6 +84,17 @@ def test_fault_without_a_place_is_told(tmp_path: Path) -> None:
     assert (len(truth["planted"]), truth["unplanted"]) == (3, [])
 
 
+def test_one_partition_may_be_hot(tmp_path: Path, audit: Audit) -> None:
+    """A partition that is to have half of what happens has it, and faults are found as ever."""
+    truth = write_archive(tmp_path / "made", Size(4_000, 20, 10, 3, hot=0.5))
+    first = znodes.state_path("topic-00000", 0)
+    ops = [op for each in read_logs(tmp_path / "made") for op in each.ops]
+    written = sum(isinstance(op, SetData) and op.path == first for op in ops)
+    assert written / 4_000 == pytest.approx(0.5, abs=0.05)
+    assert _find(audit(tmp_path / "made")) == [Faulty(**fault) for fault in truth["planted"]]
+    assert len(truth["planted"]) == 10
+
+
 def test_history_is_handed_on_as_it_is_made() -> None:
     """What was written is handed on at once, and kept nowhere."""
     batches = SyntheticHistory(Size(5_000, 10, 0)).steps()
@@ -92,6 +105,10 @@ def test_too_small_a_history_is_refused(tmp_path: Path) -> None:
     """What cannot hold its partitions and faults is refused, and so is a directory in use."""
     with pytest.raises(BadUsage, match="too few for 1000 partitions"):
         Size(5_000, 1_000, 0)
+    with pytest.raises(BadUsage, match="one transaction or more"):
+        Size(0, 1, 0)
+    with pytest.raises(BadUsage, match="one partition or more"):
+        Size(1_000, 0, 0)
     (tmp_path / "kept").write_text("")
     with pytest.raises(BadUsage, match="not empty"):
         write_archive(tmp_path, Size(1_500, 10, 0))
@@ -109,6 +126,9 @@ def test_verb_writes_what_the_audit_reads(
     zxids = [fault["zxid"] for fault in written["planted"]]
     assert [fault["zxid"] for fault in found["violations"]] == zxids
     assert json.loads((made / "truth.json").read_text())["planted"] == written["planted"]
+    assert sorted(Counter(written["by_clause"]).elements()) == sorted(
+        fault["clause"] for fault in written["planted"]
+    )
     assert run_command(["synth", "--transactions", "many", str(made)]) == 64
     assert "not a number like" in capsys.readouterr().err
 

@@ -22,6 +22,7 @@ from reassure_zookeeper.jute import (
     OPEN_ACL,
     Acl,
     Malformed,
+    NoData,
     read_acl,
     read_buffer,
     read_length,
@@ -164,12 +165,7 @@ def encode(transaction: Transaction) -> bytes:
     ops = transaction.attempted or transaction.ops
     kind = transaction.type
     if kind == MULTI:
-        parts = [INT.pack(len(ops))]
-        for op in ops:
-            body = _write_op(op)
-            parts.append(OP_HEADER.pack(op.variant, len(body)))
-            parts.append(body)
-        written = b"".join(parts)
+        written = INT.pack(len(ops)) + b"".join(map(_write_part, ops))
     elif len(ops) == 1 and ops[0].variant == kind:
         written = _write_op(ops[0])
     else:
@@ -377,10 +373,27 @@ _READERS: Final[dict[int, Reader]] = {
 }
 
 
+def _write_part(op: Op) -> bytes:
+    """Write an op of a multi."""
+    if isinstance(op, Check):
+        return _write_check_part(op.path, op.version)
+    body = _write_op(op)
+    return OP_HEADER.pack(op.variant, len(body)) + body
+
+
+@lru_cache(maxsize=1_000)
+def _write_check_part(path: str, version: int) -> bytes:
+    body = _write_check(path, version)
+    return OP_HEADER.pack(CHECK, len(body)) + body
+
+
 def _write_op(op: Op) -> bytes:
     match op:
         case SetData() | Reconfig():  # the most frequent first: each case costs a little
-            return _write_path(op.path) + write_buffer(op.data) + INT.pack(op.version)
+            path, data = _write_path(op.path), op.data
+            if isinstance(data, NoData):
+                return path + write_buffer(data) + INT.pack(op.version)
+            return b"%b%b%b%b" % (path, INT.pack(len(data)), data, INT.pack(op.version))
         case Check():
             return _write_check(op.path, op.version)
         case Create():

@@ -33,12 +33,15 @@ class LogWriter:
         self._file = self.path.open("xb")
         self._file.write(FILE_HEADER.pack(MAGIC, VERSION, database))
 
-    def append(self, transaction: Transaction) -> None:
-        """Write one transaction; raises `ValueError` when its type and ops contradict."""
+    def append(self, *transactions: Transaction) -> None:
+        """Write transactions; raises `ValueError` when the type and the ops of one contradict."""
+        self._file.write(b"".join([_frame(self._encode(each)) for each in transactions]))
+
+    def _encode(self, transaction: Transaction) -> bytes:
         record = encode(transaction)
-        if not self._digests and transaction.digest:
+        if transaction.digest and not self._digests:
             record = record[: -len(transaction.digest)]
-        self._file.write(_frame(record))
+        return record
 
     def close(self) -> None:
         """Finish the file."""

@@ -10,23 +10,25 @@ from reassure_conformance.report.document import HOLDS, Document
 from reassure_pipeline.synthetic import TRUTH, Size, write_archive
 
 
-def synth_document(
-    directory: Path, transactions: int, partitions: int, faults: int, seed: int
-) -> Document:
+def synth_document(directory: Path, size: Size) -> Document:
     """Write an archive; answer what was planted. Raises BadUsage, OSError."""
     start = time.perf_counter()
-    truth = write_archive(directory, Size(transactions, partitions, faults, seed))
-    counts = {"transactions": transactions, "partitions": partitions, "faults": faults}
+    truth = write_archive(directory, size)
+    counts = {
+        "transactions": size.transactions,
+        "partitions": size.partitions,
+        "faults": size.faults,
+    }
+    planted = Counter(fault["clause"] for fault in truth["planted"])
     told = {name: truth[name] for name in ("planted", "unplanted")}
-    body = {"directory": str(directory), **told}
+    body = {"directory": str(directory), **told, "by_clause": dict(sorted(planted.items()))}
     seconds = time.perf_counter() - start
-    return Document("synth", HOLDS, seconds, counts, seed, truth["profile"], body=body)
+    return Document("synth", HOLDS, seconds, counts, size.seed, truth["profile"], body=body)
 
 
 def render_synth(document: Document, form: str) -> str:
     """Return what was planted, by clause."""
-    planted = Counter(fault["clause"] for fault in document.body["planted"])
-    rows: list[list[Any]] = [[clause, times] for clause, times in sorted(planted.items())]
+    rows: list[list[Any]] = [list(each) for each in document.body["by_clause"].items()]
     table = display.render_table("Planted", ["clause", "times"], rows, form)
     missing = len(document.body["unplanted"])
     if missing:

@@ -31,13 +31,28 @@ class Count(click.ParamType[int]):
 @click.option("--partitions", type=Count(), default="1k", show_default=True)
 @click.option("--faults", type=Count(), default="20", show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--hot",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.0,
+    show_default=True,
+    metavar="SHARE",
+    help="The share of what happens that happens to one partition.",
+)
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path), metavar="DIR")
 @format_option
 def synth(
-    transactions: int, partitions: int, faults: int, seed: int, directory: Path, form: str
+    transactions: int,
+    partitions: int,
+    faults: int,
+    seed: int,
+    hot: float,
+    directory: Path,
+    form: str,
 ) -> int:
     """Write a log of a cluster at work into DIR, and the faults planted in it into truth.json."""
     from reassure_conformance.answers.synthesising import render_synth, synth_document
+    from reassure_pipeline.synthetic import Size
 
-    document = synth_document(directory, transactions, partitions, faults, seed)
+    document = synth_document(directory, Size(transactions, partitions, faults, seed, hot))
     return emit(document, form, lambda: render_synth(document, form))
