@@ -80,5 +80,6 @@ def tell_hole(archive: str, hole: Hole) -> Alert:
 
 def tell_damage(archive: str, seen_at: int, damage: DamagedFile) -> Alert:
     """Return the alert that a file cannot be read."""
-    body = {"file": str(damage.file), "offset": damage.offset, "reason": damage.reason}
+    file = str(damage.file.absolute())
+    body = {"file": file, "offset": damage.offset, "reason": damage.reason}
     return _make(DAMAGE, archive, seen_at, body, 0)

@@ -521,6 +521,7 @@ def begin_plan(
         base = follower.begin()
         if follower.archive is None:
             return None
+        follower.path = place.absolute()  # Spark follows it from a directory of its own
         begun.append(Begun(follower.archive, base, follower))
     return Plan(rules, options, tuple(begun), choose_shares(master))
 

@@ -160,6 +160,22 @@ def test_shares_and_batches_tell_what_one_process_does(
     assert [hole["until"] for hole in document["archives"][2]["holes"]] == [204, 454]
 
 
+def test_paths_lead_from_where_they_were_named(
+    places: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark works in another directory: the logs are found from there, and alerts are the same."""
+    monkeypatch.chdir(tmp_path)
+    named = [place.relative_to(tmp_path) for place in places]
+    told, _ = watch(*named)
+    batches = Batches(named, 2, tmp_path / "alerts")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    batches.run()
+    batches.close()
+    assert len(told) > 20
+    assert list_ids(batches.told) == list_ids(told)
+
+
 @pytest.mark.parametrize("begun", [0, 100], ids=["all", "nothing"])
 def test_members_are_refused_there_too(tmp_path: Path, begun: int) -> None:
     """Whether it shows when the logs begin, or once both have been read on."""
