@@ -184,9 +184,12 @@ class ArchiveReport:
             return ""
         certain = self.find_certain(hole)
         if certain is None:
-            return ", and nothing behind them is certain"
+            return ", and nothing that is found behind them is certain"
         name = "" if certain.snapshot is None else certain.snapshot.name
-        return f", and nothing up to 0x{certain.zxid:x} is certain, where {name} is gone on from"
+        return (
+            f", and what is found from 0x{hole.before:x} up to 0x{certain.zxid:x} is not certain, "
+            f"where judging begins anew from {name}"
+        )
 
     def find_needs(self) -> Iterator[str]:
         """Yield what is missing for a verdict on the whole history, and what to do about it."""

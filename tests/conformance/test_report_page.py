@@ -145,6 +145,15 @@ def test_page_fits_and_loads_nothing(open_page: OpenPage, tmp_path: Any) -> None
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
 
 
+def test_what_is_missing_is_said() -> None:
+    """A page of an audit says what is missing for a verdict, and of which span that is."""
+    need = "logs: what is found from 0x35 up to 0x48 is not certain, <so> add a file"
+    result = make_result(2)
+    assert "What is missing" not in render_page(result)
+    page = render_page({**result, "needs": [need]})
+    assert "up to 0x48 is not certain, &lt;so&gt; add a file</li>" in page
+
+
 def test_long_story_is_a_small_page(open_page: OpenPage, tmp_path: Any) -> None:
     """Of 5,000 steps in less than 5 MB only what is looked at is drawn, and all can be reached."""
     page = render_page(make_result(5_000))

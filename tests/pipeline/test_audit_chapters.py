@@ -114,7 +114,8 @@ def test_certainty_comes_back_with_a_snapshot(
         "snapshot": str(name),
     }
     (need,) = report.needs
-    assert f"nothing up to 0x{story.snapshot:x} is certain, where {name.name} is gone on" in need
+    span = f"from 0x{last + 1:x} up to 0x{story.snapshot:x} is not certain"
+    assert f"{span}, where judging begins anew from {name.name}" in need
     assert report.archives[0].partitions == 3
     assert report.archives[0].transactions == len(story.history) - (last - first + 1)
 
@@ -129,7 +130,7 @@ def test_without_a_later_snapshot_nothing_is_certain_to_the_end(
     assert settled == [story.before]
     assert {story.amid, story.behind} <= unsettled
     assert report.as_json_dict()["archives"][0]["holes"][0]["until"] == -1
-    assert "nothing behind them is certain" in report.needs[0]
+    assert "nothing that is found behind them is certain" in report.needs[0]
 
 
 def test_what_is_missing_alone_makes_the_verdict_unknown(
