@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reassure_judge.suspicion import SHUTDOWN_MS
 from reassure_judge.verdicts import BY_CONTENT
 from reassure_pipeline import archive as archives
 from reassure_pipeline.archive import Since, find_archives, lies_behind, read_archive
@@ -246,6 +247,25 @@ def test_what_stands_in_a_snapshot_is_not_told_again(
     report = audit(folder)
     assert len(report.archives[0].beginnings) == 2
     assert [v.zxid for v in report.violations if v.path == path] == [written]
+
+
+def test_what_is_missing_is_no_proof(server: Server, audit: Audit) -> None:
+    """A write before a hole that what is in the hole would clear is not settled behind it."""
+    cluster = SampleCluster()
+    cluster.create_topic("orders", {0: OLD})
+    cluster.time_ms += 60_000
+    suspected = cluster.write_state("orders", 0, isr=(1, 2))
+    cluster.kill(3)
+    cleared = cluster.zxid
+    cluster.time_ms += SHUTDOWN_MS + 1
+    cluster.begin_reassign("orders", {0: (1, 2, 4)})
+    history = cluster.transactions
+    assert audit(server("whole", history)).violations == ()
+    report = audit(server("holed", history[:suspected], history[cleared:]))
+    settled, unsettled = _list(report)
+    assert (settled, suspected in unsettled) == ([], True)
+    stays = [each for each in history if each.zxid != cleared]
+    assert [v.zxid for v in audit(server("stays", stays)).violations] == [suspected]
 
 
 # Faults of the audit itself -----------------------------------------------------------------------
