@@ -2,39 +2,40 @@
 
 Each figure is of a whole command, from its start to its end: seconds on the clock, processor
 seconds of each kind of process (Python: the driver and its workers; Java), and the memory of all of
-them together at its peak, looked at five times a second. Runs of one size are made by turns.
+them together at its peak, looked at five times a second. Runs of one archive are made by turns.
+Takes archives of `reassure synth` that are there; without any it makes some, the last with a
+partition that has half of what happens. When time is up, the command that runs is ended and not
+counted.
 
-    python benchmarks/spark.py [--sizes 100k,300k,1M] [--rounds 3] [--skip-skew]
+    python benchmarks/spark.py [--sizes 100k,300k,1M] [--rounds 3] [--minutes 60] [ARCHIVE...]
 
-Nothing is asserted.
+Nothing is asserted, but that each audit came to a verdict.
 """
 
 import argparse
+import json
 import os
-import random
 import statistics
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import psutil  # type: ignore[import-untyped]
 
-from reassure_pipeline.sample import SampleCluster
-from reassure_pipeline.synthetic import Size, write_archive
-from reassure_zookeeper.transactions import Transaction
-from reassure_zookeeper.txnlog_writer import write_log
+from reassure_pipeline.synthetic import TRUTH, Size, write_archive
 
 PLAIN = ("--jobs", "1")
 BOTH = ("--jobs", "2")
 ONE_CORE = ("--spark", "local[1]")
 TWO_CORES = ("--spark", "local[2]")
+WAYS = (PLAIN, BOTH, ONE_CORE, TWO_CORES)
 EVERY_S = 0.2
 HOT = 0.5
-"""The share of the changes that the hot partition has."""
-SKEWED = 100_000
+"""The share of what happens that the hot partition has."""
 
 
 class Cost(NamedTuple):
@@ -45,21 +46,18 @@ class Cost(NamedTuple):
     java: float
     peak_mb: float
 
-    def __str__(self) -> str:
-        processor = self.python + self.java
-        return (
-            f"{self.clock:7.1f} s, processor {processor:6.1f} s (Python {self.python:.1f}, "
-            f"Java {self.java:.1f}), {self.peak_mb:5.0f} MB"
-        )
 
-
-def measure(arguments: Sequence[str]) -> Cost:
-    """Run an audit, and look at its processes as long as it runs."""
+def measure(arguments: Sequence[str], deadline: float) -> Cost | None:
+    """Run an audit, and look at its processes as long as it runs; None where it was ended."""
     command = ["reassure", "audit", "--profile", "kip-236", "--format", "json", *arguments]
     begin, peak = time.perf_counter(), 0.0
     spent: dict[tuple[int, float], tuple[bool, float]] = {}
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as running:
         while running.poll() is None:
+            if time.perf_counter() > deadline:
+                for process in list(list_family(running.pid)):
+                    process.kill()
+                return None
             memory = 0.0
             for process in list_family(running.pid):
                 try:
@@ -72,6 +70,8 @@ def measure(arguments: Sequence[str]) -> Cost:
             peak = max(peak, memory)
             time.sleep(EVERY_S)
     clock = time.perf_counter() - begin
+    if running.returncode not in (0, 1, 2):
+        raise SystemExit(f"{' '.join(command)} ended with {running.returncode}")
     java = sum(seconds for is_java, seconds in spent.values() if is_java)
     return Cost(clock, sum(seconds for _, seconds in spent.values()) - java, java, peak)
 
@@ -86,32 +86,40 @@ def list_family(pid: int) -> Iterator[psutil.Process]:
         return
 
 
-def compare(path: Path, ways: Sequence[Sequence[str]], rounds: int) -> list[Cost]:
-    """Return the medians of several ways to audit one archive, run by turns."""
-    costs: list[list[Cost]] = [[] for _ in ways]
+def compare(path: Path, rounds: int, deadline: float) -> list[list[Cost]]:
+    """Return what the ways to audit one archive cost, run by turns as long as there is time."""
+    costs: list[list[Cost]] = [[] for _ in WAYS]
     for _ in range(rounds):
-        for way, cost in zip(ways, costs, strict=True):
-            cost.append(measure([*way, str(path)]))
-    return [Cost(*map(statistics.median, zip(*cost, strict=True))) for cost in costs]
+        for way, cost in zip(WAYS, costs, strict=True):
+            found = measure([*way, str(path)], deadline)
+            if found is None:
+                return costs
+            cost.append(found)
+    return costs
 
 
-def make_history(transactions: int, hot: float) -> list[Transaction]:
-    """Return a history in which one partition has a share of the changes."""
-    chosen = random.Random(1)
-    cluster = SampleCluster(24)
-    cluster.create_topic("hot", {0: (1, 2, 3)})
-    number, is_in = 0, True
-    while len(cluster.transactions) < transactions:
-        if chosen.random() < hot:
-            cluster.write_isr("hot", 0, (1, 2) if is_in else (1, 2, 3))
-            is_in = not is_in
-            continue
-        if number % 20 == 0:
-            topic = f"topic-{number:06d}"
-            cluster.create_topic(topic, {0: (4, 5, 6)})
-        cluster.write_isr(topic, 0, (4, 5) if number % 2 == 0 else (4, 5, 6))
-        number += 1
-    return cluster.transactions
+def show(path: Path, rounds: int, deadline: float) -> None:
+    """Print the rows of one archive, medians of the rounds that there was time for."""
+    truth = json.loads((path / TRUTH).read_text())
+    transactions, load = truth["transactions"], os.getloadavg()[0]
+    clocks: list[float] = []
+    for way, costs in zip(WAYS, compare(path, rounds, deadline), strict=True):
+        said = f"| {transactions:,} | {truth['partitions']:,} | {truth['hot']:.0%} "
+        said += f"| `{' '.join(way)}` | {len(costs)} "
+        if costs:
+            cost = Cost(*map(statistics.median, zip(*costs, strict=True)))
+            clocks.append(cost.clock)
+            said += f"| {cost.clock:.1f} s | {transactions / cost.clock:,.0f} "
+            said += f"| {cost.python:.1f} s | {cost.java:.1f} s | {cost.peak_mb:,.0f} MB |"
+        else:
+            said += "| | | | | |"
+        print(said, flush=True)
+    if len(clocks) == len(WAYS):
+        plain, both, one, two = clocks
+        print(
+            f"<!-- load {load:.1f}, clock of --jobs 1 / --jobs 2: {plain / both:.2f}, "
+            f"--jobs 1 / local[2]: {plain / two:.2f}, local[1] / local[2]: {one / two:.2f} -->"
+        )
 
 
 def parse_size(text: str) -> int:
@@ -121,35 +129,27 @@ def parse_size(text: str) -> int:
 
 
 def main() -> None:
-    """Print the figures."""
+    """Print the figures as a table."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("archives", nargs="*", type=Path, metavar="ARCHIVE")
     parser.add_argument("--sizes", default="100k,300k,1M")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--skip-skew", action="store_true")
+    parser.add_argument("--minutes", type=float, default=60)
     given = parser.parse_args()
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, medians of {given.rounds}")
-    ways = (PLAIN, BOTH, ONE_CORE, TWO_CORES)
-    with tempfile.TemporaryDirectory() as scratch:
-        for size in map(parse_size, given.sizes.split(",")):
-            folder = Path(scratch, str(size))
-            write_archive(folder, Size(size, size // 50, 20, 1))
-            print(f"\n{size:,} transactions, load {os.getloadavg()[0]:.1f}", flush=True)
-            costs = compare(folder, ways, given.rounds)
-            for way, cost in zip(ways, costs, strict=True):
-                speed = size / cost.clock
-                print(f"{' '.join(way):>18}: {cost}, {speed:,.0f} a second", flush=True)
-            plain, _, one, two = costs
-            print(f"{'':>18}  plain / local[2]: {plain.clock / two.clock:.2f}", end="; ")
-            print(f"local[1] / local[2]: {one.clock / two.clock:.2f}")
-        for hot in () if given.skip_skew else (0.0, HOT):
-            folder = Path(scratch, f"hot-{hot}", "version-2")
-            folder.mkdir(parents=True)
-            write_log(folder, make_history(SKEWED, hot))
-            print(f"\n{SKEWED:,} transactions, {hot:.0%} of the changes at one partition")
-            for way, cost in zip(
-                (PLAIN, TWO_CORES), compare(folder, (PLAIN, TWO_CORES), given.rounds), strict=True
-            ):
-                print(f"{' '.join(way):>18}: {cost}", flush=True)
+    deadline = time.perf_counter() + 60 * given.minutes
+    print("| transactions | partitions | hot | way | rounds ", end="")
+    print("| clock | a second | Python | Java | memory |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for path in given.archives:
+        show(path, given.rounds, deadline)
+    if given.archives:
+        return
+    sizes = [Size(n, n // 50, 20, 1) for n in map(parse_size, given.sizes.split(","))]
+    sizes.append(replace(sizes[-1], hot=HOT))
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as scratch:
+            write_archive(Path(scratch), size)
+            show(Path(scratch), given.rounds, deadline)
 
 
 if __name__ == "__main__":
