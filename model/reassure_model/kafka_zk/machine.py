@@ -36,6 +36,7 @@ from reassure_model.kafka_zk import (
     reassign_to,
     step,
 )
+from reassure_model.kafka_zk.stages import LIFECYCLE
 from reassure_model.machine import (
     CONTROLLER,
     DIE,
@@ -315,4 +316,5 @@ MACHINE: Final = Machine(
     goals=GOALS,
     vocabulary=VOCABULARY,
     is_settled=is_settled,
+    lifecycle=LIFECYCLE,
 )
