@@ -618,6 +618,13 @@ class Router(Generic[History]):
         kind, chroot, first, _ = self._split(path)
         return kind, chroot, first if not kind or kind in self.apart else ""
 
+    def find_asked(self, name: str, data: bytes) -> frozenset[str] | None:
+        """Return the topics that alone a request of this name and content concerns.
+
+        None where it concerns the cluster as a whole.
+        """
+        return None
+
     def _emit(self, cluster: History, topic: str, partition: int, path: str, event: Event) -> None:
         if self.owns is not None and not self.owns(cluster.chroot, topic or self._about):
             return

@@ -6,8 +6,8 @@ states of its partitions, their records (`Router.apart`). So a history is cut by
 
 1. **Address.** Each part of a log file (`reassure_pipeline.parts`) is read and checked, what
    concerns no rule is left out, and of each other record it is found whom it is addressed to: one
-   share of the topics, or everybody (`reassure_pipeline.addressing`). Some hundred records that go
-   to one share are one *block*. What the part was worth comes last.
+   share of the topics, a few, or everybody (`reassure_pipeline.addressing`). Some hundred records
+   that go to one share are one *block*. What the part was worth comes last.
 2. **Route.** Spark brings the blocks of each share together, and they are sorted, on disk where
    there are many, so that memory does not grow with a history, nor with one busy partition. A block
    is bytes to Spark: neither Java nor Arrow sees a record.
@@ -35,7 +35,7 @@ from reassure_judge.doubt import GRACE_MS
 from reassure_judge.protocols import make_rules
 from reassure_judge.rules import Rules
 from reassure_judge.verdicts import Tally
-from reassure_pipeline.addressing import EVERYBODY, Addressing
+from reassure_pipeline.addressing import Addressing, Asked, is_growing, list_asked
 from reassure_pipeline.archive import (
     RECOGNISED,
     Archive,
@@ -145,6 +145,8 @@ class PartResult(NamedTuple):
     """Where its first record begins; None where there is none."""
     ends: int | None
     """Where the first record behind it begins; None where none does."""
+    asked: dict[str, Asked]
+    """By chroot: the numbers of the requests that were written in it."""
 
 
 class Plan(NamedTuple):
@@ -160,6 +162,8 @@ class Plan(NamedTuple):
     facts: bool = False
     tables: bool = False
     """Whether every finding and every reassignment is told, for the tables."""
+    requests_to_all: bool = False
+    """Whether requests go to every share, as one may come under a number that was used before."""
     holes: tuple[tuple[Hole, ...], ...] = ()
     """By archive: those that are known of before it is read."""
     restarts: tuple[tuple[Restart, ...], ...] = ()
@@ -196,11 +200,14 @@ Told = tuple[int, bool, bytes]
 
 
 class Misfits(Exception):
-    """Pieces whose parts do not fit together: read as a whole they tell why."""
+    """What was taken for granted when the work was cut, and is not so: it has to be cut anew."""
 
-    def __init__(self, places: Set[Place]) -> None:
+    def __init__(self, places: Set[Place] = frozenset(), *, requests: bool = False) -> None:
         super().__init__(f"{len(places)} pieces have to be read as a whole")
         self.places = places
+        """Pieces whose parts do not fit together: read as a whole they tell why."""
+        self.requests = requests
+        """Whether a request came under a number that was used before."""
 
 
 def audit_spark(
@@ -283,8 +290,8 @@ def judge_until_it_fits(
 ) -> AuditReport:
     """Judge all, and again with those pieces read as a whole that could not be cut.
 
-    And again where holes were met that nobody knew of and behind which judging begins anew.
-    `judge` does it, given the pieces that are not cut.
+    And again where holes were met that nobody knew of and behind which judging begins anew, and
+    where numbers of requests come again. `judge` does it, given the pieces that are not cut.
     """
     whole: frozenset[Place] = frozenset()
     plan = plan.knowing(find_known_gaps(archive) for archive in plan.archives)
@@ -297,6 +304,7 @@ def judge_until_it_fits(
             plan = better
         except Misfits as misfits:
             whole |= misfits.places
+            plan = plan._replace(requests_to_all=plan.requests_to_all or misfits.requests)
 
 
 def find_better_plan(plan: Plan, report: AuditReport) -> Plan | None:
@@ -407,7 +415,8 @@ class _Reading:
                 is_last=task.is_last,
             )
         )
-        self._addressing = Addressing(plan.rules, plan.shares)
+        to_all = plan.at_rest or plan.requests_to_all
+        self._addressing = Addressing(plan.rules, plan.shares, requests_to_all=to_all)
         self._blocks: list[list[bytes]] = [[] for _ in range(plan.shares)]
         self._sizes = [0] * plan.shares
         self._number = self._judged = 0
@@ -420,10 +429,7 @@ class _Reading:
         find, blocks, sizes = self._addressing.find, self._blocks, self._sizes
         for batch in self._log.batches():
             for record in self._leave_out(batch):
-                share = find(record)
-                if share is None:
-                    continue
-                for number in range(len(blocks)) if share == EVERYBODY else (share,):
+                for number in find(record):
                     blocks[number].append(record)
                     sizes[number] += len(record)
             yield from self._take(_BLOCK_SIZE)
@@ -487,6 +493,7 @@ class _Reading:
             fits,
             log.begins,
             log.ends,
+            self._addressing.asked,
         )
 
 
@@ -627,6 +634,8 @@ def sum_up(profile: str, plan: Plan, outcomes: Iterable[tuple[int, Outcome]]) ->
     for _, _, what in found:
         if isinstance(what, Exception):
             raise what
+    if not plan.requests_to_all and not are_requests_new(results, plan):
+        raise Misfits(requests=True)
     tally, reports = Tally(), []
     for index, archive in enumerate(plan.archives):
         mine = sorted((each for each in found if each[0] == index), key=itemgetter(1))
@@ -669,6 +678,28 @@ def find_misfits(results: Iterable[PartResult], *, malformed: bool) -> frozenset
         if expected is not None:
             misfits.add(place)
     return frozenset(misfits)
+
+
+def are_requests_new(results: Iterable[PartResult], plan: Plan) -> bool:
+    """Whether no request came under a number that was used before, as their addressing takes it."""
+    parts = defaultdict[int, list[PartResult]](list)
+    for part in sorted(results, key=itemgetter(0, 1, 2)):
+        parts[part.archive].append(part)
+    return all(
+        is_growing(_list_asked_in_order(archived, plan.list_bases(archive), plan.rules))
+        for archive, archived in parts.items()
+    )
+
+
+def _list_asked_in_order(
+    parts: Iterable[PartResult], bases: Iterable[Base], rules: Rules[Any, Any]
+) -> Iterator[dict[str, Asked]]:
+    """Yield which requests were there in each base, before what comes behind it, and in parts."""
+    left = sorted(bases, key=lambda base: base.zxid)
+    for part in parts:
+        while left and left[0].zxid < part.facts.first_zxid:
+            yield list_asked(rules, (path for path, *_ in left.pop(0).nodes))
+        yield part.asked
 
 
 def collect_facts(

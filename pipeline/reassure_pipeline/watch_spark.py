@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from reassure_judge.rules import Rules
-from reassure_pipeline.addressing import EVERYBODY, Addressing
+from reassure_pipeline.addressing import Addressing
 from reassure_pipeline.alerts import Alert, tell_damage, tell_hole
 from reassure_pipeline.archive import Archive, Base, Restart
 from reassure_pipeline.audit_report import ArchiveReport
@@ -310,17 +310,16 @@ def _read_part(plan: Plan, part: Part) -> Iterator[Row]:
     """Yield the records of a part of a file that may matter, each to its share."""
     base = plan.begun[part.archive].base
     after = -1 if base is None else base.zxid
-    addressing = Addressing(plan.rules, plan.shares)
+    # What was judged cannot be judged anew, should a request come under a number used before.
+    addressing = Addressing(plan.rules, plan.shares, requests_to_all=True)
     records: list[bytes] = []
     file = LogFile(part.path, records=records)
     file.offset, file.stop = part.start, part.stop
     file.decode = decode_head  # whoever follows the log has decoded it, to see that it makes sense
     for batch in file.batches():
         for transaction, record in zip(batch, records, strict=True):
-            place = addressing.find(record) if transaction.zxid > after else None
-            if place is not None:
-                to = range(plan.shares) if place == EVERYBODY else (place,)
-                yield from ((share, part.archive, transaction.zxid, record) for share in to)
+            to = addressing.find(record) if transaction.zxid > after else ()
+            yield from ((share, part.archive, transaction.zxid, record) for share in to)
         records.clear()
 
 

@@ -71,19 +71,19 @@ TOPICS = ("a", "orders.eu", "version", "assignments", "0", "\u00fc", '":{"', "ba
 
 
 @pytest.fixture
-def draw_requests() -> Callable[[int], list[Transaction]]:
+def draw_requests() -> Callable[..., list[Transaction]]:
     """Draw a history in which anybody makes, changes and removes requests about many topics.
 
-    Some are carried out, some are malformed or come back under the name of one that is gone.
+    Some are malformed and, unless `numbers_grow`, some have the name of one that is gone.
     """
 
-    def draw(seed: int) -> list[Transaction]:
+    def draw(seed: int, *, numbers_grow: bool = False) -> list[Transaction]:
         random = Random(seed)
         cluster = SampleCluster(chroot=random.choice(("", "/kafka")))
         for topic in TOPICS:
             cluster.create_topic(topic, {0: (1, 2), 1: (2, 3)})
-        for _ in range(150):
-            _do_something(cluster, random)
+        for _ in range(200):
+            _do_something(cluster, random, numbers_grow=numbers_grow)
         return cluster.transactions
 
     return draw
@@ -91,8 +91,8 @@ def draw_requests() -> Callable[[int], list[Transaction]]:
 
 def _draw_request(random: Random) -> bytes:
     replicas = [(1, 3), (2, 4), (), (1, 99)]
-    keys = [(random.choice((*TOPICS, "none")), random.randrange(3)) for _ in range(3)]
-    asked = {key: random.choice(replicas) for key in keys[: random.randrange(4)]}
+    keys = [(random.choice((*TOPICS, "none")), random.randrange(3)) for _ in range(2)]
+    asked = {key: random.choice(replicas) for key in keys[: random.choice((0, 1, 1, 1, 2))]}
     usual = znodes.encode_request(znodes.RequestZnode(asked, random.random() < 0.1))
     topic = json.dumps(random.choice(TOPICS))
     odd = [
@@ -108,28 +108,47 @@ def _draw_request(random: Random) -> bytes:
     return random.choice(odd) if random.random() < 0.3 else usual
 
 
-def _do_something(cluster: SampleCluster, random: Random) -> None:
-    number = random.randrange(max(cluster.requests - 6, 0), cluster.requests + 1)
+def _do_something(cluster: SampleCluster, random: Random, *, numbers_grow: bool) -> None:
+    number = random.randrange(max(cluster.requests - 8, 0), cluster.requests + 1)
+    if not numbers_grow:
+        number %= 10
     path = znodes.request_path(number)
-    if random.random() < 0.05:
-        path = random.choice(("/admin/reassignment_requests/mine", path.replace("_0", "_", 1)))
-    there = cluster.knows(path)
-    kind = random.choice(("make", "change", "remove", "withdraw", "other"))
-    if kind == "make" or not there:
-        cluster.requests += number == cluster.requests
-        write = (cluster.put if there else cluster.create)(path, _draw_request(random))
-        cluster.append(write)
+    if random.random() < 0.03:
+        path = random.choice((f"{znodes.REASSIGNMENT_REQUESTS}/mine", path.replace("_0", "_", 1)))
+    elif numbers_grow and not cluster.knows(path):
+        number = cluster.requests
+        path = znodes.request_path(number)
+    kind = random.choice(("change", "change", "remove", "withdraw", "do", "do"))
+    if not cluster.knows(path):
+        cluster.requests += number == cluster.requests or not numbers_grow
+        cluster.append(cluster.create(path, _draw_request(random)))
     elif kind == "change":
         cluster.append(cluster.put(path, _draw_request(random)))
-    elif kind == "remove":
-        cluster.control(cluster.delete(path))
     elif kind == "withdraw":
         cluster.append(cluster.delete(path))
-    else:
-        topic = random.choice(TOPICS)
-        cluster.record(topic, random.randrange(2), random.choice(((1, 3), (2, 4))))
+    elif kind == "remove":
+        cluster.control(cluster.delete(path))
+    elif kind == "do":
+        _carry_out(cluster, path)
+    if random.random() < 0.2:
+        cluster.write_state(random.choice(TOPICS), 0)
     if random.random() < 0.02:
+        cluster.act(cluster.controller, cluster.delete(znodes.CONTROLLER))
         cluster.elect(random.choice((1, 2)))
+
+
+def _carry_out(cluster: SampleCluster, path: str) -> None:
+    """Do what a controller does with a request: record what it asks for, and remove it."""
+    written = (op for one in reversed(cluster.transactions) for op in one.ops)
+    data = next(op.data for op in written if getattr(op, "path", "") == cluster.chroot + path)
+    try:
+        asked = znodes.decode_request(path, data).assignments
+    except znodes.BadZnode:
+        asked = {}
+    for (topic, number), target in asked.items():
+        if (topic, number) in cluster.partitions and target == (2, 4):
+            cluster.record(topic, number, target)
+    cluster.control(cluster.delete(path))
 
 
 def _encode_snapshot(tree: Tree) -> bytes:

@@ -42,14 +42,14 @@ def test_shares_come_to_the_same_report(
 
 @pytest.mark.parametrize("seed", range(6))
 def test_requests_are_judged_by_whom_they_concern(
-    audit: Audit, server: Server, draw_requests: Callable[[int], list[Transaction]], seed: int
+    audit: Audit, server: Server, draw_requests: Callable[..., list[Transaction]], seed: int
 ) -> None:
     """However a request is written, changed or lost, whoever judges what it names sees it."""
     history = draw_requests(seed)
     holes = server("holes", history[:90], history[100:])
     paths = [server("whole", history), server("late", history[60:]), holes]
     alone = audit(*paths, at_rest=True).as_json_dict()
-    assert alone["counts"]["violations"] > 20
+    assert alone["counts"]["violations"] > 5
     assert audit(*paths, at_rest=True, jobs=2 + seed % 2).as_json_dict() == alone
 
 

@@ -6,9 +6,9 @@ import os
 import pickle
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import redirect_stdout
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import pyarrow.parquet
 import pytest
 
 from reassure_judge.doubt import GRACE_MS
+from reassure_judge.history import Observation
 from reassure_judge.protocols import make_rules
 from reassure_pipeline.archive import (
     APART,
@@ -33,7 +34,7 @@ from reassure_pipeline.audit_report import AuditReport
 from reassure_pipeline.columns import TABLES
 from reassure_pipeline.first_findings import LISTED_FINDINGS
 from reassure_pipeline.gateway import SparkUnavailable, find_cause, open_spark
-from reassure_pipeline.passes import Judged
+from reassure_pipeline.passes import Judged, Routing, Share
 from reassure_pipeline.planted import plant_all
 from reassure_pipeline.sample import SampleCluster, write_sample
 from reassure_pipeline.spark import (
@@ -43,6 +44,7 @@ from reassure_pipeline.spark import (
     PartResult,
     Place,
     Plan,
+    are_requests_new,
     audit_spark,
     find_better_plan,
     judge_share,
@@ -54,7 +56,7 @@ from reassure_pipeline.spark import (
 from reassure_pipeline.synthetic import Size, write_archive
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
-from reassure_zookeeper.codec import decode
+from reassure_zookeeper.codec import decode, encode
 from reassure_zookeeper.errors import DamagedLog, JavaError
 from reassure_zookeeper.transactions import Create, SetData, Transaction
 from reassure_zookeeper.txnlog import FILE_HEADER, FRAME
@@ -144,6 +146,135 @@ def test_shares_judged_apart_come_to_the_report_of_the_local_engine(
     assert len(local.archives) == (4 if members == APART else 2)
     apart = sum_up(profile, plan, _judge(_route(plan), plan))
     assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
+
+
+def _observe(plan: Plan, share: int, records: Iterable[bytes]) -> list[Observation]:
+    """Return what a share makes of what it is sent of the only archive."""
+    ((archive,), (base,)) = plan.archives, plan.bases
+    mine = Share(share, plan.shares)
+    routing = Routing(archive.begins, base, plan.rules, keep_keys=False, share=mine)
+    return [*routing.begin(), *(seen for each in records for seen in routing.feed(decode(each)))]
+
+
+def _is_as_if_sent_all(plan: Plan) -> tuple[bool, bool]:
+    """Whether all shares learn what they would if sent everything, and whether numbers grow."""
+    routed = _route(plan)
+    results = [what for _, what in routed[0] if isinstance(what, PartResult)]
+    after = -1 if plan.bases[0] is None else plan.bases[0].zxid
+    transactions = [each for each in read_archive(plan.archives[0]) if each.zxid > after]
+    same = True
+    for share, blocks in enumerate(routed):
+        sent = chain.from_iterable(block for _, block in blocks if isinstance(block, list))
+        same &= _observe(plan, share, sent) == _observe(plan, share, map(encode, transactions))
+    return same, are_requests_new(results, plan)
+
+
+@pytest.mark.parametrize("numbers_grow", [True, False])
+@pytest.mark.parametrize("kind", ["whole", "late", "holes", "snapshot"])
+def test_requests_go_to_whom_they_concern(
+    server: Server,
+    snapshot: Snapshot,
+    draw_requests: Callable[..., list[Transaction]],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    numbers_grow: bool,
+) -> None:
+    """However requests are written, changed, cut off or lost, all whom they name learn of it.
+
+    Where a number comes again some may not, and it is known that this may be so.
+    """
+    monkeypatch.setattr("reassure_pipeline.spark._PART_SIZES", (4_000, 4_000))
+    for seed in range(6):
+        history = draw_requests(seed, numbers_grow=numbers_grow)
+        cut = len(history) // 3 + seed
+        files = {"holes": [history[:cut], history[2 * cut :]], "whole": [history]}
+        folder = server(str(seed), *files.get(kind, [history[cut:]]))
+        if kind == "snapshot":
+            snapshot(folder, history[:cut], cut)
+        plan = _make_plan([folder], PROFILE, 5, at_rest=False)
+        same, growing = _is_as_if_sent_all(plan)
+        assert same or not growing
+        assert growing or not numbers_grow
+
+
+def test_requests_of_which_numbers_come_again_are_judged_as_locally(
+    server: Server,
+    draw_requests: Callable[..., list[Transaction]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where it matters that a number came again all is done anew, and comes to the same report."""
+    monkeypatch.setattr("reassure_pipeline.spark._PART_SIZES", (4_000, 4_000))
+    differed = 0
+    for seed in range(6):
+        history = draw_requests(seed)
+        folder = server(str(seed), history[:90], history[150:])
+        plan = _make_plan([folder], PROFILE, 5, at_rest=False)
+        differed += not _is_as_if_sent_all(plan)[0]
+        local = audit_local([folder], PROFILE, READINGS, facts=True)
+        apart = _audit_apart(plan, PROFILE)
+        assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
+    assert differed > 0
+
+
+def _list_requests(sequences: Sequence[int], topic: str, first_zxid: int) -> list[Transaction]:
+    """Return a sign of a cluster, and requests about one topic that come under these numbers."""
+    cluster = SampleCluster(first_zxid=first_zxid)
+    cluster.create_topic(topic, {0: (1, 2)})
+    for cluster.requests in sequences:
+        cluster.submit(topic, {0: (1, 3)})
+    return cluster.transactions
+
+
+@pytest.mark.parametrize(
+    ("there", "made", "is_new"),
+    [((), (3, 4), True), ((2,), (3,), True), ((3,), (3,), False), ((), (4, 3), False)],
+)
+def test_numbers_that_come_again_are_noticed(
+    server: Server,
+    snapshot: Snapshot,
+    there: Sequence[int],
+    made: Sequence[int],
+    is_new: bool,
+) -> None:
+    """A number may have been used in a snapshot, or in the same part of a log."""
+    shown = _list_requests(there, "a", 1)
+    folder = server("one", _list_requests(made, "b", len(shown) + 1))
+    snapshot(folder, shown, len(shown))
+    plan = _make_plan([folder], PROFILE, 2, at_rest=False)
+    assert plan.bases[0] is not None
+    results = [what for _, what in _route(plan)[0] if isinstance(what, PartResult)]
+    assert are_requests_new(results, plan) is is_new
+
+
+def test_requests_before_any_sign_of_a_cluster_are_counted(server: Server) -> None:
+    """Whoever counts what was not judged is told of what looks like requests and is none."""
+    data = [znodes.encode_request(znodes.RequestZnode({(topic, 0): (1,)})) for topic in "abcdef"]
+    paths = [f"/none{znodes.request_path(sequence)}" for sequence in range(len(data))]
+    cluster = SampleCluster()
+    for path, content in zip(paths, data, strict=True):
+        cluster.append(Create(path, content))
+    folder = server("one", cluster.transactions)
+    local = audit_local([folder], PROFILE, READINGS, facts=True)
+    plan = _make_plan([folder], PROFILE, 3, at_rest=False)
+    apart = sum_up(PROFILE, plan, _judge(_route(plan), plan))
+    assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
+
+
+def test_how_long_requests_have_waited_is_known_at_rest(server: Server) -> None:
+    """That something was taken from the queue later tells of a request that it was seen."""
+    cluster = SampleCluster()
+    for topic in "abcdef":
+        cluster.create_topic(topic, {0: (1, 2)})
+    for topic in "abcdef":
+        cluster.submit(topic, {0: (1, 3)})
+    for sequence in (1, 3, 5):
+        cluster.remove_request(sequence)
+    folder = server("one", cluster.transactions)
+    local = audit_local([folder], PROFILE, READINGS, at_rest=True, facts=True)
+    for shares in (2, 5):
+        plan = _make_plan([folder], PROFILE, shares, at_rest=True)
+        apart = sum_up(PROFILE, plan, _judge(_route(plan), plan))
+        assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
 
 
 def _count(blocks: Sequence[Block]) -> int:

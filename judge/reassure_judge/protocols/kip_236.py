@@ -188,10 +188,19 @@ class RequestRouter(Router[RequestHistory]):
             asked = Request(sequence, target, request.legacy)
             self._emit(cluster, topic, number, path, RequestSubmitted(asked))
 
+    def find_asked(self, name: str, data: bytes) -> frozenset[str] | None:
+        """Return the topics that a request names, None where it is wrong."""
+        try:
+            asked = znodes.decode_request(name, data).assignments
+        except BadZnode:
+            return None
+        is_one = asked and znodes.parse_request_name(name) is not None
+        return frozenset(topic for topic, _ in asked) if is_one else None
+
     def _is_left_to_others(self, chroot: str, data: bytes) -> bool:
         """Whether no topic that a request names is judged here, nor what it is as a whole."""
         owns = self.owns
-        if owns is None or "flight" not in self.apart or owns(chroot, ""):
+        if owns is None or not self.apart or owns(chroot, ""):
             return False
         topics = znodes.find_named_topics(data)
         return topics is not None and not any(owns(chroot, topic) for topic in topics)
