@@ -43,8 +43,8 @@ from reassure_pipeline.distortions import (
     go_on,
     is_forbidden,
 )
+from reassure_pipeline.forms import Answers, Place, Step
 from reassure_pipeline.offers import Offer, offer_lag, offer_owed, offer_return
-from reassure_pipeline.places import Answers, Place, Step
 from reassure_pipeline.sample import SampleCluster
 from reassure_pipeline.walks import Topic, list_ops
 from reassure_spec import znodes

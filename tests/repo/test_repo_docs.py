@@ -23,7 +23,7 @@ from reassure_spec.systems import SYSTEMS
 ROOT = Path(__file__).parents[2]
 SLOW = "docs/generated/hypotheses.md"
 """Built by the test of what it says, in `tests/proofs`."""
-OPTIONS_ELSEWHERE = {"--bootstrap-server", "--tlc"}
+OPTIONS_ELSEWHERE = {"--bootstrap-server", "--minutes", "--tlc"}
 """Options that documents name and that are of Kafka's tools, or of a benchmark."""
 MOVES = {
     "KAFKA-42 with its four repairs": (16, 4),

@@ -14,9 +14,9 @@ from reassure_model.kip_236.state import (
 )
 from reassure_model.kip_236.writes import ChangeIsr, WriteState
 from reassure_model.outcome import Accepted
-from reassure_pipeline import places
+from reassure_pipeline import forms
+from reassure_pipeline.forms import Answers, Place, Step
 from reassure_pipeline.offers import Offer
-from reassure_pipeline.places import Answers, Place, Step
 from reassure_pipeline.synthetic import Size, SyntheticHistory
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import NO_LEADER, ReplicaList, encode_state
@@ -84,7 +84,7 @@ def test_forgetting_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A history is the same when what was answered is forgotten again and again."""
     size = Size(2_000, 12, 5, 3)
     remembered, whole = _walk(size)
-    monkeypatch.setattr(places, "_MOST_ANSWERS", 10)
+    monkeypatch.setattr(forms, "_MOST_ANSWERS", 10)
     forgotten, same = _walk(size)
     assert forgotten._answers._learned <= 10 < remembered._answers._learned
     assert (forgotten.planted, same) == (remembered.planted, whole)
