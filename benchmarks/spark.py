@@ -136,6 +136,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--minutes", type=float, default=60)
     given = parser.parse_args()
+    for path in given.archives:
+        if not (path / TRUTH).is_file():
+            parser.error(f"{path} has no {TRUTH}; name what `reassure synth` has made")
     deadline = time.perf_counter() + 60 * given.minutes
     print("| transactions | partitions | hot | way | rounds ", end="")
     print("| clock | a second | Python | Java | memory |")
