@@ -228,13 +228,17 @@ class StepCluster:
         return len(requests)
 
     def tick(self, by_ms: int) -> None:
-        """Let time pass for everybody, and the timers of brokers do what is due."""
+        """Let time pass for everybody, and the timers of brokers do what is due.
+
+        Throttles that were changed before the call hold after it: virtual time does not pass while
+        ZooKeeper's news of them is under way.
+        """
         for machine in self.machines.values():
             machine.clock.advance(by_ms)
         for broker in self.live:
             throttling = self.machines[broker].throttling
             if throttling is not None:
-                throttling.refresh()
+                throttling.catch_up()
             self.replicas(broker).tick()
 
     # Clients
