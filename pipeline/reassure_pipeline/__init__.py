@@ -4,7 +4,8 @@
 * `archive`: which files make one history, and what it begins from.
 * `passes`: the work itself, route and track, as both engines do it.
 * `fleet`, `first_findings` and `sums`: what is told beyond verdicts, in sums that stay small.
-* `budget`, `resuming` and `keeping`: audits that end early, and go on where they were.
+* `budget`, `resuming`, `kept_shares` and `keeping`: audits that end early, and go on where they
+  were.
 * `watched`, `watch_loop` and `watch_state`: the passes over logs that grow (`growing`), what they
   tell (`alerts`, `webhook`), and what survives an end.
 * `spark`, `parts`, `addressing`, `tables` and `columns`: the passes spread over Spark, and tables

@@ -58,6 +58,7 @@ from reassure_pipeline.resuming import (
     Say,
     mark_piece,
     read_plan,
+    say_nothing,
     write_plan,
 )
 from reassure_spec.readings import Readings
@@ -71,10 +72,6 @@ _BYTES_PER_JOB: Final = 8_000_000
 
 Progress = Callable[[str, int, int], None]
 """Called with what is going on, how much is done and how much there is."""
-
-
-def _say_nothing(what: str) -> None:
-    pass
 
 
 def audit_local(
@@ -91,7 +88,7 @@ def audit_local(
     since: Since | None = None,
     budget: Budget = NO_BUDGET,
     resume: Path | None = None,
-    say: Say = _say_nothing,
+    say: Say = say_nothing,
     progress: Progress | None = None,
 ) -> AuditReport:
     """Judge the logs that `paths` name, in this process and in `jobs` - 1 more.
@@ -286,7 +283,7 @@ def audit_paths(
     budget: Budget = NO_BUDGET,
     resume: Path | None = None,
     parquet: Path | None = None,
-    say: Say = _say_nothing,
+    say: Say = say_nothing,
     progress: Progress | None = None,
 ) -> AuditReport:
     """Judge transaction logs, on Spark where a `master` is given, and observations among them.
@@ -294,8 +291,8 @@ def audit_paths(
     With `facts` the report tells besides what was under way and when (`reassure_pipeline.fleet`).
     Spark leaves what its stages came to in the folder `parquet`, where one is given.
 
-    Without Spark it takes `jobs` processes, or as many as are worth it (`choose_jobs`), may have a
-    `budget`, and goes on from what is kept in `resume` (`audit_local`).
+    Without Spark it takes `jobs` processes, or as many as are worth it (`choose_jobs`), and may
+    have a `budget`. Either goes on from what is kept in `resume`.
 
     A profile that is judged by observations alone takes of the logs what was stored.
     """
@@ -324,7 +321,7 @@ def audit_paths(
         else:
             from reassure_pipeline.spark import audit_spark
 
-            options["parquet"] = parquet
+            options |= {"parquet": parquet, "resume": resume, "say": say}
             report = audit_spark(sorted_paths.logs, profile, readings, master, **options)
     given = observed is not None
     unjudged = list_unjudged(profile, readings, tally.exercised, given=given)

@@ -35,6 +35,10 @@ _RECOGNISED: Final = "recognised"
 Say = Callable[[str], None]
 
 
+def say_nothing(what: str) -> None:
+    """Tell nobody."""
+
+
 class Mark(NamedTuple):
     """How far a piece was read, and what tells whether it is still the same."""
 

@@ -26,6 +26,7 @@ on judging; and Spark's SQL takes longer to start than plain tasks over bytes ta
 import pickle
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from contextlib import ExitStack
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
@@ -65,6 +66,8 @@ from reassure_pipeline.audit_report import (
 from reassure_pipeline.collecting import rare_collections
 from reassure_pipeline.fleet import Facts, Move
 from reassure_pipeline.gateway import open_spark
+from reassure_pipeline.keeping import own_directory
+from reassure_pipeline.kept_shares import Kept, KeptShares
 from reassure_pipeline.parts import PartOfLog, WholeLog
 from reassure_pipeline.passes import (
     Judged,
@@ -74,6 +77,7 @@ from reassure_pipeline.passes import (
     list_settled,
     settle_chapters,
 )
+from reassure_pipeline.resuming import Say, say_nothing
 from reassure_pipeline.tables import Rows, write_tables
 from reassure_spec.readings import Readings
 from reassure_zookeeper.codec import HEADER, decode
@@ -168,6 +172,8 @@ class Plan(NamedTuple):
     """By archive: those that are known of before it is read."""
     restarts: tuple[tuple[Restart, ...], ...] = ()
     """By archive: where judging begins anew behind these."""
+    done: frozenset[int] = frozenset()
+    """The shares that were judged before: nothing is addressed to them."""
 
     def knowing(self, holes: Iterable[tuple[Hole, ...]]) -> "Plan":
         """Return the same, with what is to be done about these holes of the archives."""
@@ -191,12 +197,36 @@ class Plan(NamedTuple):
         restarts = self.get_restarts(archive)
         return [first, *(Beginning(each.snapshot, each.base.zxid) for each in restarts)]
 
+    def describe(self, whole: Set[Place]) -> list[Any]:
+        """Return what is judged and how, as JSON has it: where that is the same, so is the outcome.
+
+        Raises OSError.
+        """
+        pieces = [
+            [index, *_identify(piece.path), piece.start, piece.stop]
+            for index, archive in enumerate(self.archives)
+            for piece in (*archive.pieces, *archive.earlier)
+        ]
+        beginnings = [
+            [index, each.zxid, [] if each.snapshot is None else _identify(each.snapshot)]
+            for index in range(len(self.archives))
+            for each in self.list_beginnings(index)
+        ]
+        holes = [[list(hole) for hole in each] for each in self.holes]
+        begins = [[archive.begins, archive.since] for archive in self.archives]
+        return [pieces, beginnings, holes, begins, sorted(whole), self.requests_to_all]
+
 
 Outcome = tuple[int, PartResult | Known | Judged | Exception]
 """A share, and what it has to tell of an archive. An error amid judging may come of a damaged file,
 which is told first."""
 Told = tuple[int, bool, bytes]
 """An archive, whether the driver takes it in, and pickled an `Outcome`, or else `Rows`."""
+
+
+def _identify(path: Path) -> list[Any]:
+    status = path.stat()
+    return [str(path.resolve()), status.st_size, status.st_mtime_ns]
 
 
 class Misfits(Exception):
@@ -224,24 +254,40 @@ def audit_spark(
     since: Since | None = None,
     progress: Progress | None = None,
     parquet: Path | None = None,
+    resume: Path | None = None,
+    say: Say = say_nothing,
 ) -> AuditReport:
     """Judge the logs that `paths` name on Spark; answers and raises what `audit_local` does.
 
     With `parquet` what each stage came to is written into that folder, to be queried
-    (`reassure_pipeline.tables`).
+    (`reassure_pipeline.tables`). With `resume` what each share came to is kept in that folder, and
+    those that are there are not judged again (`reassure_pipeline.kept_shares`): there are several
+    for each core then. It is one or the other, for the tables take all shares.
     Besides raises `SparkUnavailable` and `JavaError`. Where `master` is not local, the paths must
     be readable on the workers.
     """
     rules = make_rules(profile, readings)
-    report = progress or _say_nothing
+    assert parquet is None or resume is None, "tables take all shares"
+    report = progress or _show_nothing
     loaded = contain(paths, _load, members, since)
     report("starting Spark", 0, 2)
-    with open_spark(master) as context:
-        shares = max(1, context.defaultParallelism)
+    with ExitStack() as stack:
+        if resume is not None:
+            stack.enter_context(own_directory(resume))
+        context = stack.enter_context(open_spark(master))
+        cores = shares = max(1, context.defaultParallelism)
+        kept: KeptShares | None = None
+        if resume is not None:
+            options = at_rest, min_insync_replicas, grace_ms, facts
+            identity = {"profile": profile, "readings": readings.as_dict(), "options": options}
+            kept = KeptShares(resume, identity, say)
+            shares = kept.choose_shares(cores)
 
         def judge(loaded: _Loaded) -> AuditReport:
             report("addressing and judging", 1, 2)
             plan = Plan(rules, *loaded, shares, at_rest, min_insync_replicas, grace_ms, facts)
+            if kept is not None:
+                return _judge_and_keep(context, plan, profile, kept, cores, report)
             plan = plan._replace(tables=parquet is not None)
             result, outcomes = _judge_on(context, plan, profile, keep=parquet is not None)
             if parquet is not None:
@@ -262,8 +308,38 @@ def _load(archives: tuple[Archive, ...]) -> _Loaded:
     return archives, [load_base(archive) for archive in archives]
 
 
-def _say_nothing(what: str, done: int, total: int) -> None:
+def _show_nothing(what: str, done: int, total: int) -> None:
     pass
+
+
+def _judge_and_keep(
+    context: Any, plan: Plan, profile: str, kept: KeptShares, cores: int, report: Progress
+) -> AuditReport:
+    """Judge on Spark what was not judged before, some shares at a time, and keep each."""
+
+    def judge(plan: Plan, whole: Set[Place]) -> list[tuple[int, Outcome]]:
+        there = kept.load(plan.describe(whole), plan.shares)
+        plan = plan._replace(done=frozenset(there))
+        told = [*there.values()]
+        left = [share for share in range(plan.shares) if share not in there]
+        # What was addressed serves all of these jobs: Spark keeps what it has shuffled.
+        outcomes = judge_all(context, plan, list_tasks(plan, whole)) if left else None
+        for at in range(0, len(left), cores):
+            report("judging, shares", len(told), plan.shares)
+            some = left[at : at + cores]
+            for share, came in zip(some, context.runJob(outcomes, _join, some), strict=True):
+                kept.keep(share, came)
+                told.append(came)
+        return [(index, pickle.loads(packed)) for each in told for index, packed in each]
+
+    result = judge_until_it_fits(plan, profile, judge)
+    kept.clear_others()
+    return result
+
+
+def _join(told: Iterable["Told"]) -> list[Kept]:
+    """Return as one what a share has for the driver."""
+    return [[(index, packed) for index, is_taken, packed in told if is_taken]]
 
 
 def _judge_on(context: Any, plan: Plan, profile: str, *, keep: bool) -> tuple[AuditReport, Any]:
@@ -393,7 +469,8 @@ def read_part(task: PartTask, plan: Plan) -> Iterator[Block]:
         reading.error = problem
     result = reading.sum_up()
     for share in range(plan.shares):
-        yield (share, task.archive, _LAST, task.piece, task.part), result
+        if share not in plan.done:
+            yield (share, task.archive, _LAST, task.piece, task.part), result
 
 
 class _Reading:
@@ -417,6 +494,7 @@ class _Reading:
         )
         to_all = plan.at_rest or plan.requests_to_all
         self._addressing = Addressing(plan.rules, plan.shares, requests_to_all=to_all)
+        self._done = plan.done
         self._blocks: list[list[bytes]] = [[] for _ in range(plan.shares)]
         self._sizes = [0] * plan.shares
         self._number = self._judged = 0
@@ -457,7 +535,9 @@ class _Reading:
         """Yield the blocks that have so many bytes by now."""
         task = self._task
         for share, size in enumerate(self._sizes):
-            if size >= least:
+            if share in self._done:
+                self._blocks[share].clear()
+            elif size >= least:
                 key = share, task.archive, task.piece, task.part, self._number
                 yield key, self._blocks[share]
                 self._blocks[share] = []  # the old one is whoever's it was handed to

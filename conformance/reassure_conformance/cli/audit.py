@@ -155,10 +155,12 @@ def audit(
 
     if parquet is not None and spark is None:
         raise click.UsageError("--parquet says what Spark leaves: add --spark")
-    if spark is not None and (budget is not None or resume is not None):
+    if spark is not None and budget is not None:
         raise click.UsageError(
-            "--budget and --resume are of the audit without --spark: leave it out"
+            "--budget is of the audit without --spark: leave it out, or interrupt one with --resume"
         )
+    if parquet is not None and resume is not None:
+        raise click.UsageError("--parquet takes what all shares came to: leave out --resume")
     chosen = parse_readings(readings)
     check_rules(profile, chosen, judge_of(profile))
     with Progress() as progress:

@@ -1,0 +1,191 @@
+"""Audits on Spark that go on where they were: shares that were judged are not judged again."""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from reassure_conformance.cli.audit import audit as verb
+from reassure_judge.doubt import GRACE_MS
+from reassure_judge.protocols import make_rules
+from reassure_pipeline.archive import find_archives, load_base
+from reassure_pipeline.audit import audit_local
+from reassure_pipeline.audit_report import AuditReport
+from reassure_pipeline.keeping import KeptElsewhere, own_directory
+from reassure_pipeline.kept_shares import SHARES_PER_CORE, KeptShares
+from reassure_pipeline.spark import Plan, audit_spark, list_tasks, read_part
+from reassure_pipeline.synthetic import Size, write_archive
+from reassure_spec.readings import get_profile
+
+PROFILE = "kip-236"
+READINGS = get_profile(PROFILE)
+SIZE = Size(4_000, 40, 20, 1)
+CORES = 2
+ANEW = "all is judged anew"
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """Make an archive of several files."""
+    write_archive(tmp_path / "made", SIZE, per_file=700)
+    return tmp_path / "made"
+
+
+class Interrupted:
+    """Follows the progress of an audit, and interrupts it where so many shares were judged."""
+
+    def __init__(self, at: int | None = None) -> None:
+        self.at = at
+        self.judged: list[int] = []
+        """How many shares there were, whenever more were begun."""
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Take note."""
+        if what == "judging, shares":
+            self.judged.append(done)
+            assert total == CORES * SHARES_PER_CORE
+            if done == self.at:
+                raise KeyboardInterrupt
+
+
+def _show(report: AuditReport) -> str:
+    return json.dumps(report.as_json_dict())
+
+
+def test_shares_that_were_judged_are_not_judged_again(made: Path, tmp_path: Path) -> None:
+    """After an interrupt the others are, after the end none is, and after a change all are."""
+    whole = _show(audit_local([made], PROFILE, READINGS, facts=True))
+    said: list[str] = []
+    kept = tmp_path / "kept"
+
+    def audit(progress: Interrupted) -> str:
+        options: dict[str, Any] = {"facts": True, "resume": kept, "say": said.append}
+        master = f"local[{CORES}]"
+        return _show(audit_spark([made], PROFILE, READINGS, master, progress=progress, **options))
+
+    first = Interrupted(2 * CORES)
+    with pytest.raises(KeyboardInterrupt):
+        audit(first)
+    assert first.judged == [0, CORES, 2 * CORES]
+    there = {path: path.stat().st_mtime_ns for path in kept.glob("*.share")}
+    assert len(there) == 2 * CORES
+
+    rest = Interrupted()
+    assert audit(rest) == whole
+    assert rest.judged == [2 * CORES, 3 * CORES]
+    assert {path: path.stat().st_mtime_ns for path in there} == there
+    again = Interrupted()
+    assert audit(again) == whole
+    assert (again.judged, said) == ([], [])
+
+    *_, last = sorted((made / "version-2").iterdir())
+    last.unlink()
+    changed = Interrupted()
+    assert audit(changed) == _show(audit_local([made], PROFILE, READINGS, facts=True))
+    assert changed.judged == [0, CORES, 2 * CORES, 3 * CORES]
+    assert [line[: len(ANEW)] for line in said] == [ANEW]
+    assert not there.keys() & set(kept.glob("*.share"))
+
+
+def _make_plan(folder: Path, shares: int, done: Sequence[int] = ()) -> Plan:
+    archives = find_archives([folder])
+    bases = [load_base(archive) for archive in archives]
+    options = {"at_rest": False, "min_insync_replicas": 1, "grace_ms": GRACE_MS}
+    rules = make_rules(PROFILE, READINGS)
+    return Plan(rules, archives, bases, shares, **options, done=frozenset(done))
+
+
+def _address(plan: Plan) -> dict[int, list[Any]]:
+    """Return what comes to each share."""
+    blocks: dict[int, list[Any]] = {}
+    for task in list_tasks(plan):
+        for (share, *_), block in read_part(task, plan):
+            blocks.setdefault(share, []).append(block)
+    return blocks
+
+
+def test_nothing_is_addressed_to_shares_that_were_judged(made: Path) -> None:
+    """The others get all that they would get, in as many blocks."""
+    everything = _address(_make_plan(made, 4))
+    left = _address(_make_plan(made, 4, done=[0, 2]))
+    assert everything.keys() == {0, 1, 2, 3}
+    assert left == {share: everything[share] for share in (1, 3)}
+
+
+def test_another_history_is_another_audit(made: Path) -> None:
+    """What was kept is of these files, as they are, cut as they are, and judged as they are."""
+    plan = _make_plan(made, 4)
+    told = json.dumps(plan.describe(frozenset()))
+    assert json.dumps(_make_plan(made, 4).describe(frozenset())) == told
+    others = [
+        plan.describe(frozenset({(0, 1)})),
+        plan._replace(requests_to_all=True).describe(frozenset()),
+    ]
+    first, *_ = sorted((made / "version-2").iterdir())
+    first.write_bytes(first.read_bytes())
+    others.append(_make_plan(made, 4).describe(frozenset()))
+    first.unlink()
+    others.append(_make_plan(made, 4).describe(frozenset()))
+    assert len({told, *map(json.dumps, others)}) == 5
+
+
+def test_what_is_kept_is_found_by_the_same_audit_alone(tmp_path: Path) -> None:
+    """Others begin anew, which is said; what is damaged is judged anew; the last one clears up."""
+    said: list[str] = []
+
+    def begin(profile: str = PROFILE) -> KeptShares:
+        return KeptShares(tmp_path, {"profile": profile}, said.append)
+
+    first = begin()
+    assert first.choose_shares(1) == SHARES_PER_CORE
+    assert begin().choose_shares(7) == SHARES_PER_CORE
+    assert first.load(["a"], 3) == {}
+    first.keep(0, [(0, b"zero")])
+    first.keep(2, [(0, b"two"), (1, b"more")])
+    assert begin().load(["a"], 3) == {0: [(0, b"zero")], 2: [(0, b"two"), (1, b"more")]}
+    assert said == []
+
+    for other, what, shares in ((begin(), ["b"], 3), (begin("kafka-zk"), ["a"], 3)):
+        assert other.load(what, shares) == {}
+        assert said.pop().startswith(ANEW)
+        assert said == []
+
+    path = next(tmp_path.glob("*-2.share"))
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    last = begin()
+    assert last.load(["a"], 3) == {0: [(0, b"zero")]}
+    assert said == [f"what is in {path} is judged anew: {path} is damaged"]
+    last.load(["b"], 1)
+    last.keep(0, [])
+    last.clear_others()
+    assert len(list(tmp_path.glob("*.share"))) == 3  # of both rounds of it
+    begin().clear_others()
+    assert list(tmp_path.glob("*.share")) == []
+
+
+def test_a_directory_is_one_audits(made: Path, tmp_path: Path) -> None:
+    """Nobody else may keep anything there at the same time, which is told before Spark starts."""
+    with own_directory(tmp_path / "kept"), pytest.raises(KeptElsewhere):
+        audit_spark([made], PROFILE, READINGS, "spark://127.0.0.1:1", resume=tmp_path / "kept")
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--spark", "local[2]", "--resume", "kept", "--parquet", "tables"], "leave out --resume"),
+        (["--spark", "local[2]", "--budget", "5s"], "--budget is of the audit without --spark"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], word: str
+) -> None:
+    """An option that would not be followed is told, with what to do."""
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(verb, [*options, str(made)])
+    assert (result.exit_code, word in result.output) == (2, True)
+    with suppress(FileNotFoundError):
+        assert not list((tmp_path / "kept").iterdir())
