@@ -1,11 +1,13 @@
 """Controllers that die, pause, lose their session or their connection."""
 
 import logging
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.retry import KazooRetry
 
 from reassure_controller.client import Client
@@ -204,8 +206,11 @@ def test_deleted_controller_znode_ends_the_term(cluster: Any) -> None:
 
 def test_what_happened_during_a_cut_is_seen(cluster: Any) -> None:
     """Requests, topics, brokers and ISR changes made while the connection was down are noticed."""
-    slow = KazooRetry(max_tries=-1, delay=0.4, backoff=1, max_jitter=0)
-    client = Client(hosts=cluster.hosts, connection_retry=slow)
+    may_return = threading.Event()
+    handler = SequentialThreadingHandler()
+    handler.sleep_func = lambda _: may_return.wait(20)
+    held = KazooRetry(max_tries=-1, sleep_func=handler.sleep_func)
+    client = Client(hosts=cluster.hosts, handler=handler, connection_retry=held)
     client.start()
     controller = cluster.controller(client=client)
     cluster.create_topic("t", {0: (1, 2), 1: (1,)})
@@ -217,6 +222,7 @@ def test_what_happened_during_a_cut_is_seen(cluster: Any) -> None:
     cluster.request({("t", 1): (2,)})
     cluster.die(4)
     assert not client.connected
+    may_return.set()
     controller.drain()
     assert controller.epoch == 1
     assert cluster.assigned("t", 0) == (1, 3)
