@@ -8,7 +8,8 @@
    judges its rows in zxid order, and answers alerts and what it has come to.
 4. What a batch answers is told on the driver: the journal first, then whoever listens.
 
-Spark does a batch again that it has not noted as done; the journal knows what was told of it.
+Spark does a batch again that it has not noted as done; the journal knows what was told of it. Files
+may be packed until then, or deleted: what was in them is missing then (`Gone`).
 """
 
 import base64
@@ -46,6 +47,7 @@ from reassure_pipeline.watched import (
 )
 from reassure_zookeeper.codec import decode, decode_head
 from reassure_zookeeper.ensemble import Hole
+from reassure_zookeeper.errors import DamagedLog
 from reassure_zookeeper.txnlog import LogFile
 
 if TYPE_CHECKING:
@@ -57,6 +59,8 @@ _ANSWER: Final = "share int, answer binary"
 _STATE: Final = "kept binary"
 _NEWS: Final = -1
 """Stands where a zxid does, for what a share is told before the transactions of a batch."""
+_GONE: Final = -2
+"""So, for what it is told of transactions that are gone."""
 _SHARES_OF_A_CLUSTER: Final = 16
 _LOOK_S: Final = 0.2
 _AT_ONCE: Final = 2_000
@@ -90,6 +94,27 @@ class Plan(NamedTuple):
     shares: int
 
 
+class Stretch(NamedTuple):
+    """What was added to a file."""
+
+    archive: int
+    path: str
+    start: int
+    stop: int
+    """The byte behind it."""
+    first_zxid: int
+    last_zxid: int
+    transactions: int
+
+
+class Gone(NamedTuple):
+    """A stretch that was found, and is not there any more when it is to be judged."""
+
+    archive: int
+    hole: Hole
+    transactions: int
+
+
 class Look(NamedTuple):
     """How far reading has come, and what the last look found."""
 
@@ -102,8 +127,7 @@ class Look(NamedTuple):
     """By archive: how many files could not be read to their end."""
     lost: tuple[str, ...]
     """By archive: why it is not followed any more, "" where it is."""
-    stretches: tuple[tuple[int, str, int, int], ...] = ()
-    """Archive, file, first byte and the byte behind the last, of what was added."""
+    stretches: tuple[Stretch, ...] = ()
     missing: tuple[Alert, ...] = ()
     """What could not be read since the look before."""
     restarts: tuple[tuple[int, Restart], ...] = ()
@@ -179,7 +203,7 @@ def _look_at(
     calm, news = list(before.calm[number]), list(before.news_ms[number])
     restarts: list[tuple[int, Restart]] = []
     damaged, holes, name = before.damaged[number], len(follower.holes), begun.archive.name
-    stretches: list[tuple[int, str, int, int]] = []
+    stretches: list[Stretch] = []
     missing: list[Alert] = []
     taken = 0
     try:
@@ -190,7 +214,8 @@ def _look_at(
                 restarts.append((number, restart))
                 calm.append(None)
                 news.append(_find_news(plan, restart.base))
-            stretches.append((number, str(path.absolute()), start, stop))
+            place = number, str(path.absolute()), start, stop
+            stretches.append(Stretch(*place, batch[0].zxid, batch[-1].zxid, len(batch)))
             fresh = [each for each in batch if each.zxid > after]
             if fresh:
                 extent = extent.reach(fresh)
@@ -217,14 +242,10 @@ def _look_at(
 
 
 class Part(InputPartition):
-    """What one task decodes: a part of a file; or what all shares are told, where that is there."""
+    """What one task decodes: part of a file; or else what all shares are told, a packed `Look`."""
 
-    def __init__(self, archive: int, path: str, start: int, stop: int, told: str = "") -> None:
-        self.archive = archive
-        self.path = path
-        self.start = start
-        self.stop = stop
-        self.told = told
+    def __init__(self, what: Stretch | str) -> None:
+        self.what = what
 
 
 class WatchSource(DataSource):
@@ -264,24 +285,28 @@ class WatchReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Part]:
         """Return what to decode between two offsets: what the look at the second one found."""
         look = _unpack(end["look"])
-        merged: list[Part] = []
-        for archive, path, first, stop in look.stretches:
+        merged: list[Stretch] = []
+        for each in look.stretches:
             last = merged[-1] if merged else None
-            if last is not None and (last.archive, last.path, last.stop) == (archive, path, first):
-                last.stop = stop
+            if last is not None and last[:2] == each[:2] and last.stop == each.start:
+                merged[-1] = last._replace(
+                    stop=each.stop,
+                    last_zxid=each.last_zxid,
+                    transactions=last.transactions + each.transactions,
+                )
             else:
-                merged.append(Part(archive, path, first, stop))
-        return [*merged, Part(0, "", 0, 0, end["look"])]
+                merged.append(each)
+        return [*map(Part, merged), Part(end["look"])]
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
         """Yield the records of a part that may matter, each to its share, or what all are told."""
         import pyarrow
 
         assert isinstance(partition, Part)
-        if partition.told:
-            rows = list(_list_news(self._plan, _unpack(partition.told)))
+        if isinstance(partition.what, str):
+            rows = list(_list_news(self._plan, _unpack(partition.what)))
         else:
-            rows = list(_read_part(self._plan, partition))
+            rows = list(_read_stretch(self._plan, partition.what))
         kinds = pyarrow.int32(), pyarrow.int32(), pyarrow.int64(), pyarrow.binary()
         columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
         arrays = [pyarrow.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
@@ -306,21 +331,44 @@ def _list_news(plan: Plan, look: Look) -> Iterator[Row]:
     yield 0, -1, _NEWS, pickle.dumps(look._replace(restarts=()))
 
 
-def _read_part(plan: Plan, part: Part) -> Iterator[Row]:
-    """Yield the records of a part of a file that may matter, each to its share."""
-    base = plan.begun[part.archive].base
-    after = -1 if base is None else base.zxid
+def _read_stretch(plan: Plan, stretch: Stretch) -> Iterator[Row]:
+    """Yield the records in a part of a file that may matter, each to its share."""
+    begun = plan.begun[stretch.archive]
+    after = -1 if begun.base is None else begun.base.zxid
+    path = _find_file(Path(stretch.path))
+    if path is None:
+        hole = Hole(stretch.first_zxid - 1, stretch.last_zxid + 1)
+        gone = pickle.dumps(Gone(stretch.archive, hole, stretch.transactions))
+        yield from ((share, stretch.archive, _GONE, gone) for share in range(plan.shares))
+        yield 0, -1, _NEWS, pickle.dumps(_tell_gone(begun.archive.name, stretch))
+        return
     # What was judged cannot be judged anew, should a request come under a number used before.
     addressing = Addressing(plan.rules, plan.shares, requests_to_all=True)
     records: list[bytes] = []
-    file = LogFile(part.path, records=records)
-    file.offset, file.stop = part.start, part.stop
+    file = LogFile(path, records=records)
+    file.offset, file.stop = stretch.start, stretch.stop
     file.decode = decode_head  # whoever follows the log has decoded it, to see that it makes sense
     for batch in file.batches():
         for transaction, record in zip(batch, records, strict=True):
             to = addressing.find(record) if transaction.zxid > after else ()
-            yield from ((share, part.archive, transaction.zxid, record) for share in to)
+            yield from ((share, stretch.archive, transaction.zxid, record) for share in to)
         records.clear()
+
+
+def _find_file(path: Path) -> Path | None:
+    """Return where a log file is by now, which may have been packed since; None where it is not."""
+    packed = (path.with_name(f"{path.name}{suffix}") for suffix in (".gz", ".zip"))
+    return next((each for each in (path, *packed) if each.is_file()), None)
+
+
+def _tell_gone(archive: str, stretch: Stretch) -> Alert:
+    reason = (
+        f"it is gone, and its transactions from 0x{stretch.first_zxid:x} to "
+        f"0x{stretch.last_zxid:x} were not judged for certain; nor is what is found after them"
+    )
+    return tell_damage(
+        archive, stretch.first_zxid, DamagedLog(Path(stretch.path), stretch.start, reason)
+    )
 
 
 # The judge ----------------------------------------------------------------------------------------
@@ -340,9 +388,14 @@ def judge_rows(plan: Plan, share: int, kept: dict[int, Watched], rows: Sequence[
             kept[archive] = watched
         records, last_zxid = [], -1
         for _, _, zxid, record in at_once:
-            if zxid == _NEWS:
+            if zxid == _GONE:
+                gone: Gone = pickle.loads(record)
+                watched.gone = (*watched.gone, gone.hole)
+                answers += [gone] if share == 0 else []
+            elif zxid == _NEWS:
                 news: News = pickle.loads(record)
-                watched.holes, watched.times_ms = news.holes, news.times_ms
+                watched.holes = tuple(sorted((*news.holes, *watched.gone)))
+                watched.times_ms = news.times_ms
                 watched.calm, last_zxid = news.calm, news.last_zxid
                 watched.passes.coming += news.restarts
             else:
@@ -393,6 +446,11 @@ class Standing(NamedTuple):
     """By archive and share."""
     journal: int
     """How large the journal was before that batch, which may be done again."""
+    gone: frozenset[Gone] = frozenset()
+
+    def list_gone(self, archive: int) -> list[Gone]:
+        """Return what is gone of an archive, in order."""
+        return sorted(gone for gone in self.gone if gone.archive == archive)
 
 
 def run_stream(
@@ -448,8 +506,11 @@ def take_answers(answers: Iterable[Any], standing: Standing, teller: Teller) -> 
     """Tell what a batch has answered, and return how things stand then. Raises SameHistory."""
     look, sums, journal = standing.look, dict(standing.sums), teller.size
     alerts: list[Alert] = []
+    gone = set(standing.gone)
     for each in answers:
-        if isinstance(each, Look):
+        if isinstance(each, Gone):
+            gone.add(each)
+        elif isinstance(each, Look):
             if each.same:
                 raise SameHistory(each.same)
             look = each
@@ -460,7 +521,7 @@ def take_answers(answers: Iterable[Any], standing: Standing, teller: Teller) -> 
             archive, share, total = each
             sums[archive, share] = total
     teller.tell(sorted(alerts, key=attrgetter("archive", "seen_at", "id")))
-    return Standing(look, sums, journal)
+    return Standing(look, sums, journal, frozenset(gone))
 
 
 def _start(context: Any, plan: Plan, folder: Path, take: Callable[[Any, int], None]) -> Any:
@@ -540,8 +601,12 @@ def report_stream(plan: Plan, standing: Standing) -> list[tuple[ArchiveReport, S
             total, *others = parts
             for other in others:
                 total.add(other)
-            holes = tuple(standing.look.followers[number].holes)
+            gone = standing.list_gone(number)
+            missing = (*standing.look.followers[number].holes, *(each.hole for each in gone))
+            holes = tuple(sorted(missing))
             extent = standing.look.extents[number]
+            judged = extent.transactions - sum(each.transactions for each in gone)
+            extent = extent._replace(transactions=judged)
             begins = standing.look.followers[number].beginnings
             begins = begins[:1] + [each for each in begins[1:] if each.zxid < extent.last_zxid]
             reports.append((report_archive(begun.archive, extent, holes, begins, total), total))
@@ -558,6 +623,7 @@ def list_outcomes(plan: Plan, standing: Standing) -> list[Outcome]:
                 findings.add(total.findings)
         follower, lost = look.followers[number], look.lost[number]
         state = "lost" if lost else "caught up" if follower.is_caught_up else "behind"
-        holes, damaged = len(follower.holes), look.damaged[number]
+        gone = len(standing.list_gone(number))
+        holes, damaged = len(follower.holes) + gone, look.damaged[number] + gone
         outcomes.append(Outcome(begun.archive.name, state, findings, holes, damaged, lost))
     return outcomes

@@ -103,6 +103,8 @@ class Watched:
         self.name = archive.name
         self.findings = FirstOfEach()
         self.holes: tuple[Hole, ...] = ()
+        self.gone: tuple[Hole, ...] = ()
+        """Those of them that nobody else keeps: of transactions that were found and are gone."""
         self.times_ms: tuple[int, int] | None = None
         """When the first and the last transaction of the archive was that is judged."""
         self.calm: tuple[int | None, ...] = ()

@@ -1,8 +1,10 @@
 """The watch on Spark: the same alerts as the plain one's, whatever the batches are."""
 
+import gzip
 import json
 import pickle
 import threading
+import zipfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 from reassure_conformance.answers.watching import Asked, Outlet, watch_document
 from reassure_judge.protocols import make_rules
+from reassure_judge.verdicts import BY_CONTENT
 from reassure_pipeline import watch_spark
 from reassure_pipeline.alerts import Alert
 from reassure_pipeline.planted import plant_all
@@ -33,6 +36,7 @@ from reassure_pipeline.watch_spark import (
 from reassure_pipeline.watch_state import JOURNAL, Journal
 from reassure_pipeline.watched import Options, Watched, report_watch
 from reassure_spec.readings import get_profile
+from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog_writer import GrowingLog
 
@@ -56,12 +60,16 @@ class Batches:
         self._kept = [pickle.dumps({}) for _ in range(shares)]
         self.standing: Standing = begin_standing(plan)
 
-    def run(self) -> int:
-        """Do batches until there is nothing left; return how many."""
+    def run(self, amid: Callable[[], object] = lambda: None) -> int:
+        """Do batches until there is nothing left; return how many.
+
+        `amid` is done where a batch is planned and nothing of it is read.
+        """
         for number in range(10_000):
             end = json.loads(json.dumps(self._reader.latestOffset(self._offset)))
             if end == self._offset:
                 return number
+            amid()
             rows = [
                 tuple(row.values())
                 for part in self._reader.partitions(self._offset, end)
@@ -191,6 +199,74 @@ def test_members_are_refused_there_too(tmp_path: Path, begun: int) -> None:
         logs[0].append(*history[100:140])
     with closing(batches), pytest.raises(SameHistory, match="name one of them"):
         batches.run()
+
+
+@pytest.fixture
+def growing(tmp_path: Path) -> tuple[Path, list[Path], Callable[[], None]]:
+    """Return a folder with four files of a history with violations, these, and what writes on."""
+    folder = tmp_path / "growing"
+    folder.mkdir()
+    history = [each for some in SyntheticHistory(Size(2_500, 20, 20, 2)).steps() for each in some]
+    log = GrowingLog(folder)
+    for start in range(0, 2_000, 500):
+        log.append(*history[start : start + 500])
+        log.rotate()
+    files = sorted(folder.iterdir(), key=lambda file: int(file.suffix[1:], 16))
+    return folder, files, lambda: log.append(*history[2_000:])
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zip"])
+def test_files_may_be_packed_before_a_batch_is_done_again(
+    growing: tuple[Path, list[Path], Callable[[], None]], tmp_path: Path, suffix: str
+) -> None:
+    """What was planned is found in the packed file."""
+    folder, files, _ = growing
+    told, _ = watch(folder)
+
+    def pack() -> None:
+        for file in files:
+            content, packed = file.read_bytes(), file.with_name(file.name + suffix)
+            if suffix == ".gz":
+                packed.write_bytes(gzip.compress(content))
+            else:
+                with zipfile.ZipFile(packed, "w") as archive:
+                    archive.writestr(file.name, content)
+            file.unlink()
+
+    with closing(Batches([folder], 2, tmp_path / "alerts")) as batches:
+        batches.run(pack)
+    assert len(told) > 10
+    assert list_ids(batches.told) == list_ids(told)
+
+
+@pytest.mark.parametrize("shares", [1, 3])
+def test_what_is_deleted_before_a_batch_is_done_again_is_missing(
+    growing: tuple[Path, list[Path], Callable[[], None]], tmp_path: Path, shares: int
+) -> None:
+    """It is told once; what comes before it is certain, what comes after it is not, ever after."""
+    folder, files, write_on = growing
+    third = files[2]
+    told, document = watch(folder)
+    before, behind = (int(files[number].suffix[1:], 16) for number in (2, 3))
+    with closing(Batches([folder], shares, tmp_path / "alerts")) as batches:
+        batches.run(lambda: third.unlink(missing_ok=True))
+        count = len(batches.told)
+        write_on()
+        batches.run()
+        assert len(batches.told) > count + 1
+    (damage,) = [alert for alert in batches.told if alert.kind == "damage"]
+    assert damage.body["file"] == str(third)
+    sure = [alert for alert in told if alert.seen_at < before]
+    assert [a for a in batches.told if a.seen_at < before and a is not damage] == sure
+    later = [alert for alert in batches.told if alert.seen_at >= behind]
+    assert {alert.kind for alert in sure} == {"violation"}
+    assert len(sure) > 3 < len(later)
+    assert {a.kind for a in later if a.body["clause"] not in BY_CONTENT} == {"unsettled"}
+    ((report, _),) = report_stream(batches.plan, batches.standing)
+    assert report.holes == (Hole(before - 1, behind),)
+    assert report.transactions == document["archives"][0]["transactions"]
+    (outcome,) = list_outcomes(batches.plan, batches.standing)
+    assert (outcome.holes, outcome.damaged) == (1, 1)
 
 
 @pytest.mark.spark
