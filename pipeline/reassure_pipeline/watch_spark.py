@@ -16,6 +16,8 @@ import base64
 import os
 import pickle
 import re
+import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
@@ -30,11 +32,12 @@ from reassure_pipeline.alerts import Alert, tell_damage, tell_hole
 from reassure_pipeline.archive import Archive, Base, Restart
 from reassure_pipeline.audit_report import ArchiveReport
 from reassure_pipeline.collecting import rare_collections
+from reassure_pipeline.fleet import Present
 from reassure_pipeline.gateway import find_cause, open_spark
 from reassure_pipeline.growing import Follower, TakenBack
 from reassure_pipeline.passes import Share
 from reassure_pipeline.same_history import SameHistories, SameHistory
-from reassure_pipeline.watch_loop import Ending, Teller
+from reassure_pipeline.watch_loop import ArchiveStatus, Ending, Rate, Status, Teller
 from reassure_pipeline.watched import (
     NOTHING,
     Extent,
@@ -461,8 +464,11 @@ def run_stream(
     teller: Teller,
     ending: Ending,
     save: Callable[[Standing], None],
+    show: Callable[[Status], None] | None = None,
 ) -> Standing:
     """Judge until it is to end; `folder` is for Spark's own state. Return how things stand then.
+
+    `show` is told how it is doing, as the last batch left it.
 
     Raises `SparkUnavailable`, `JavaError`, and what the source or a task raises, in Spark's words.
     """
@@ -478,10 +484,17 @@ def run_stream(
             failed.append(error)
             raise
 
+    begun, rate = time.monotonic(), Rate()
+
+    def look() -> None:
+        if show is not None:
+            show(find_status(plan, state[0], time.monotonic() - begun, rate))
+
+    look()
     with open_spark(master, "reassure watch") as context:
         query = _start(context, plan, folder, take)
         try:
-            _await(query, ending)
+            _await(query, ending, look)
         except Exception:
             if failed:
                 raise failed[0] from None
@@ -489,13 +502,15 @@ def run_stream(
     return state[0]
 
 
-def _await(query: Any, ending: Ending) -> None:
+def _await(query: Any, ending: Ending, look: Callable[[], None]) -> None:
     """Let a query run until it is to end. Raises `SparkUnavailable` where it failed."""
     if ending.when_caught_up:
         query.processAllAvailable()
+        look()
     else:
         while query.isActive and not ending.is_over():
             ending.wait(_LOOK_S)
+            look()
     failure = query.exception()
     query.stop()
     if failure is not None:
@@ -611,6 +626,40 @@ def report_stream(plan: Plan, standing: Standing) -> list[tuple[ArchiveReport, S
             begins = begins[:1] + [each for each in begins[1:] if each.zxid < extent.last_zxid]
             reports.append((report_archive(begun.archive, extent, holes, begins, total), total))
     return reports
+
+
+def find_status(plan: Plan, standing: Standing, seconds: float, rate: Rate) -> Status:
+    """Return how the watch is doing, which goes on for some seconds."""
+    found: Counter[tuple[str, str]] = Counter()
+    exercised: set[str] = set()
+    archives = []
+    for number, outcome in enumerate(list_outcomes(plan, standing)):
+        extent = standing.look.extents[number]
+        last_ms = 0 if extent.times_ms is None else extent.times_ms[1]
+        is_behind = outcome.state == "behind" and last_ms > 0
+        mine = [total for (archive, _), total in standing.sums.items() if archive == number]
+        present = Present() if plan.options.facts else None
+        for total in mine:
+            exercised |= {*total.tally.exercised}
+            if present is not None and total.facts is not None:
+                present.take_in(total.facts.present)
+        for (kind, clause, _), times in outcome.findings.times.items():
+            found[kind, clause] += times
+        archives.append(
+            ArchiveStatus(
+                outcome.name,
+                outcome.state,
+                extent.transactions,
+                sum(total.partitions for total in mine),
+                extent.last_zxid,
+                max(0.0, time.time() - last_ms / 1000) if is_behind else 0.0,
+                outcome.holes + outcome.damaged,
+                present,
+            )
+        )
+    transactions = sum(archive.transactions for archive in archives)
+    lately = rate.measure(time.monotonic(), transactions)
+    return Status(seconds, lately, tuple(archives), found, len(exercised))
 
 
 def list_outcomes(plan: Plan, standing: Standing) -> list[Outcome]:

@@ -21,12 +21,13 @@ from reassure_pipeline.planted import plant_all
 from reassure_pipeline.same_history import SameHistory
 from reassure_pipeline.sample import SampleCluster
 from reassure_pipeline.synthetic import Size, SyntheticHistory, write_archive
-from reassure_pipeline.watch_loop import Ending, Teller
+from reassure_pipeline.watch_loop import Ending, Rate, Status, Teller
 from reassure_pipeline.watch_spark import (
     Standing,
     WatchReader,
     begin_plan,
     begin_standing,
+    find_status,
     judge_rows,
     list_outcomes,
     report_stream,
@@ -92,12 +93,26 @@ class Batches:
         self._journal.close()
 
 
-def watch(*paths: Path, **asked: Any) -> tuple[list[Alert], dict[str, Any]]:
+def watch(
+    *paths: Path, show: Callable[[Status], None] | None = None, **asked: Any
+) -> tuple[list[Alert], dict[str, Any]]:
     """Watch paths until all is judged; return what was told, and the document."""
     told: list[Alert] = []
-    outlet = Outlet(lambda alert, again: None if again else told.append(alert), lambda _: None)
+
+    def tell(alert: Alert, again: bool) -> None:
+        if not again:
+            told.append(alert)
+
+    outlet = Outlet(tell, lambda _: None, show)
     ending = Ending(threading.Event(), when_caught_up=True)
     return told, watch_document(Asked(paths, ending, PROFILE, **asked), outlet).as_dict()
+
+
+def describe_status(status: Status) -> tuple[Any, ...]:
+    """Return what a status says that does not depend on time, nor on where batches end."""
+    archives = [each._replace(state="", behind_s=0.0, present=None) for each in status.archives]
+    present = [each.present and each.present.as_dict() for each in status.archives]
+    return archives, present, status.found, status.exercised
 
 
 def list_ids(alerts: list[Alert]) -> list[tuple[str, str]]:
@@ -144,8 +159,11 @@ def test_shares_and_batches_tell_what_one_process_does(
 ) -> None:
     """However topics are cut and wherever a batch ends: the same alerts, sums and verdicts."""
     monkeypatch.setattr(watch_spark, "_MOST", most)
-    told, document = watch(*places, options=FACTS)
+    shown: list[Status] = []
+    told, document = watch(*places, options=FACTS, show=shown.append)
     batches = Batches(places, shares, tmp_path / "alerts")
+    first = find_status(batches.plan, batches.standing, 1.0, Rate())
+    assert [archive.transactions for archive in first.archives] == [0, 0, 0]
     assert (batches.run() > 3) == (most == 1)
     batches.close()
     assert len(told) > 20
@@ -153,6 +171,11 @@ def test_shares_and_batches_tell_what_one_process_does(
     plan, standing = batches.plan, batches.standing
     report = report_watch(PROFILE, report_stream(plan, standing), strict=False)
     assert [clause.as_dict() for clause in report.clauses] == document["clauses"]
+    status = find_status(plan, standing, 1.0, Rate())
+    assert describe_status(status) == describe_status(shown[-1])
+    states = [archive.state for archive in status.archives]
+    assert most == 1 or states == [archive.state for archive in shown[-1].archives]
+    assert status.exercised > 20 < sum(status.found.values())
     facts = report.sum_up_facts()
     assert facts is not None
     assert facts.as_dict() == document["facts"]
@@ -272,11 +295,14 @@ def test_what_is_deleted_before_a_batch_is_done_again_is_missing(
 @pytest.mark.spark
 def test_spark_tells_what_one_process_does(places: list[Path], tmp_path: Path) -> None:
     """On Spark too; and it goes on where it was, and tells nothing twice."""
-    plain, document = watch(*places, options=FACTS)
+    shown: list[Status] = []
+    plain, document = watch(*places, options=FACTS, show=shown.append)
+    last = describe_status(shown[-1])
     kept = tmp_path / "kept"
     asked: dict[str, Any] = {"spark": "local[2]", "checkpoint": kept, "options": FACTS}
-    told, there = watch(*places, **asked)
+    told, there = watch(*places, show=shown.append, **asked)
     assert list_ids(told) == list_ids(plain)
+    assert describe_status(shown[-1]) == last
     names = ("verdict", "counts", "clauses", "violations", "unsettled", "facts")
     assert {name: there[name] for name in names} == {name: document[name] for name in names}
     again, once_more = watch(*places, **asked)

@@ -301,7 +301,7 @@ class _Streamed(_Engine):
         if self._plan is not None:
             ending, master = self._asked.ending, str(self._asked.spark)
             given = self._plan, self._folder, master, self._standing
-            self._standing = run_stream(*given, teller, ending, self._save)
+            self._standing = run_stream(*given, teller, ending, self._save, outlet.show)
 
     def report(self) -> "list[tuple[ArchiveReport, Sum]]":
         from reassure_pipeline.watch_spark import report_stream
