@@ -70,6 +70,27 @@ def test_bars_are_as_high_as_what_they_stand_for(told: dict[str, Any]) -> None:
     assert drawn == pytest.approx(expected, abs=0.006)
 
 
+def test_tables_say_what_is_not_at_rest_at_the_end(told: dict[str, Any]) -> None:
+    """Partitions behind, most urgent first, and the oldest reassignments that have not ended."""
+    facts = told["facts"]
+    _, _, section = draw_fleet(told).partition("<h3>Behind at the end</h3>")
+    behind, _, moves = section.partition("<h3>Reassignments under way at the end</h3>")
+    moves = moves[: moves.index("<h3>")]
+    at_end, oldest = facts["at_end"], facts["reassignments"]["oldest_under_way"]
+    counted = f"{at_end['offline']} without a leader, {at_end['under']} under-replicated, "
+    assert f"{counted}{at_end['moving']} behind in a move" in behind
+    for part, records in ((behind, at_end["partitions"]), (moves, oldest)):
+        names = re.findall(r'<td class="name"[^>]*>([^<]*)</td>', part)
+        expected = [f"{each['topic']}-{each['partition']}" for each in records[:10]]
+        assert [unescape(name).rpartition("/")[2] for name in names] == expected
+        assert len(expected) == 10
+    assert "/kafka/<i>orders-0" in unescape(behind)
+    assert "<i>orders" not in behind + moves
+    more = len(at_end["partitions"]) - 10
+    assert f"and {more} more partitions" in behind
+    assert f"and {facts['reassignments']['under_way'] - 10} more later ones" in moves
+
+
 def test_upper_edges_say_how_much_of_what(told: dict[str, Any]) -> None:
     """The number above a plot is its highest bar's, with its unit; nothing is no bar."""
     facts = told["facts"]

@@ -25,6 +25,7 @@ from reassure_conformance.report.display import (
     show_zxid,
 )
 from reassure_conformance.report.embedding import embed
+from reassure_conformance.report.present import KINDS
 
 _CLAUSES: Final = 12
 """How many clauses have a row of their own."""
@@ -165,6 +166,7 @@ def draw_fleet(result: Result) -> Markup:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"lasting": show_duration, "moment": show_moment, "zxid": show_zxid}
+    environment.filters["since"] = lambda ms: show_moment(ms) or "before the log"
     source = files("reassure_conformance.report") / "fleet.html.jinja"
     template = environment.from_string(source.read_text(encoding="utf-8"))
     worst = sorted(archives, key=lambda each: -each["violations"])[:_ARCHIVES]
@@ -174,6 +176,8 @@ def draw_fleet(result: Result) -> Markup:
             facts=facts,
             time=drawn,
             moments=embed(drawn["moments"]) if drawn else "",
+            kinds=KINDS,
+            behind=0 if facts is None else sum(facts["at_end"][kind] for kind in KINDS),
             place=_name_place,
             most=_ROWS,
             archives=worst,

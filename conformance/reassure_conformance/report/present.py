@@ -7,11 +7,12 @@ from reassure_conformance.report.display import show_text, show_time
 
 _SHOWN: Final = 5
 """How many single things of a kind are shown."""
-_KINDS: Final = {
+KINDS: Final = {
     "offline": "without a leader",
     "under": "under-replicated",
     "moving": "behind in a move",
 }
+"""Why a partition is not at rest, in words."""
 
 
 def describe_present(
@@ -21,12 +22,12 @@ def describe_present(
 
     `at_end` and the moves are as `facts` of a document has them.
     """
-    behind = ", ".join(f"{at_end[kind]:,} {words}" for kind, words in _KINDS.items())
+    behind = ", ".join(f"{at_end[kind]:,} {words}" for kind, words in KINDS.items())
     yield f"Partitions now   {behind}"
     for each in at_end["partitions"][:_SHOWN]:
         leader = "" if each["leader"] < 0 else f"leader {each['leader']}, "
         yield (
-            f"  {_name(each)} {_KINDS[each['kind']]} {_since(each['since_ms'])}: {leader}"
+            f"  {_name(each)} {KINDS[each['kind']]} {_since(each['since_ms'])}: {leader}"
             f"assigned {each['assigned']}, in sync {each['isr']}"
         )
     yield f"Moves under way  {under_way:,}{', the oldest:' if moves else ''}"
