@@ -9,12 +9,15 @@ there, of which the end is shown when Spark does not come up. With a local maste
 loopback, and there is no web interface.
 """
 
+import logging
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -114,10 +117,15 @@ def open_spark(
             master = str(conf.get("spark.master", master)) if submitted else master
             conf.setAll(list(_settings(master, name, folder).items()))
             python = {"PYSPARK_PYTHON": sys.executable} if _is_local(master) else {}
-            with _environment(python), _path_kept():
+            with _environment(python), _path_kept(), _py4j_silenced():
                 context = None
                 try:
-                    context = SparkContext(conf=conf, gateway=gateway)
+                    with _interrupt_kept():
+                        context = SparkContext(conf=conf, gateway=gateway)
+                    # No accumulator is in use, and their server prints what it meets where Java
+                    # ends before it, as after an interrupt.
+                    accumulators: Any = context._accumulatorServer  # noqa: SLF001
+                    accumulators.handle_error = _say_nothing
                     if not _is_local(master):
                         _await_executors(context)
                     if submitted or not _is_local(master):
@@ -129,7 +137,10 @@ def open_spark(
                     raise find_cause(problem, _read_log(folder)) from None
                 finally:
                     if context is not None:
-                        context.stop()
+                        with warnings.catch_warnings():
+                            # A Java that does not answer after an interrupt is ended all the same.
+                            warnings.simplefilter("ignore", RuntimeWarning)
+                            context.stop()
 
 
 def _read_log(folder: Path) -> list[str]:
@@ -250,15 +261,15 @@ def _list_class_path() -> list[Path]:
 def _make_command(
     java: Java, class_path: Sequence[Path], options: Sequence[str], master: str, folder: Path
 ) -> list[str]:
-    logging = folder / "log4j2.properties"
-    logging.write_text(_LOGGING, encoding="utf-8")
+    log_settings = folder / "log4j2.properties"
+    log_settings.write_text(_LOGGING, encoding="utf-8")
     return [
         str(java.path),
         *options,
         *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
         "-Dio.netty.tryReflectionSetAccessible=true",
         "-Djava.net.preferIPv4Stack=true",
-        f"-Dlog4j2.configurationFile={logging}",
+        f"-Dlog4j2.configurationFile={log_settings}",
         f"-Xmx{os.environ.get('SPARK_DRIVER_MEMORY', '1g')}",
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
@@ -323,6 +334,42 @@ def _path_kept() -> Iterator[None]:
         yield
     finally:
         sys.path[:] = before
+
+
+def _say_nothing(*_: object) -> None:
+    pass
+
+
+@contextmanager
+def _interrupt_kept() -> Iterator[None]:
+    """Leave what an interrupt does to whoever has settled it; a context takes it for itself.
+
+    What PySpark does then asks Java from within a question to Java, which py4j cannot do.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is not before:  # only in the main thread
+            signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _py4j_silenced() -> Iterator[None]:
+    """Keep py4j from logging, under its name and at the root, what it raises as well."""
+    root, own = logging.getLogger(), logging.getLogger("py4j")
+    level = own.level
+
+    def is_not_py4js(record: logging.LogRecord) -> bool:
+        return Path(record.pathname).parent.name != "py4j"
+
+    root.addFilter(is_not_py4js)
+    own.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        own.setLevel(level)
+        root.removeFilter(is_not_py4js)
 
 
 @contextmanager

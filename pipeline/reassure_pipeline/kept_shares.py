@@ -53,17 +53,20 @@ class KeptShares:
         told = json.dumps([self._identity, what, shares], sort_keys=True)
         self._now = {"audit": sha256(told.encode()).hexdigest()}
         there: dict[int, Kept] = {}
+        refused: list[NotKept] = []
         for share in range(shares):
             path = self._locate(share)
             self._used.add(path)
             try:
                 kept = take_up(path, self._now)
             except NotKept as other:
-                self._say(f"what is in {path} is judged anew: {other}")
+                refused.append(other)
             else:
                 if kept is not None:
                     there[share] = kept
-        if not there and self._list_others():
+        if refused:
+            self._say(f"{len(refused)} of {shares} shares are judged anew: {refused[0]}")
+        elif not there and self._list_others():
             self._say(
                 "all is judged anew: what was kept is of logs that have changed since, of others, "
                 "or of another profile or other options"

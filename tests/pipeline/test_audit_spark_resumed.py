@@ -1,6 +1,8 @@
 """Audits on Spark that go on where they were: shares that were judged are not judged again."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -56,6 +58,7 @@ def _show(report: AuditReport) -> str:
     return json.dumps(report.as_json_dict())
 
 
+@pytest.mark.spark
 def test_shares_that_were_judged_are_not_judged_again(made: Path, tmp_path: Path) -> None:
     """After an interrupt the others are, after the end none is, and after a change all are."""
     whole = _show(audit_local([made], PROFILE, READINGS, facts=True))
@@ -89,6 +92,35 @@ def test_shares_that_were_judged_are_not_judged_again(made: Path, tmp_path: Path
     assert changed.judged == [0, CORES, 2 * CORES, 3 * CORES]
     assert [line[: len(ANEW)] for line in said] == [ANEW]
     assert not there.keys() & set(kept.glob("*.share"))
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+from reassure_conformance.cli import run_command
+from reassure_pipeline.kept_shares import KeptShares
+
+keep = KeptShares.keep
+
+def keep_and_interrupt(self, share, kept):
+    keep(self, share, kept)
+    if share == 1:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+KeptShares.keep = keep_and_interrupt
+sys.exit(run_command(sys.argv[1:]))
+"""
+
+
+@pytest.mark.spark
+def test_an_interrupt_leaves_what_was_done_and_no_noise(tmp_path: Path) -> None:
+    """Amid a question to Java too: it says that it was interrupted, and nothing else."""
+    write_archive(tmp_path / "made", Size(60_000, 400, 5, 1))
+    command = [sys.executable, "-c", INTERRUPTED, "audit", str(tmp_path / "made")]
+    command += ["--spark", "local[2]", "--resume", str(tmp_path / "kept"), "--profile", PROFILE]
+    done = subprocess.run(command, capture_output=True, check=False, text=True)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr.split() == ["interrupted"]
+    assert CORES <= len(list((tmp_path / "kept").glob("*.share"))) < CORES * SHARES_PER_CORE
 
 
 def _make_plan(folder: Path, shares: int, done: Sequence[int] = ()) -> Plan:
@@ -154,11 +186,17 @@ def test_what_is_kept_is_found_by_the_same_audit_alone(tmp_path: Path) -> None:
         assert said.pop().startswith(ANEW)
         assert said == []
 
+    for share in (2, 0):
+        path = next(tmp_path.glob(f"*-{share}.share"))
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-1] + b"?")
+    assert begin().load(["a"], 3) == {}
+    assert said.pop() == f"2 of 3 shares are judged anew: {path} is damaged"
+    path.write_bytes(whole)
     path = next(tmp_path.glob("*-2.share"))
-    path.write_bytes(path.read_bytes()[:-1] + b"?")
     last = begin()
     assert last.load(["a"], 3) == {0: [(0, b"zero")]}
-    assert said == [f"what is in {path} is judged anew: {path} is damaged"]
+    assert said == [f"1 of 3 shares are judged anew: {path} is damaged"]
     last.load(["b"], 1)
     last.keep(0, [])
     last.clear_others()

@@ -140,10 +140,13 @@ def test_mistakes_are_told(
     assert (document["exit_code"], document["verdict"]) == (code, "unknown")
 
 
-def test_an_interrupt_ends_in_order(broken: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "engine", [[], pytest.param(["--spark", "local[2]"], marks=pytest.mark.spark)], ids=str
+)
+def test_an_interrupt_ends_in_order(broken: Path, tmp_path: Path, engine: list[str]) -> None:
     """What was judged is summed up and kept, and the exit code is that of the verdict."""
     kept = tmp_path / "kept"
-    command = [str(Path(sys.executable).with_name("reassure")), "watch", str(broken)]
+    command = [str(Path(sys.executable).with_name("reassure")), "watch", str(broken), *engine]
     command += ["--checkpoint", str(kept), "--profile", "kip-236", "--format", "json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -153,7 +156,8 @@ def test_an_interrupt_ends_in_order(broken: Path, tmp_path: Path) -> None:
         rest, _ = process.communicate(timeout=60)
     assert process.returncode == 1
     assert json.loads(rest.splitlines()[-1])["verdict"] == "violated"
-    code, said = say("watch", broken, "--checkpoint", kept, "--until-caught-up", "--format", "json")
+    again = ["--checkpoint", kept, "--until-caught-up", "--format", "json", *engine]
+    code, said = say("watch", broken, *again)
     assert (code, len(said)) == (1, 1)
 
 
