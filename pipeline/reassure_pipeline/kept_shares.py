@@ -10,6 +10,7 @@ name of the file.
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +22,7 @@ SHARES_PER_CORE: Final = 4
 """Of what is judged side by side at most that part is lost: more shares take more that each has to
 do by itself."""
 _SUFFIX: Final = ".share"
-_SHARES: Final = "shares.json"
+_PLAN: Final = "shares.json"
 
 Kept = list[tuple[int, bytes]]
 """What a share came to: numbers of archives, and pickled outcomes."""
@@ -37,16 +38,27 @@ class KeptShares:
         self._now: dict[str, Any] = {}
         """What is being judged."""
         self._used: set[Path] = set()
+        self._shares = 0
+        self.is_damaged = False
+        """Whether the logs have to be surveyed, as they are damaged."""
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            found = json.loads((directory / _PLAN).read_text("utf-8"))
+            self._shares, self.is_damaged = max(0, int(found["shares"])), bool(found["damaged"])
 
     def choose_shares(self, cores: int) -> int:
         """Return into how many shares the topics are cut: as many as before."""
-        path = self._directory / _SHARES
-        try:
-            return max(1, int(json.loads(path.read_text("utf-8"))["shares"]))
-        except (OSError, ValueError, TypeError, KeyError):
-            shares = cores * SHARES_PER_CORE
-            path.write_text(json.dumps({"shares": shares}) + "\n", "utf-8")
-            return shares
+        self._shares = self._shares or cores * SHARES_PER_CORE
+        self._write_plan()
+        return self._shares
+
+    def note_damage(self) -> None:
+        """Note that the logs are damaged, so that they are surveyed at once the next time."""
+        self.is_damaged = True
+        self._write_plan()
+
+    def _write_plan(self) -> None:
+        told = {"shares": self._shares, "damaged": self.is_damaged}
+        (self._directory / _PLAN).write_text(json.dumps(told) + "\n", "utf-8")
 
     def load(self, what: object, shares: int) -> dict[int, Kept]:
         """Return what is there of the shares of what is to be judged, by their numbers."""

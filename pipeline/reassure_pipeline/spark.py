@@ -213,11 +213,17 @@ class Plan(NamedTuple):
             for each in self.list_beginnings(index)
         ]
         holes = [[list(hole) for hole in each] for each in self.holes]
-        begins = [[archive.begins, archive.since] for archive in self.archives]
+        begins = [[each.name, each.members, each.begins, each.since] for each in self.archives]
         return [pieces, beginnings, holes, begins, sorted(whole), self.requests_to_all]
 
 
-Outcome = tuple[int, PartResult | Known | Judged | Exception]
+class Unread(NamedTuple):
+    """That a share was not given all of a part: the first one tells of all parts what they are."""
+
+    error: Exception
+
+
+Outcome = tuple[int, PartResult | Unread | Known | Judged | Exception]
 """A share, and what it has to tell of an archive. An error amid judging may come of a damaged file,
 which is told first."""
 Told = tuple[int, bool, bytes]
@@ -269,19 +275,18 @@ def audit_spark(
     rules = make_rules(profile, readings)
     assert parquet is None or resume is None, "tables take all shares"
     report = progress or _show_nothing
-    loaded = contain(paths, _load, members, since)
-    report("starting Spark", 0, 2)
     with ExitStack() as stack:
-        if resume is not None:
-            stack.enter_context(own_directory(resume))
-        context = stack.enter_context(open_spark(master))
-        cores = shares = max(1, context.defaultParallelism)
         kept: KeptShares | None = None
         if resume is not None:
             options = at_rest, min_insync_replicas, grace_ms, facts
             identity = {"profile": profile, "readings": readings.as_dict(), "options": options}
-            kept = KeptShares(resume, identity, say)
-            shares = kept.choose_shares(cores)
+            kept = KeptShares(stack.enter_context(own_directory(resume)), identity, say)
+        is_damaged = kept is not None and kept.is_damaged
+        loaded = contain(paths, _load, members, since, damaged=is_damaged)
+        report("starting Spark", 0, 2)
+        context = stack.enter_context(open_spark(master))
+        cores = max(1, context.defaultParallelism)
+        shares = cores if kept is None else kept.choose_shares(cores)
 
         def judge(loaded: _Loaded) -> AuditReport:
             report("addressing and judging", 1, 2)
@@ -298,6 +303,8 @@ def audit_spark(
         try:
             return judge(loaded)
         except DamagedLog:
+            if kept is not None:
+                kept.note_damage()
             return judge(_load(find_archives(paths, members, since, damaged=True)))
 
 
@@ -324,12 +331,17 @@ def _judge_and_keep(
         left = [share for share in range(plan.shares) if share not in there]
         # What was addressed serves all of these jobs: Spark keeps what it has shuffled.
         outcomes = judge_all(context, plan, list_tasks(plan, whole)) if left else None
+        sound = True
         for at in range(0, len(left), cores):
             report("judging, shares", len(told), plan.shares)
             some = left[at : at + cores]
-            for share, came in zip(some, context.runJob(outcomes, _join, some), strict=True):
-                kept.keep(share, came)
-                told.append(came)
+            came = context.runJob(outcomes, _join, some)
+            # What one of them could not be given in whole the others may not have been given.
+            sound = sound and all(map(is_for_good, came))
+            for share, outcome in zip(some, came, strict=True):
+                if sound:
+                    kept.keep(share, outcome)
+            told += came
         return [(index, pickle.loads(packed)) for each in told for index, packed in each]
 
     result = judge_until_it_fits(plan, profile, judge)
@@ -340,6 +352,13 @@ def _judge_and_keep(
 def _join(told: Iterable["Told"]) -> list[Kept]:
     """Return as one what a share has for the driver."""
     return [[(index, packed) for index, is_taken, packed in told if is_taken]]
+
+
+def is_for_good(told: Kept) -> bool:
+    """Whether a share came to what it would come to again: what failed may work the next time."""
+    outcomes = [pickle.loads(packed)[1] for _, packed in told]
+    errors = [each.error if isinstance(each, PartResult | Unread) else each for each in outcomes]
+    return not any(isinstance(error, Exception) for error in errors)
 
 
 def _judge_on(context: Any, plan: Plan, profile: str, *, keep: bool) -> tuple[AuditReport, Any]:
@@ -650,7 +669,12 @@ class _ShareAudit:
     def finish(self) -> Iterator[Told]:
         """Judge what must be true at the end, and yield what there is to tell."""
         number = self._share.number
-        for outcome in self._parts if number == 0 else ():
+        outcomes: list[PartResult] | list[Unread] = self._parts
+        if number > 0:
+            # A part may be read twice, for shares that are judged at another time.
+            errors = (part.error for part in self._parts if part.error is not None)
+            outcomes = [Unread(error) for error in errors]
+        for outcome in outcomes:
             yield self.archive, True, pickle.dumps((number, outcome))
         if self._error is None:
             try:
@@ -714,6 +738,8 @@ def sum_up(profile: str, plan: Plan, outcomes: Iterable[tuple[int, Outcome]]) ->
     for _, _, what in found:
         if isinstance(what, Exception):
             raise what
+        if isinstance(what, Unread):
+            raise what.error
     if not plan.requests_to_all and not are_requests_new(results, plan):
         raise Misfits(requests=True)
     tally, reports = Tally(), []

@@ -1,10 +1,12 @@
 """Audits on Spark that go on where they were: shares that were judged are not judged again."""
 
 import json
+import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,17 @@ from reassure_pipeline.archive import find_archives, load_base
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.audit_report import AuditReport
 from reassure_pipeline.keeping import KeptElsewhere, own_directory
-from reassure_pipeline.kept_shares import SHARES_PER_CORE, KeptShares
-from reassure_pipeline.spark import Plan, audit_spark, list_tasks, read_part
+from reassure_pipeline.kept_shares import SHARES_PER_CORE, Kept, KeptShares
+from reassure_pipeline.spark import (
+    PartResult,
+    Plan,
+    audit_spark,
+    is_for_good,
+    judge_share,
+    list_tasks,
+    read_part,
+    sum_up,
+)
 from reassure_pipeline.synthetic import Size, write_archive
 from reassure_spec.readings import get_profile
 
@@ -160,9 +171,63 @@ def test_another_history_is_another_audit(made: Path) -> None:
     first, *_ = sorted((made / "version-2").iterdir())
     first.write_bytes(first.read_bytes())
     others.append(_make_plan(made, 4).describe(frozenset()))
+    renamed = made.with_name("named")
+    renamed.symlink_to(made)
+    others.append(_make_plan(renamed, 4).describe(frozenset()))
     first.unlink()
     others.append(_make_plan(made, 4).describe(frozenset()))
-    assert len({told, *map(json.dumps, others)}) == 5
+    assert len({told, *map(json.dumps, others)}) == 6
+
+
+def test_a_part_that_a_share_was_not_given_is_told(made: Path) -> None:
+    """Whoever judges the share, and whether or not the first share was given all of it."""
+    plan = _make_plan(made, 2)
+    blocks = [each for task in list_tasks(plan) for each in read_part(task, plan)]
+    shares = [
+        sorted((each for each in blocks if each[0][0] == number), key=itemgetter(0))
+        for number in (0, 1)
+    ]
+    whole = [_judge(each, plan) for each in shares]
+    assert [*map(is_for_good, whole)] == [True, True]
+    report = audit_local([made], PROFILE, READINGS)
+    assert _show(sum_up(PROFILE, plan, _list_outcomes(whole))) == _show(report)
+
+    lost: Any = OSError("no answer from the server")
+    for each in shares:
+        ((place, result), *_) = (block for block in each if isinstance(block[1], PartResult))
+        at = each.index((place, result))
+        each[at] = place, result._replace(error=lost)
+    failed = [_judge(each, plan) for each in shares]
+    assert [*map(is_for_good, failed)] == [False, False]
+    for both in (failed, (whole[0], failed[1]), (failed[0], whole[1])):
+        with pytest.raises(OSError, match="no answer"):
+            sum_up(PROFILE, plan, _list_outcomes(both))
+
+
+def _judge(blocks: Sequence[Any], plan: Plan) -> Kept:
+    return [(archive, packed) for archive, _, packed in judge_share(blocks, plan)]
+
+
+def _list_outcomes(shares: Sequence[Kept]) -> list[Any]:
+    return [(archive, pickle.loads(packed)) for told in shares for archive, packed in told]
+
+
+@pytest.mark.spark
+def test_damage_is_surveyed_once(made: Path, tmp_path: Path) -> None:
+    """Logs that are damaged are surveyed at once when the audit goes on, and shares are kept."""
+    file = sorted((made / "version-2").iterdir())[2]
+    content = bytearray(file.read_bytes())
+    content[2_000] ^= 0xFF
+    file.write_bytes(content)
+    whole = _show(audit_local([made], PROFILE, READINGS))
+    judged: list[list[int]] = []
+    for _ in range(2):
+        progress = Interrupted()
+        kept: Any = {"progress": progress, "resume": tmp_path / "kept"}
+        assert _show(audit_spark([made], PROFILE, READINGS, f"local[{CORES}]", **kept)) == whole
+        judged.append(progress.judged)
+    every = [0, CORES, 2 * CORES, 3 * CORES]
+    assert judged == [every + every, []]
 
 
 def test_what_is_kept_is_found_by_the_same_audit_alone(tmp_path: Path) -> None:
