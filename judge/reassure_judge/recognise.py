@@ -22,6 +22,8 @@ _ADMIN: Final = (
     "/admin/reassignment_tasks",
     "/admin/failed_brokers",
 )
+_LISTS: Final = "adding_replicas"
+_MOST_PATHS: Final = 200_000
 _TAILS: Final = "|".join(sorted({*_ADMIN, *KAFKAS_OWN}, reverse=True))
 _PATH: Final = re.compile(
     rf"(?P<chroot>(?:/[^/]+)*?)(?:/brokers/(?P<kind>ids|topics)/(?P<name>[^/]+)(?P<below>/.*)?"
@@ -47,9 +49,16 @@ class Recognised:
 
 @dataclass(slots=True)
 class Gatherer:
-    """Gathers the signs in one archive."""
+    """Gathers the signs in one archive, or in some of its files: what these came to can be added.
+
+    Nearly all that is written stands where something stood before and tells nothing new. `told` is
+    where it does: whoever reads may leave out transactions that write at these paths alone, and
+    check besides.
+    """
 
     clusters: dict[str, Signs] = field(default_factory=dict)
+    told: set[bytes] = field(default_factory=set)
+    """Paths, as they stand in a record."""
 
     def feed(self, transaction: TransactionLike) -> None:
         """Take note of a transaction that took effect."""
@@ -62,6 +71,11 @@ class Gatherer:
             elif op.kind == CHECK:
                 self.note(op.path, None)
 
+    def add(self, other: "Gatherer") -> None:
+        """Take in the signs that were found elsewhere in the archive."""
+        for chroot, signs in other.clusters.items():
+            self.clusters.setdefault(chroot, Signs()).add(signs)
+
     def note(self, path: str, data: bytes | None) -> None:
         """Take note of a znode that was written, or of a check of one (None)."""
         found = _PATH.fullmatch(path)
@@ -71,19 +85,39 @@ class Gatherer:
         if found["epoch"] is not None:
             signs.fenced = signs.fenced or data is None
         elif found["tail"] is not None:
-            signs.trees[found["tail"]] = signs.trees.get(found["tail"], 0) + 1
+            signs.trees.add(found["tail"])
             if found["inside"] is not None:
                 signs.filled.add(found["tail"])
+                self._note_told(signs, path)
         else:
             signs.shown = True
-            if data is not None and found["below"] is None:
+            if found["below"] is not None:
+                self._note_told(signs, path)
+            elif data is not None and not _is_known(signs, found["kind"], data):
                 _note_content(signs, found["kind"], _read(data))
+
+    def _note_told(self, signs: Signs, path: str) -> None:
+        """Note that writes at a path tell no more, but for what is checked beside them."""
+        if not signs.fenced:
+            return
+        if len(self.told) >= _MOST_PATHS:
+            self.told.clear()
+        self.told.add(path.encode("utf-8", "surrogatepass"))
 
     def find_clusters(self) -> Iterator[tuple[str, Signs]]:
         """Yield chroot and signs of every cluster that there is."""
         for chroot, signs in sorted(self.clusters.items()):
             if signs.shown:
                 yield chroot, signs
+
+
+def _is_known(signs: Signs, kind: str, data: bytes) -> bool:
+    """Whether content is that of a topic without lists, as it was met before.
+
+    A name can be spelled in JSON with escapes, too.
+    """
+    named = _LISTS.encode() in data or b"\\" in data
+    return kind == "topics" and signs.without_lists and not named
 
 
 def _read(data: bytes) -> dict[str, Any]:
@@ -96,9 +130,9 @@ def _read(data: bytes) -> dict[str, Any]:
 
 def _note_content(signs: Signs, kind: str, content: Mapping[str, Any]) -> None:
     if kind == "topics":
-        with_lists = "adding_replicas" in content
+        with_lists = _LISTS in content
         signs.with_lists += with_lists
-        signs.without_lists += bool(content) and not with_lists
+        signs.without_lists |= bool(content) and not with_lists
     elif isinstance(version := content.get("version"), int):
         signs.brokers.add(version)
 

@@ -56,17 +56,28 @@ class Signs:
 
     shown: bool = False
     """Whether there are brokers or topics at all."""
-    trees: dict[str, int] = field(default_factory=dict)
-    """How often each tree was written that not every protocol has."""
+    trees: set[str] = field(default_factory=set)
+    """Those written that not every protocol has."""
     filled: set[str] = field(default_factory=set)
     """Those of them in which something stands."""
     with_lists: int = 0
     """Topics' znodes written with lists of what is being added and removed."""
-    without_lists: int = 0
+    without_lists: bool = False
+    """Whether there was a topic's znode without them."""
     brokers: set[int] = field(default_factory=set)
     """The versions of brokers' registrations."""
     fenced: bool = False
     """Whether a transaction checked the controller epoch."""
+
+    def add(self, other: "Signs") -> None:
+        """Take in what another part of the log holds of the cluster."""
+        self.shown |= other.shown
+        self.trees |= other.trees
+        self.filled |= other.filled
+        self.with_lists += other.with_lists
+        self.without_lists |= other.without_lists
+        self.brokers |= other.brokers
+        self.fenced |= other.fenced
 
 
 def list_repeated(assigned: ReplicaList | None, state: LeaderAndIsr | None) -> frozenset[Fault]:

@@ -6,15 +6,12 @@ what is written about topics that are another's, and judges its own (`Share`). B
 engines answer the same report.
 """
 
-import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from multiprocessing import get_context
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.protocols import get_rules, make_rules
@@ -45,8 +42,8 @@ from reassure_pipeline.audit_report import (
 )
 from reassure_pipeline.budget import NO_BUDGET, Budget, Limits
 from reassure_pipeline.collecting import rare_collections
-from reassure_pipeline.decodings import list_logs
 from reassure_pipeline.fleet import Facts
+from reassure_pipeline.jobs import choose_jobs, start_processes
 from reassure_pipeline.keeping import own_directory
 from reassure_pipeline.observed import judge_observations, list_unjudged, sort_paths
 from reassure_pipeline.passes import Judged, Known, Passes, Share, settle_chapters
@@ -66,9 +63,6 @@ from reassure_zookeeper.codec import decode
 from reassure_zookeeper.ensemble import Hole, Piece
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import TornTail
-
-_BYTES_PER_JOB: Final = 8_000_000
-"""Below this starting a process takes longer than it saves."""
 
 Progress = Callable[[str, int, int], None]
 """Called with what is going on, how much is done and how much there is."""
@@ -168,9 +162,7 @@ def _judge_beside(
     shares: "Sequence[_ShareAudit]", progress: Progress | None
 ) -> "tuple[list[_LocalAudit], list[Judged]]":
     first, *others = shares
-    # What processes share can be given to them when they are made, and not later.
-    arguments = get_context("fork"), _take_share, (others,)
-    with ProcessPoolExecutor(len(others), *arguments) as pool:
+    with start_processes(len(others), _take_share, others) as pool:
         waiting = [pool.submit(_sum_up_share, number) for number in range(len(others))]
         audits = first.judge(progress)
         sums = [audit.sum_up() for audit in audits]
@@ -259,12 +251,6 @@ class _ShareAudit:
         assert isinstance(kept, _LocalAudit)
         kept.archive = archive
         return kept
-
-
-def choose_jobs(paths: Sequence[Path]) -> int:
-    """Return how many processes are worth starting for these logs, at most one for each core."""
-    size = sum(file.stat().st_size for path in paths for file in list_logs(path))
-    return max(1, min(len(os.sched_getaffinity(0)), size // _BYTES_PER_JOB))
 
 
 def audit_paths(

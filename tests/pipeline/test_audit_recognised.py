@@ -26,6 +26,7 @@ from reassure_zookeeper.transactions import (
     multi,
 )
 from reassure_zookeeper.txnlog import read_logs
+from reassure_zookeeper.txnlog_writer import write_log
 
 LOGS = Path(__file__).parents[1] / "judge" / "kafka_logs"
 EXPECTED = {
@@ -202,3 +203,55 @@ def test_fences_and_registrations_settle_readings() -> None:
     }
     usual = get_profile("kafka-42")
     assert (usual.controller_fenced, usual.election_order) == ("no", "in-sync-set")
+
+
+STATE = "/brokers/topics/t/partitions/0/state"
+FENCE = Check("/controller_epoch", 1)
+PLAIN = b'{"version":1,"partitions":{"0":[1]}}'
+TOPIC = Create("/brokers/topics/t", PLAIN)
+
+
+def recognise_written(server: Server, *ops: tuple[Any, ...]) -> Recognised:
+    """Return what a log with these transactions is of, each of which is read by itself."""
+    written = [[multi(*each, zxid=zxid)] for zxid, each in enumerate(ops, 1)]
+    found = recognise_logs([server(f"written-{len(ops)}", *written)])
+    assert isinstance(found, Recognised)
+    return found
+
+
+def test_fence_is_seen_where_all_that_is_written_was_written_before(server: Server) -> None:
+    """What is passed over, for it tells nothing more, is no transaction with the first check."""
+    tree = (Create("/isr_change_notification", b""),)
+    written = SetData(STATE, b"{}", 1)
+    unfenced = (TOPIC,), tree, (Create(STATE, b"{}"),), *[(written,)] * 3
+    assert "controller.fenced" not in recognise_written(server, *unfenced).readings
+    fenced = recognise_written(server, *unfenced, (FENCE, written))
+    assert fenced.readings["controller.fenced"] == "yes"
+
+
+@pytest.mark.parametrize("name", [b"adding_replicas", b"\\u0061dding_replicas"])
+def test_lists_are_found_behind_topics_without(server: Server, name: bytes) -> None:
+    """However its name is spelled, a list tells, in the last topic after many without."""
+    listed = b'{"version":2,"partitions":{"0":[1]},"%b":{}}' % name
+    plain = [(SetData(TOPIC.path, PLAIN, version),) for version in range(3)]
+    found = recognise_written(server, (TOPIC,), *plain, (SetData(TOPIC.path, listed, 3),))
+    assert (found.profile, found.why) == (
+        "kafka-zk",
+        "adding_replicas stands in topics' znodes, 1 times",
+    )
+
+
+def test_several_processes_find_the_same(server: Server) -> None:
+    """What one process alone meets, in the last file or the first, counts for all of the log."""
+    walk = [t for t in write_sample(topics=1, partitions=1) if "/admin" not in repr(t.ops)]
+    last = walk[-1].zxid
+    requests = committed(Create("/admin/reassignment_requests", b""), zxid=last + 1)
+    old = committed(Create("/admin/reassign_partitions", b""), zxid=last + 2)
+    folder = server("one", walk)
+    for each in (requests, old):
+        write_log(folder / "version-2", [each])
+    one = recognise_logs([folder])
+    assert isinstance(one, Recognised)
+    assert one.profile == "kip-236-legacy"
+    for jobs in (2, 3, 7):
+        assert recognise_logs([folder], jobs=jobs) == one

@@ -49,7 +49,10 @@ def audit_document(
     from reassure_spec.rooms import choose_readings, judge_of
 
     places = [find_place(path) for path in paths]
-    found = _recognise(places, members, resume) if recognise else None
+    found = None
+    if recognise:
+        jobs, progress = options.get("jobs"), options.get("progress")
+        found = _recognise(places, members, resume, jobs=jobs, progress=progress)
     if found is not None:
         profile, readings = found.profile, {**found.readings, **readings}
     chosen = choose_readings(judge_of(profile), profile, readings)
@@ -95,10 +98,13 @@ def refuse_foreign(report: "AuditReport", profile: str) -> None:
         )
 
 
-def _recognise(places: Sequence[Path], members: str, resume: Path | None) -> "Recognised | None":
+def _recognise(
+    places: Sequence[Path], members: str, resume: Path | None, **options: Any
+) -> "Recognised | None":
     """Return what the logs tell of, None where they tell of no profile.
 
     Where an audit goes on that is of something, that is not asked again: it takes all logs to say.
+    The options are those of `reassure_pipeline.recognising.recognise_logs`.
     """
     from reassure_pipeline.recognising import recognise_logs
     from reassure_pipeline.resuming import read_recognised, write_recognised
@@ -107,7 +113,7 @@ def _recognise(places: Sequence[Path], members: str, resume: Path | None) -> "Re
     known = None if resume is None else read_recognised(resume, paths)
     if known is not None:
         return known
-    found = refuse_several(recognise_logs(places, members))
+    found = refuse_several(recognise_logs(places, members, **options))
     if resume is not None and found is not None:
         write_recognised(resume, paths, found)
     return found

@@ -59,7 +59,7 @@ class EntriesRules(KafkaRules):
     def find_sign(cls, signs: Signs) -> Sign | None:
         """Return the tree of Kafka's own that was written though topics' znodes have no lists."""
         tree = next((tree for tree in KAFKAS_OWN if tree in signs.trees), None)
-        if tree is None or signs.without_lists == 0:
+        if tree is None or not signs.without_lists:
             return None
         # Kafka itself takes replicas out of the in-sync set before it writes the assignment, and
         # from 0.8.1 adds the target to it before it starts a replica.

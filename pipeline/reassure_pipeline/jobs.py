@@ -1,0 +1,29 @@
+"""How many processes logs are worth, and how they are begun."""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final
+
+from reassure_pipeline.decodings import list_logs
+
+_BYTES_PER_JOB: Final = 8_000_000
+"""Below this starting a process takes longer than it saves."""
+
+
+def choose_jobs(paths: Sequence[Path]) -> int:
+    """Return how many processes are worth starting for these logs, at most one for each core."""
+    size = sum(file.stat().st_size for path in paths for file in list_logs(path))
+    return max(1, min(len(os.sched_getaffinity(0)), size // _BYTES_PER_JOB))
+
+
+def start_processes(
+    number: int, begin: Callable[..., None] | None = None, *given: Any
+) -> ProcessPoolExecutor:
+    """Return so many processes; each of them begins with what is given, where anything is.
+
+    What they share with this one can be given to them when they are made, and not later.
+    """
+    return ProcessPoolExecutor(number, get_context("fork"), begin, given)
