@@ -277,8 +277,9 @@ def audit_paths(
     With `facts` the report tells besides what was under way and when (`reassure_pipeline.fleet`).
     Spark leaves what its stages came to in the folder `parquet`, where one is given.
 
-    Without Spark it takes `jobs` processes, or as many as are worth it (`choose_jobs`), and may
-    have a `budget`. Either goes on from what is kept in `resume`.
+    Without Spark it takes `jobs` processes, or as many as are worth it (`choose_jobs`). Either ends
+    when its `budget` is spent, which on Spark is of seconds, and goes on from what is kept in
+    `resume`.
 
     A profile that is judged by observations alone takes of the logs what was stored.
     """
@@ -299,15 +300,18 @@ def audit_paths(
             "facts": facts,
             "members": members,
             "since": since,
+            "budget": budget,
+            "resume": resume,
+            "say": say,
             "progress": progress,
         }
         if master is None:
-            options |= {"jobs": jobs, "budget": budget, "resume": resume, "say": say}
+            options |= {"jobs": jobs}
             report = audit_local(sorted_paths.logs, profile, readings, **options)
         else:
             from reassure_pipeline.spark import audit_spark
 
-            options |= {"parquet": parquet, "resume": resume, "say": say}
+            options |= {"parquet": parquet}
             report = audit_spark(sorted_paths.logs, profile, readings, master, **options)
     given = observed is not None
     unjudged = list_unjudged(profile, readings, tally.exercised, given=given)

@@ -37,6 +37,7 @@ from reassure_spec.znodes import REASSIGNMENT_REQUESTS
 from reassure_zookeeper.ensemble import Divergence, Hole, is_next
 from reassure_zookeeper.txnlog import TornTail
 
+_GO_ON: Final = "go on with --resume, or with a larger --budget"
 _WORST_FIRST: Final = (VIOLATED, NOT_FOLLOWED, UNKNOWN, HOLDS, NOT_EXERCISED)
 
 VACUOUS: Final = "vacuous"
@@ -199,7 +200,7 @@ class ArchiveReport:
         if self.judged_to is not None:
             yield (
                 f"{name}: judged up to 0x{max(0, self.judged_to):x}, where the budget was spent: "
-                "go on with --resume, or with a larger --budget"
+                f"{_GO_ON}"
             )
         contested = [each for each in self.archive.divergences if not each.certain]
         for each in contested:
@@ -248,6 +249,8 @@ class AuditReport:
     """What files of observations came to, where there were any."""
     unjudged: tuple[tuple[str, str], ...] = ()
     """Clauses that take observations and were not judged, each with the reason."""
+    judged: tuple[int, int] | None = None
+    """How many shares of the topics were judged, of how many, where the budget was spent before."""
 
     def observing(
         self, observed: ObservedReport | None, tally: Tally, unjudged: Iterable[tuple[str, str]]
@@ -286,7 +289,8 @@ class AuditReport:
         """
         if any(map(self._counts, self._count_found("settled"))):
             return VIOLATED
-        is_whole = all(archive.judged_to is None for archive in self.archives)
+        ends = [archive.judged_to for archive in self.archives]
+        is_whole = self.judged is None and not any(end is not None for end in ends)
         if is_whole and not any(each.exercised or each.undecided for each in self.clauses):
             return VACUOUS
         doubts = any(map(self._counts, self._count_found("open")))
@@ -300,6 +304,9 @@ class AuditReport:
     def needs(self) -> tuple[str, ...]:
         """What is missing for a verdict on all that was asked for, in words."""
         found = [need for archive in self.archives for need in archive.find_needs()]
+        if self.judged is not None:
+            shares = "{} of {} shares of the topics".format(*self.judged)
+            found.insert(0, f"{shares} were judged, when the budget was spent: {_GO_ON}")
         if self.observed is not None:
             found += self.observed.find_needs()
         elif get_rules(self.profile).reads == OBSERVATIONS:

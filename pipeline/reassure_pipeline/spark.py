@@ -24,12 +24,16 @@ on judging; and Spark's SQL takes longer to start than plain tasks over bytes ta
 """
 
 import pickle
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import chain
+from math import inf
 from operator import itemgetter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
 from reassure_judge.doubt import GRACE_MS
@@ -63,6 +67,7 @@ from reassure_pipeline.audit_report import (
     report_archive,
     report_audit,
 )
+from reassure_pipeline.budget import NO_BUDGET, Budget
 from reassure_pipeline.collecting import rare_collections
 from reassure_pipeline.fleet import Facts, Move
 from reassure_pipeline.gateway import open_spark
@@ -260,6 +265,7 @@ def audit_spark(
     since: Since | None = None,
     progress: Progress | None = None,
     parquet: Path | None = None,
+    budget: Budget = NO_BUDGET,
     resume: Path | None = None,
     say: Say = say_nothing,
 ) -> AuditReport:
@@ -268,19 +274,25 @@ def audit_spark(
     With `parquet` what each stage came to is written into that folder, to be queried
     (`reassure_pipeline.tables`). With `resume` what each share came to is kept in that folder, and
     those that are there are not judged again (`reassure_pipeline.kept_shares`): there are several
-    for each core then. It is one or the other, for the tables take all shares.
+    for each core then, which are judged some at a time: when the seconds of a `budget` are over no
+    more are begun, and the report is of those that were. A budget counts no transactions here.
+    It is the tables or one of these two, for they take all shares.
     Besides raises `SparkUnavailable` and `JavaError`. Where `master` is not local, the paths must
     be readable on the workers.
     """
     rules = make_rules(profile, readings)
-    assert parquet is None or resume is None, "tables take all shares"
+    in_turn = resume is not None or budget != NO_BUDGET
+    assert parquet is None or not in_turn, "tables take all shares"
+    assert budget.transactions is None, "topics are judged side by side"
     report = progress or _show_nothing
+    ends = inf if budget.seconds is None else time.monotonic() + budget.seconds
     with ExitStack() as stack:
         kept: KeptShares | None = None
-        if resume is not None:
+        if in_turn:
+            place = resume or Path(stack.enter_context(TemporaryDirectory(prefix="reassure-")))
             options = at_rest, min_insync_replicas, grace_ms, facts
             identity = {"profile": profile, "readings": readings.as_dict(), "options": options}
-            kept = KeptShares(stack.enter_context(own_directory(resume)), identity, say)
+            kept = KeptShares(stack.enter_context(own_directory(place)), identity, say)
         is_damaged = kept is not None and kept.is_damaged
         loaded = contain(paths, _load, members, since, damaged=is_damaged)
         report("starting Spark", 0, 2)
@@ -292,7 +304,7 @@ def audit_spark(
             report("addressing and judging", 1, 2)
             plan = Plan(rules, *loaded, shares, at_rest, min_insync_replicas, grace_ms, facts)
             if kept is not None:
-                return _judge_and_keep(context, plan, profile, kept, cores, report)
+                return _judge_and_keep(context, plan, profile, kept, cores, ends, report)
             plan = plan._replace(tables=parquet is not None)
             result, outcomes = _judge_on(context, plan, profile, keep=parquet is not None)
             if parquet is not None:
@@ -320,11 +332,23 @@ def _show_nothing(what: str, done: int, total: int) -> None:
 
 
 def _judge_and_keep(
-    context: Any, plan: Plan, profile: str, kept: KeptShares, cores: int, report: Progress
+    context: Any,
+    plan: Plan,
+    profile: str,
+    kept: KeptShares,
+    cores: int,
+    ends: float,
+    report: Progress,
 ) -> AuditReport:
-    """Judge on Spark what was not judged before, some shares at a time, and keep each."""
+    """Judge on Spark what was not judged before, some shares at a time, and keep each.
+
+    No more are begun when it `ends`, by the clock that never goes back, but for the first ones:
+    without these there is nothing to report.
+    """
+    judged = 0
 
     def judge(plan: Plan, whole: Set[Place]) -> list[tuple[int, Outcome]]:
+        nonlocal judged
         there = kept.load(plan.describe(whole), plan.shares)
         plan = plan._replace(done=frozenset(there))
         told = [*there.values()]
@@ -333,6 +357,8 @@ def _judge_and_keep(
         outcomes = judge_all(context, plan, list_tasks(plan, whole)) if left else None
         sound = True
         for at in range(0, len(left), cores):
+            if at and time.monotonic() >= ends:
+                break
             report("judging, shares", len(told), plan.shares)
             some = left[at : at + cores]
             came = context.runJob(outcomes, _join, some)
@@ -342,11 +368,12 @@ def _judge_and_keep(
                 if sound:
                     kept.keep(share, outcome)
             told += came
+        judged = len(told)
         return [(index, pickle.loads(packed)) for each in told for index, packed in each]
 
     result = judge_until_it_fits(plan, profile, judge)
     kept.clear_others()
-    return result
+    return result if judged == plan.shares else replace(result, judged=(judged, plan.shares))
 
 
 def _join(told: Iterable["Told"]) -> list[Kept]:

@@ -72,7 +72,7 @@ def test_logs_of_another_protocol_need_a_profile(
         (["audit", "{archive}", "--since", "yesterday"], 64, "BadParameter", "no time like 2026"),
         (["audit", "{archive}", "--budget", "90 s"], 64, "BadParameter", "no number like 500k"),
         (["audit", "{archive}", "--budget", "0"], 64, "BadParameter", "no time like 90s"),
-        (["audit", "{archive}", "--spark", "--budget", "5s"], 64, "UsageError", "leave it out"),
+        (["audit", "{archive}", "--spark", "--budget", "5k"], 64, "UsageError", "give it a time"),
         (["audit", "{archive}", "--members", "two"], 64, "BadParameter", "'auto', 'one', 'apart'"),
         (["audit", "{archive}", "--resume", "{archive}/log.1"], 64, "BadParameter", "is a file"),
         (["audit", "{tmp}"], 65, "LogsMissing", "name a ZooKeeper data directory"),

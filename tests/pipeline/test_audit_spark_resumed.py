@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,12 @@ from click.testing import CliRunner
 from reassure_conformance.cli.audit import audit as verb
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.protocols import make_rules
+from reassure_judge.verdicts import UNKNOWN
 from reassure_pipeline.archive import find_archives, load_base
 from reassure_pipeline.audit import audit_local
-from reassure_pipeline.audit_report import AuditReport
+from reassure_pipeline.audit_report import VACUOUS, ArchiveReport, AuditReport
+from reassure_pipeline.budget import Budget
+from reassure_pipeline.first_findings import Findings
 from reassure_pipeline.keeping import KeptElsewhere, own_directory
 from reassure_pipeline.kept_shares import SHARES_PER_CORE, Kept, KeptShares
 from reassure_pipeline.spark import (
@@ -103,6 +107,42 @@ def test_shares_that_were_judged_are_not_judged_again(made: Path, tmp_path: Path
     assert changed.judged == [0, CORES, 2 * CORES, 3 * CORES]
     assert [line[: len(ANEW)] for line in said] == [ANEW]
     assert not there.keys() & set(kept.glob("*.share"))
+
+
+@pytest.mark.spark
+def test_a_budget_ends_between_shares_and_is_gone_on_from(made: Path, tmp_path: Path) -> None:
+    """When time is up the shares that were judged are reported, and the rest is unknown."""
+    whole = audit_local([made], PROFILE, READINGS)
+    kept, master = tmp_path / "kept", f"local[{CORES}]"
+
+    def audit(progress: Interrupted, **options: Any) -> AuditReport:
+        return audit_spark([made], PROFILE, READINGS, master, progress=progress, **options)
+
+    found = set[tuple[str, int]]()
+    for judged in (CORES, 2 * CORES):
+        part = audit(turn := Interrupted(), budget=Budget(seconds=0), resume=kept)
+        assert (turn.judged, part.judged) == ([judged - CORES], (judged, SHARES_PER_CORE * CORES))
+        assert part.needs[0].startswith(f"{judged} of 8 shares of the topics were judged")
+        assert part.archives[0].transactions == whole.archives[0].transactions
+        assert found <= {(v.clause, v.zxid) for v in part.violations}
+        found = {(v.clause, v.zxid) for v in part.violations}
+    assert found < {(v.clause, v.zxid) for v in whole.violations}
+    rest = audit(turn := Interrupted(), budget=Budget(seconds=3600), resume=kept)
+    assert (_show(rest), turn.judged) == (_show(whole), [2 * CORES, 3 * CORES])
+    alone = audit(Interrupted(), budget=Budget(seconds=3600))
+    assert _show(alone) == _show(whole)
+
+
+def test_a_part_is_no_verdict_on_the_whole(made: Path) -> None:
+    """Where a budget ended an audit before all topics were judged nothing holds, nor is vacuous."""
+    whole = audit_local([made], PROFILE, READINGS)
+    sound = replace(whole, archives=tuple(_clear(each) for each in whole.archives), clauses=())
+    assert sound.verdict == VACUOUS
+    assert replace(sound, judged=(2, 8)).verdict == UNKNOWN
+
+
+def _clear(archive: ArchiveReport) -> ArchiveReport:
+    return replace(archive, settled=Findings(), open=Findings())
 
 
 INTERRUPTED = """
@@ -280,7 +320,8 @@ def test_a_directory_is_one_audits(made: Path, tmp_path: Path) -> None:
     ("options", "word"),
     [
         (["--spark", "local[2]", "--resume", "kept", "--parquet", "tables"], "leave out --resume"),
-        (["--spark", "local[2]", "--budget", "5s"], "--budget is of the audit without --spark"),
+        (["--spark", "local[2]", "--budget", "5s", "--parquet", "tables"], "leave out --budget"),
+        (["--spark", "local[2]", "--budget", "5k"], "give it a time, like 15min"),
     ],
 )
 def test_what_does_not_go_together_is_refused(

@@ -155,12 +155,14 @@ def audit(
 
     if parquet is not None and spark is None:
         raise click.UsageError("--parquet says what Spark leaves: add --spark")
-    if spark is not None and budget is not None:
+    if spark is not None and budget is not None and budget.transactions is not None:
         raise click.UsageError(
-            "--budget is of the audit without --spark: leave it out, or interrupt one with --resume"
+            "--budget counts transactions only without --spark, which judges topics side by side: "
+            "give it a time, like 15min"
         )
-    if parquet is not None and resume is not None:
-        raise click.UsageError("--parquet takes what all shares came to: leave out --resume")
+    for name, given in (("--resume", resume), ("--budget", budget)):
+        if parquet is not None and given is not None:
+            raise click.UsageError(f"--parquet takes what all shares came to: leave out {name}")
     chosen = parse_readings(readings)
     check_rules(profile, chosen, judge_of(profile))
     with Progress() as progress:
