@@ -15,7 +15,7 @@ A `Follower` can be put aside at any time (pickled) and goes on where it was.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -33,6 +33,7 @@ from reassure_pipeline.archive import (
     load_base,
 )
 from reassure_pipeline.audit_report import join_facts
+from reassure_zookeeper.codec import decode
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.errors import DamagedFile, DamagedLog, LogsMissing
 from reassure_zookeeper.transactions import Transaction
@@ -67,10 +68,14 @@ class TakenBack(DamagedLog):
 
 
 class Follower:
-    """Follows what one path leads to: a data directory, its `version-2`, or one log file."""
+    """Follows what one path leads to: a data directory, its `version-2`, or one log file.
 
-    def __init__(self, path: Path) -> None:
+    `decode` makes a transaction of a record.
+    """
+
+    def __init__(self, path: Path, decode: Callable[[bytes], Transaction] = decode) -> None:
         self.path = path
+        self._decode = decode
         self.archive: Archive | None = None
         """Where the history begins; None until there is a transaction."""
         self.holes: list[Hole] = []
@@ -183,6 +188,7 @@ class Follower:
             facts = FileFacts(file.path, self._first, file.last_zxid, 0, file.tail)
             self._before = join_facts(self._before, facts)
         self._file, self._first = LogFile(path), -1
+        self._file.decode = self._decode
         self._given_up, self._still = False, None
         return self._file
 

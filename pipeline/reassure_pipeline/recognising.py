@@ -26,6 +26,7 @@ from reassure_pipeline.jobs import choose_jobs, start_processes
 from reassure_pipeline.observed import sort_paths
 from reassure_zookeeper.codec import decode_unless
 from reassure_zookeeper.ensemble import Piece
+from reassure_zookeeper.transactions import Transaction
 
 Progress = Callable[[str, int, int], None]
 """Called with what is going on, how much is done and how much there is."""
@@ -98,7 +99,7 @@ def _read(
     for number, piece in work:
         gatherer = gathered.setdefault(number, Gatherer())
         file = open_piece(piece)
-        file.decode = partial(decode_unless, elsewhere=gatherer.told)
+        file.decode = _make_decoder(gatherer)
         for batch in file.batches():
             for transaction in batch:
                 gatherer.feed(transaction)
@@ -109,11 +110,19 @@ def _read(
     return gathered
 
 
+def _make_decoder(gatherer: Gatherer) -> Callable[[bytes], Transaction]:
+    """Return what makes of a record what is to be fed: no more than may tell something."""
+    return partial(decode_unless, elsewhere=gatherer.told)
+
+
 class Recogniser:
     """Reads logs that grow, as far as they are there."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        self._read = [(Follower(path), Gatherer()) for path in paths]
+        self._read: list[tuple[Follower, Gatherer]] = []
+        for path in paths:
+            gatherer = Gatherer()
+            self._read.append((Follower(path, _make_decoder(gatherer)), gatherer))
 
     def look(self) -> Recognised | str | None:
         """Return what the logs tell by now; raises what reading logs raises."""
