@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -145,7 +146,8 @@ def test_killed_on_spark_it_tells_what_an_audit_finds(tmp_path: Path) -> None:
                 family = driver.children(recursive=True)
                 driver.kill()
                 for each in family if moment == "save" else ():
-                    each.kill()
+                    with suppress(psutil.NoSuchProcess):  # it has ended with another of them
+                        each.kill()
                 output, _ = process.communicate()
         printed += output.splitlines()
         left += family
