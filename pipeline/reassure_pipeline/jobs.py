@@ -1,9 +1,10 @@
-"""How many processes logs are worth, and how they are begun."""
+"""How many processes logs are worth, and how they begin and end."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from contextlib import contextmanager
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,11 +20,20 @@ def choose_jobs(paths: Sequence[Path]) -> int:
     return max(1, min(len(os.sched_getaffinity(0)), size // _BYTES_PER_JOB))
 
 
+@contextmanager
 def start_processes(
     number: int, begin: Callable[..., None] | None = None, *given: Any
-) -> ProcessPoolExecutor:
-    """Return so many processes; each of them begins with what is given, where anything is.
+) -> Iterator[ProcessPoolExecutor]:
+    """Yield so many processes; each of them begins with what is given, where anything is.
 
-    What they share with this one can be given to them when they are made, and not later.
+    What they share with this one can be given to them when they are made, and not later. Where an
+    error ends the work here, or an interrupt, they are killed: nobody waits for what they do.
     """
-    return ProcessPoolExecutor(number, get_context("fork"), begin, given)
+    others = set(active_children())
+    with ProcessPoolExecutor(number, get_context("fork"), begin, given) as pool:
+        try:
+            yield pool
+        except BaseException:
+            for process in set(active_children()) - others:
+                process.kill()
+            raise

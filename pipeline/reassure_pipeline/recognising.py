@@ -80,15 +80,14 @@ def _gather(
 
 
 def _cut(work: Work, jobs: int) -> list[Work]:
-    """Cut into at most so many parts, in order, of about as many bytes each; the first is there."""
+    """Cut into at most so many parts, in order, of about as many bytes each."""
     sizes = [measure_piece(piece) for _, piece in work]
     parts: list[list[tuple[int, Piece]]] = [[] for _ in range(jobs)]
     before, total = 0, max(1, sum(sizes))
     for each, size in zip(work, sizes, strict=True):
         parts[min(jobs - 1, (before + size // 2) * jobs // total)].append(each)
         before += size
-    first, *others = parts
-    return [first, *filter(None, others)]
+    return list(filter(None, parts))
 
 
 def _read(
