@@ -259,60 +259,36 @@ def audit_paths(
     readings: Readings,
     master: str | None = None,
     *,
-    at_rest: bool = False,
-    min_insync_replicas: int = 1,
-    grace_ms: int = GRACE_MS,
     jobs: int | None = None,
-    facts: bool = False,
-    members: str = RECOGNISED,
-    since: Since | None = None,
-    budget: Budget = NO_BUDGET,
-    resume: Path | None = None,
     parquet: Path | None = None,
-    say: Say = say_nothing,
-    progress: Progress | None = None,
+    **options: Any,
 ) -> AuditReport:
     """Judge transaction logs, on Spark where a `master` is given, and observations among them.
 
-    With `facts` the report tells besides what was under way and when (`reassure_pipeline.fleet`).
-    Spark leaves what its stages came to in the folder `parquet`, where one is given.
-
-    Without Spark it takes `jobs` processes, or as many as are worth it (`choose_jobs`). Either ends
-    when its `budget` is spent, which on Spark is of seconds, and goes on from what is kept in
-    `resume`.
+    Spark leaves what its stages came to in the folder `parquet`, where one is given. Without Spark
+    it takes `jobs` processes, or as many as are worth it (`choose_jobs`). The other options are
+    those that both engines have, as `audit_local` tells them; on Spark a budget is of seconds.
 
     A profile that is judged by observations alone takes of the logs what was stored.
     """
     sorted_paths = sort_paths(paths)
     observed, tally = None, Tally()
     if sorted_paths.files:
+        is_over = options.get("at_rest", False)
+        members = options.get("members", RECOGNISED)
         with rare_collections():
             observed, tally = judge_observations(
-                sorted_paths, readings, is_over=at_rest, members=members
+                sorted_paths, readings, is_over=is_over, members=members
             )
     if get_rules(profile).reads == OBSERVATIONS:
         report = report_audit(profile, Tally(), ())
+    elif master is None:
+        report = audit_local(sorted_paths.logs, profile, readings, jobs=jobs, **options)
     else:
-        options: dict[str, Any] = {
-            "at_rest": at_rest,
-            "min_insync_replicas": min_insync_replicas,
-            "grace_ms": grace_ms,
-            "facts": facts,
-            "members": members,
-            "since": since,
-            "budget": budget,
-            "resume": resume,
-            "say": say,
-            "progress": progress,
-        }
-        if master is None:
-            options |= {"jobs": jobs}
-            report = audit_local(sorted_paths.logs, profile, readings, **options)
-        else:
-            from reassure_pipeline.spark import audit_spark
+        from reassure_pipeline.spark import audit_spark
 
-            options |= {"parquet": parquet}
-            report = audit_spark(sorted_paths.logs, profile, readings, master, **options)
+        logs = sorted_paths.logs
+        report = audit_spark(logs, profile, readings, master, parquet=parquet, **options)
     given = observed is not None
     unjudged = list_unjudged(profile, readings, tally.exercised, given=given)
     return report.observing(observed, tally, unjudged)
