@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -66,6 +67,9 @@ _GONE: Final = -2
 """So, for what it is told of transactions that are gone."""
 _SHARES_OF_A_CLUSTER: Final = 16
 _LOOK_S: Final = 0.2
+_LAST_BATCH_S: Final = 6.0
+"""How long the batch under way may take to end when nothing more is to be judged: an interrupt has
+to be answered soon."""
 _AT_ONCE: Final = 2_000
 """How many transactions are decoded before they are judged."""
 _MOST: Final = 50_000
@@ -265,14 +269,15 @@ class WatchSource(DataSource):
 
     def streamReader(self, schema: Any) -> "WatchReader":  # noqa: N802  (Spark's name)
         """Return what follows the logs of a plan."""
-        return WatchReader(_unpack(self.options["plan"]))
+        return WatchReader(_unpack(self.options["plan"]), Path(self.options["end"]))
 
 
 class WatchReader(DataSourceStreamReader):
-    """Follows logs; its offsets are looks."""
+    """Follows logs, until the file `end` is there; its offsets are looks."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, end: Path) -> None:
         self._plan = plan
+        self._end = end
         self._same = SameHistories([begun.follower.path for begun in plan.begun])
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -282,6 +287,8 @@ class WatchReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, Any], limit: Any = None) -> dict[str, Any]:  # noqa: N802
         """Return how far there is something to read."""
         before = _unpack(start["look"])
+        if self._end.exists():
+            return start
         look = look_on(self._plan, before, self._same)
         return start if look is before else {"number": start["number"] + 1, "look": _pack(look)}
 
@@ -491,10 +498,14 @@ def run_stream(
             show(find_status(plan, state[0], time.monotonic() - begun, rate))
 
     look()
-    with open_spark(master, "reassure watch") as context:
-        query = _start(context, plan, folder, take)
+    with (
+        TemporaryDirectory(prefix="reassure-") as scratch,
+        open_spark(master, "reassure watch") as context,
+    ):
+        end = Path(scratch) / "end"
+        query = _start(context, plan, folder, end, take)
         try:
-            _await(query, ending, look)
+            _await(query, ending, end, look)
         except Exception:
             if failed:
                 raise failed[0] from None
@@ -502,8 +513,12 @@ def run_stream(
     return state[0]
 
 
-def _await(query: Any, ending: Ending, look: Callable[[], None]) -> None:
-    """Let a query run until it is to end. Raises `SparkUnavailable` where it failed."""
+def _await(query: Any, ending: Ending, end: Path, look: Callable[[], None]) -> None:
+    """Let a query run until it is to end. Raises `SparkUnavailable` where it failed.
+
+    The file `end` lets no more batches begin, and the last one is waited for: what is broken off
+    after it was told is told again by the next watch.
+    """
     if ending.when_caught_up:
         query.processAllAvailable()
         look()
@@ -511,6 +526,11 @@ def _await(query: Any, ending: Ending, look: Callable[[], None]) -> None:
         while query.isActive and not ending.is_over():
             ending.wait(_LOOK_S)
             look()
+        end.touch()
+        until = time.monotonic() + _LAST_BATCH_S
+        while query.isActive and query.status["isTriggerActive"] and time.monotonic() < until:
+            time.sleep(_LOOK_S)
+        look()
     failure = query.exception()
     query.stop()
     if failure is not None:
@@ -539,7 +559,9 @@ def take_answers(answers: Iterable[Any], standing: Standing, teller: Teller) -> 
     return Standing(look, sums, journal, frozenset(gone))
 
 
-def _start(context: Any, plan: Plan, folder: Path, take: Callable[[Any, int], None]) -> Any:
+def _start(
+    context: Any, plan: Plan, folder: Path, end: Path, take: Callable[[Any, int], None]
+) -> Any:
     """Start the query."""
     from pyspark.sql import SparkSession
 
@@ -553,7 +575,8 @@ def _start(context: Any, plan: Plan, folder: Path, take: Callable[[Any, int], No
         session.conf.set(name, value)
     keys = _choose_keys(session, plan.shares)
     spread = ", ".join(str(keys[share]) for share in range(plan.shares))
-    source = session.readStream.format(FORMAT).option("plan", _pack(plan)).load()
+    options = {"plan": _pack(plan), "end": str(end)}
+    source = session.readStream.format(FORMAT).options(**options).load()
     grouped = source.selectExpr(
         f"element_at(array({spread}), share + 1) as key", "archive", "zxid", "record"
     ).groupBy("key")

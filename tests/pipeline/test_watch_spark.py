@@ -56,7 +56,8 @@ class Batches:
         self.told: list[Alert] = []
         self._journal = Journal(journal)
         self._teller = Teller(self._journal, lambda alert, repeated: self.told.append(alert))
-        self._reader = WatchReader(plan)
+        self.end = journal.with_name("end")
+        self._reader = WatchReader(plan, self.end)
         self._offset: dict[str, Any] = self._reader.initialOffset()
         self._kept = [pickle.dumps({}) for _ in range(shares)]
         self.standing: Standing = begin_standing(plan)
@@ -150,6 +151,16 @@ def places(tmp_path: Path, snapshots: Callable[..., Path]) -> list[Path]:
         snapshots(holed, another.transactions[: zxid + 4], zxid)
     broken = write(tmp_path / "broken", history[:260] + history[262:])
     return [broken, tmp_path / "made", holed]
+
+
+def test_nothing_more_begins_once_it_is_to_end(places: list[Path], tmp_path: Path) -> None:
+    """Where the file is there that says so, what was added is for another time."""
+    batches = Batches(places, 1, tmp_path / "alerts")
+    batches.end.touch()
+    assert batches.run() == 0
+    batches.end.unlink()
+    assert batches.run() > 0
+    batches.close()
 
 
 @pytest.mark.parametrize("shares", [1, 3])

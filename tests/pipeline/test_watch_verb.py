@@ -140,13 +140,32 @@ def test_mistakes_are_told(
     assert (document["exit_code"], document["verdict"]) == (code, "unknown")
 
 
+KEEPING_LATE = """
+import time
+from reassure_conformance.cli import main
+from reassure_pipeline.watch_state import Checkpoint
+
+save = Checkpoint.save
+
+def save_late(*given):
+    time.sleep(1.0)
+    save(*given)
+
+Checkpoint.save = save_late
+main()
+"""
+
+
 @pytest.mark.parametrize(
     "engine", [[], pytest.param(["--spark", "local[2]"], marks=pytest.mark.spark)], ids=str
 )
 def test_an_interrupt_ends_in_order(broken: Path, tmp_path: Path, engine: list[str]) -> None:
-    """What was judged is summed up and kept, and the exit code is that of the verdict."""
+    """What was judged is summed up and kept, and the exit code is that of the verdict.
+
+    What was told is kept as well, though the interrupt comes before that: nothing is told again.
+    """
     kept = tmp_path / "kept"
-    command = [str(Path(sys.executable).with_name("reassure")), "watch", str(broken), *engine]
+    command = [sys.executable, "-c", KEEPING_LATE, "watch", str(broken), *engine]
     command += ["--checkpoint", str(kept), "--profile", "kip-236", "--format", "json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
