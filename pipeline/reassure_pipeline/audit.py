@@ -43,7 +43,7 @@ from reassure_pipeline.audit_report import (
 from reassure_pipeline.budget import NO_BUDGET, Budget, Limits
 from reassure_pipeline.collecting import rare_collections
 from reassure_pipeline.fleet import Facts
-from reassure_pipeline.jobs import choose_jobs, start_processes
+from reassure_pipeline.jobs import Progress, choose_jobs, start_processes
 from reassure_pipeline.keeping import own_directory
 from reassure_pipeline.observed import judge_observations, list_unjudged, sort_paths
 from reassure_pipeline.passes import Judged, Known, Passes, Share, settle_chapters
@@ -63,9 +63,6 @@ from reassure_zookeeper.codec import decode
 from reassure_zookeeper.ensemble import Hole, Piece
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import TornTail
-
-Progress = Callable[[str, int, int], None]
-"""Called with what is going on, how much is done and how much there is."""
 
 
 def audit_local(

@@ -289,8 +289,7 @@ class AuditReport:
         """
         if any(map(self._counts, self._count_found("settled"))):
             return VIOLATED
-        ends = [archive.judged_to for archive in self.archives]
-        is_whole = self.judged is None and not any(end is not None for end in ends)
+        is_whole = self.judged is None and all(each.judged_to is None for each in self.archives)
         if is_whole and not any(each.exercised or each.undecided for each in self.clauses):
             return VACUOUS
         doubts = any(map(self._counts, self._count_found("open")))

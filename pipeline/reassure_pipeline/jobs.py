@@ -1,4 +1,4 @@
-"""How many processes logs are worth, and how they begin and end."""
+"""How many processes logs are worth, how they begin and end, and what is told meanwhile."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from reassure_pipeline.decodings import list_logs
 
+Progress = Callable[[str, int, int], None]
+"""Called with what is going on, how much is done and how much there is."""
 _BYTES_PER_JOB: Final = 8_000_000
 """Below this starting a process takes longer than it saves."""
 

@@ -22,14 +22,12 @@ from reassure_pipeline.archive import (
     open_piece,
 )
 from reassure_pipeline.growing import Follower
-from reassure_pipeline.jobs import choose_jobs, start_processes
+from reassure_pipeline.jobs import Progress, choose_jobs, start_processes
 from reassure_pipeline.observed import sort_paths
 from reassure_zookeeper.codec import decode_unless
 from reassure_zookeeper.ensemble import Piece
 from reassure_zookeeper.transactions import Transaction
 
-Progress = Callable[[str, int, int], None]
-"""Called with what is going on, how much is done and how much there is."""
 Work = Sequence[tuple[int, Piece]]
 """Pieces to be read, each with the number of its archive."""
 

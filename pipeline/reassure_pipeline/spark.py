@@ -58,7 +58,6 @@ from reassure_pipeline.archive import (
     open_piece,
     plan_restarts,
 )
-from reassure_pipeline.audit import Progress
 from reassure_pipeline.audit_report import (
     AuditReport,
     find_gaps_amid,
@@ -71,6 +70,7 @@ from reassure_pipeline.budget import NO_BUDGET, Budget
 from reassure_pipeline.collecting import rare_collections
 from reassure_pipeline.fleet import Facts, Move
 from reassure_pipeline.gateway import open_spark
+from reassure_pipeline.jobs import Progress
 from reassure_pipeline.keeping import own_directory
 from reassure_pipeline.kept_shares import Kept, KeptShares
 from reassure_pipeline.parts import PartOfLog, WholeLog
