@@ -255,3 +255,27 @@ def test_several_processes_find_the_same(server: Server) -> None:
     assert one.profile == "kip-236-legacy"
     for jobs in (2, 3, 7):
         assert recognise_logs([folder], jobs=jobs) == one
+
+
+@pytest.mark.parametrize("name", [*EXPECTED, "sample"])
+def test_signs_of_parts_add_up_to_those_of_all(name: str, tmp_path: Path) -> None:
+    """Wherever a log is cut, what is found in both parts together is what is found in one."""
+    log = (
+        write_sample(topics=2)
+        if name == "sample"
+        else read_logs([unpack(name, tmp_path) / "log.1"])
+    )
+    history = list(log)
+    whole = gather(history)
+    for cut in (0, 1, len(history) // 3, len(history) // 2, len(history) - 1, len(history)):
+        found = gather(history[:cut])
+        found.add(gather(history[cut:]))
+        assert found.clusters == whole.clusters
+
+
+def gather(history: list[Transaction]) -> Gatherer:
+    """Return the signs in some transactions."""
+    gatherer = Gatherer()
+    for transaction in history:
+        gatherer.feed(transaction)
+    return gatherer
