@@ -744,11 +744,16 @@ def plan_broker_failure(
 ) -> tuple[Step, ...]:
     """Return the steps after brokers died; `keys` are the partitions that had replicas there.
 
+    Or are offline, and may have a leader now that settings have changed. One who was out of sync
+    is in sync once elected, which reassignments may have waited for: they go on after the repairs.
     The context no longer has the dead brokers.
     """
     plan = Plan(context, rules)
-    for key in _list_kept(plan, keys):
+    keys = _list_kept(plan, keys)
+    for key in keys:
         repair(plan, key)
+    for key in keys:
+        _advance(plan, key)
     return tuple(plan.steps)
 
 

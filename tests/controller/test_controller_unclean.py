@@ -10,6 +10,7 @@ from reassure_spec.znodes import (
     UNCLEAN,
     encode_config,
     topic_config_path,
+    topic_path,
 )
 
 CASES = {
@@ -43,6 +44,11 @@ def _lose_leader(cluster: Any, controller: Controller) -> None:
 def _led(cluster: Any) -> tuple[int, tuple[int, ...]]:
     state = cluster.state("orders", 0)
     return state.leader, state.isr
+
+
+def _count_written(cluster: Any) -> int:
+    """Return how often the replicas that are assigned were written."""
+    return int(cluster.admin.get(topic_path("orders"))[1].version)
 
 
 @pytest.mark.clause("act.unclean-election", "election.clean")
@@ -96,3 +102,40 @@ def test_forbidding_it_undoes_nothing(cluster: Any) -> None:
     cluster.die(2)
     controller.drain()
     assert _led(cluster) == (-1, (2,))
+
+
+@pytest.mark.clause("act.unclean-election", "drop.carried-out")
+@pytest.mark.parametrize("path", [DEFAULT_BROKER_CONFIG, topic_config_path("orders")])
+def test_drop_that_waited_is_carried_out_once_somebody_may_lead(path: str, cluster: Any) -> None:
+    """A change that came while nobody in sync was alive goes on with the leader by the settings."""
+    controller = cluster.controller()
+    cluster.create_topic("orders", {0: (1,)})
+    controller.drain()
+    cluster.request({("orders", 0): (3,)})
+    controller.drain()
+    cluster.die(1)
+    controller.drain()
+    cluster.request({("orders", 0): (1,)})
+    controller.drain()
+    assert (_led(cluster), cluster.assigned("orders", 0)) == ((-1, (1,)), (1, 3))
+    version = _count_written(cluster)
+    _set(cluster, path, "true")
+    controller.drain()
+    assert (_led(cluster), cluster.assigned("orders", 0)) == ((3, (3,)), (3, 1))
+    # 1 was dropped, for it ranks below the leader, and added, as it is the target.
+    assert _count_written(cluster) == version + 2
+
+
+@pytest.mark.clause("act.unclean-election", "complete.carried-out")
+def test_move_is_complete_once_its_target_is_led_uncleanly(cluster: Any) -> None:
+    """Who is elected when the last one in sync dies is in sync: nobody else has to say so."""
+    controller = cluster.controller()
+    _set(cluster, topic_config_path("orders"), "true")
+    cluster.create_topic("orders", {0: (1,)})
+    controller.drain()
+    cluster.request({("orders", 0): (3,)})
+    controller.drain()
+    cluster.die(1)
+    controller.drain()
+    assert (_led(cluster), cluster.assigned("orders", 0)) == ((3, (3,)), (3,))
+    assert cluster.child("orders", 0) is None
