@@ -28,7 +28,12 @@ from reassure_conformance.answers.places import (
     format_checks,
 )
 from reassure_conformance.report.lifecycle import name_write
-from reassure_conformance.scenarios.scenario import Scenario, find_scenarios, read_scenario
+from reassure_conformance.scenarios.scenario import (
+    Scenario,
+    find_scenario,
+    find_scenarios,
+    read_scenario,
+)
 from reassure_explorer.scopes.catalogue import SCOPES
 from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.sweep import INSTANCES, Instance
@@ -46,7 +51,6 @@ from reassure_model.state_machines import (
     REPLICA_TABLES,
 )
 from reassure_proofs.engine.wording import format_sums
-from reassure_spec.asks import ASKS
 from reassure_spec.clauses import get_places, load_clauses
 from reassure_spec.findings import FINDINGS, WITHDRAWN
 from reassure_spec.matrix import Row, make_matrix
@@ -219,7 +223,6 @@ _COLUMNS: Final = ("model", "judge", "proof", "scenario", "story", "fault", "tes
 _UP: Final = ".."
 _SHORT: Final = 40
 """A sentence of fewer characters says little by itself."""
-_STORIES: Final = "../../../spec/reassure_spec/scenarios"
 _MOVES: Final = ("kafka-42", "requests", "shipped")
 _STEPS: Final = " One move [step by step](../worked-moves.md)."
 
@@ -407,13 +410,13 @@ def _state_machines(system: System) -> Iterator[str]:
 
 
 def _link_story(name: str) -> str:
-    return f"[`{name}`]({_STORIES}/{name}.txt)"
+    path = find_scenario(name).relative_to(HERE.parent)
+    return f"[`{name}`](../../../{path})"
 
 
 def _asks(system: System) -> Iterator[str]:
-    asked = ASKS.get(system.id, ())
-    if asked:
-        rows = [(words, ", ".join(map(_link_story, names))) for words, names in asked]
+    if system.asks:
+        rows = [(words, ", ".join(map(_link_story, names))) for words, names in system.asks]
         yield from ("## What is asked for", "", *make_table(("what", "told by"), rows), "")
 
 

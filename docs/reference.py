@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -32,8 +33,8 @@ from reassure_spec.schemas import SCHEMAS, load_schema
 from reassure_spec.throttles import RATES, REPLICA_LISTS
 from reassure_spec.znodes import MESSAGE_BYTES, MIN_ISR, TOPIC_MESSAGE_BYTES, UNCLEAN
 
+_ROOT: Final = Path(__file__).parents[1]
 _STORIES: Final = "../../conformance/reassure_conformance/gate/stories"
-_SCENARIOS: Final = "../../spec/reassure_spec/scenarios"
 _LONG_LIST: Final = re.compile(r" \((?:[\w-]+, ){5,}[^)]*\)")
 """Names in brackets that have a page of their own."""
 _TAKES_ITS_OWN: Final = {"broker", "controller"}
@@ -259,10 +260,11 @@ def render_tales() -> str:
     )
     scenarios = (
         (
-            f"[`{each.area}/{each.name}`]({_SCENARIOS}/{each.area}/{each.name}.txt)",
+            f"[`{each.area}/{each.name}`](../../{path.relative_to(_ROOT)})",
             _escape(" ".join(each.why)),
         )
-        for each in map(read_scenario, find_scenarios())
+        for path in find_scenarios()
+        for each in (read_scenario(path),)
     )
     situations = ((f"`{each.name}`", _escape(each.sentence)) for each in SITUATIONS)
     return make_page(

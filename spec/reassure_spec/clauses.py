@@ -1,6 +1,6 @@
 """The clauses: one normative sentence each, with a stable dotted id.
 
-Clauses are written in Markdown (`clauses/*.md`), one idea each:
+Clauses are written in Markdown (`protocols/*/clauses/*.md`), one idea each:
 
     r[drop.leader-kept]
     A drop MUST keep the leader among the assigned replicas.
@@ -21,11 +21,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from types import FunctionType, MappingProxyType
 from typing import Any, Final, TypeVar
 
+from reassure_spec.blocks import BadBlock, Block, read_blocks
 from reassure_spec.errors import ReassureError
+from reassure_spec.protocols import list_folders
 from reassure_spec.readings import BUILT_ON
 
 LEVELS: Final = ("MUST", "SHOULD", "MAY", "UNTESTABLE")
@@ -33,9 +34,9 @@ LEVELS: Final = ("MUST", "SHOULD", "MAY", "UNTESTABLE")
 ADVICE: Final = frozenset({"SHOULD", "MAY"})
 """The levels that do not bind: who does not follow such a clause breaks nothing."""
 
-_ID: Final = re.compile(r"^r\[([a-z0-9]+(?:[.-][a-z0-9]+)*)\]$")
 _DOTTED: Final = re.compile(r"^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+$")
-_FIELD: Final = re.compile(r"^(Level|Source|Profiles|Why|Unseen|Untold): (.+)$")
+_REQUIRED: Final = ("Level", "Source", "Profiles", "Why")
+"""The fields that every clause has."""
 
 Function = TypeVar("Function", bound=Callable[..., object] | type)
 
@@ -68,38 +69,25 @@ class Clause:
     """Why no scenario tells it, "" where one has to."""
 
 
-def _parse_block(lines: list[str], chapter: str, origin: str) -> Clause:
-    match = _ID.match(lines[0])
-    if match is None:
-        raise BadClause(f"{origin}: {lines[0]!r} is not a clause id; expected r[area.subject.rule]")
-    sentence: list[str] = []
-    values: dict[str, list[str]] = {}
-    current = sentence
-    for line in lines[1:]:
-        field = _FIELD.match(line)
-        if field is not None:
-            current = values.setdefault(field[1], [])
-            current.append(field[2])
-        else:
-            current.append(line)
-    missing = [name for name in ("Level", "Source", "Profiles", "Why") if name not in values]
-    if missing or not sentence:
-        raise BadClause(f"{origin}: clause {match[1]} lacks {', '.join(missing) or 'a sentence'}")
-    text = {name: " ".join(part) for name, part in values.items()}
-    if text["Level"] not in LEVELS:
-        raise BadClause(f"{origin}: clause {match[1]} has level {text['Level']!r}, not of {LEVELS}")
-    if bool(text.get("Unseen")) != (text["Level"] == "UNTESTABLE"):
-        raise BadClause(f"{origin}: clause {match[1]}: `Unseen` goes with level UNTESTABLE")
+def _check(block: Block, origin: str) -> Clause:
+    told = block.fields
+    missing = [name for name in _REQUIRED if name not in told]
+    if missing or not block.text:
+        raise BadClause(f"{origin}: clause {block.id} lacks {', '.join(missing) or 'a sentence'}")
+    if told["Level"] not in LEVELS:
+        raise BadClause(f"{origin}: clause {block.id} has level {told['Level']!r}, not of {LEVELS}")
+    if bool(told.get("Unseen")) != (told["Level"] == "UNTESTABLE"):
+        raise BadClause(f"{origin}: clause {block.id}: `Unseen` goes with level UNTESTABLE")
     return Clause(
-        id=match[1],
-        sentence=" ".join(sentence),
-        level=text["Level"],
-        source=text["Source"],
-        profiles=tuple(name.strip() for name in text["Profiles"].split(",")),
-        why=text["Why"],
-        chapter=chapter,
-        unseen=text.get("Unseen", ""),
-        untold=text.get("Untold", ""),
+        id=block.id,
+        sentence=block.text,
+        level=told["Level"],
+        source=told["Source"],
+        profiles=tuple(name.strip() for name in told["Profiles"].split(",")),
+        why=told["Why"],
+        chapter=block.chapter,
+        unseen=told.get("Unseen", ""),
+        untold=told.get("Untold", ""),
     )
 
 
@@ -108,16 +96,11 @@ def parse_clauses(text: str, origin: str) -> tuple[Clause, ...]:
 
     Raises BadClause when a block does not keep the format or an id stands twice.
     """
-    chapter = ""
-    clauses: list[Clause] = []
-    for block in re.split(r"\n\s*\n", text):
-        lines = [line.rstrip() for line in block.strip().splitlines()]
-        if not lines:
-            continue
-        if lines[0].startswith("## "):
-            chapter = lines[0][3:]
-        elif lines[0].startswith("r["):
-            clauses.append(_parse_block(lines, chapter, origin))
+    try:
+        names = (*_REQUIRED, "Unseen", "Untold")
+        clauses = [_check(block, origin) for block in read_blocks(text, names, origin)]
+    except BadBlock as error:
+        raise BadClause(str(error)) from None
     ids = [clause.id for clause in clauses]
     twice = sorted({name for name in ids if ids.count(name) > 1})
     if twice:
@@ -132,14 +115,12 @@ def load_clauses() -> Mapping[str, Clause]:
     Raises BadClause when a file does not keep the format or an id stands in two files.
     """
     clauses: dict[str, Clause] = {}
-    folder = files("reassure_spec") / "clauses"
-    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if not file.name.endswith(".md"):
-            continue
-        for clause in parse_clauses(file.read_text(encoding="utf-8"), file.name):
-            if clause.id in clauses:
-                raise BadClause(f"{file.name}: clause {clause.id} already stands in another file")
-            clauses[clause.id] = clause
+    for folder in list_folders():
+        for name, text in folder.list_texts("clauses"):
+            for clause in parse_clauses(text, name):
+                if clause.id in clauses:
+                    raise BadClause(f"{name}: clause {clause.id} already stands in another file")
+                clauses[clause.id] = clause
     return MappingProxyType(clauses)
 
 

@@ -32,6 +32,7 @@ from typing import Any, Final
 
 from reassure_spec.clauses import load_clauses
 from reassure_spec.errors import BadData
+from reassure_spec.protocols import list_folders
 
 HASH_LENGTH: Final = 12
 """Hexadecimal digits of the hash that are kept."""
@@ -188,8 +189,8 @@ def split_sentences(text: str) -> Iterator[Sentence]:
 
 def count_scenarios() -> int:
     """Return how many scenario files the spec has."""
-    folder = files("reassure_spec") / "scenarios"
-    areas = [area for area in folder.iterdir() if area.is_dir()]
+    every = (folder.place / "scenarios" for folder in list_folders())
+    areas = [area for place in every if place.is_dir() for area in place.iterdir()]
     return sum(1 for area in areas for file in area.iterdir() if file.name.endswith(".txt"))
 
 

@@ -1,17 +1,19 @@
 """Which room carries out which value of which reading; every other value is refused.
 
-A reading that a room accepts and does not carry out makes its answer one to another question. So
-each room declares what it carries out (`ROOMS`), and asks `choose_readings` or `refuse_readings`
-before it begins. A reading that a room does not ask about may stay as the profile has it, since the
-profile's clauses on it are none of the room's; to settle it otherwise there is refused.
+A room that accepts a reading and does not carry it out answers the wrong question. So each room
+declares what it carries out, in the manifests of the protocols, and calls `choose_readings` or
+`refuse_readings` before it begins. A reading that a room does not ask about may stay as the profile
+has it, since the profile's clauses on it do not concern the room; to change it there is refused.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
 from reassure_spec.errors import BadConfiguration
+from reassure_spec.profiles import DEFAULT_PROFILE, PROTOCOLS
+from reassure_spec.protocols import list_folders
 from reassure_spec.readings import (
     READINGS,
     Readings,
@@ -46,138 +48,32 @@ class Room:
         return self.refuses.get((reading, value))
 
 
-def _begin(*beginnings: str) -> tuple[str, ...]:
-    return tuple(name for name in _VALUES if name.startswith(beginnings))
+def _make_rooms() -> Iterator[Room]:
+    """Yield every room that a manifest declares, under its own name and that of its protocol."""
+    yield Room("model", tuple(_VALUES), "")
+    for folder in list_folders():
+        for kind, said in folder.manifest.get("rooms", {}).items():
+            begun = tuple(said["asks"])
+            yield Room(
+                f"{kind} of {folder.name}",
+                tuple(name for name in _VALUES if name.startswith(begun)),
+                said["unasked"],
+                {(each["reading"], each["value"]): each["why"] for each in said.get("refuses", ())},
+            )
 
 
-_REQUESTS: Final = (
-    *_begin("drop.", "top.", "request.", "target."),
-    "offline.drop",
-    "move.recheck-before-stop",
-    "election.unclean",
-    "election.preferred",
-)
-"""The readings of the rules of KIP-236."""
-_MOVES: Final = (*_begin("move."), "election.unclean", "target.dead-replica")
-_LOGS: Final = _begin("isr.", "hw.", "follower.", "lag.")
-_WRITTEN: Final = (
-    "election.unclean",
-    "election.preferred",
-    "election.order",
-    "controller.fenced",
-    "insync.writer",
-)
-"""The readings of what Kafka's own controllers and leaders write."""
-_NO_LAG: Final = "how far a replica lags is not in ZooKeeper"
-_ONE_PARTITION: Final = "partitions are followed one by one, and a request's fate is decided by all"
-_NEVER_ELECTS: Final = "its controller never holds such an election"
-_NOT_IN_SCOPE: Final = "no step of these scopes depends on it"
-_EXPLORED: Final = {
-    ("drop.order", "by-lag"): "the model has no lags",
-    ("request.conflict", "whole-request"): _ONE_PARTITION,
-    ("election.unclean", "last-resort"): _NEVER_ELECTS,
-    ("election.preferred", "automatic"): _NEVER_ELECTS,
-}
-
-_UNJUDGED: Final = "no rule on what is in ZooKeeper's log depends on it"
-_JUDGED: Final = {
-    ("drop.order", "by-lag"): _NO_LAG,
-    ("request.conflict", "whole-request"): _ONE_PARTITION,
-}
-
-_ALL: Final = (
-    Room("model", tuple(_VALUES), ""),
-    Room("judge", _REQUESTS, _UNJUDGED, _JUDGED),
-    Room("judge of kip-236-legacy", (*_REQUESTS, "legacy.rewrite"), _UNJUDGED, _JUDGED),
-    Room("judge of kip-46", (*_REQUESTS, *_begin("heal.")), _UNJUDGED, _JUDGED),
-    Room("judge of kafka-4485", _LOGS, "no rule on what observations tell depends on it"),
-    Room("judge of kafka-zk", _WRITTEN, "no rule on what is in ZooKeeper's log depends on it"),
-    Room(
-        "judge of kafka-42",
-        (*_WRITTEN, "move.cut-isr", "move.expand-first", "move.same-replicas"),
-        "no rule on what is in ZooKeeper's log depends on it",
-    ),
-    Room(
-        "gate of kafka-42",
-        (
-            *_WRITTEN,
-            "move.cut-isr",
-            "move.expand-first",
-            "move.recheck-before-stop",
-            "move.same-replicas",
-            "move.dead-at-failover",
-            "target.dead-replica",
-        ),
-        "nothing that the gate asks of a controller depends on it",
-    ),
-    Room(
-        "controller",
-        (*_REQUESTS, *_begin("legacy.", "heal."), "move.expand-first", "move.cut-isr"),
-        "nothing that it does depends on it",
-        {
-            ("drop.order", "by-lag"): "a controller does not know how far a replica lags, which "
-            "only leaders see, and no znode tells it",
-            (
-                "request.persist",
-                "effects-first",
-            ): "it plans each effect anew from what is "
-            "stored; where [1,2] has grown to [1,2,3] and no record says so, top would be 3",
-            ("move.expand-first", "no"): "it writes the assignment first",
-            ("move.cut-isr", "no"): "it takes replicas out of the in-sync set first",
-        },
-    ),
-    Room(
-        "controller of kafka-42",
-        (
-            *_begin("target."),
-            "move.expand-first",
-            "move.cut-isr",
-            "move.recheck-before-stop",
-            "move.refuses-partition",
-            "move.same-replicas",
-            "move.dead-at-failover",
-            "election.unclean",
-        ),
-        "nothing that it does depends on it",
-        {
-            ("move.refuses-partition", "existing"): "nothing would ever be started",
-            ("target.size", "at-least-min-isr"): "it knows of no minimum",
-        },
-    ),
-    Room(
-        "broker",
-        tuple(name for name in _LOGS if name != "hw.scope"),
-        "nothing that a replica does depends on it",
-        {("isr.members", "memoryless"): "elections go by the set that is stored"},
-    ),
-    Room("explorer of kip-236", _REQUESTS, _NOT_IN_SCOPE, _EXPLORED),
-    Room(
-        "explorer of kip-236-legacy",
-        (*_REQUESTS, *_begin("legacy.")),
-        _NOT_IN_SCOPE,
-        _EXPLORED,
-    ),
-    Room(
-        "explorer of kafka-42",
-        _MOVES,
-        _NOT_IN_SCOPE,
-        {("move.online-from", "assigned"): "its scopes do not follow the states of replicas"},
-    ),
-    Room("explorer of kip-46", _begin("heal."), _NOT_IN_SCOPE),
-    Room("explorer of kafka-4485", _LOGS, _NOT_IN_SCOPE),
-    Room("explorer of kafka-zk", (), _NOT_IN_SCOPE),
-)
-
-ROOMS: Final[Mapping[str, Room]] = MappingProxyType({room.name: room for room in _ALL})
-"""Every room by name; the explorer once for each protocol that it has scopes of."""
+ROOMS: Final[Mapping[str, Room]] = MappingProxyType({room.name: room for room in _make_rooms()})
+"""Every room by name: the model, and `KIND of PROTOCOL` for each that a manifest declares."""
 
 
 def find_judged_only() -> frozenset[str]:
     """Return the readings that only logs turn on: nothing that acts asks about them."""
-    looking = ("model", "judge", "gate")
-    acting = (room for room in _ALL if not room.name.startswith(looking))
-    asked = {name for room in acting for name in room.asks}
-    return frozenset(_WRITTEN) - asked
+
+    def list_asked(*kinds: str) -> set[str]:
+        named = (room for room in ROOMS.values() if room.name.partition(" of ")[0] in kinds)
+        return {name for room in named for name in room.asks}
+
+    return frozenset(list_asked("judge") - list_asked("controller", "broker", "explorer"))
 
 
 def get_room(name: str) -> Room:
@@ -220,43 +116,35 @@ def choose_readings(room_name: str, profile: str, changes: Mapping[str, str]) ->
     return chosen
 
 
-def explorer_of(profile: str) -> str:
-    """Return the room that explores the scopes made for a profile.
+def _find(kind: str, profile: str) -> str:
+    """Return the room of a kind that a profile's first protocol has, or the usual one has."""
+    own = (f"{kind} of {protocol}" for protocol in (*PROTOCOLS[profile], DEFAULT_PROFILE))
+    return next(name for name in own if name in ROOMS)
 
-    >>> explorer_of("kip-236-amended")
-    'explorer of kip-236'
-    """
+
+BROKER: Final = next(name for name in ROOMS if name.startswith("broker of "))
+"""The room of the brokers with logs: one protocol alone says how they replicate."""
+
+
+def explorer_of(profile: str) -> str:
+    """Return the room that explores the scopes made for a profile. Raises UnknownReading."""
     get_profile(profile)
-    return f"explorer of {profile.removesuffix('-amended')}"
+    return _find("explorer", profile)
 
 
 def controller_of(profile: str) -> str:
-    """Return the room that carries out a profile. Raises UnknownReading where there is none.
-
-    >>> controller_of("kafka-42"), controller_of("kip-46")
-    ('controller of kafka-42', 'controller')
-    """
+    """Return the room that carries out a profile. Raises UnknownReading where there is none."""
     get_profile(profile)
-    own = f"controller of {profile}"
-    return own if own in ROOMS else "controller"
+    return _find("controller", profile)
 
 
 def gate_of(profile: str) -> str:
-    """Return the room that judges whoever is driven under a profile.
-
-    >>> gate_of("kafka-42"), gate_of("kip-46")
-    ('gate of kafka-42', 'judge of kip-46')
-    """
+    """Return the room that judges whoever is driven under a profile. Raises UnknownReading."""
     own = f"gate of {profile}"
     return own if own in ROOMS else judge_of(profile)
 
 
 def judge_of(profile: str) -> str:
-    """Return the room that judges histories by a profile. Raises UnknownReading for none.
-
-    >>> judge_of("kafka-4485"), judge_of("kip-236")
-    ('judge of kafka-4485', 'judge')
-    """
+    """Return the room that judges histories by a profile. Raises UnknownReading for none."""
     get_profile(profile)
-    own = f"judge of {profile}"
-    return own if own in ROOMS else "judge"
+    return _find("judge", profile)

@@ -127,7 +127,7 @@ def hook() -> Mapping[str, Any]:
 
 def shipped_files() -> Iterator[Path]:
     """Yield every scenario and story that is shipped."""
-    yield from (ROOT / "spec" / "reassure_spec" / "scenarios").rglob("*.txt")
+    yield from (ROOT / "spec" / "reassure_spec" / "protocols").rglob("*.txt")
     yield from (ROOT / "conformance" / "reassure_conformance" / "gate" / "stories").glob("*.txt")
 
 

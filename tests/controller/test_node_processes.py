@@ -20,14 +20,14 @@ from reassure_controller.cluster.overview import Watcher
 from reassure_controller.cluster.supervisor import Cluster, Member
 from reassure_controller.node.settings import BROKER_PROFILE
 from reassure_spec.readings import PROFILES, READINGS, field_name
-from reassure_spec.rooms import ROOMS
+from reassure_spec.rooms import BROKER, ROOMS
 
 PARTITION = TopicPartition("orders", 0)
 LAG = ("--lag-ms", "2000")
 AMENDED = [
     f"--reading={one.name}={getattr(PROFILES[BROKER_PROFILE], field_name(one.name))}"
     for one in READINGS
-    if one.name in ROOMS["broker"].asks
+    if one.name in ROOMS[BROKER].asks
 ]
 """What the brokers go by, reading by reading."""
 

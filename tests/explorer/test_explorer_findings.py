@@ -8,9 +8,9 @@ from reassure_conformance.answers.exploring import render_outcomes, run_on_contr
 from reassure_conformance.scenarios.scenario import (
     Scenario,
     compare,
+    find_scenario,
     parse_scenario,
     run_scenario,
-    scenarios_folder,
 )
 from reassure_conformance.scenarios.telling import NotTheSame, get_text, tell
 from reassure_explorer.engine.derived import explore_derived
@@ -114,7 +114,7 @@ def _tell_tale(tale: Tale) -> tuple[Scenario, str]:
 def test_tale_is_its_scenario(tale: Tale, request: pytest.FixtureRequest) -> None:
     """The scenario of a tale is the shortest story that is found now, word for word."""
     told, _ = _tell_tale(tale)
-    path = scenarios_folder() / "counterexamples" / f"{tale.name}.txt"
+    path = find_scenario(f"counterexamples/{tale.name}")
     if request.config.getoption("--rewrite-scenarios"):
         path.write_text(get_text(told), encoding="utf-8")
     assert path.read_text(encoding="utf-8") == get_text(told)

@@ -8,11 +8,12 @@ import pytest
 
 from reassure_conformance.scenarios.scenario import (
     Scenario,
+    find_area,
+    find_scenario,
     format_found,
     parse_scenario,
     read_scenario,
     run_scenario,
-    scenarios_folder,
 )
 from reassure_explorer.tales import list_tales
 from reassure_model.kip_236.state import Partition
@@ -38,7 +39,7 @@ def refuted() -> dict[str, TheoremResult]:
 
 
 def _path(theorem: Theorem) -> Path:
-    return scenarios_folder() / f"{theorem.scenario}.txt"
+    return find_scenario(theorem.scenario)
 
 
 def _found(theorem: Theorem, result: TheoremResult) -> Scenario:
@@ -129,7 +130,7 @@ def test_scenario_shows_what_was_derived(
 
 def test_no_scenario_is_left_over() -> None:
     """Each file in the area is the counterexample of a theorem, or the story of a tale."""
-    files = {file.stem for file in (scenarios_folder() / AREA).glob("*.txt")}
+    files = {file.stem for file in find_area(AREA).glob("*.txt")}
     assert files == {theorem.name for theorem in TOLD} | {tale.name for tale in list_tales()}
 
 

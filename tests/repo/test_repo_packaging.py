@@ -170,8 +170,7 @@ def test_wheel_holds_types_and_data(wheel: Mapping[str, bytes]) -> None:
     for package in PACKAGES:
         assert f"{package}/py.typed" in wheel
     patterns = {
-        "spec/reassure_spec/clauses": "*.md",
-        "spec/reassure_spec/scenarios": "**/*.txt",
+        "spec/reassure_spec/protocols": "**/*.[tm]*",
         "spec/reassure_spec/schemas": "*.json",
         "conformance/reassure_conformance/gate/stories": "*.txt",
         "conformance/reassure_conformance/adapter/skeletons": "*/*.template",

@@ -14,8 +14,8 @@ from reassure_explorer.scopes.catalogue import SCOPES, get_model
 from reassure_judge.judge import Judge
 from reassure_judge.protocols import find_protocols
 from reassure_judge.rules import LOGS
+from reassure_spec.profiles import DEFAULT_PROFILE
 from reassure_spec.readings import (
-    PROFILES,
     READINGS,
     Readings,
     field_name,
@@ -27,7 +27,6 @@ from reassure_spec.rooms import (
     RefusedReading,
     choose_readings,
     controller_of,
-    explorer_of,
     refuse_readings,
 )
 
@@ -39,19 +38,7 @@ CELLS = [
     for value in reading.values
 ]
 PROFILE_OF = {
-    "model": "kip-236",
-    "judge": "kip-236",
-    "judge of kafka-4485": "kafka-4485",
-    "judge of kafka-42": "kafka-42",
-    "controller of kafka-42": "kafka-42",
-    "gate of kafka-42": "kafka-42",
-    "judge of kafka-zk": "kafka-zk",
-    "judge of kip-236-legacy": "kip-236-legacy",
-    "judge of kip-46": "kip-46",
-    "controller": "kip-236",
-    "broker": "kafka-4485",
-    **{explorer_of(name): name for name in PROFILES},
-    "explorer of kip-236": "kip-236",
+    room: DEFAULT_PROFILE if room == "model" else room.partition(" of ")[2] for room in ROOMS
 }
 
 
@@ -105,7 +92,7 @@ _KIP_236 = (
     "kip_236.acts",
 )
 MODULES: dict[str, tuple[str, ...]] = {
-    "judge": _KIP_236,
+    "judge of kip-236": _KIP_236,
     "judge of kip-236-legacy": (*_KIP_236, "kip_236_legacy.entries"),
     "judge of kip-46": (*_KIP_236, "kip_46.__init__", "kip_46.writes"),
     "explorer of kip-236": _KIP_236,
@@ -135,11 +122,11 @@ FILES: dict[str, tuple[str, ...]] = {
         "judge/reassure_judge/observed",
         "model/reassure_model/kafka_4485/leader.py",
     ),
-    "controller": ("controller/reassure_controller",),
-    "broker": ("controller/reassure_controller/replication",),
+    "controller of kip-236": ("controller/reassure_controller",),
+    "broker of kafka-4485": ("controller/reassure_controller/replication",),
 }
 """The files of other rooms, or the folders of such files."""
-SAME_FILES = {"controller": ("controller of kafka-42",)}
+SAME_FILES = {"controller of kip-236": ("controller of kafka-42",)}
 """The rooms that share the files of another one."""
 BY_ARGUMENT = {"drop_order"}
 """Readings that no function asks about: the order of the lags is an argument."""
@@ -171,9 +158,9 @@ def test_room_declares_what_its_code_asks(room: str) -> None:
 # What is refused is refused at the door --------------------------------------------------------
 
 VERBS: dict[str, tuple[str, Callable[[str, Path], list[str]]]] = {
-    "audit": ("judge", lambda text, path: ["audit", str(path), "--reading", text]),
-    "run": ("controller", lambda text, _: ["run", "--examples", "0", "--reading", text]),
-    "check": ("controller", lambda text, _: ["check", "--reading", text]),
+    "audit": ("judge of kip-236", lambda text, path: ["audit", str(path), "--reading", text]),
+    "run": ("controller of kip-236", lambda text, _: ["run", "--examples", "0", "--reading", text]),
+    "check": ("controller of kip-236", lambda text, _: ["check", "--reading", text]),
     "explore": (
         "explorer of kip-236",
         lambda text, _: ["explore", "--scope", "small", "--reading", text],
@@ -211,6 +198,6 @@ def test_controller_refuses_at_its_own_door() -> None:
 
 def test_judge_refuses_at_its_own_door() -> None:
     """Whoever makes a judge by hand is refused as well."""
-    for (reading, value), reason in ROOMS["judge"].refuses.items():
+    for (reading, value), reason in ROOMS["judge of kip-236"].refuses.items():
         with pytest.raises(RefusedReading, match=re.escape(reason)):
             Judge("kip-236", override_readings(Readings(), {reading: value}))

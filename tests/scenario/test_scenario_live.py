@@ -22,10 +22,10 @@ from reassure_conformance.scenarios.live import (
 from reassure_conformance.scenarios.live.live_server import find_live_worlds
 from reassure_conformance.scenarios.scenario import (
     Scenario,
+    find_scenario,
     find_scenarios,
     parse_scenario,
     read_scenario,
-    scenarios_folder,
 )
 from reassure_zookeeper.server import Server
 
@@ -249,7 +249,7 @@ def name_of(scenario: Scenario) -> str:
 
 def read_named(name: str) -> Scenario:
     """The scenario of the spec with this area and name."""
-    return read_scenario(scenarios_folder() / f"{name}.txt")
+    return read_scenario(find_scenario(name))
 
 
 @pytest.fixture(autouse=True)

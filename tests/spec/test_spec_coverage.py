@@ -4,11 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+from reassure_conformance.scenarios.scenario import find_scenario
 from reassure_spec.clauses import load_clauses
 from reassure_spec.coverage import (
     SEEDS_VARIABLE,
@@ -162,7 +162,7 @@ def test_reasons_name_what_there_is() -> None:
         elif kind == "reading":
             assert name in readings, name
         else:
-            assert (files("reassure_spec") / "scenarios" / f"{name}.txt").is_file(), name
+            assert find_scenario(name).is_file(), name
 
 
 def test_good_map_has_no_problems(seeds: Path) -> None:

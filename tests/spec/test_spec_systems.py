@@ -1,13 +1,12 @@
 """The systems: everything belongs to one, and what they name is there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 
 import pytest
 
 from reassure_conformance.scenarios.scenario import Scenario, find_scenarios, read_scenario
-from reassure_spec.asks import ASKS, Asked
 from reassure_spec.clauses import load_clauses
 from reassure_spec.findings import FINDINGS
 from reassure_spec.readings import PROFILES, READINGS
@@ -72,24 +71,24 @@ def test_finding_is_not_taken_for_another() -> None:
     assert (area.has_finding("drop-11"), area.has_finding("hypothesis-1")) == (True, False)
 
 
-def find_unanswered(asks: Mapping[str, Asked]) -> list[str]:
+def find_unanswered(systems: Sequence[System]) -> list[str]:
     """Return what is asked for and told by no scenario, or by one that there is not."""
     there = {f"{each.area}/{each.name}" for each in SCENARIOS}
     return [
         words
-        for asked in asks.values()
-        for words, names in asked
+        for system in systems
+        for words, names in system.asks
         if not names or not set(names) <= there
     ]
 
 
 def test_what_is_asked_for_is_told() -> None:
     """Each row of the documents says what it asks for, and a scenario tells each of it."""
-    assert set(ASKS) == {system.id for system in SYSTEMS} - {"kafka-zk", "common"}
-    assert find_unanswered(ASKS) == []
+    assert {system.id for system in SYSTEMS if not system.asks} == {"kafka-zk", "common"}
+    assert find_unanswered(SYSTEMS) == []
 
 
 def test_what_nothing_tells_is_noticed() -> None:
     """A demand without a scenario, or with one that does not exist, is named."""
-    asks = {"drop": (("more", ()), ("less", ("drop/nothing",)), ("top", ("drop/top-of-zero",)))}
-    assert find_unanswered(asks) == ["more", "less"]
+    asks = (("more", ()), ("less", ("drop/nothing",)), ("top", ("drop/top-of-zero",)))
+    assert find_unanswered([replace(SYSTEMS[0], asks=asks)]) == ["more", "less"]

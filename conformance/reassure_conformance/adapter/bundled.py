@@ -41,9 +41,15 @@ from reassure_controller.rules import Rules
 from reassure_controller.session import connect
 from reassure_controller.transport import LocalTransport
 from reassure_judge.messages import Told
-from reassure_spec.profiles import has_protocol
+from reassure_spec.profiles import DEFAULT_PROFILE, has_protocol
 from reassure_spec.readings import Readings
-from reassure_spec.rooms import RefusedReading, choose_readings, controller_of, refuse_readings
+from reassure_spec.rooms import (
+    RefusedReading,
+    choose_readings,
+    controller_of,
+    judge_of,
+    refuse_readings,
+)
 from reassure_spec.znodes import ReplicaList, StateZnode
 from reassure_zookeeper.errors import FaultError
 from reassure_zookeeper.interruptions import cut_connection, expire_session
@@ -72,7 +78,7 @@ def find_unsupported(readings: Readings) -> str:
     """Return why these readings are not carried out by the controller or judged, "" if they are."""
     try:
         Rules(readings)
-        refuse_readings("judge", readings)
+        refuse_readings(judge_of(DEFAULT_PROFILE), readings)
     except RefusedReading as error:
         return str(error)
     return ""

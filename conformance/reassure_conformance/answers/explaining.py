@@ -312,10 +312,9 @@ def _list_scenarios() -> Iterable[str]:
 
 
 def _describe_scenario(name: str) -> Iterator[str]:
-    from reassure_conformance.scenarios.scenario import read_scenario, scenarios_folder
-    from reassure_conformance.script import SUFFIX
+    from reassure_conformance.scenarios.scenario import find_scenario, read_scenario
 
-    path = scenarios_folder() / f"{name}{SUFFIX}"
+    path = find_scenario(name)
     scenario = read_scenario(path)
     yield from (f"  {line}".rstrip() for line in path.read_text("utf-8").splitlines())
     yield ""

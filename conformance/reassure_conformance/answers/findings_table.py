@@ -15,9 +15,9 @@ from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, VIOLATED, Document
 from reassure_conformance.scenarios.scenario import (
     compare,
+    find_scenario,
     read_scenario,
     run_scenario,
-    scenarios_folder,
 )
 from reassure_proofs.engine.counterexamples import AREA
 from reassure_spec.findings import FINDINGS
@@ -32,7 +32,7 @@ def check_finding(shown: Sequence[str]) -> str:
     kinds = [each.partition(" ") for each in shown]
     # What a theorem or a small world finds is a scenario that is called like it.
     names = [name if kind == "scenario" else f"{AREA}/{name}" for kind, _, name in kinds]
-    files = [file for name in names if (file := scenarios_folder() / f"{name}.txt").is_file()]
+    files = [file for name in names if (file := find_scenario(name)).is_file()]
     if not files:
         return kinds[0][0] if kinds else "words"
     told = map(read_scenario, files)

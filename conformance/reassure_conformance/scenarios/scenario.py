@@ -131,14 +131,26 @@ def read_scenario(path: Path) -> Scenario:
     return _make_scenario(read_script(path))
 
 
-def scenarios_folder() -> Path:
-    """Return the folder that holds the areas, each a folder of scenarios."""
-    return Path(reassure_spec.__file__).parent / "scenarios"
+def find_area(area: str) -> Path:
+    """Return the folder of an area of the spec. Raises ScenarioError where there is none."""
+    found = (Path(reassure_spec.__file__).parent / "protocols").glob(f"*/scenarios/{area}")
+    try:
+        return next(found)
+    except StopIteration:
+        raise ScenarioError(f"the spec has no area {area!r} of scenarios") from None
 
 
 def find_scenarios(folder: Path | None = None) -> tuple[Path, ...]:
-    """Return every scenario file below the folder (default: the spec's own), in order."""
-    return tuple(sorted((folder or scenarios_folder()).glob(f"*/*{SUFFIX}")))
+    """Return every scenario file of the areas in a folder (default: the spec's), by their names."""
+    place = folder or Path(reassure_spec.__file__).parent / "protocols"
+    found = place.glob(f"*/*{SUFFIX}" if folder else f"*/scenarios/*/*{SUFFIX}")
+    return tuple(sorted(found, key=lambda path: (path.parent.name, path.stem)))
+
+
+def find_scenario(name: str) -> Path:
+    """Return where the spec has, or would have, the scenario `area/name`. Raises ScenarioError."""
+    area, _, stem = name.partition("/")
+    return find_area(area) / f"{stem}{SUFFIX}"
 
 
 def make_world(scenario: Scenario) -> World:

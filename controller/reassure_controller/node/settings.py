@@ -21,7 +21,7 @@ from reassure_controller.replication.upkeep import (
 from reassure_controller.storage.log import SEGMENT_BYTES
 from reassure_controller.wire.frames import MAX_BYTES
 from reassure_spec.errors import BadConfiguration
-from reassure_spec.rooms import choose_readings
+from reassure_spec.rooms import BROKER, choose_readings
 
 BROKER_PROFILE: Final = "kip-236-amended"
 """What brokers go by unless they are told: as KAFKA-4485 is written any new leader epoch may cost
@@ -119,7 +119,7 @@ def read_node_settings(arguments: argparse.Namespace) -> NodeSettings:
     Raises UnknownFault, UnknownReading, RefusedReading, NotOnTheWire.
     """
     changes = dict(pair.split("=", 1) if "=" in pair else (pair, "") for pair in arguments.reading)
-    readings = choose_readings("broker", arguments.profile, changes)
+    readings = choose_readings(BROKER, arguments.profile, changes)
     if readings.follower_truncation == "leader-end":
         raise NotOnTheWire(
             "reading follower.truncation=leader-end is not carried out by brokers as processes: "

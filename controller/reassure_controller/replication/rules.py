@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from reassure_spec.readings import Readings
-from reassure_spec.rooms import refuse_readings
+from reassure_spec.rooms import BROKER, refuse_readings
 
 Rule = Literal["lag", "before"]
 
@@ -38,7 +38,7 @@ class ReplicationRules:
     """Planted mistakes, by name."""
 
     def __post_init__(self) -> None:
-        refuse_readings("broker", self.readings)
+        refuse_readings(BROKER, self.readings)
 
     def find_minimum(self, _topic: str) -> int:
         """Return what holds for every topic."""
