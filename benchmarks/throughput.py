@@ -25,9 +25,9 @@ from kio.schema.errors import ErrorCode
 
 from reassure_controller.session import connect, stop
 from reassure_controller.storage.records import Record, encode
-from reassure_controller.wire.connection import Connection
-from reassure_controller.wire.errors import NoAnswer
-from reassure_controller.wire.messages import ProducePartition, ProduceRequest, ProduceTopic
+from reassure_lab.wire.connection import Connection
+from reassure_lab.wire.errors import NoAnswer
+from reassure_lab.wire.messages import ProducePartition, ProduceRequest, ProduceTopic
 from reassure_spec.znodes import decode_state, encode_topic, state_path, topic_path
 from reassure_zookeeper.server import Server
 

@@ -32,8 +32,8 @@ from typing import IO, Any, Final, NamedTuple
 
 from kazoo.client import KazooClient
 
-from reassure_pipeline.sample import SampleCluster
-from reassure_pipeline.synthetic import Size, SyntheticHistory
+from reassure_lab.archives.sample import SampleCluster
+from reassure_lab.archives.synthetic import Size, SyntheticHistory
 from reassure_zookeeper.launch import Settings
 from reassure_zookeeper.server import Server
 from reassure_zookeeper.transactions import Check, Create, SetData, Transaction

@@ -30,10 +30,6 @@ from reassure_controller.crashing import crash_at
 from reassure_controller.faults import FAULTS
 from reassure_controller.healing import HealingSettings
 from reassure_controller.log_lines import Form, Speaker, set_up
-from reassure_controller.node.handover import ControllerDoor
-from reassure_controller.node.node import Node
-from reassure_controller.node.orders import WireTransport
-from reassure_controller.node.settings import add_node_options, read_node_settings
 from reassure_controller.session import (
     Indefinite,
     OldZooKeeper,
@@ -43,7 +39,11 @@ from reassure_controller.session import (
     stop,
 )
 from reassure_controller.transport import TcpTransport, TransportServer
-from reassure_controller.wire.listener import WireServer
+from reassure_lab.node.handover import ControllerDoor
+from reassure_lab.node.node import Node
+from reassure_lab.node.orders import WireTransport
+from reassure_lab.node.settings import add_node_options, read_node_settings
+from reassure_lab.wire.listener import WireServer
 from reassure_spec.errors import BadData, BadUsage, ReassureError, Unavailable
 from reassure_spec.rooms import choose_readings, controller_of
 from reassure_spec.znodes import CONTROLLER_EPOCH, BadZnode
@@ -51,7 +51,7 @@ from reassure_spec.znodes import CONTROLLER_EPOCH, BadZnode
 if TYPE_CHECKING:  # only who asks for metrics needs what they are made of
     from prometheus_client.metrics_core import Metric
 
-    from reassure_controller.metrics.endpoint import Measure
+    from reassure_lab.metrics.endpoint import Measure
 
 log = logging.getLogger("reassure_controller")
 
@@ -145,8 +145,8 @@ def _serve_metrics(
     if arguments.metrics_port is None:
         yield ""
         return
-    from reassure_controller.metrics.endpoint import make_registry, serve
-    from reassure_controller.metrics.measures import measure_zookeeper
+    from reassure_lab.metrics.endpoint import make_registry, serve
+    from reassure_lab.metrics.measures import measure_zookeeper
 
     registry = make_registry(measure, partial(measure_zookeeper, client))
     with serve(registry, arguments.metrics_port) as (host, port):
@@ -187,7 +187,7 @@ def run_controller(
 
 
 def _measure(controller: Controller) -> "Iterator[Metric]":
-    from reassure_controller.metrics.measures import measure_controller
+    from reassure_lab.metrics.measures import measure_controller
 
     return measure_controller(controller)
 

@@ -31,7 +31,6 @@ from reassure_controller.messages import (
     Reply,
     StopReplica,
 )
-from reassure_controller.metrics.tally import Tally
 from reassure_controller.replication.errors import STALE_BROKER_EPOCH, STALE_CONTROLLER_EPOCH
 from reassure_controller.replication.host import HostedPartition, IsrOutcome
 from reassure_controller.session import (
@@ -46,6 +45,7 @@ from reassure_controller.session import (
     start,
     stop,
 )
+from reassure_controller.tally import Tally
 from reassure_controller.transport import LocalTransport
 from reassure_spec.errors import BadUsage
 from reassure_spec.znodes import (

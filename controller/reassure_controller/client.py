@@ -22,7 +22,7 @@ from kazoo.protocol.serialization import (
     write_string,
 )
 
-from reassure_controller.metrics.tally import Tally
+from reassure_controller.tally import Tally
 
 Watch = Callable[[Any], None]
 

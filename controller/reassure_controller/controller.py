@@ -68,7 +68,6 @@ from reassure_controller.engine import Conflict, ControllerMoved, Engine, Uncert
 from reassure_controller.faults import check_faults
 from reassure_controller.healing import HealingSettings
 from reassure_controller.log_lines import about
-from reassure_controller.metrics.tally import Terms
 from reassure_controller.old_znode import plan_forgetting
 from reassure_controller.plan import (
     plan_bad_request,
@@ -99,6 +98,7 @@ from reassure_controller.session import (
     start,
     stop,
 )
+from reassure_controller.tally import Terms
 from reassure_controller.topics import find_due_deletion, plan_deletion
 from reassure_controller.transport import Transport
 from reassure_spec.errors import ReassureError

@@ -14,5 +14,4 @@
 * `gateway`, `class_data` and `shipping`: Spark's Java started, sooner the next time, and what its
   workers are sent.
 * `txnlog_source`: the transaction log as a data source of Spark.
-* `sample` and `planted`: histories made to measure, correct ones and such with known faults.
 """

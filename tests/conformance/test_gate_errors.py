@@ -16,9 +16,9 @@ from reassure_conformance import cli
 from reassure_conformance.cli import failing
 from reassure_conformance.report.document import error_document, write_text
 from reassure_judge.protocols import NoRules
+from reassure_lab.archives.planted import plant_all
+from reassure_lab.archives.sample import SampleCluster, write_sample
 from reassure_pipeline.gateway import SparkUnavailable
-from reassure_pipeline.planted import plant_all
-from reassure_pipeline.sample import SampleCluster, write_sample
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
 from reassure_zookeeper.transactions import Create, committed
 from reassure_zookeeper.txnlog_writer import write_log

@@ -14,8 +14,8 @@ from reassure_conformance.report.display import show_duration
 from reassure_conformance.report.document import result_schema
 from reassure_conformance.report.fleet import draw_fleet
 from reassure_conformance.report.page import render_page
-from reassure_pipeline.sample import SampleCluster
-from reassure_pipeline.synthetic import Size, write_archive
+from reassure_lab.archives.sample import SampleCluster
+from reassure_lab.archives.synthetic import Size, write_archive
 from reassure_zookeeper.txnlog_writer import write_log
 
 OpenPage = Callable[..., str]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from reassure_controller.elections import Shutdown
-from reassure_controller.node.handover import ControllerDoor, ask_to_stop
-from reassure_controller.wire.listener import WireServer
+from reassure_lab.node.handover import ControllerDoor, ask_to_stop
+from reassure_lab.wire.listener import WireServer
 from reassure_spec.readings import get_profile, override_readings
 from reassure_spec.znodes import (
     DELETED_TOPICS,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import HOLDS, NOT_FOLLOWED, UNKNOWN, VIOLATED
+from reassure_lab.archives.walks import LegacyWalk
 from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, On, Return
 from reassure_model.kip_236.batch import WriteOwed
 from reassure_model.kip_236.writes import DeleteReassignment
@@ -22,7 +23,6 @@ from reassure_model.kip_236_legacy import (
     WriteLegacy,
 )
 from reassure_model.kip_236_legacy.entries import LIVES
-from reassure_pipeline.walks import LegacyWalk
 from reassure_spec import znodes
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import LegacyEntry, RequestZnode

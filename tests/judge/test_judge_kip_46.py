@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import HOLDS, NOT_FOLLOWED, UNKNOWN, VIOLATED
+from reassure_lab.archives.walks import HealingWalk
 from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, On, Return
 from reassure_model.kip_46 import (
     CreateTask,
@@ -22,7 +23,6 @@ from reassure_model.kip_46 import (
     Tick,
 )
 from reassure_model.kip_46.writes import LIVES
-from reassure_pipeline.walks import HealingWalk
 from reassure_spec import znodes
 from reassure_spec.clauses import load_clauses
 from reassure_spec.readings import Readings, get_profile, override_readings

@@ -10,9 +10,9 @@ from zlib import adler32
 
 import pytest
 
+from reassure_lab.archives.sample import SampleCluster
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.audit_report import AuditReport
-from reassure_pipeline.sample import SampleCluster
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Transaction

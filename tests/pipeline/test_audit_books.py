@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from reassure_conformance.cli import run_command
+from reassure_lab.archives.walks import HealingWalk, LegacyWalk, Walk
 from reassure_model.environment import Die, Failover, Return
 from reassure_model.kip_46 import Submit, Tick
 from reassure_model.kip_236_legacy import Ask, DeleteLegacy, WriteLegacy
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.spark import audit_spark
-from reassure_pipeline.walks import HealingWalk, LegacyWalk, Walk
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import LegacyEntry

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from reassure_judge.suspicion import SHUTDOWN_MS
 from reassure_judge.verdicts import BY_CONTENT
+from reassure_lab.archives.planted import NEW, OLD
+from reassure_lab.archives.sample import SampleCluster
+from reassure_lab.archives.synthetic import Size, SyntheticHistory
 from reassure_pipeline import archive as archives
 from reassure_pipeline.archive import Since, find_archives, lies_behind, read_archive
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.audit_report import AuditReport
 from reassure_pipeline.budget import Budget
-from reassure_pipeline.planted import NEW, OLD
-from reassure_pipeline.sample import SampleCluster
-from reassure_pipeline.synthetic import Size, SyntheticHistory
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import state_path
 from reassure_zookeeper.ensemble import Hole

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from reassure_judge.verdicts import BY_CONTENT
+from reassure_lab.archives.planted import plant_all
+from reassure_lab.archives.sample import SampleCluster
+from reassure_lab.archives.synthetic import Size, write_archive
 from reassure_pipeline import audit as engine
 from reassure_pipeline import resuming
 from reassure_pipeline.archive import Since
@@ -17,9 +20,6 @@ from reassure_pipeline.audit import audit_local
 from reassure_pipeline.audit_report import AuditReport
 from reassure_pipeline.budget import Budget
 from reassure_pipeline.keeping import KeptElsewhere, own_directory
-from reassure_pipeline.planted import plant_all
-from reassure_pipeline.sample import SampleCluster
-from reassure_pipeline.synthetic import Size, write_archive
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.txnlog import log_files, read_logs
 

@@ -20,6 +20,9 @@ import pytest
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Observation
 from reassure_judge.protocols import make_rules
+from reassure_lab.archives.planted import plant_all
+from reassure_lab.archives.sample import SampleCluster, write_sample
+from reassure_lab.archives.synthetic import Size, write_archive
 from reassure_pipeline.archive import (
     APART,
     RECOGNISED,
@@ -35,8 +38,6 @@ from reassure_pipeline.columns import TABLES
 from reassure_pipeline.first_findings import LISTED_FINDINGS
 from reassure_pipeline.gateway import SparkUnavailable, find_cause, open_spark
 from reassure_pipeline.passes import Judged, Routing, Share
-from reassure_pipeline.planted import plant_all
-from reassure_pipeline.sample import SampleCluster, write_sample
 from reassure_pipeline.spark import (
     Block,
     Misfits,
@@ -53,7 +54,6 @@ from reassure_pipeline.spark import (
     read_part,
     sum_up,
 )
-from reassure_pipeline.synthetic import Size, write_archive
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.codec import decode, encode

@@ -18,6 +18,7 @@ from reassure_conformance.cli.audit import audit as verb
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.protocols import make_rules
 from reassure_judge.verdicts import UNKNOWN
+from reassure_lab.archives.synthetic import Size, write_archive
 from reassure_pipeline.archive import find_archives, load_base
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.audit_report import VACUOUS, ArchiveReport, AuditReport
@@ -35,7 +36,6 @@ from reassure_pipeline.spark import (
     read_part,
     sum_up,
 )
-from reassure_pipeline.synthetic import Size, write_archive
 from reassure_spec.readings import get_profile
 
 PROFILE = "kip-236"

@@ -8,10 +8,10 @@ import pytest
 
 from reassure_conformance import cli
 from reassure_judge import verdicts
+from reassure_lab.archives.planted import NEW, OLD, Planted, plant_all
+from reassure_lab.archives.sample import SampleCluster, write_sample
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.audit_report import AuditReport
-from reassure_pipeline.planted import NEW, OLD, Planted, plant_all
-from reassure_pipeline.sample import SampleCluster, write_sample
 from reassure_spec import znodes
 from reassure_spec.clauses import LEVELS
 from reassure_spec.readings import get_profile

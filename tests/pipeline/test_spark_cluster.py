@@ -23,11 +23,11 @@ from reassure_conformance.answers.campaigning import spread_on_spark as spread_c
 from reassure_conformance.gate.running import Settings
 from reassure_explorer.engine.loading import Source, load_model
 from reassure_explorer.engine.sliced import explore_sliced
+from reassure_lab.archives.synthetic import Size, write_archive
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.gateway import SparkUnavailable, open_spark
 from reassure_pipeline.spark import audit_spark
 from reassure_pipeline.spreading import spread_on_spark
-from reassure_pipeline.synthetic import Size, write_archive
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.java import SPARK_NEEDS, find_java
 

@@ -12,13 +12,13 @@ import pytest
 
 from reassure_conformance.answers.watching import Asked, Outlet, watch_document
 from reassure_judge.protocols import make_rules
+from reassure_lab.archives.planted import plant_all
+from reassure_lab.archives.sample import SampleCluster
+from reassure_lab.archives.synthetic import Faulty, Size, SyntheticHistory
 from reassure_pipeline.alerts import DAMAGE, HOLE, UNSETTLED, VIOLATION, Alert
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.growing import TakenBack
-from reassure_pipeline.planted import plant_all
 from reassure_pipeline.same_history import SameHistory
-from reassure_pipeline.sample import SampleCluster
-from reassure_pipeline.synthetic import Faulty, Size, SyntheticHistory
 from reassure_pipeline.watch_loop import ArchiveWatch, Ending, Teller, Watch
 from reassure_pipeline.watch_state import JOURNAL, BadCheckpoint, CheckpointRefused, Journal
 from reassure_pipeline.watched import Options

@@ -15,8 +15,8 @@ from typing import Any
 import psutil
 import pytest
 
+from reassure_lab.archives.synthetic import Size, SyntheticHistory
 from reassure_pipeline.audit import audit_local
-from reassure_pipeline.synthetic import Size, SyntheticHistory
 from reassure_pipeline.watch_state import JOURNAL, STATE
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.txnlog import log_files

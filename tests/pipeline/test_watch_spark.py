@@ -15,12 +15,12 @@ import pytest
 from reassure_conformance.answers.watching import Asked, Outlet, watch_document
 from reassure_judge.protocols import make_rules
 from reassure_judge.verdicts import BY_CONTENT
+from reassure_lab.archives.planted import plant_all
+from reassure_lab.archives.sample import SampleCluster
+from reassure_lab.archives.synthetic import Size, SyntheticHistory, write_archive
 from reassure_pipeline import watch_spark
 from reassure_pipeline.alerts import Alert
-from reassure_pipeline.planted import plant_all
 from reassure_pipeline.same_history import SameHistory
-from reassure_pipeline.sample import SampleCluster
-from reassure_pipeline.synthetic import Size, SyntheticHistory, write_archive
 from reassure_pipeline.watch_loop import Ending, Rate, Status, Teller
 from reassure_pipeline.watch_spark import (
     Standing,

@@ -9,11 +9,11 @@ import pytest
 
 from reassure_judge.doubt import CERTAIN, Doubt
 from reassure_judge.protocols import make_rules
+from reassure_lab.archives.planted import plant_all
+from reassure_lab.archives.sample import SampleCluster
+from reassure_lab.archives.synthetic import Size, SyntheticHistory
 from reassure_pipeline.archive import BEGINNING, MIDDLE
 from reassure_pipeline.passes import ALL, Judging, Routing, Share
-from reassure_pipeline.planted import plant_all
-from reassure_pipeline.sample import SampleCluster
-from reassure_pipeline.synthetic import Size, SyntheticHistory
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Transaction
 

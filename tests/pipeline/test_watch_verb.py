@@ -17,9 +17,9 @@ from reassure_conformance.cli import run_command
 from reassure_conformance.report.document import alert_schema, result_schema
 from reassure_conformance.report.watch_view import render_status
 from reassure_judge.protocols import make_rules
+from reassure_lab.archives.planted import plant_all
+from reassure_lab.archives.sample import SampleCluster, write_sample
 from reassure_pipeline.alerts import DAMAGE, HOLE, NOT_FOLLOWED, UNSETTLED, VIOLATION
-from reassure_pipeline.planted import plant_all
-from reassure_pipeline.sample import SampleCluster, write_sample
 from reassure_pipeline.watch_loop import ArchiveWatch, Ending, Teller, Watch
 from reassure_pipeline.watch_state import JOURNAL, Journal
 from reassure_pipeline.watched import Options

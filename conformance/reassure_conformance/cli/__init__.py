@@ -19,7 +19,6 @@ import click
 from reassure_conformance.cli import (
     audit,
     check,
-    cluster,
     completion,
     diff,
     explain,
@@ -28,21 +27,18 @@ from reassure_conformance.cli import (
     faults,
     new_adapter,
     prove,
-    reassign,
     replay,
     report,
-    roles,
     run,
     scenarios,
     smoke,
-    soak,
     spec,
-    synth,
     tell,
     vectors,
     watch,
 )
 from reassure_conformance.report.document import INTERRUPTED
+from reassure_lab.cli import cluster, reassign, roles, soak, synth
 from reassure_spec.errors import BadUsage
 
 _TELLS_ONLY: Final = frozenset({"-h", "--help", "--version"})

@@ -1,0 +1,1 @@
+"""What the verbs answer: each module makes documents, and renders them for people."""

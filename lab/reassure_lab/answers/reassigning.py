@@ -1,0 +1,217 @@
+"""What the verb `reassign` answers: documents for scripts, and Kafka's own words for people."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from kazoo.client import KazooClient
+
+from reassure_conformance.report.document import HOLDS, UNKNOWN, VIOLATED, Document, worst
+from reassure_controller.session import stop
+from reassure_lab.admin import phrases
+from reassure_lab.admin.move_files import list_moves, read_moves, read_topics
+from reassure_lab.admin.submitting import Targets
+from reassure_lab.admin.survey import Protocol, open_cluster
+from reassure_lab.admin.verbs import (
+    Cleared,
+    Verification,
+    cancel,
+    execute,
+    generate,
+    list_active,
+    verify,
+)
+from reassure_spec.znodes import PartitionKey, ReplicaList
+
+Progress = Callable[[str, int, int], None]
+
+LOOK_S: Final = 0.5
+"""How often one who waits looks how far it is."""
+CONNECT_S: Final = 10.0
+"""How long ZooKeeper may take to answer at first."""
+_VERDICTS: Final = {"complete": HOLDS, "in progress": UNKNOWN, "other replicas": VIOLATED}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a verb has to say, either way."""
+
+    document: Document
+    text: str
+
+    def render(self, form: str) -> str:
+        """Return the text, as a block that is not set otherwise where it goes into a document."""
+        return f"```\n{self.text}\n```" if form == "markdown" else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Where the cluster is, and what all verbs need."""
+
+    zookeeper: str
+    protocol: Protocol = "kip-236"
+
+    def ask(self, verb: Callable[[KazooClient], Answer]) -> Answer:
+        """Return what a verb answers, given a client. Raises NoCluster, and what the verb does."""
+        begun_s = time.monotonic()
+        client = open_cluster(self.zookeeper, CONNECT_S)
+        try:
+            answer = verb(client)
+        finally:
+            stop(client)
+        answer.document.seconds = time.monotonic() - begun_s
+        return answer
+
+    def generate(
+        self, file: Path, brokers: Sequence[int], seed: int, *, with_racks: bool
+    ) -> Answer:
+        """Propose another assignment of the topics that a file names."""
+        topics = read_topics(file)
+
+        def run(client: KazooClient) -> Answer:
+            found = generate(client, topics, brokers, seed, with_racks=with_racks)
+            counts = {"topics": len(topics), "partitions": len(found.proposed)}
+            body = {"current": list_moves(found.current), "proposed": list_moves(found.proposed)}
+            document = self._document("generate", HOLDS, counts, body, seed)
+            return Answer(document, phrases.say_proposal(found))
+
+        return self.ask(run)
+
+    def execute(self, file: Path, bytes_per_s: int | None, *, additional: bool) -> Answer:
+        """Start the moves of a file."""
+        moves = read_moves(file)
+
+        def run(client: KazooClient) -> Answer:
+            done = execute(
+                client, moves, self.protocol, bytes_per_s=bytes_per_s, additional=additional
+            )
+            body = {
+                "protocol": self.protocol,
+                "throttle": bytes_per_s,
+                "current": list_moves(done.current),
+                "started": _list_targets(done.targets),
+            }
+            counts = {"partitions": len(done.targets), "asked": done.asked}
+            return Answer(self._document("execute", HOLDS, counts, body), phrases.say_started(done))
+
+        return self.ask(run)
+
+    def verify(
+        self, file: Path, progress: Progress, *, clear: bool, wait: bool, timeout_s: float | None
+    ) -> Answer:
+        """Say how far the moves of a file are; with `wait`, when none of them moves any more."""
+        moves = read_moves(file)
+        deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
+
+        def run(client: KazooClient) -> Answer:
+            while True:
+                found = verify(client, moves, clear=clear)
+                moving = _tell_progress(found, progress)
+                late = deadline_s is not None and time.monotonic() >= deadline_s
+                if not wait or not moving or late:
+                    return self._answer_verification(found)
+                time.sleep(LOOK_S)
+
+        return self.ask(run)
+
+    def _answer_verification(self, found: Verification) -> Answer:
+        counts = {"partitions": len(found.partitions)}
+        for status in _VERDICTS:
+            number = sum(one.status == status for one in found.partitions)
+            counts[status.replace(" ", "_")] = number
+        partitions = [
+            {
+                **_name(one.key),
+                "status": one.status,
+                "replicas": list(one.assigned),
+                "target": list(one.target),
+                "in_sync": one.in_sync,
+            }
+            for one in found.partitions
+        ]
+        verdict = worst(_VERDICTS[one.status] for one in found.partitions)
+        body = {"partitions": partitions, "cleared": _list_cleared(found.cleared)}
+        document = self._document("verify", verdict, counts, body)
+        return Answer(document, phrases.say_verification(found))
+
+    def list_active(self) -> Answer:
+        """List what is being reassigned."""
+
+        def run(client: KazooClient) -> Answer:
+            active = list_active(client)
+            reassignments = [
+                {
+                    **_name(one.key),
+                    "replicas": list(one.assigned),
+                    "adding": list(one.adding),
+                    "removing": list(one.removing),
+                    "target": list(one.target),
+                    "route": one.route,
+                }
+                for one in active
+            ]
+            body = {"reassignments": reassignments}
+            document = self._document("list", HOLDS, {"reassignments": len(active)}, body)
+            return Answer(document, phrases.say_list(active))
+
+        return self.ask(run)
+
+    def cancel(self, file: Path, *, clear: bool) -> Answer:
+        """Cancel the moves of a file that are active."""
+        moves = read_moves(file)
+
+        def run(client: KazooClient) -> Answer:
+            done = cancel(client, moves, self.protocol, clear=clear)
+            body = {
+                "protocol": self.protocol,
+                "cancelled": _list_targets(done.cancelled),
+                "cleared": _list_cleared(done.cleared),
+            }
+            counts = {"partitions": len(moves), "cancelled": len(done.cancelled)}
+            document = self._document("cancel", HOLDS, counts, body)
+            return Answer(document, phrases.say_cancellation(done))
+
+        return self.ask(run)
+
+    def _document(
+        self,
+        action: str,
+        verdict: str,
+        counts: Mapping[str, int],
+        body: Mapping[str, Any],
+        seed: int | None = None,
+    ) -> Document:
+        return Document("reassign", verdict, None, counts, seed, body={"action": action, **body})
+
+
+def _tell_progress(found: Verification, progress: Progress) -> bool:
+    """Say how far it is, and return whether anything that was asked about still moves."""
+    partitions = found.partitions
+    moving = sum(one.status == "in progress" for one in partitions)
+    done = f"{len(partitions) - moving} of {len(partitions)} partitions are done, replicas in sync"
+    in_sync, total = (
+        sum(one.in_sync for one in partitions),
+        _count(one.target for one in partitions),
+    )
+    progress(done, in_sync, total)
+    return moving > 0
+
+
+def _count(lists: Iterable[ReplicaList]) -> int:
+    return sum(len(replicas) for replicas in lists)
+
+
+def _name(key: PartitionKey) -> dict[str, Any]:
+    return {"topic": key[0], "partition": key[1]}
+
+
+def _list_targets(targets: Targets) -> list[dict[str, Any]]:
+    return [{**_name(key), "replicas": list(targets[key])} for key in sorted(targets)]
+
+
+def _list_cleared(cleared: Cleared | None) -> dict[str, Any] | None:
+    if cleared is None:
+        return None
+    return {"brokers": list(cleared.brokers), "topics": list(cleared.topics)}

@@ -1,0 +1,41 @@
+"""What the verb `synth` answers."""
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from reassure_conformance.report import display
+from reassure_conformance.report.document import HOLDS, Document
+from reassure_lab.archives.synthetic import TRUTH, Size, write_archive
+
+
+def synth_document(directory: Path, size: Size) -> Document:
+    """Write an archive; answer what was planted. Raises BadUsage, OSError."""
+    start = time.perf_counter()
+    truth = write_archive(directory, size)
+    counts = {
+        "transactions": size.transactions,
+        "partitions": size.partitions,
+        "faults": size.faults,
+    }
+    planted = Counter(fault["clause"] for fault in truth["planted"])
+    told = {name: truth[name] for name in ("planted", "unplanted")}
+    body = {"directory": str(directory), **told, "by_clause": dict(sorted(planted.items()))}
+    seconds = time.perf_counter() - start
+    return Document("synth", HOLDS, seconds, counts, size.seed, truth["profile"], body=body)
+
+
+def render_synth(document: Document, form: str) -> str:
+    """Return what was planted, by clause."""
+    rows: list[list[Any]] = [list(each) for each in document.body["by_clause"].items()]
+    table = display.render_table("Planted", ["clause", "times"], rows, form)
+    missing = len(document.body["unplanted"])
+    if missing:
+        asked = document.counts["faults"]
+        table += (
+            f"\n{missing} of the {asked} faults asked for found no place: ask for more "
+            "transactions, or for fewer faults\n"
+        )
+    where = f"{document.body['directory']}/{TRUTH}"
+    return f"{table}\n{document.counts['transactions']} transactions; {where} says where"

@@ -1,0 +1,404 @@
+"""Histories that walks of the model leave: what would stand in a log had a cluster gone that way.
+
+A walk keeps a state of the model. Each action is taken there first, so that the rules have their
+say, and then written as whoever takes it would: a controller under its fence, a leader in its own
+session, a client in its. The controller does what the model's own functions owe.
+
+One request may name several partitions, and the model removes it from each by itself. Its znode
+goes with the last of them, so a later one is not touched before.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Generic, TypeVar
+
+from reassure_lab.archives.sample import SampleCluster
+from reassure_model import kip_46, kip_236_legacy
+from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, On, Return
+from reassure_model.kip_46 import (
+    Assignments,
+    CreateTask,
+    DeleteRecord,
+    HealingConfig,
+    RecordFailure,
+    RemoveTask,
+    StartTask,
+    Submit,
+    Tick,
+)
+from reassure_model.kip_46 import moves as healing
+from reassure_model.kip_46.moves import Healed, make_healed
+from reassure_model.kip_236.batch import Batch, WriteOwed
+from reassure_model.kip_236.obligations import next_write
+from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment, to_znode
+from reassure_model.kip_236.writes import (
+    ChangeIsr,
+    CreateReassignment,
+    CreateState,
+    DeleteReassignment,
+    DeleteRequest,
+    UpdateReassignment,
+    Write,
+    WriteAssigned,
+    WriteState,
+)
+from reassure_model.kip_236_legacy import (
+    Ask,
+    DeleteLegacy,
+    Legacy,
+    RewriteZnode,
+    Translate,
+    WriteLegacy,
+    make_legacy,
+    next_for_znode,
+    remove_completed,
+)
+from reassure_model.outcome import Rejected
+from reassure_spec import znodes
+from reassure_spec.readings import Readings, get_profile
+from reassure_spec.znodes import PartitionKey, ReplicaList, RequestZnode
+from reassure_zookeeper.transactions import Op, Transaction
+
+_FIRST_CONTROLLER: Final = 900
+"""Controllers write in sessions of their own, and outlive brokers."""
+_LEADER_SESSION: Final = 0x2000
+
+State = TypeVar("State", bound=Batch)
+
+
+class Walk(ABC, Generic[State]):
+    """A walk of one of the model's machines, and the transactions that it leaves."""
+
+    def __init__(self, state: State, profile: str, readings: Readings | None = None) -> None:
+        self.readings = get_profile(profile) if readings is None else readings
+        self.cluster = SampleCluster(max(state.live))
+        self.state = state
+        self._open: dict[int, set[PartitionKey]] = {}
+        """Requests that are there, and the partitions that have not done with them."""
+        self._controllers = 0
+        self._elect()
+        self.state = replace(state, controller_epoch=self.cluster.epoch)
+        for topic in sorted({key[0] for key, _ in state.partitions}):
+            there = {key[1]: p for key, p in state.partitions if key[0] == topic}
+            data = znodes.encode_topic(_list_assigned(there))
+            self.cluster.append(self.cluster.create(znodes.topic_path(topic), data))
+
+    @property
+    def transactions(self) -> list[Transaction]:
+        """All that was written so far."""
+        return self.cluster.transactions
+
+    # What anybody does ----------------------------------------------------------------------------
+
+    def take(self, action: object) -> int:
+        """Take an action and write it; answer its zxid, or that of the last write if it has none.
+
+        Raises NotPossible for one that has nothing to act upon, or that the rules reject.
+        """
+        match action:
+            case Die(broker):
+                self._step(action)
+                self.cluster.kill(broker)
+            case Return(broker):
+                self._step(action)
+                self.cluster.register(broker)
+            case Failover():
+                self._step(action)
+                self._elect()
+            case On(key, Join() | Leave()):
+                self._step(action)
+                self._write_isr(key)
+            case _:
+                self._step(action)
+                self._write_action(action)
+        return self.cluster.zxid
+
+    def run(self, limit: int = 300) -> int:
+        """Let the controller do all that it owes; answer the last zxid."""
+        for _ in range(limit):
+            if not self.control():
+                return self.cluster.zxid
+        raise RuntimeError(f"after {limit} steps something is still owed: {self.find_step()}")
+
+    def control(self) -> bool:
+        """Let the controller take its next step; answer whether there was one."""
+        step = self.find_step()
+        if step is None:
+            return False
+        self._carry_out(step)
+        if isinstance(step, WriteOwed):
+            self._write_owed(step)
+        else:
+            self.write_effect(step)
+        return True
+
+    def join_all(self) -> None:
+        """Let every live replica that is assigned catch up, where there is a leader."""
+        for key, partition in self.state.partitions:
+            for replica in partition.assigned or ():
+                if partition.state is not None and replica not in partition.state.isr:
+                    try:
+                        self.take(On(key, Join(replica)))
+                    except NotPossible:
+                        continue
+
+    def settle(self, limit: int = 30) -> int:
+        """Let controller and followers act until nothing changes; answer the last zxid."""
+        for _ in range(limit):
+            zxid = self.run()
+            self.join_all()
+            if self.cluster.zxid == zxid:
+                return zxid
+        raise RuntimeError(f"it does not come to an end: {self.state}")
+
+    @abstractmethod
+    def find_step(self) -> object | None:
+        """Return what the controller does next, None while it waits."""
+
+    @abstractmethod
+    def _step(self, action: object) -> None:
+        """Take an action in the model. Raises NotPossible."""
+
+    @abstractmethod
+    def _carry_out(self, step: object) -> None:
+        """Carry out a step of the controller in the model."""
+
+    @abstractmethod
+    def _write_action(self, action: object) -> None:
+        """Write what an action of the protocol's own leaves."""
+
+    @abstractmethod
+    def write_effect(self, step: object) -> None:
+        """Write what a step of the protocol's own leaves, whether or not it is owed."""
+
+    def find_owed(self) -> WriteOwed | None:
+        """Return the write that is owed to the first partition; requests are taken in order."""
+        heads = [p.requests[0].sequence for _, p in self.state.partitions if p.requests]
+        for key, partition in self.state.partitions:
+            owed = next_write(partition, self.state.as_system(key).around, self.readings)
+            if owed is None:
+                continue
+            on_queue = isinstance(
+                owed.write, CreateReassignment | UpdateReassignment | DeleteRequest
+            )
+            if not on_queue or partition.requests[0].sequence == min(heads):
+                return WriteOwed(key, owed)
+        return None
+
+    # Writing --------------------------------------------------------------------------------------
+
+    def _elect(self) -> None:
+        self.cluster.append(self.cluster.delete(znodes.CONTROLLER))
+        self._controllers += 1
+        self.cluster.elect(_FIRST_CONTROLLER + self._controllers)
+
+    def _write_isr(self, key: PartitionKey) -> None:
+        state = self.state.get(key).state
+        assert state is not None
+        op = self.cluster.put(znodes.state_path(*key), _state(state))
+        self.cluster.append(op, session=_LEADER_SESSION + state.leader)
+
+    def submit(
+        self, assignments: Mapping[PartitionKey, ReplicaList], *, legacy: bool = False
+    ) -> Op:
+        """Return the op that makes the request that was made last."""
+        sequence = self.state.next_sequence - 1
+        self._open[sequence] = set(assignments)
+        data = znodes.encode_request(RequestZnode(assignments, legacy))
+        return self.cluster.create(znodes.request_path(sequence), data)
+
+    def _write_owed(self, due: WriteOwed) -> None:
+        write, key = due.owed.write, due.key
+        if isinstance(write, DeleteRequest):
+            left = self._open[write.sequence]
+            left.discard(key)
+            if left:
+                return
+        self.cluster.control(*self.find_ops(key, write))
+
+    def find_ops(self, key: PartitionKey, write: Write) -> tuple[Op, ...]:
+        """Return the operations that a write to a partition is."""
+        there = {each[1]: p for each, p in self.state.partitions if each[0] == key[0]}
+        in_flight = {number for number, p in there.items() if p.reassignment is not None}
+        return list_ops(self.cluster, key, write, Topic(_list_assigned(there), in_flight))
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What is written beside each other of the partitions of a topic."""
+
+    assigned: dict[int, ReplicaList]
+    in_flight: set[int] = field(default_factory=set)
+    """The partitions of which a reassignment is recorded."""
+
+
+def list_ops(
+    cluster: SampleCluster, key: PartitionKey, write: Write, there: Topic
+) -> tuple[Op, ...]:
+    """Return the operations that a write to a partition is; `there` is its topic by then."""
+    match write:
+        case WriteState(state) | ChangeIsr(state, _):  # first, as nearly all are
+            return (cluster.put(znodes.state_path(*key), _state(state)),)
+        case WriteAssigned():
+            return (cluster.put(znodes.topic_path(key[0]), znodes.encode_topic(there.assigned)),)
+        case CreateState(state):
+            above = f"{znodes.topic_path(key[0])}/partitions", znodes.partition_path(*key)
+            made = cluster.create(znodes.state_path(*key), _state(state))
+            return (*_create_missing(cluster, *above), made)
+        case CreateReassignment(record):
+            missing = _create_missing(cluster, _parent(key))
+            return (*missing, cluster.create(znodes.reassignment_path(*key), _record(record)))
+        case UpdateReassignment(record):
+            return (cluster.put(znodes.reassignment_path(*key), _record(record)),)
+        case DeleteReassignment():
+            gone = cluster.delete(znodes.reassignment_path(*key))
+            if there.in_flight - {key[1]}:
+                return (gone,)
+            return (gone, cluster.delete(_parent(key)))
+        case DeleteRequest(sequence):
+            return (cluster.delete(znodes.request_path(sequence)),)
+
+
+def _parent(key: PartitionKey) -> str:
+    return f"{znodes.REASSIGNMENTS}/{key[0]}"
+
+
+def _list_assigned(partitions: Mapping[int, Partition]) -> dict[int, ReplicaList]:
+    """Return what the znode of a topic holds."""
+    listed = {number: partition.assigned for number, partition in partitions.items()}
+    return {n: a for n, a in listed.items() if a is not None}
+
+
+def _create_missing(cluster: SampleCluster, *paths: str) -> tuple[Op, ...]:
+    return tuple(cluster.create(path) for path in paths if not cluster.knows(path))
+
+
+class LegacyWalk(Walk[Legacy]):
+    """A walk of the request protocol with the old znode."""
+
+    def __init__(
+        self,
+        assignments: Mapping[PartitionKey, ReplicaList],
+        brokers: int,
+        readings: Readings | None = None,
+    ) -> None:
+        members = frozenset(range(1, brokers + 1))
+        super().__init__(make_legacy(assignments, members), "kip-236-legacy", readings)
+
+    def find_step(self) -> WriteOwed | kip_236_legacy.Effect | None:
+        """Return what the controller does next."""
+        due = self.find_owed()
+        if due is None:
+            return next_for_znode(self.state, self.readings)
+        return remove_completed(self.state, due.key, due.owed) or due
+
+    def _step(self, action: object) -> None:
+        outcome = kip_236_legacy.step(self.state, action, self.readings)  # type: ignore[arg-type]
+        if isinstance(outcome, Rejected):
+            raise NotPossible(f"{action}: {outcome}")
+        self.state = outcome.state
+
+    def _carry_out(self, step: object) -> None:
+        outcome = kip_236_legacy.apply_effect(self.state, step, self.readings)  # type: ignore[arg-type]
+        if isinstance(outcome, Rejected):
+            raise NotPossible(f"{step}: {outcome}")
+        self.state = outcome.state
+
+    def _write_action(self, action: object) -> None:
+        path, cluster = znodes.REASSIGN_PARTITIONS, self.cluster
+        match action:
+            case WriteLegacy(entries):
+                data = znodes.encode_reassign_partitions(entries)
+                make = cluster.put if cluster.knows(path) else cluster.create
+                cluster.append(make(path, data))
+            case DeleteLegacy():
+                cluster.append(cluster.delete(path))
+            case Ask(assignments, legacy):
+                cluster.append(self.submit(dict(assignments), legacy=legacy))
+
+    def write_effect(self, step: object) -> None:
+        """Write a translation, or what is left of the old znode."""
+        path, cluster = znodes.REASSIGN_PARTITIONS, self.cluster
+        match step:
+            case Translate(entries):
+                asked = {entry.key: entry.target for entry in entries}
+                cluster.control(self.submit(asked, legacy=True))
+            case RewriteZnode(()):
+                cluster.control(cluster.delete(path))
+            case RewriteZnode(entries):
+                cluster.control(cluster.put(path, znodes.encode_reassign_partitions(entries)))
+
+
+class HealingWalk(Walk[Healed]):
+    """A walk of healing on top of the request protocol."""
+
+    def __init__(
+        self,
+        assignments: Mapping[PartitionKey, ReplicaList],
+        brokers: int,
+        readings: Readings | None = None,
+        config: HealingConfig | None = None,
+    ) -> None:
+        self.config = HealingConfig() if config is None else config
+        racks = dict.fromkeys(range(1, brokers + 1))
+        super().__init__(make_healed(racks, assignments), "kip-46", readings)
+        cluster = self.cluster
+        for path in (znodes.FAILED_BROKERS, znodes.REASSIGNMENT_TASKS):
+            cluster.append(cluster.create(path))
+
+    def find_step(self) -> WriteOwed | kip_46.Effect | None:
+        """Return what the controller does next."""
+        due = self.find_owed()
+        return due or healing.next_step(self.state, self.config, self.readings)
+
+    def _step(self, action: object) -> None:
+        outcome = healing.step(self.state, action, self.config, self.readings)  # type: ignore[arg-type]
+        if isinstance(outcome, Rejected):
+            raise NotPossible(f"{action}: {outcome}")
+        self.state = outcome.state
+
+    def _carry_out(self, step: object) -> None:
+        outcome = healing.carry_out(self.state, step, self.readings)  # type: ignore[arg-type]
+        if isinstance(outcome, Rejected):
+            raise NotPossible(f"{step}: {outcome}")
+        before, self.state = self.state, outcome.state
+        if isinstance(step, StartTask):
+            self._started = healing.find_left(healing.as_cluster(before), before.tasks[0])
+
+    def _write_action(self, action: object) -> None:
+        match action:
+            case Tick(milliseconds):
+                self.cluster.time_ms += milliseconds
+            case Submit(assignments):
+                self.cluster.append(self.make_task(assignments, automatic=False))
+
+    def make_task(self, assignments: Assignments, *, automatic: bool) -> Op:
+        """Return the op that makes the task that was numbered last."""
+        data = znodes.encode_task(znodes.TaskZnode(dict(assignments), automatic))
+        return self.cluster.create(znodes.task_path(self.state.next_number - 1), data)
+
+    def write_effect(self, step: object) -> None:
+        """Write a record, a task, or the request that starts one."""
+        cluster = self.cluster
+        match step:
+            case RecordFailure(broker, since):
+                data = znodes.encode_failed_broker(since)
+                cluster.control(cluster.create(znodes.failed_broker_path(broker), data))
+            case DeleteRecord(broker):
+                cluster.control(cluster.delete(znodes.failed_broker_path(broker)))
+            case CreateTask(assignments):
+                cluster.control(self.make_task(assignments, automatic=True))
+            case StartTask():
+                cluster.control(self.submit(dict(self._started)))
+            case RemoveTask(number):
+                cluster.control(cluster.delete(znodes.task_path(number)))
+
+
+def _state(state: LeaderAndIsr) -> bytes:
+    return znodes.encode_state(to_znode(state))
+
+
+def _record(record: Reassignment) -> bytes:
+    found = znodes.ReassignmentZnode(record.top, record.target, record.legacy)
+    return znodes.encode_reassignment(found)

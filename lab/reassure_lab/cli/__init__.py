@@ -1,0 +1,1 @@
+"""The verbs of `reassure lab`, a module for each."""

@@ -1,0 +1,251 @@
+"""The verb `cluster`: ZooKeeper, brokers and controllers as processes of this machine."""
+
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from reassure_conformance.cli.options import emit, format_option
+from reassure_conformance.report.document import HOLDS, Document
+from reassure_spec.profiles import PROTOCOLS
+
+if TYPE_CHECKING:
+    from reassure_lab.cluster.overview import Overview
+    from reassure_lab.cluster.supervisor import Cluster
+
+LOOK_S: Final = 1.0
+"""How often somebody looks who has no terminal."""
+
+
+def _get_directory() -> Path:
+    """Return where a cluster is that nobody says where it is: one for each user."""
+    return Path(tempfile.gettempdir()) / f"reassure-cluster-{os.getuid()}"
+
+
+_directory_option = click.option(
+    "-d",
+    "--directory",
+    type=click.Path(path_type=Path),
+    default=_get_directory,
+    show_default="one of the user, among temporary files",
+    help="Where the cluster keeps everything.",
+)
+
+
+@click.group()
+def cluster() -> None:
+    """Bring up a cluster of processes on this machine, look at it, and disturb it."""
+
+
+def _count_option(what: str, usual: int) -> Callable[[Any], Any]:
+    return click.option(
+        f"--{what}", type=click.IntRange(min=1), default=usual, show_default=True, help="How many."
+    )
+
+
+@cluster.command()
+@_count_option("brokers", 3)
+@_count_option("controllers", 2)
+@_count_option("zookeepers", 1)
+@click.option(
+    "--profile",
+    default="kip-236",
+    show_default=True,
+    metavar="NAME",
+    help=f"Rules of the controllers: {', '.join(PROTOCOLS)}.",
+)
+@click.option("--detach", is_flag=True, help="Return when all are ready, and leave them running.")
+@click.option("--keep", is_flag=True, help="Keep data and logs when the cluster goes down.")
+@_directory_option
+def up(
+    brokers: int,
+    controllers: int,
+    zookeepers: int,
+    profile: str,
+    detach: bool,
+    keep: bool,
+    directory: Path,
+) -> int:
+    """Start a cluster, and watch it until it is to go down (q, or an interrupt)."""
+    from reassure_lab.cluster.supervisor import Cluster
+    from reassure_zookeeper.jars import server_jars
+
+    if profile not in PROTOCOLS:
+        raise click.UsageError(f"no profile {profile!r}; there are: {', '.join(PROTOCOLS)}")
+    server_jars()  # a cluster that cannot come up is not begun
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    click.echo(f"starting a cluster in {directory}", err=True)
+    started = Cluster.start(directory, brokers, controllers, zookeepers, profile=profile)
+    stays = False
+    try:
+        _say_where(started)
+        stays = detach or _watch(started)
+    finally:  # whatever ends the watch
+        if stays:
+            started.leave()
+            click.echo("it goes on; `reassure cluster down` ends it", err=True)
+        else:
+            click.echo("going down", err=True)
+            started.stop(keep=keep)
+    return 0
+
+
+@cluster.command()
+@_directory_option
+def watch(directory: Path) -> int:
+    """Watch a cluster that is running, and leave it running."""
+    _watch(_open(directory))
+    return 0
+
+
+@cluster.command()
+@_directory_option
+@format_option
+def status(directory: Path, form: str) -> int:
+    """Say how a cluster is doing."""
+    from reassure_lab.cluster.overview import Watcher
+
+    with Watcher(_open(directory)) as watcher:
+        overview = watcher.look()
+    document = Document(
+        "cluster status",
+        HOLDS,
+        0.0,
+        {
+            "members": len(overview.members),
+            "alive": sum(one.status == "alive" for one in overview.members),
+            "partitions": len(overview.partitions),
+            "under_replicated": overview.under_replicated,
+            "moving": overview.moving,
+            "requests": overview.requests,
+        },
+        body=_tell(overview, watcher.cluster),
+    )
+    return emit(document, form, lambda: _render(overview, watcher.cluster, form))
+
+
+@cluster.command()
+@click.option("--keep", is_flag=True, help="Let members end in order, and keep data and logs.")
+@_directory_option
+def down(directory: Path, keep: bool) -> int:
+    """End every member of a cluster, whoever started it, and remove what was made for it."""
+    _open(directory).stop(keep=keep)
+    return 0
+
+
+def _add_action(name: str, what: str) -> None:
+    @cluster.command(name, help=what)
+    @click.argument("members", nargs=-1, required=True, metavar="MEMBER...")
+    @_directory_option
+    def act(members: tuple[str, ...], directory: Path) -> int:
+        opened = _open(directory)
+        for member in members:
+            getattr(opened, name)(member)
+        opened.leave()
+        return 0
+
+
+_add_action("kill", "End members at once (SIGKILL).")
+_add_action("pause", "Let members stand still (SIGSTOP).")
+_add_action("resume", "Let members go on that stand still.")
+_add_action("restart", "Start members again.")
+
+
+def _open(directory: Path) -> "Cluster":
+    from reassure_lab.cluster.supervisor import Cluster
+
+    return Cluster.open(directory)
+
+
+def _say_where(started: "Cluster") -> None:
+    click.echo(f"zookeeper {started.zookeeper}")
+    click.echo(f"bootstrap {','.join(started.bootstrap)}")
+    for member in started.members():
+        if member.metrics is not None:
+            host, port = member.metrics
+            click.echo(f"metrics {member.name} http://{host}:{port}/metrics")
+
+
+def _watch(watched: "Cluster") -> bool:
+    """Show a cluster until somebody has seen enough; return whether it is to be left running."""
+    from reassure_lab.cluster.overview import Watcher
+
+    with Watcher(watched) as watcher:
+        if all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+            from reassure_lab.cluster.view import show
+
+            return show(watcher)
+        _tell_changes(watcher.look)
+        return False
+
+
+def _tell_changes(look: "Callable[[], Overview]") -> None:
+    """Print what has changed, line by line, until the process is interrupted."""
+    from reassure_lab.cluster.lines import list_lines
+    from reassure_lab.cluster.state_file import NoCluster
+
+    ended = threading.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: ended.set()) for number in numbers]
+    told: list[str] = []
+    try:
+        while not ended.is_set():
+            lines = list(list_lines(look()))
+            for line in lines:
+                if line not in told:
+                    click.echo(line)
+            told = lines
+            ended.wait(LOOK_S)
+    except NoCluster:
+        click.echo("the cluster is down", err=True)
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _tell(overview: "Overview", told: "Cluster") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "directory": str(told.directory),
+        "zookeeper": told.zookeeper,
+        "bootstrap": told.bootstrap,
+        "trouble": overview.trouble,
+        "members": [
+            {**asdict(one.member), "status": one.status, "epoch": one.epoch}
+            for one in overview.members
+        ],
+        "partitions": [
+            {**asdict(one), "arrived": one.arrived, "leaving": one.leaving}
+            for one in overview.partitions
+        ],
+    }
+
+
+def _render(overview: "Overview", told: "Cluster", form: str) -> str:
+    from reassure_conformance.report.display import render_table
+    from reassure_lab.cluster import lines
+
+    tables = [
+        ("members", lines.MEMBER_COLUMNS, [lines.tell_member(x) for x in overview.members]),
+        (
+            "partitions",
+            lines.PARTITION_COLUMNS,
+            [lines.tell_partition(x) for x in overview.partitions],
+        ),
+    ]
+    where = [
+        f"directory {told.directory}",
+        f"zookeeper {told.zookeeper}",
+        f"bootstrap {','.join(told.bootstrap)}",
+        lines.tell_summary(overview),
+    ]
+    parts = [render_table(title, columns, rows, form) for title, columns, rows in tables if rows]
+    return "\n".join((*where, "", *parts))

@@ -1,0 +1,56 @@
+"""The verb `soak`: a whole cluster as processes, under random faults."""
+
+from pathlib import Path
+
+import click
+
+from reassure_conformance.cli.options import Progress, choose_seed, emit, format_option
+
+
+@click.command()
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=10),
+    default=60.0,
+    show_default=True,
+    help="How long faults go on.",
+)
+@click.option("--seed", type=click.IntRange(min=0), help="Repeat the plan of this seed.")
+@click.option("--kills", type=click.IntRange(min=1), help="How many kills (one in four seconds).")
+@click.option("--brokers", type=click.IntRange(min=4), default=5, show_default=True)
+@click.option("--controllers", type=click.IntRange(min=1), default=2, show_default=True)
+@click.option("--zookeepers", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option("--fault", "faults", multiple=True, help="Plant a fault; `reassure faults` has them.")
+@click.option("--out", type=click.Path(path_type=Path), help="Directory of the run.")
+@format_option
+def soak(
+    seconds: float,
+    seed: int | None,
+    kills: int | None,
+    brokers: int,
+    controllers: int,
+    zookeepers: int,
+    faults: tuple[str, ...],
+    out: Path | None,
+    form: str,
+) -> int:
+    """Run a cluster of processes under random faults, and check what clients were promised.
+
+    Processes are killed, stopped and cut off from one another as a plan says that the seed draws.
+    Meanwhile clients produce, consume and ask for reassignments. Then all is healed and everything
+    that was seen is judged.
+    """
+    from reassure_lab.answers.soaking import run_soak
+
+    chosen = choose_seed(seed)
+    with Progress() as progress:
+        document, text = run_soak(
+            chosen,
+            seconds,
+            kills,
+            (brokers, controllers, zookeepers),
+            faults,
+            out,
+            progress,
+        )
+    return emit(document, form, lambda: text(form))

@@ -1,0 +1,134 @@
+"""What a cluster looks like from ZooKeeper when all is healed, and what is still amiss."""
+
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from reassure_controller.session import Indefinite, gather
+from reassure_lab.soak import leaks
+from reassure_lab.soak.checker import Breach
+from reassure_lab.soak.load import Wanted
+from reassure_spec.znodes import (
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    REASSIGNMENT_REQUESTS,
+    REASSIGNMENTS,
+    PartitionKey,
+    ReplicaList,
+    decode_controller_epoch,
+    decode_state,
+    decode_topic,
+    state_path,
+    topic_path,
+)
+
+FIND_S: Final = 0.5
+"""How long it may take to look who leads."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """A cluster that is to come to rest, as an administrator sees it."""
+
+    client: KazooClient
+    keys: Sequence[PartitionKey]
+    brokers: dict[int, Path]
+    """By broker: where it keeps its logs."""
+    roots: set[str] = field(default_factory=set)
+    """The znodes of the cluster before it had a topic, members registered and a controller."""
+
+    def remember_roots(self) -> None:
+        """Take what there is now for what there is without topics."""
+        self.roots.update(leaks.list_tree(self.client))
+
+    def get_epoch(self) -> int:
+        """Return how many controllers were elected."""
+        return decode_controller_epoch(CONTROLLER_EPOCH, self.client.get(CONTROLLER_EPOCH)[0])
+
+    def find_unfinished(self) -> Iterator[Breach]:
+        """Yield requests and reassignments that have not ended."""
+        if self._get(CONTROLLER) is None:
+            yield Breach("reassignments-end", f"there is no {CONTROLLER}")
+        for root in (REASSIGNMENT_REQUESTS, REASSIGNMENTS):
+            for child in leaks.list_children(self.client, root):
+                yield Breach("reassignments-end", f"{root}/{child} has not ended")
+
+    def find_out_of_sync(self) -> Iterator[Breach]:
+        """Yield partitions whose replicas are not all in sync."""
+        for (topic, number), replicas in self._read_assigned().items():
+            path, name = state_path(topic, number), f"{topic}-{number}"
+            found = self._get(path)
+            if found is None:
+                yield Breach("in-sync-again", f"{name} has no state")
+                continue
+            state = decode_state(path, found[0])
+            if set(state.isr) != set(replicas) or state.leader not in state.isr:
+                yield Breach(
+                    "in-sync-again",
+                    f"{name} is assigned to {list(replicas)}, in sync are {list(state.isr)} under "
+                    f"leader {state.leader}",
+                )
+
+    def find_misplaced(self, wanted: Wanted) -> Iterator[Breach]:
+        """Yield partitions that are not where they were asked to be last."""
+        assigned = self._read_assigned()
+        for key, targets in wanted.items():
+            if assigned[key] not in targets:
+                asked = " or ".join(str(list(target)) for target in sorted(targets))
+                yield Breach(
+                    "reassignments-end",
+                    f"{key[0]}-{key[1]} is on {list(assigned[key])}, asked for was {asked}",
+                )
+
+    def find_leader(self, behind: str) -> str | None:
+        """Return who leads a partition in which a broker is out of sync, if ZooKeeper says so.
+
+        One where it is assigned before all others that are in sync, so that they have to be
+        preferred for no other reason than that.
+        """
+        lagging = int(behind.rpartition("-")[2])
+        topics = [topic_path(topic) for topic, number in self.keys if number == 0]
+        states = [state_path(*key) for key in self.keys]
+        try:
+            # No longer: whoever asks has to bring servers back that were killed.
+            found = gather([self.client.get_async(path) for path in (*topics, *states)], FIND_S)
+        except Indefinite as indefinite:
+            log.info("who leads is not known just now: %s", indefinite)
+            return None
+        assigned: list[ReplicaList] = []
+        for path, content in zip(topics, found, strict=False):
+            assigned += [replicas for _, replicas in sorted(decode_topic(path, content[0]).items())]
+        for path, content, replicas in zip(states, found[len(topics) :], assigned, strict=True):
+            state = decode_state(path, content[0])
+            others = [one for one in replicas if one != state.leader]
+            if lagging not in state.isr and others[0] == lagging and len(state.isr) > 1:
+                return f"broker-{state.leader}"
+        return None
+
+    def find_left(self) -> Iterator[Breach]:
+        """Yield znodes and files that nobody needs any more."""
+        expected = self.roots | leaks.expect_znodes(self.keys)
+        yield from leaks.check_znodes(leaks.list_tree(self.client), expected)
+        yield from leaks.check_files(self.brokers, self._read_assigned())
+
+    def _get(self, path: str) -> Any:
+        try:
+            return self.client.get(path)
+        except NoNodeError:
+            return None
+
+    def _read_assigned(self) -> dict[PartitionKey, ReplicaList]:
+        topics: Collection[str] = dict.fromkeys(topic for topic, _ in self.keys)
+        found: dict[PartitionKey, ReplicaList] = {}
+        for topic in topics:
+            path = topic_path(topic)
+            for number, replicas in decode_topic(path, self.client.get(path)[0]).items():
+                found[topic, number] = replicas
+        return found

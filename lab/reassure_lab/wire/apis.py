@@ -1,0 +1,69 @@
+"""Which requests are understood, in which versions, and which values carry them.
+
+The versions are those of Kafka 2.3, the last before reassignments went over the wire: producers and
+consumers of any later release still speak them. What controllers send has one version, the one of
+2.3, because all brokers of a cluster are of one make; only StopReplica is the one of 2.6, which
+says in which leader epoch a replica is to stop (KIP-570).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from reassure_lab.wire.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    MetadataRequest,
+    MetadataResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    ProduceRequest,
+    ProduceResponse,
+    Request,
+    Response,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One kind of request, with its number in the protocol."""
+
+    key: int
+    versions: range
+    request: type[Request]
+    response: type[Response]
+
+    @property
+    def newest(self) -> int:
+        """The newest version that is understood."""
+        return self.versions[-1]
+
+
+API_VERSIONS: Final = Api(18, range(4), ApiVersionsRequest, ApiVersionsResponse)
+
+APIS: Final = (
+    Api(0, range(3, 8), ProduceRequest, ProduceResponse),
+    Api(1, range(4, 12), FetchRequest, FetchResponse),
+    Api(2, range(1, 6), ListOffsetsRequest, ListOffsetsResponse),
+    Api(3, range(1, 8), MetadataRequest, MetadataResponse),
+    Api(4, range(2, 3), LeaderAndIsrRequest, LeaderAndIsrResponse),
+    Api(5, range(3, 4), StopReplicaRequest, StopReplicaResponse),
+    Api(6, range(5, 6), UpdateMetadataRequest, UpdateMetadataResponse),
+    Api(7, range(2, 3), ControlledShutdownRequest, ControlledShutdownResponse),
+    API_VERSIONS,
+    Api(23, range(2, 4), OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
+)
+
+BY_KEY: Final = {api.key: api for api in APIS}
+BY_REQUEST: Final[dict[type, Api]] = {api.request: api for api in APIS}

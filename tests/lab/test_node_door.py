@@ -1,0 +1,529 @@
+"""What a broker's process answers on the wire, and for whom it lets wait."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kazoo.client import KazooClient
+from kio.schema.errors import ErrorCode
+
+from reassure_controller.broker import Broker
+from reassure_controller.messages import LeaderAndIsr, Reply, StopReplica
+from reassure_controller.replication.clock import VirtualClock
+from reassure_controller.replication.hosting import Replicas
+from reassure_controller.replication.observing import Observer
+from reassure_controller.replication.rules import ReplicationRules
+from reassure_controller.replication.serving import Leading
+from reassure_controller.session import Indefinite, ensure_roots
+from reassure_controller.storage.directory import LogDirectory
+from reassure_controller.storage.records import Checked, Record, check_produced, decode, encode
+from reassure_lab.node.door import Door, name_follower
+from reassure_lab.node.metadata import Cluster, is_topic
+from reassure_lab.node.orders import find_error, list_orders, to_reply, to_request
+from reassure_lab.wire.listener import Unanswerable
+from reassure_lab.wire.messages import (
+    CONSUMER,
+    EARLIEST,
+    LATEST,
+    EpochPartition,
+    EpochTopic,
+    FetchedPartition,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    ListedPartition,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+    MetadataRequest,
+    MetadataRequestTopic,
+    OffsetForLeaderEpochRequest,
+    ProducedPartition,
+    ProducePartition,
+    ProduceRequest,
+    ProduceTopic,
+    StopReplicaResponse,
+)
+from reassure_spec.znodes import broker_path, encode_broker, encode_state
+
+LEAD = LeaderAndIsr(100, 1, "t", 0, 1, 0, (1, 2), 1, 0, (1, 2), True)
+STOP = StopReplica(100, 1, "t", 0, True)
+RAW = encode([Record(None, b"a"), Record(None, b"b")], 0, 0, 1)
+
+
+class Served:
+    """Broker 1, which leads t-0 with 2 in sync; its disk, and its door."""
+
+    def __init__(self, cluster: Any, path: Path, **rules: int) -> None:
+        self.admin = cluster.admin
+        ensure_roots(self.admin)
+        self.create_topic = cluster.create_topic
+        self.create_topic("t", {0: (1, 2)})
+        self.admin.ensure_path("/brokers/topics/t/partitions/0")
+        self.admin.create(broker_path(2), encode_broker("127.0.0.1", 9, 1), ephemeral=True)
+        self.path, self.rules = path, ReplicationRules(**rules)  # type: ignore[arg-type]
+        self.lock = threading.RLock()
+        self.clock = VirtualClock(10**6)
+        self.sync: Callable[[int], None] = os.fsync
+        self.broker = Broker(
+            self.admin, 1, address=("127.0.0.1", 7), owns_client=False, replication=self.replicate
+        )
+        self.cluster = Cluster(self.admin)
+        self.door = Door(self.broker, self.cluster, self.lock)
+        self.broker.register()
+        epoch = self.admin.exists(broker_path(2)).czxid
+        self.follower = name_follower(2, epoch)
+        self.handle(request_of(LEAD))
+        state = self.broker.hosted("t", 0)
+        assert state is not None
+        self.admin.create("/brokers/topics/t/partitions/0/state", encode_state(state.state))
+
+    def replicate(self, broker: Broker, epoch: int) -> Replicas:
+        """Make its replicas."""
+        disk = LogDirectory(self.path, 1, "c", flush_records=1, sync=lambda one: self.sync(one))
+        observer = Observer(self.path / "said", 1, epoch)
+        return Replicas(1, epoch, broker, disk, self.clock, observer, self.rules)
+
+    @property
+    def end(self) -> int:
+        """Where its log ends."""
+        replica = self.broker.replicas and self.broker.replicas.find(("t", 0))
+        assert replica is not None
+        return replica.log.end_offset
+
+    def handle(self, request: Any, client: str | None = None) -> Any:
+        """Ask."""
+        return self.door.handle(request, client)
+
+    def lead_another(self) -> None:
+        """Have it lead u-0 as well, with 2 in sync."""
+        make_topic, path = self.create_topic, "/brokers/topics/u/partitions/0"
+        make_topic("u", {0: (1, 2)})
+        self.admin.ensure_path(path)
+        self.handle(request_of(replace(LEAD, topic="u")))
+        state = self.broker.hosted("u", 0)
+        assert state is not None
+        self.admin.create(f"{path}/state", encode_state(state.state))
+
+    def produce(
+        self, acks: int = 1, raw: bytes = RAW, *, topic: str = "t", timeout_ms: int = 20_000
+    ) -> ProducedPartition:
+        """Produce to partition 0 and return what came of it."""
+        data = (ProduceTopic(topic, (ProducePartition(0, raw),)),)
+        response = self.handle(ProduceRequest(acks, timeout_ms, data))
+        [produced] = response.responses[0].partition_responses
+        return produced  # type: ignore[no-any-return]
+
+    def fetch(
+        self,
+        offset: int,
+        *,
+        replica: int = CONSUMER,
+        wait_ms: int = 0,
+        epoch: int = 0,
+        by: str = "",
+        topic: str = "t",
+    ) -> FetchedPartition:
+        """Fetch from partition 0 and return what was found."""
+        asked = FetchPartition(0, offset, 10_000, epoch)
+        request = FetchRequest(replica, wait_ms, 1, (FetchTopic(topic, (asked,)),))
+        response: FetchResponse = self.handle(request, by or self.follower)
+        return response.responses[0].partitions[0]
+
+    def list(self, timestamp: int, topic: str = "t") -> ListedPartition:
+        """Ask for the offset of a time."""
+        asked = (ListOffsetsTopic(topic, (ListOffsetsPartition(0, timestamp),)),)
+        found: ListedPartition = self.handle(ListOffsetsRequest(-1, asked)).topics[0].partitions[0]
+        return found
+
+
+def request_of(order: LeaderAndIsr | StopReplica) -> Any:
+    """Return the request that carries an order."""
+    return to_request(order)
+
+
+@pytest.fixture
+def serve(make_cluster: Any, tmp_path: Path) -> Iterator[Callable[..., Served]]:
+    """Start a broker that is ended with the test."""
+    started: list[Served] = []
+
+    def start(**options: int) -> Served:
+        started.append(Served(make_cluster(()), tmp_path / str(len(started)), **options))
+        return started[-1]
+
+    yield start
+    for one in started:
+        with one.lock:
+            one.broker.stop()
+
+
+def in_background(ask: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
+    """Ask from another thread; return it, and where the answer will be."""
+    answers: list[Any] = []
+    thread = threading.Thread(target=lambda: answers.append(ask()))
+    thread.start()
+    return thread, answers
+
+
+def test_producer_waits_for_those_in_sync(serve: Callable[..., Served]) -> None:
+    """With acks -1 the answer comes once the follower has fetched beyond, and not before."""
+    served = serve()
+    thread, answers = in_background(lambda: served.produce(-1))
+    while served.fetch(0, replica=2).records == b"":
+        time.sleep(0.01)
+    assert answers == []
+    asked = served.fetch(2, replica=2)
+    assert asked == FetchedPartition(0, ErrorCode.none, 2, b"", log_start_offset=0)
+    thread.join()
+    assert answers == [ProducedPartition(0, ErrorCode.none, 0, 0)]
+    assert served.produce(1) == ProducedPartition(0, ErrorCode.none, 2, 0)
+    assert served.handle(ProduceRequest(0, 1, ())) is None
+
+
+def test_producer_is_told_why_not(serve: Callable[..., Served]) -> None:
+    """Time that ran out, rubbish, a stranger's partition and too few in sync have their errors."""
+    served = serve()
+    assert served.produce(-1, timeout_ms=30).error_code == ErrorCode.request_timed_out
+    assert served.produce(1, b"rubbish").error_code == ErrorCode.corrupt_message
+    assert served.produce(1, topic="u").error_code == ErrorCode.not_leader_or_follower
+    few = serve(min_insync_replicas=3)
+    assert few.produce(-1) == ProducedPartition(0, ErrorCode.not_enough_replicas, -1)
+
+
+class Slow:
+    """Stands in for what is slow: whoever comes to it waits until it is let go."""
+
+    def __init__(self) -> None:
+        self.reached, self.over = threading.Event(), threading.Event()
+
+    def wait(self) -> None:
+        """Wait."""
+        self.reached.set()
+        assert self.over.wait(60)
+
+
+def sync_slowly(served: Served, slow: Slow) -> None:
+    """Have the disk be slow with the records of t-0."""
+
+    def sync(descriptor: int) -> None:
+        if "/t-0/" in str(Path(f"/proc/self/fd/{descriptor}").readlink()):
+            slow.wait()
+        os.fsync(descriptor)
+
+    served.sync = sync
+
+
+def write_slowly(served: Served, slow: Slow) -> None:
+    """Have ZooKeeper be slow with the in-sync set of t-0, which has to be written next."""
+    make = served.admin.transaction
+
+    def begin() -> Any:
+        transaction = make()
+        send = transaction.commit_async
+
+        def commit() -> Any:
+            if any("/t/" in one.path for one in transaction.operations):
+                slow.wait()
+            return send()
+
+        transaction.commit_async = commit
+        return transaction
+
+    served.admin.transaction = begin
+    served.clock.advance(10**6)
+
+
+@pytest.mark.parametrize("make_slow", [sync_slowly, write_slowly])
+def test_one_partition_lets_no_other_wait(
+    make_slow: Callable[[Served, Slow], None], serve: Callable[..., Served]
+) -> None:
+    """While the disk or ZooKeeper is waited for on account of one, others are written and read."""
+    served, slow = serve(), Slow()
+    served.lead_another()
+    make_slow(served, slow)
+    busy, _ = in_background(lambda: served.produce(1))
+    assert slow.reached.wait(60)
+
+    def use_the_other() -> list[int]:
+        served.produce(1, topic="u")
+        served.fetch(2, replica=2, topic="u")
+        return [served.list(LATEST, "u").offset, len(served.fetch(0, topic="u").records)]
+
+    other, found = in_background(use_the_other)
+    other.join(30)
+    in_time = tuple(found)
+    slow.over.set()
+    busy.join()
+    other.join()
+    assert in_time == ([2, len(RAW)],)
+
+
+def test_records_are_looked_through_while_the_broker_is_busy(
+    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To look through what a producer sends nobody has to wait for the broker, nor the broker."""
+    served, looked = serve(), threading.Event()
+
+    def look(raw: bytes) -> Checked:
+        looked.set()
+        return check_produced(raw)
+
+    monkeypatch.setattr("reassure_lab.node.door.check_produced", look)
+    assert served.broker.replicas is not None
+    with served.broker.replicas.guard(("t", 0)):
+        thread, answers = in_background(lambda: served.produce(1))
+        assert looked.wait(60)
+    thread.join()
+    assert answers == [ProducedPartition(0, ErrorCode.none, 0, 0)]
+
+
+def test_batch_beyond_the_limit_is_refused(serve: Callable[..., Served]) -> None:
+    """One byte too many is too many, and nothing of the request is appended."""
+    assert serve(batch_bytes_max=len(RAW)).produce(1).error_code == ErrorCode.none
+    small = serve(batch_bytes_max=len(RAW) - 1)
+    assert small.produce(1).error_code == ErrorCode.message_too_large
+    assert small.end == 0
+
+
+@pytest.mark.parametrize("replica", [CONSUMER, 2])
+def test_batch_larger_than_an_answer_is_sent_alone(
+    serve: Callable[..., Served], replica: int
+) -> None:
+    """Who asks for less than a batch gets on all the same, by one batch of the first partition.
+
+    What is asked for beyond that gets nothing: an answer is too large by one batch at most.
+    """
+    served = serve()
+    for _ in range(3):
+        served.produce(1)
+    served.fetch(6, replica=2)
+    asked = FetchPartition(0, 0, 0, 0)
+    topics = (FetchTopic("t", (asked,)), FetchTopic("t", (asked,)))
+    request = FetchRequest(replica, 0, 1, topics, max_bytes=1)
+    found = served.handle(request, served.follower).responses
+    assert [len(one.partitions[0].records) for one in found] == [len(RAW), 0]
+
+
+def test_consumer_waits_for_the_mark(serve: Callable[..., Served]) -> None:
+    """A consumer gets nothing that the follower lacks, and is answered when it has it."""
+    served = serve()
+    served.produce(1)
+    assert served.fetch(0, wait_ms=30).records == b""
+    thread, answers = in_background(lambda: served.fetch(0, wait_ms=20_000))
+    served.fetch(0, replica=2)
+    served.fetch(2, replica=2)
+    thread.join()
+    [found] = answers
+    assert [record.value for _, record in decode(found.records)] == [b"a", b"b"]
+    assert (found.high_watermark, served.list(LATEST).offset) == (2, 2)
+    assert served.list(EARLIEST).offset == 0
+    assert served.list(5).error_code == ErrorCode.unsupported_for_message_format
+    assert served.list(LATEST, "u").error_code == ErrorCode.not_leader_or_follower
+    assert served.fetch(99).error_code == ErrorCode.offset_out_of_range
+
+
+def test_follower_is_answered_when_there_is_more(serve: Callable[..., Served]) -> None:
+    """A fetch that finds nothing is held until a record comes, or the mark moves."""
+    served = serve()
+    thread, answers = in_background(lambda: served.fetch(0, replica=2, wait_ms=20_000))
+    thread.join(0.05)
+    assert answers == []
+    served.produce(1)
+    thread.join()
+    assert (answers[0].records[-4:], answers[0].high_watermark) == (RAW[-4:], 0)
+    first = served.fetch(2, replica=2)
+    assert (first.records, first.high_watermark) == (b"", 2)
+    thread, answers = in_background(lambda: served.fetch(2, replica=2, wait_ms=20_000))
+    served.handle(to_request(replace(LEAD, leader=2, leader_epoch=1)))
+    thread.join()
+    assert answers[0].error_code == ErrorCode.not_leader_or_follower
+
+
+def test_follower_that_is_held_up_waits(serve: Callable[..., Served]) -> None:
+    """A fetch that a quota lets have nothing is held, and answered when it may have something."""
+    served = serve()
+    served.produce(1)
+    served.fetch(2, replica=2)  # the mark goes up, so that who is behind it is out of sync
+    served.handle(to_request(replace(LEAD, leader_epoch=1, isr=(1,))))
+    assert served.broker.replicas is not None
+    quota = served.broker.replicas.quotas.as_leader
+    quota.throttled["t"] = None
+    quota.limit(1)
+    quota.note(("t", 0), 100, 10**6)
+    ask = partial(served.fetch, 0, replica=2, epoch=1, wait_ms=20_000)
+    thread, answers = in_background(ask)
+    thread.join(0.05)
+    assert answers == []
+    quota.limit(None)
+    served.door.look_again()
+    thread.join()
+    assert (answers[0].error_code, answers[0].records[-4:]) == (ErrorCode.none, RAW[-4:])
+
+
+def test_closed_door_lets_nobody_wait(serve: Callable[..., Served]) -> None:
+    """Who waits when the broker ends is answered then."""
+    served = serve()
+    thread, answers = in_background(lambda: served.produce(-1, timeout_ms=60_000))
+    while served.end == 0:
+        time.sleep(0.01)
+    served.door.close()
+    thread.join(20)
+    assert answers == [ProducedPartition(0, ErrorCode.request_timed_out, -1)]
+
+
+def test_follower_is_fenced(serve: Callable[..., Served]) -> None:
+    """A fetch of another epoch, or of a life of the follower that has ended, is refused."""
+    served = serve()
+    served.produce(1)
+    assert served.fetch(0, replica=2, epoch=1).error_code == ErrorCode.unknown_leader_epoch
+    served.fetch(0, replica=2)
+    stale = served.fetch(0, replica=2, by=name_follower(2, 1))
+    assert stale.error_code == ErrorCode.stale_broker_epoch
+    asked = EpochTopic("t", (EpochPartition(0, 0, 0),))
+    [told] = served.handle(OffsetForLeaderEpochRequest((asked,), 2)).topics
+    assert (told.partitions[0].leader_epoch, told.partitions[0].end_offset) == (0, 2)
+
+
+def test_orders_come_as_they_were_given(serve: Callable[..., Served]) -> None:
+    """What a controller says arrives whole, and what a broker replies to it comes back."""
+    for order in (LEAD, STOP):
+        assert list(list_orders(to_request(order))) == [order]
+    served = serve()
+    assert served.handle(to_request(LEAD)) == LeaderAndIsrResponse(
+        ErrorCode.none, served.handle(to_request(LEAD)).partition_errors
+    )
+    assert to_reply(served.handle(to_request(LEAD))) == Reply("STALE_CONTROLLER_EPOCH")
+    old = LeaderAndIsrRequest(100, 0, -1, to_request(LEAD).topic_states, ())  # type: ignore[union-attr]
+    assert served.handle(old) == LeaderAndIsrResponse(ErrorCode.stale_controller_epoch)
+    other = LeaderAndIsrRequest(100, 1, 5, to_request(LEAD).topic_states, ())  # type: ignore[union-attr]
+    assert served.handle(other) == LeaderAndIsrResponse(ErrorCode.stale_broker_epoch)
+    assert to_reply(served.handle(to_request(STOP))) == Reply("ok")
+    assert served.produce(1).error_code == ErrorCode.not_leader_or_follower
+    assert find_error(Reply("not-a-replica"))[1] == ErrorCode.unknown_topic_or_partition
+    assert to_reply(StopReplicaResponse(ErrorCode.none)) == Reply("ok")
+
+
+def test_metadata_is_what_zookeeper_says(serve: Callable[..., Served]) -> None:
+    """Brokers, leaders and replicas are those of now; a topic that is not there is said so."""
+    served = serve()
+    told = served.handle(MetadataRequest(None))
+    assert [(one.node_id, one.host, one.port) for one in told.brokers] == [
+        (1, "127.0.0.1", 7),
+        (2, "127.0.0.1", 9),
+    ]
+    [topic] = told.topics
+    [partition] = topic.partitions
+    assert (partition.leader_id, partition.replica_nodes, partition.isr_nodes) == (
+        1,
+        (1, 2),
+        (1, 2),
+    )
+    asked = (MetadataRequestTopic("absent"), MetadataRequestTopic("../ids"))
+    found = served.handle(MetadataRequest(asked)).topics
+    assert {one.error_code for one in found} == {ErrorCode.unknown_topic_or_partition}
+    served.admin.delete(broker_path(1))
+    [topic] = served.handle(MetadataRequest((MetadataRequestTopic("t"),))).topics
+    assert topic.partitions[0].error_code == ErrorCode.leader_not_available
+    assert topic.partitions[0].offline_replicas == (1,)
+    served.broker.register()
+    assert served.cluster.find_address(3) is None
+
+
+def test_producer_that_gave_up_is_forgotten(serve: Callable[..., Served]) -> None:
+    """Of a producer whose time ran out nothing is kept, however many they are."""
+    served = serve()
+    for _ in range(20):
+        assert served.produce(-1, timeout_ms=1).error_code == ErrorCode.request_timed_out
+    replica = served.broker.replicas and served.broker.replicas.find(("t", 0))
+    assert replica is not None
+    assert isinstance(replica.role, Leading)
+    assert replica.role.count_waiting() == 0
+
+
+def test_producer_may_not_ask_for_some_replicas(serve: Callable[..., Served]) -> None:
+    """A number of copies that is neither none, one nor all is refused, and nothing is appended."""
+    served = serve()
+    assert served.produce(2).error_code == ErrorCode.invalid_required_acks
+    assert served.end == 0
+
+
+UNREADABLE = [b'{"version":99}', b"?", b""]
+
+
+@pytest.mark.parametrize("content", UNREADABLE)
+def test_znodes_of_another_make_hide_only_themselves(
+    content: bytes, serve: Callable[..., Served], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Clients are told of all that can be read; each znode that cannot is named in the log."""
+    served = serve()
+    paths = [
+        "/brokers/topics/odd",
+        "/brokers/ids/7",
+        "/controller",
+        "/brokers/topics/t/partitions/0/state",
+    ]
+    for path in paths:
+        served.admin.ensure_path(path)
+        served.admin.set(path, content)
+    told = served.handle(MetadataRequest(None))
+    assert [broker.node_id for broker in told.brokers] == [1, 2]
+    assert told.controller_id == -1
+    found = {topic.name: (topic.error_code, topic.partitions) for topic in told.topics}
+    assert found["odd"] == (ErrorCode.unknown_server_error, ())
+    [partition] = found["t"][1]
+    assert (partition.error_code, partition.leader_id) == (ErrorCode.leader_not_available, -1)
+    assert all(f"{path}: " in caplog.text for path in paths)
+
+
+def test_broker_without_zookeeper_lets_nobody_wait(
+    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the connection is lost nothing is sent that would be waited for under the lock."""
+    served = serve()
+    asked: list[str] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(KazooClient, "connected", property(lambda _: False))
+        for name in ("get_async", "exists_async", "transaction"):
+            patched.setattr(KazooClient, name, lambda *_, name=name: asked.append(name))
+        assert served.produce(1).error_code == ErrorCode.none
+        fetched = served.fetch(2, replica=2, by=name_follower(2, 5))
+        assert fetched.error_code == ErrorCode.none
+        states = served.broker
+        assert (states.write_isr(("t", 0), (1,)), states.refresh(("t", 0))) == ("unknown",) * 2
+        with pytest.raises(Indefinite, match="the connection to ZooKeeper is lost"):
+            states.find_broker_epoch(2)
+    assert asked == []
+
+
+def test_broker_that_cannot_answer_says_why(
+    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks for what only ZooKeeper knows, or before the registration, is told to ask again."""
+    served = serve()
+
+    def fail(*_: Any) -> Any:
+        raise Indefinite("ConnectionLoss")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Cluster, "tell", fail)
+        with pytest.raises(Unanswerable, match="ZooKeeper was not asked: ConnectionLoss"):
+            served.handle(MetadataRequest(None))
+    with monkeypatch.context() as patched:
+        patched.setattr(served.broker, "replicas", None)
+        with pytest.raises(Unanswerable, match="broker 1 is not registered yet"):
+            served.produce()
+
+
+def test_names_of_topics_are_kafkas() -> None:
+    """Letters, digits, dots, underscores and dashes; not a path."""
+    assert all(map(is_topic, ("a", "A.b_c-9")))
+    assert not any(map(is_topic, ("", ".", "..", "a/b", "ä", "a" * 250)))
