@@ -60,7 +60,7 @@ class Nodes:
 
     def _start(self, role: str, number: int, *options: str) -> int:
         """Start a process and return its port, 0 where it has none, once it is ready."""
-        command = [sys.executable, "-m", "reassure_controller", role, "--id", str(number)]
+        command = [sys.executable, "-m", "reassure_lab", role, "--id", str(number)]
         process = subprocess.Popen(
             [*command, "--zookeeper", self._hosts, "--log-level", "WARNING", *options],
             stdout=subprocess.PIPE,

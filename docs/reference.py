@@ -23,8 +23,8 @@ from reassure_conformance.gate.situations import SITUATIONS
 from reassure_conformance.gate.story import shipped_stories
 from reassure_conformance.report.document import EXIT_CODES, INTERRUPTED, result_schema
 from reassure_conformance.scenarios.scenario import find_scenarios, read_scenario
-from reassure_controller.__main__ import make_parser
 from reassure_controller.tally import Tally, Terms
+from reassure_lab.__main__ import make_parser
 from reassure_lab.metrics import measures
 from reassure_pipeline.columns import TABLES
 from reassure_proofs.engine.register import get_theorems

@@ -3,8 +3,8 @@
     python -m reassure_controller controller --zookeeper 127.0.0.1:2181/cluster --id 100
     python -m reassure_controller broker --zookeeper 127.0.0.1:2181/cluster --id 1
 
-With `--data` a broker keeps logs and serves Kafka's clients; its controllers are started with
-`--wire`.
+Brokers keep no logs here, and messages are lines of JSON. Who has more to offer adds options to
+`make_parser` and gives `run_process` roles of its own.
 
 A process logs to stderr, prints one line (`ready …`) when it has started, and ends on SIGTERM or
 SIGINT by closing its session. Exit codes: 0 ended as asked, 64 usage, 69 ZooKeeper unavailable,
@@ -16,10 +16,9 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from functools import partial
-from typing import TYPE_CHECKING, Final, get_args
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from typing import Final, get_args
 
 from kazoo.handlers.threading import KazooTimeoutError
 
@@ -38,20 +37,10 @@ from reassure_controller.session import (
     find_versions,
     stop,
 )
-from reassure_controller.transport import TcpTransport, TransportServer
-from reassure_lab.node.handover import ControllerDoor
-from reassure_lab.node.node import Node
-from reassure_lab.node.orders import WireTransport
-from reassure_lab.node.settings import add_node_options, read_node_settings
-from reassure_lab.wire.listener import WireServer
+from reassure_controller.transport import TcpTransport, Transport, TransportServer
 from reassure_spec.errors import BadData, BadUsage, ReassureError, Unavailable
 from reassure_spec.rooms import choose_readings, controller_of
 from reassure_spec.znodes import CONTROLLER_EPOCH, BadZnode
-
-if TYPE_CHECKING:  # only who asks for metrics needs what they are made of
-    from prometheus_client.metrics_core import Metric
-
-    from reassure_lab.metrics.endpoint import Measure
 
 log = logging.getLogger("reassure_controller")
 
@@ -59,12 +48,25 @@ PATIENCE: Final = 3
 """For how many session timeouts a process waits for ZooKeeper when it starts, and a broker until a
 former life of its own is forgotten."""
 
+Run = Callable[[Client, argparse.Namespace, Speaker, threading.Event], None]
+"""What a role does on a session until the event is set."""
 
-def make_parser(program: str) -> argparse.ArgumentParser:
-    """Return what reads the command line."""
+
+def make_parser(
+    program: str,
+) -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
+    """Return what reads the command line, and in it what reads the options of each role."""
     parser = argparse.ArgumentParser(prog=program, description="Run a controller or a broker.")
     roles = parser.add_subparsers(dest="role", required=True)
     controller = roles.add_parser("controller", help="stand for election and reassign")
+    broker = roles.add_parser("broker", help="register and obey")
+    _add_controller_options(controller)
+    for role in (controller, broker):
+        _add_process_options(role)
+    return parser, {"controller": controller, "broker": broker}
+
+
+def _add_controller_options(controller: argparse.ArgumentParser) -> None:
     controller.add_argument("--profile", default="kip-236", help="the rules (default: kip-236)")
     controller.add_argument(
         "--reading",
@@ -96,30 +98,16 @@ def make_parser(program: str) -> argparse.ArgumentParser:
         help=f"plant a mistake; may be repeated ({', '.join(FAULTS)})",
     )
     controller.add_argument(
-        "--wire", action="store_true", help="speak to brokers that have logs, in Kafka's formats"
-    )
-    controller.add_argument(
         "--crash-at",
         metavar="POINT:N",
         help="end as if killed before the effect at this point for the n-th time",
     )
-    broker = roles.add_parser("broker", help="register and obey")
-    add_node_options(broker)
-    for role in (controller, broker):
-        _add_process_options(role)
-    return parser
 
 
 def _add_process_options(role: argparse.ArgumentParser) -> None:
     role.add_argument("--zookeeper", required=True, metavar="HOSTS/CHROOT")
     role.add_argument("--id", required=True, type=int, help="broker id")
     role.add_argument("--session-timeout", type=float, default=6.0, metavar="SECONDS")
-    role.add_argument(
-        "--metrics-port",
-        type=int,
-        metavar="PORT",
-        help="answer Prometheus there, on 127.0.0.1; 0: on one that is free",
-    )
     role.add_argument(
         "--log-format",
         default="text",
@@ -129,38 +117,19 @@ def _add_process_options(role: argparse.ArgumentParser) -> None:
     role.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING"))
 
 
-def _say_ready(what: str) -> None:
+def say_ready(what: str) -> None:
+    """Say on standard output that the process has started."""
     sys.stdout.write(f"ready {what}\n")
     sys.stdout.flush()
 
 
 @contextmanager
-def _serve_metrics(
-    client: Client, arguments: argparse.Namespace, measure: "Measure"
-) -> Iterator[str]:
-    """Answer scrapes while entered, where that is asked for; gives what is said of it when ready.
-
-    Raises PortTaken.
-    """
-    if arguments.metrics_port is None:
-        yield ""
-        return
-    from reassure_lab.metrics.endpoint import make_registry, serve
-    from reassure_lab.metrics.measures import measure_zookeeper
-
-    registry = make_registry(measure, partial(measure_zookeeper, client))
-    with serve(registry, arguments.metrics_port) as (host, port):
-        yield f" metrics {host}:{port}"
-
-
-def run_controller(
-    client: Client, arguments: argparse.Namespace, speaker: Speaker, until: threading.Event
-) -> None:
-    """Run a controller until the event is set. Raises what `Controller` raises."""
+def open_controller(
+    client: Client, arguments: argparse.Namespace, speaker: Speaker, transport: Transport
+) -> Iterator[Controller]:
+    """Give the controller that is asked for, and end it at the end. Raises what it raises."""
     changes = dict(pair.split("=", 1) if "=" in pair else (pair, "") for pair in arguments.reading)
     readings = choose_readings(controller_of(arguments.profile), arguments.profile, changes)
-    transport = WireTransport(arguments.id) if arguments.wire else TcpTransport()
-    settings = HealingSettings(arguments.failure_interval, arguments.partitions_per_task)
     controller = Controller(
         client,
         arguments.id,
@@ -168,78 +137,56 @@ def run_controller(
         readings,
         arguments.fault,
         profile=arguments.profile,
-        healing=settings,
+        healing=HealingSettings(arguments.failure_interval, arguments.partitions_per_task),
         on_point=crash_at(arguments.crash_at) if arguments.crash_at else lambda _: None,
     )
     speaker.find_epoch = lambda: controller.epoch
-    listening = WireServer(ControllerDoor(controller)) if arguments.wire else nullcontext()
     try:
-        with (
-            listening as server,
-            _serve_metrics(client, arguments, partial(_measure, controller)) as where,
-        ):
-            controller.address = None if server is None else server.address
-            _say_ready(f"controller {arguments.id}{where}")
-            controller.run_forever(until)
+        yield controller
     finally:
         controller.kill()
-        transport.close()
 
 
-def _measure(controller: Controller) -> "Iterator[Metric]":
-    from reassure_lab.metrics.measures import measure_controller
-
-    return measure_controller(controller)
-
-
-def run_node(
+def run_controller(
     client: Client, arguments: argparse.Namespace, speaker: Speaker, until: threading.Event
 ) -> None:
-    """Run a broker with logs until the event is set.
-
-    Raises what `read_node_settings` and `Node` raise.
-    """
-    node = Node(
-        client,
-        arguments.id,
-        read_node_settings(arguments),
-        patience_s=PATIENCE * arguments.session_timeout,
-    )
-    speaker.find_epoch = lambda: node.controller_epoch
-    try:
-        with _serve_metrics(client, arguments, node.measure) as where:
-            _say_ready(f"broker {arguments.id} {node.address[0]}:{node.address[1]}{where}")
-            node.run_forever(until)
-    finally:
-        node.close()
+    """Run a controller until the event is set. Raises what `Controller` raises."""
+    with (
+        closing(TcpTransport()) as transport,
+        open_controller(client, arguments, speaker, transport) as controller,
+    ):
+        say_ready(f"controller {arguments.id}")
+        controller.run_forever(until)
 
 
-def run_broker(client: Client, broker_id: int, until: threading.Event) -> None:
+def run_broker(
+    client: Client, arguments: argparse.Namespace, _: Speaker, until: threading.Event
+) -> None:
     """Run a broker until the event is set; it registers again whenever its session has expired."""
     holder: list[Broker] = []
     server = TransportServer(lambda message: holder[0].handle(message))
-    broker = Broker(client, broker_id, address=server.address)
+    broker = Broker(client, arguments.id, address=server.address)
     holder.append(broker)
     try:
         broker.register()
-        _say_ready(f"broker {broker_id} {server.address[0]}:{server.address[1]}")
+        say_ready(f"broker {arguments.id} {server.address[0]}:{server.address[1]}")
         while not until.wait(0.2):
             if client.connected and not broker.is_registered:
                 try:
                     broker.register()
                 except Indefinite as indefinite:
-                    log.info("broker %d is not registered yet: %s", broker_id, indefinite)
+                    log.info("broker %d is not registered yet: %s", arguments.id, indefinite)
     finally:
         server.close()
         broker.stop()
 
 
-def main(
-    argv: Sequence[str] | None = None, *, program: str = "python -m reassure_controller"
+def run_process(
+    parser: argparse.ArgumentParser, argv: Sequence[str] | None, roles: Mapping[str, Run]
 ) -> int:
-    """Run the command line and return the exit code."""
+    """Run the role that a command line names, and return the exit code."""
     try:
-        arguments = make_parser(program).parse_args(argv)
+        arguments = parser.parse_args(argv)
     except SystemExit as ended:
         return 0 if ended.code in (0, None) else BadUsage.exit_code
     speaker = Speaker(arguments.role, arguments.id)
@@ -248,13 +195,13 @@ def main(
     numbers = (signal.SIGTERM, signal.SIGINT)
     before = [signal.signal(number, lambda *_: until.set()) for number in numbers]
     try:
-        return _run(arguments, speaker, until)
+        return _run(arguments, roles[arguments.role], speaker, until)
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
 
 
-def _run(arguments: argparse.Namespace, speaker: Speaker, until: threading.Event) -> int:
+def _run(arguments: argparse.Namespace, run: Run, speaker: Speaker, until: threading.Event) -> int:
     try:
         session_s = arguments.session_timeout
         client = connect(arguments.zookeeper, timeout_s=session_s, wait_s=PATIENCE * session_s)
@@ -264,12 +211,7 @@ def _run(arguments: argparse.Namespace, speaker: Speaker, until: threading.Event
     try:
         with suppress(Indefinite):  # who asks next finds out what kind of server it is
             fetch(client, [CONTROLLER_EPOCH])
-        if arguments.role == "controller":
-            run_controller(client, arguments, speaker, until)
-        elif arguments.data is not None:
-            run_node(client, arguments, speaker, until)
-        else:
-            run_broker(client, arguments.id, until)
+        run(client, arguments, speaker, until)
     except OldZooKeeper as old:
         found = find_versions(arguments.zookeeper)
         log.critical("found ZooKeeper %s; %s: upgrade it, or correct --zookeeper", found, old)
@@ -289,6 +231,12 @@ def _run(arguments: argparse.Namespace, speaker: Speaker, until: threading.Event
         stop(client)
         return ReassureError.exit_code
     return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    parser, _ = make_parser("python -m reassure_controller")
+    return run_process(parser, argv, {"controller": run_controller, "broker": run_broker})
 
 
 if __name__ == "__main__":

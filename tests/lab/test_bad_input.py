@@ -100,7 +100,7 @@ class Shell:
 
     def spawn(self, role: str, number: int, *options: str) -> subprocess.Popen[str]:
         """Start one."""
-        command = [sys.executable, "-m", "reassure_controller", role]
+        command = [sys.executable, "-m", "reassure_lab", role]
         command += ["--zookeeper", self.cluster.hosts, "--id", str(number)]
         pipe = subprocess.PIPE
         process = subprocess.Popen(

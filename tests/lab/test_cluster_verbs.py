@@ -179,7 +179,7 @@ def test_unknown_profiles_and_counts_are_64(
 def test_a_process_of_a_role_is_the_same_program(
     role: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The verbs take the options of `python -m reassure_controller`, and say so."""
+    """The verbs take the options of `python -m reassure_lab`, and say so."""
     assert run_command([role, "--help"]) == 0
     told = capsys.readouterr().out
     assert f"usage: reassure {role}" in told

@@ -4,9 +4,9 @@ import argparse
 
 import pytest
 
-from reassure_controller.__main__ import main
 from reassure_controller.faults import UnknownFault
 from reassure_controller.replication.quota import Quotas
+from reassure_lab.__main__ import main
 from reassure_lab.node.settings import (
     NodeSettings,
     NotOnTheWire,

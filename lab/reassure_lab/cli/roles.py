@@ -1,6 +1,6 @@
 """The verbs `broker` and `controller`: one process of a cluster each.
 
-Their options are those of `python -m reassure_controller`, which is the same program.
+Their options are those of `python -m reassure_lab`, which is the same program.
 """
 
 from typing import Final
@@ -14,9 +14,9 @@ def _make(role: str, what: str) -> click.Command:
     @click.command(role, help=what, context_settings=_AS_THEY_ARE)
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[OPTION]...")
     def run(arguments: tuple[str, ...]) -> int:
-        from reassure_controller.__main__ import main
+        from reassure_lab.__main__ import main
 
-        return main([role, *arguments], program="reassure")
+        return main([role, *arguments], program="reassure lab")
 
     command: click.Command = run
     return command

@@ -432,7 +432,7 @@ def _plan_nodes(
     for number in range(first, first + count):
         name, metrics = f"{role}-{number}", _take_port(held)
         command = (
-            *(*_python("reassure_controller"), role, "--id", str(number)),
+            *(*_python("reassure_lab"), role, "--id", str(number)),
             *("--metrics-port", str(metrics)),
         )
         scraped = (HOST, metrics)

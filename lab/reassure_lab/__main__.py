@@ -1,0 +1,125 @@
+"""Controllers and brokers as processes that speak Kafka's wire protocol, and can be measured.
+
+    python -m reassure_lab controller --zookeeper 127.0.0.1:2181/cluster --id 100 --wire
+    python -m reassure_lab broker --zookeeper 127.0.0.1:2181/cluster --id 1 --data DIRECTORY
+
+With `--data` a broker keeps logs and serves Kafka's clients; its controllers are started with
+`--wire`. All else is as `reassure_controller.__main__` has it.
+"""
+
+import argparse
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from functools import partial
+from typing import TYPE_CHECKING
+
+import reassure_controller.__main__ as plain
+from reassure_controller.client import Client
+from reassure_controller.controller import Controller
+from reassure_controller.log_lines import Speaker
+from reassure_controller.transport import TcpTransport
+from reassure_lab.node.handover import ControllerDoor
+from reassure_lab.node.node import Node
+from reassure_lab.node.orders import WireTransport
+from reassure_lab.node.settings import add_node_options, read_node_settings
+from reassure_lab.wire.listener import WireServer
+
+if TYPE_CHECKING:  # only who asks for metrics needs what they are made of
+    from prometheus_client.metrics_core import Metric
+
+    from reassure_lab.metrics.endpoint import Measure
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    """Return what reads the command line."""
+    parser, roles = plain.make_parser(program)
+    roles["controller"].add_argument(
+        "--wire", action="store_true", help="speak to brokers that have logs, in Kafka's formats"
+    )
+    add_node_options(roles["broker"])
+    for role in roles.values():
+        role.add_argument(
+            "--metrics-port",
+            type=int,
+            metavar="PORT",
+            help="answer Prometheus there, on 127.0.0.1; 0: on one that is free",
+        )
+    return parser
+
+
+@contextmanager
+def _serve_metrics(
+    client: Client, arguments: argparse.Namespace, measure: "Measure"
+) -> Iterator[str]:
+    """Answer scrapes while entered, where that is asked for; gives what is said of it when ready.
+
+    Raises PortTaken.
+    """
+    if arguments.metrics_port is None:
+        yield ""
+        return
+    from reassure_lab.metrics.endpoint import make_registry, serve
+    from reassure_lab.metrics.measures import measure_zookeeper
+
+    registry = make_registry(measure, partial(measure_zookeeper, client))
+    with serve(registry, arguments.metrics_port) as (host, port):
+        yield f" metrics {host}:{port}"
+
+
+def run_controller(
+    client: Client, arguments: argparse.Namespace, speaker: Speaker, until: threading.Event
+) -> None:
+    """Run a controller until the event is set. Raises what `Controller` raises."""
+    wire = arguments.wire
+    with (
+        closing(WireTransport(arguments.id) if wire else TcpTransport()) as transport,
+        plain.open_controller(client, arguments, speaker, transport) as controller,
+        WireServer(ControllerDoor(controller)) if wire else nullcontext() as server,
+        _serve_metrics(client, arguments, partial(_measure, controller)) as where,
+    ):
+        controller.address = None if server is None else server.address
+        plain.say_ready(f"controller {arguments.id}{where}")
+        controller.run_forever(until)
+
+
+def _measure(controller: Controller) -> "Iterator[Metric]":
+    from reassure_lab.metrics.measures import measure_controller
+
+    return measure_controller(controller)
+
+
+def run_broker(
+    client: Client, arguments: argparse.Namespace, speaker: Speaker, until: threading.Event
+) -> None:
+    """Run a broker until the event is set, with logs where it is told where to keep them.
+
+    Raises what `read_node_settings` and `Node` raise.
+    """
+    if arguments.data is None:
+        plain.run_broker(client, arguments, speaker, until)
+        return
+    node = Node(
+        client,
+        arguments.id,
+        read_node_settings(arguments),
+        patience_s=plain.PATIENCE * arguments.session_timeout,
+    )
+    speaker.find_epoch = lambda: node.controller_epoch
+    try:
+        with _serve_metrics(client, arguments, node.measure) as where:
+            plain.say_ready(f"broker {arguments.id} {node.address[0]}:{node.address[1]}{where}")
+            node.run_forever(until)
+    finally:
+        node.close()
+
+
+def main(argv: Sequence[str] | None = None, *, program: str = "python -m reassure_lab") -> int:
+    """Run the command line and return the exit code."""
+    roles = {"controller": run_controller, "broker": run_broker}
+    return plain.run_process(make_parser(program), argv, roles)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
