@@ -1,8 +1,8 @@
 """How fast transaction logs are judged: transactions per second, by stage and by processes.
 
 Writes a log of correct reassignments, some changed in flight; nearly every transaction is a write
-that the judge must examine. Or takes logs that are there, as `reassure synth` makes them. Then, by
-turns: decodes it; decodes it and finds what each write means; judges it in one process, and in
+that the judge must examine. Or takes logs that are there, as `reassure lab synth` makes them. Then,
+by turns: decodes it; decodes it and finds what each write means; judges it in one process, and in
 two. Ratios hardly depend on the machine; the figures do.
 
     python benchmarks/judge.py [TRANSACTIONS [ROUNDS [PATH]]]

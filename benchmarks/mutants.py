@@ -43,6 +43,7 @@ PACKAGES: Final = [
     "controller",
     "pipeline",
     "conformance",
+    "lab",
 ]
 ROOMS: Final = {
     "model": ["model/reassure_model/**/*.py"],

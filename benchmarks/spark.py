@@ -3,7 +3,7 @@
 Each figure is of a whole command, from its start to its end: seconds on the clock, processor
 seconds of each kind of process (Python: the driver and its workers; Java), and the memory of all of
 them together at its peak, looked at five times a second. Runs of one archive are made by turns.
-Takes archives of `reassure synth` that are there; without any it makes some, the last with a
+Takes archives of `reassure lab synth` that are there; without any it makes some, the last with a
 partition that has half of what happens. When time is up, the command that runs is ended and not
 counted.
 
@@ -138,7 +138,7 @@ def main() -> None:
     given = parser.parse_args()
     for path in given.archives:
         if not (path / TRUTH).is_file():
-            parser.error(f"{path} has no {TRUTH}; name what `reassure synth` has made")
+            parser.error(f"{path} has no {TRUTH}; name what `reassure lab synth` has made")
     deadline = time.perf_counter() + 60 * given.minutes
     print("| transactions | partitions | hot | way | rounds ", end="")
     print("| clock | a second | Python | Java | memory |")

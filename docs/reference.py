@@ -60,7 +60,9 @@ def _list_commands(
     """Yield every verb with its full name, groups before what is in them."""
     yield context.command_path, command, context
     if isinstance(command, click.Group):
-        for name, inner in sorted(command.commands.items()):
+        for name in sorted(command.list_commands(context)):
+            inner = command.get_command(context, name)
+            assert inner is not None, name
             yield from _list_commands(inner, click.Context(inner, info_name=name, parent=context))
 
 
@@ -320,7 +322,7 @@ def _list_options(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
 
 def render_processes() -> str:
     """Return the options of controller and broker, the settings they read, and their metrics."""
-    parser = make_parser("reassure")
+    parser = make_parser("reassure lab")
     (roles,) = (each.choices for each in parser._actions if isinstance(each.choices, dict))  # noqa: SLF001
     settings = (
         (f"`{MIN_ISR}`", "topics, brokers, default"),
@@ -334,7 +336,7 @@ def render_processes() -> str:
         line
         for role, its in roles.items()
         for line in (
-            f"## reassure {role}",
+            f"## reassure lab {role}",
             "",
             *make_table(("option", "what it does"), _list_options(its)),
             "",
@@ -342,7 +344,7 @@ def render_processes() -> str:
     ]
     return make_page(
         "Processes and metrics",
-        "`reassure cluster up` starts [a cluster](../cluster.md) of these.",
+        "`reassure lab cluster up` starts [a cluster](../cluster.md) of these.",
         "",
         *options,
         "## Settings in ZooKeeper",

@@ -49,7 +49,7 @@ class Tool:
         """Run the verb; return its exit code."""
         texts: list[str] = []
         where = ("--zookeeper", self.cluster.hosts, "--protocol", self.protocol)
-        code = run_command(["reassign", *where, *arguments], say=texts.append)
+        code = run_command(["lab", "reassign", *where, *arguments], say=texts.append)
         self.said = "\n".join(texts)
         return code
 
@@ -511,7 +511,7 @@ def test_no_cluster_is_said_to_be_none(tool: Tool, monkeypatch: pytest.MonkeyPat
     """No ZooKeeper, or no Kafka in it, has the exit code of what is unavailable."""
     monkeypatch.setattr("reassure_lab.answers.reassigning.CONNECT_S", 0.5)
     texts: list[str] = []
-    where = ("reassign", "--list", "--format", "json", "--zookeeper")
+    where = ("lab", "reassign", "--list", "--format", "json", "--zookeeper")
     assert run_command([*where, "127.0.0.1:1"], say=texts.append) == 69
     assert "127.0.0.1:1: no ZooKeeper answers" in json.loads(texts[0])["error"]["message"]
     nowhere = tool.cluster.hosts + "-other"

@@ -117,10 +117,10 @@ def test_too_small_a_history_is_refused(tmp_path: Path) -> None:
 def test_verb_writes_what_the_audit_reads(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`reassure synth` writes an archive that `reassure audit` takes for what it is."""
+    """`reassure lab synth` writes an archive that `reassure audit` takes for what it is."""
     made, said = tmp_path / "made", list[str]()
     asked = ["--transactions", "2k", "--partitions", "10", "--faults", "3", "--seed", "9"]
-    assert run_command(["synth", *asked, str(made), "--format", "json"], said.append) == 0
+    assert run_command(["lab", "synth", *asked, str(made), "--format", "json"], said.append) == 0
     assert run_command(["audit", str(made), "--format", "json"], said.append) == 1
     written, found = map(json.loads, said)
     zxids = [fault["zxid"] for fault in written["planted"]]
@@ -129,7 +129,7 @@ def test_verb_writes_what_the_audit_reads(
     assert sorted(Counter(written["by_clause"]).elements()) == sorted(
         fault["clause"] for fault in written["planted"]
     )
-    assert run_command(["synth", "--transactions", "many", str(made)]) == 64
+    assert run_command(["lab", "synth", "--transactions", "many", str(made)]) == 64
     assert "not a number like" in capsys.readouterr().err
 
 

@@ -96,7 +96,7 @@ def test_a_member_is_killed_paused_and_revived(cluster: Cluster) -> None:
 
 def test_a_taken_directory_is_refused(cluster: Cluster, tmp_path: Path) -> None:
     """Neither a directory with a cluster nor one with anything else in it is taken, with 78."""
-    with pytest.raises(DirectoryTaken, match=r"`reassure cluster down") as taken:
+    with pytest.raises(DirectoryTaken, match=r"`reassure lab cluster down") as taken:
         Cluster.start(cluster.directory, 1, 1, 1)
     assert taken.value.exit_code == 78
     assert all(one.alive for one in cluster.members())
@@ -110,7 +110,7 @@ def test_a_cluster_needs_one_of_each(tmp_path: Path) -> None:
     """A count of none is a matter of usage, and nothing is made."""
     with pytest.raises(BadUsage, match="0 brokers"):
         Cluster.start(tmp_path / "c", 0, 1, 1)
-    with pytest.raises(NoCluster, match="reassure cluster up"):
+    with pytest.raises(NoCluster, match="reassure lab cluster up"):
         Cluster.open(tmp_path / "c")
     assert list(tmp_path.iterdir()) == []
 

@@ -42,7 +42,7 @@ def count_processes(directory: Path) -> int:
 
 def read_status(directory: Path) -> dict[str, Any]:
     """Return what `cluster status` says."""
-    done = reassure("cluster", "status", "-d", directory, "--format", "json")
+    done = reassure("lab", "cluster", "status", "-d", directory, "--format", "json")
     assert done.returncode == 0, done.stderr
     document: dict[str, Any] = json.loads(done.stdout)
     return document
@@ -53,7 +53,7 @@ def test_a_cluster_is_brought_up_disturbed_and_taken_down(tmp_path: Path) -> Non
     """Each verb is another process, and the next one finds what the one before has left."""
     directory = tmp_path / "c"
     one_each = ("--brokers", 1, "--controllers", 1, "--zookeepers", 1)
-    done = reassure("cluster", "up", *one_each, "--detach", "-d", directory)
+    done = reassure("lab", "cluster", "up", *one_each, "--detach", "-d", directory)
     assert done.returncode == 0, done.stderr
     told = dict(line.split(" ", 1) for line in done.stdout.splitlines() if "metrics" not in line)
     status = read_status(directory)
@@ -64,19 +64,19 @@ def test_a_cluster_is_brought_up_disturbed_and_taken_down(tmp_path: Path) -> Non
     assert status["counts"]["alive"] == status["counts"]["members"] == 3
     by_name = {one["name"]: one for one in status["members"]}
     assert by_name["controller-101"]["epoch"] == 1
-    again = reassure("cluster", "up", *one_each, "-d", directory)
+    again = reassure("lab", "cluster", "up", *one_each, "-d", directory)
     assert again.returncode == 78
-    assert "reassure cluster down" in again.stderr
-    assert reassure("cluster", "kill", "broker-1", "-d", directory).returncode == 0
-    assert reassure("cluster", "pause", "controller-101", "-d", directory).returncode == 0
+    assert "reassure lab cluster down" in again.stderr
+    assert reassure("lab", "cluster", "kill", "broker-1", "-d", directory).returncode == 0
+    assert reassure("lab", "cluster", "pause", "controller-101", "-d", directory).returncode == 0
     statuses = {one["name"]: one["status"] for one in read_status(directory)["members"]}
     assert statuses == {"zookeeper-1": "alive", "broker-1": "dead", "controller-101": "paused"}
-    assert reassure("cluster", "resume", "controller-101", "-d", directory).returncode == 0
-    assert reassure("cluster", "restart", "broker-1", "-d", directory).returncode == 0
-    text = reassure("cluster", "status", "-d", directory).stdout
+    assert reassure("lab", "cluster", "resume", "controller-101", "-d", directory).returncode == 0
+    assert reassure("lab", "cluster", "restart", "broker-1", "-d", directory).returncode == 0
+    text = reassure("lab", "cluster", "status", "-d", directory).stdout
     assert "broker-1" in text
     assert "dead" not in text
-    assert reassure("cluster", "down", "-d", directory).returncode == 0
+    assert reassure("lab", "cluster", "down", "-d", directory).returncode == 0
     assert count_processes(tmp_path) == 0
     assert list(tmp_path.iterdir()) == []
 
@@ -85,7 +85,7 @@ def test_a_cluster_is_brought_up_disturbed_and_taken_down(tmp_path: Path) -> Non
 def test_without_a_terminal_changes_are_told_as_lines(tmp_path: Path) -> None:
     """In the foreground it tells what changes, and goes down when it is told to end."""
     directory = tmp_path / "c"
-    command = [*REASSURE, "cluster", "up", "--brokers", "1", "--controllers", "1"]
+    command = [*REASSURE, "lab", "cluster", "up", "--brokers", "1", "--controllers", "1"]
     with subprocess.Popen(
         [*command, "-d", str(directory)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -95,7 +95,9 @@ def test_without_a_terminal_changes_are_told_as_lines(tmp_path: Path) -> None:
         for line in process.stdout:
             lines.append(line.strip())
             if line.startswith("broker-1: alive") and not killed:
-                killed = reassure("cluster", "kill", "broker-1", "-d", directory).returncode == 0
+                killed = (
+                    reassure("lab", "cluster", "kill", "broker-1", "-d", directory).returncode == 0
+                )
             if line.startswith("broker-1: dead"):
                 process.send_signal(signal.SIGTERM)
         assert process.stderr is not None
@@ -115,7 +117,7 @@ def test_on_a_terminal_it_is_shown_until_it_goes_down(
     """A terminal shows the members; when its user quits, or it is closed, the cluster ends."""
     keyboard, screen = pty.openpty()
     with subprocess.Popen(
-        [*REASSURE, "cluster", "up", "--brokers", "1", "-d", str(tmp_path / "c")],
+        [*REASSURE, "lab", "cluster", "up", "--brokers", "1", "-d", str(tmp_path / "c")],
         stdin=screen,
         stdout=screen,
         stderr=screen,
@@ -146,7 +148,7 @@ def test_on_a_terminal_it_is_shown_until_it_goes_down(
 
 def test_without_java_it_is_said_what_to_do(tmp_path: Path) -> None:
     """Where there is no Java nothing is left behind, and the message says how to get one: 69."""
-    up = ("cluster", "up", "--detach", "-d", tmp_path / "c")
+    up = ("lab", "cluster", "up", "--detach", "-d", tmp_path / "c")
     done = reassure(*up, JAVA_HOME=str(tmp_path / "nowhere"))
     assert done.returncode == 69, done.stderr
     assert "point JAVA_HOME at a Java" in done.stderr
@@ -160,15 +162,15 @@ def test_a_directory_without_a_cluster_is_78(
     words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every verb on a cluster that is not there says so, and how to start one."""
-    assert run_command(["cluster", *words, "-d", str(tmp_path / "c")]) == 78
-    assert "`reassure cluster up` starts one" in capsys.readouterr().err
+    assert run_command(["lab", "cluster", *words, "-d", str(tmp_path / "c")]) == 78
+    assert "`reassure lab cluster up` starts one" in capsys.readouterr().err
 
 
 def test_unknown_profiles_and_counts_are_64(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A profile that does not exist and a cluster of nobody are matters of usage."""
-    up = ["cluster", "up", "-d", str(tmp_path / "c")]
+    up = ["lab", "cluster", "up", "-d", str(tmp_path / "c")]
     assert run_command([*up, "--profile", "typo"]) == 64
     assert run_command([*up, "--brokers", "0"]) == 64
     assert "kip-236" in capsys.readouterr().err
@@ -180,12 +182,12 @@ def test_a_process_of_a_role_is_the_same_program(
     role: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The verbs take the options of `python -m reassure_lab`, and say so."""
-    assert run_command([role, "--help"]) == 0
+    assert run_command(["lab", role, "--help"]) == 0
     told = capsys.readouterr().out
-    assert f"usage: reassure {role}" in told
+    assert f"usage: reassure lab {role}" in told
     assert "--metrics-port" in told
-    assert run_command([role, "--id", "x", "--zookeeper", "127.0.0.1:1"]) == 64
-    assert run_command([role]) == 64
+    assert run_command(["lab", role, "--id", "x", "--zookeeper", "127.0.0.1:1"]) == 64
+    assert run_command(["lab", role]) == 64
 
 
 def test_a_taken_port_is_78_for_a_broker(tmp_path: Path, zookeeper_server: Any) -> None:
@@ -193,7 +195,7 @@ def test_a_taken_port_is_78_for_a_broker(tmp_path: Path, zookeeper_server: Any) 
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         done = reassure(
-            *("broker", "--zookeeper", f"{zookeeper_server.hosts}/taken", "--id", 1),
+            *("lab", "broker", "--zookeeper", f"{zookeeper_server.hosts}/taken", "--id", 1),
             *("--data", tmp_path, "--port", port),
         )
     assert done.returncode == 78, done.stderr

@@ -177,7 +177,7 @@ def test_a_minute_of_faults(tmp_path: Path) -> None:
     Targets are left alone while a partition is on its way: see what docs/soak.md says of that.
     """
     said: list[str] = []
-    words = ["soak", "--seconds", "60", "--seed", "2", "--format", "json"]
+    words = ["lab", "soak", "--seconds", "60", "--seed", "2", "--format", "json"]
     code = run_command([*words, "--out", str(tmp_path / "run")], said.append)
     report = json.loads(said[-1])
     assert (code, report["breaches"], report["unknown"]) == (0, [], [])

@@ -98,13 +98,18 @@ def test_dangling_links_are_noticed(link: str, dangles: bool) -> None:
     assert bool(list(_find_dangling({"X.md": link}, _read_documents()))) is dangles
 
 
+def _find(group: click.Group, name: str) -> click.Command | None:
+    return group.get_command(click.Context(group), name)
+
+
 def _find_unknown(text: str) -> Iterator[str]:
     """Yield what documents ask `reassure` for and is no verb or option."""
     lines = re.sub(r"'[^'\n]*'", "''", text.replace("\\\n", " "))
     for said in re.findall(r"(?:^|`|\$ )reassure ([a-z][^`\n]*)", lines, re.MULTILINE):
         words, command = said.partition("  ")[0].split(), cli
-        while isinstance(command, click.Group) and words and words[0] in command.commands:
-            command = command.commands[words.pop(0)]
+        while isinstance(command, click.Group) and words and (inner := _find(command, words[0])):
+            command = inner
+            words.pop(0)
         options = {
             option for each in command.params for option in (*each.opts, *each.secondary_opts)
         }

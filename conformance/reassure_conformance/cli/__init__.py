@@ -10,7 +10,7 @@ run is never 0 and never 1.
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NoReturn
 
@@ -38,8 +38,7 @@ from reassure_conformance.cli import (
     watch,
 )
 from reassure_conformance.report.document import INTERRUPTED
-from reassure_lab.cli import cluster, reassign, roles, soak, synth
-from reassure_spec.errors import BadUsage
+from reassure_spec.errors import BadUsage, Unavailable
 
 _TELLS_ONLY: Final = frozenset({"-h", "--help", "--version"})
 """Options that only tell something; nothing is run."""
@@ -51,40 +50,97 @@ EPILOG: Final = (
     "69 unavailable, 70 internal error, 78 bad configuration."
 )
 
+ADDED: Final = "reassure.verbs"
+"""The entry points by which packages beside the core add verbs."""
+LAB: Final = "lab"
+OF_THE_LAB: Final = frozenset({"broker", "cluster", "controller", "reassign", "soak", "synth"})
+"""Verbs of `reassure lab` that still answer without the word `lab`, until the next release."""
 
-@click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+GROUPS: Final[Mapping[str, tuple[click.Command, ...]]] = {
+    "Check": (
+        check.check,
+        run.run,
+        smoke.smoke,
+        tell.tell,
+        replay.replay,
+        faults.faults,
+        new_adapter.new_adapter,
+    ),
+    "Judge": (audit.audit, watch.watch, report.report, diff.diff, diff.compare),
+    "Study": (
+        explain.explain,
+        spec.spec,
+        prove.prove,
+        explore.explore,
+        scenarios.scenarios,
+        vectors.vectors,
+        completion.completion,
+    ),
+}
+"""The verbs of the core, as help lists them."""
+
+
+class NoLab(Unavailable):
+    """A verb of the lab is asked for where the lab is not installed."""
+
+
+class Verbs(click.Group):
+    """The verbs of the core and those that others add, which are loaded when they are needed."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """Return the names of all verbs."""
+        from importlib.metadata import entry_points
+
+        return [*self.commands, *sorted(entry_points(group=ADDED).names)]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """Return a verb by name; raises NoLab."""
+        if name in self.commands:
+            return self.commands[name]
+        from importlib.metadata import entry_points
+
+        for found in entry_points(group=ADDED, name=name):
+            command: click.Command = found.load()
+            return command
+        if name == LAB:
+            raise NoLab("the lab is not installed: pip install 'reassure[lab]'")
+        return None
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the verb of a command line, also one by its former name."""
+        if args[0] in OF_THE_LAB:
+            if not context.resilient_parsing:  # who completes a line has not typed it yet
+                click.echo(f"reassure: `{args[0]}` is now `reassure {LAB} {args[0]}`", err=True)
+            args = [LAB, *args]
+        return super().resolve_command(context, args)
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs by groups, those that others add at last."""
+        names = self.list_commands(context)
+        width = formatter.width - 6 - max(map(len, names))
+        for heading, commands in self._list_groups(context, names):
+            rows = [(str(each.name), each.get_short_help_str(width)) for each in commands]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+
+    def _list_groups(
+        self, context: click.Context, names: Sequence[str]
+    ) -> Iterator[tuple[str, Sequence[click.Command]]]:
+        yield from GROUPS.items()
+        added = [self.get_command(context, name) for name in names if name not in self.commands]
+        if added:
+            yield LAB.capitalize(), [each for each in added if each is not None]
+
+
+@click.group(cls=Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="reassure", prog_name="reassure")
 def cli() -> None:
     """Hold a partition reassignment implementation to an executable reference model."""
 
 
-for _verb in (
-    check.check,
-    run.run,
-    smoke.smoke,
-    tell.tell,
-    new_adapter.new_adapter,
-    replay.replay,
-    diff.diff,
-    diff.compare,
-    report.report,
-    faults.faults,
-    prove.prove,
-    explore.explore,
-    audit.audit,
-    watch.watch,
-    synth.synth,
-    soak.soak,
-    explain.explain,
-    completion.completion,
-    spec.spec,
-    vectors.vectors,
-    scenarios.scenarios,
-    reassign.reassign,
-    cluster.cluster,
-    roles.broker,
-    roles.controller,
-):
+for _verb in (each for commands in GROUPS.values() for each in commands):
     cli.add_command(_verb)
 
 
@@ -118,7 +174,8 @@ def main() -> NoReturn:
     arguments = sys.argv[1:]
     if completion.COMPLETE in os.environ:
         cli(prog_name="reassure")
-    if not arguments or _TELLS_ONLY & set(arguments) or arguments[0] in _RUNS_ITSELF:
+    verb = failing.find_verb(arguments).partition(" ")[0]
+    if not arguments or _TELLS_ONLY & set(arguments) or verb in _RUNS_ITSELF:
         sys.exit(run_command(arguments))
     from reassure_conformance.report.supervise import supervise
 

@@ -40,8 +40,8 @@ _FOREIGN: Final[tuple[tuple[type[BaseException], type[ReassureError]], ...]] = (
 
 _EXTRAS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("numba", "numpy"), "explore"),
-    **dict.fromkeys(("crc32c", "hypothesis", "kazoo", "kio"), "gate"),
-    **dict.fromkeys(("prometheus_client", "structlog", "textual"), "gate"),
+    **dict.fromkeys(("crc32c", "hypothesis", "kazoo", "kio", "structlog"), "gate"),
+    **dict.fromkeys(("prometheus_client", "textual"), "lab"),
     **dict.fromkeys(("pandas", "py4j", "pyarrow", "pyspark"), "spark"),
     "z3": "prove",
 }
@@ -191,8 +191,9 @@ def asks_for_json(arguments: Sequence[str]) -> bool:
 def find_verb(arguments: Sequence[str]) -> str:
     """Return the verb of a command line as documents name it, "" where there is none.
 
-    >>> find_verb(["spec", "list", "--format", "json"]), find_verb(["run", "-i", "x"])
-    ('spec list', 'run')
+    >>> find_verb(["spec", "list", "--format", "json"]), find_verb(["lab", "soak", "--seed", "7"])
+    ('spec list', 'soak')
     """
     words = [word for word in arguments if not word.startswith("-")]
+    words = words[words[:1] == ["lab"] :]
     return " ".join(words[:2] if words[:1] in (["spec"], ["cluster"]) else words[:1])

@@ -62,7 +62,7 @@ def run_soak(
 
 def _command(outcome: Outcome, faults: Sequence[str]) -> str:
     settings = outcome.settings
-    words = ["reassure soak", f"--seconds {settings.seconds:g}", f"--seed {settings.seed}"]
+    words = ["reassure lab soak", f"--seconds {settings.seconds:g}", f"--seed {settings.seed}"]
     words += [f"--kills {settings.kills}", *(f"--fault {one}" for one in faults)]
     shape, usual = settings.shape, Shape()
     for name in ("brokers", "controllers", "zookeepers"):

@@ -73,6 +73,7 @@ def up(
     directory: Path,
 ) -> int:
     """Start a cluster, and watch it until it is to go down (q, or an interrupt)."""
+    import reassure_lab.cluster.overview  # noqa: F401 (so that what it lacks is missed at once)
     from reassure_lab.cluster.supervisor import Cluster
     from reassure_zookeeper.jars import server_jars
 
@@ -90,7 +91,7 @@ def up(
     finally:  # whatever ends the watch
         if stays:
             started.leave()
-            click.echo("it goes on; `reassure cluster down` ends it", err=True)
+            click.echo("it goes on; `reassure lab cluster down` ends it", err=True)
         else:
             click.echo("going down", err=True)
             started.stop(keep=keep)

@@ -133,6 +133,6 @@ def hold_lock(directory: Path) -> Iterator[None]:
 
 def _say_absent(directory: Path) -> NoCluster:
     return NoCluster(
-        f"{directory}: no cluster is there; `reassure cluster up` starts one, and --directory "
+        f"{directory}: no cluster is there; `reassure lab cluster up` starts one, and --directory "
         "names another place"
     )

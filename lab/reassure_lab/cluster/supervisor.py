@@ -270,7 +270,7 @@ class Cluster:
                 alive = [_look(one).name for one in read_state(self.directory).members]
                 raise DirectoryTaken(
                     f"{self.directory}: a cluster is there ({', '.join(alive)}); "
-                    f"`reassure cluster down --directory {self.directory}` ends it and removes "
+                    f"`reassure lab cluster down --directory {self.directory}` ends it and removes "
                     "what is left of it, or name another directory"
                 )
             if found:

@@ -27,7 +27,7 @@ _STYLES: Final = {"alive": "green", "paused": "yellow", "dead": "red", lines.TOO
 class ClusterApp(App[bool]):
     """Shows a cluster; its result is whether the cluster is to be left running."""
 
-    TITLE = "reassure cluster"
+    TITLE = "reassure lab cluster"
     ENABLE_COMMAND_PALETTE = False
     CSS = """
     #summary, #said { height: auto; padding: 0 1; }
