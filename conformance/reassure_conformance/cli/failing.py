@@ -41,7 +41,7 @@ _FOREIGN: Final[tuple[tuple[type[BaseException], type[ReassureError]], ...]] = (
 _EXTRAS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("numba", "numpy"), "explore"),
     **dict.fromkeys(("crc32c", "hypothesis", "kazoo", "kio", "structlog"), "gate"),
-    **dict.fromkeys(("prometheus_client", "textual"), "lab"),
+    "prometheus_client": "lab",
     **dict.fromkeys(("pandas", "py4j", "pyarrow", "pyspark"), "spark"),
     "z3": "prove",
 }

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 import tempfile
 import threading
 from collections.abc import Callable
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from reassure_lab.cluster.supervisor import Cluster
 
 LOOK_S: Final = 1.0
-"""How often somebody looks who has no terminal."""
+"""How long it is rested between two looks at a cluster."""
 
 
 def _get_directory() -> Path:
@@ -72,7 +71,7 @@ def up(
     keep: bool,
     directory: Path,
 ) -> int:
-    """Start a cluster, and watch it until it is to go down (q, or an interrupt)."""
+    """Start a cluster, and tell what changes until it is to go down (an interrupt)."""
     import reassure_lab.cluster.overview  # noqa: F401 (so that what it lacks is missed at once)
     from reassure_lab.cluster.supervisor import Cluster
     from reassure_zookeeper.jars import server_jars
@@ -87,7 +86,9 @@ def up(
     stays = False
     try:
         _say_where(started)
-        stays = detach or _watch(started)
+        if not detach:
+            _watch(started)
+        stays = detach
     finally:  # whatever ends the watch
         if stays:
             started.leave()
@@ -101,7 +102,7 @@ def up(
 @cluster.command()
 @_directory_option
 def watch(directory: Path) -> int:
-    """Watch a cluster that is running, and leave it running."""
+    """Tell what changes of a cluster that is running, and leave it running."""
     _watch(_open(directory))
     return 0
 
@@ -174,17 +175,12 @@ def _say_where(started: "Cluster") -> None:
             click.echo(f"metrics {member.name} http://{host}:{port}/metrics")
 
 
-def _watch(watched: "Cluster") -> bool:
-    """Show a cluster until somebody has seen enough; return whether it is to be left running."""
+def _watch(watched: "Cluster") -> None:
+    """Tell what changes of a cluster until the process is interrupted."""
     from reassure_lab.cluster.overview import Watcher
 
     with Watcher(watched) as watcher:
-        if all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
-            from reassure_lab.cluster.view import show
-
-            return show(watcher)
         _tell_changes(watcher.look)
-        return False
 
 
 def _tell_changes(look: "Callable[[], Overview]") -> None:
