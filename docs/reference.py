@@ -26,11 +26,11 @@ from reassure_conformance.scenarios.scenario import find_scenarios, read_scenari
 from reassure_controller.tally import Tally, Terms
 from reassure_lab.__main__ import make_parser
 from reassure_lab.metrics import measures
+from reassure_lab.throttles import RATES, REPLICA_LISTS
 from reassure_pipeline.columns import TABLES
 from reassure_proofs.engine.register import get_theorems
 from reassure_spec import errors
 from reassure_spec.schemas import SCHEMAS, load_schema
-from reassure_spec.throttles import RATES, REPLICA_LISTS
 from reassure_spec.znodes import MESSAGE_BYTES, MIN_ISR, TOPIC_MESSAGE_BYTES, UNCLEAN
 
 _ROOT: Final = Path(__file__).parents[1]

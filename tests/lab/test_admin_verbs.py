@@ -12,7 +12,7 @@ from reassure_conformance.cli import run_command
 from reassure_controller import session
 from reassure_controller.controller import Controller
 from reassure_lab.admin import survey, verbs
-from reassure_spec.throttles import (
+from reassure_lab.throttles import (
     CONFIG_CHANGES,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,

@@ -16,11 +16,10 @@ from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.replication.stepping import FIRST_MS, Machine, StepCluster
 from reassure_controller.session import connect, stop
 from reassure_controller.storage.directory import LogDirectory
-from reassure_controller.throttling import KEPT_MS, Throttling
 from reassure_lab.admin.move_files import Move, Source
 from reassure_lab.admin.verbs import execute, verify
-from reassure_spec.readings import get_profile, override_readings
-from reassure_spec.throttles import (
+from reassure_lab.node.throttling import KEPT_MS, Throttling
+from reassure_lab.throttles import (
     CONFIG_CHANGES,
     EVERY_REPLICA,
     FOLLOWER_REPLICAS,
@@ -28,6 +27,7 @@ from reassure_spec.throttles import (
     LEADER_REPLICAS,
     encode_change,
 )
+from reassure_spec.readings import get_profile, override_readings
 from reassure_spec.znodes import broker_config_path, encode_config, topic_config_path
 from reassure_zookeeper.interruptions import expire_session
 
@@ -49,6 +49,7 @@ class World:
             client = connect(cluster.hosts)
             ends.callback(stop, client)
             own, quotas = folder / str(broker), Quotas()
+            Throttling(client, broker, quotas)
             return Machine(
                 broker,
                 client,
@@ -56,7 +57,6 @@ class World:
                 own / "observations",
                 VirtualClock(FIRST_MS),
                 quotas,
-                Throttling(client, broker, quotas),
             )
 
         self.brokers = StepCluster(map(make, (1, 2, 3)), RULES, "/")
@@ -142,8 +142,7 @@ def test_either_side_is_enough(world: World, side: str) -> None:
     """The sender's quota alone holds a move up, and so does the receiver's."""
     world.move(RATE)
     for machine in world.brokers.machines.values():
-        assert machine.throttling is not None
-        machine.throttling.catch_up()
+        machine.quotas.catch_up()
         getattr(machine.quotas, side).throttled.clear()
     assert world.take_ms(world.is_done) >= (world.bytes_of(1) - 2 * RATE) * 1000 // RATE
 
@@ -271,7 +270,7 @@ def test_old_notes_are_removed(world: World, monkeypatch: pytest.MonkeyPatch) ->
     note(world, broker_config_path(1))
     world.step()
     assert len(world.cluster.admin.get_children(CONFIG_CHANGES)) == 1
-    monkeypatch.setattr("reassure_controller.throttling.KEPT_MS", -1)
+    monkeypatch.setattr("reassure_lab.node.throttling.KEPT_MS", -1)
     note(world, broker_config_path(2))
     world.step()
     assert world.cluster.admin.get_children(CONFIG_CHANGES) == []

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from reassure_spec.throttles import Partitions
 from reassure_spec.znodes import PartitionKey
 
 
@@ -24,8 +23,8 @@ class Quota:
 
     usual: int | None = None
     """Bytes per second for every replica, where no other limit is set; None: no limit."""
-    throttled: dict[str, Partitions] = field(default_factory=dict)
-    """By topic."""
+    throttled: dict[str, frozenset[int] | None] = field(default_factory=dict)
+    """Partitions by topic; None stands for all of them."""
     _rate: int | None = None
     _left: int = 0
     """What may pass now, in thousandths of bytes; below zero what has to be waited for."""

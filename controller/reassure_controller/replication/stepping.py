@@ -41,7 +41,6 @@ from reassure_controller.replication.serving import Leading
 from reassure_controller.session import Refused, commit
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Record, check_produced, encode
-from reassure_controller.throttling import Throttling
 from reassure_spec.znodes import PartitionKey, broker_path
 
 Anything = Message | Request | Response
@@ -83,8 +82,6 @@ class Machine:
     observations: Path
     clock: VirtualClock
     quotas: Quotas = field(default_factory=Quotas)
-    throttling: Throttling | None = None
-    """Reads the quotas from ZooKeeper, where a test has the brokers do so."""
     running: Broker | None = None
     """The broker, while it is up."""
 
@@ -230,15 +227,13 @@ class StepCluster:
     def tick(self, by_ms: int) -> None:
         """Let time pass for everybody, and the timers of brokers do what is due.
 
-        Throttles that were changed before the call hold after it: virtual time does not pass while
-        ZooKeeper's news of them is under way.
+        Quotas that were changed before the call hold after it: virtual time does not pass while
+        the news of them is under way.
         """
         for machine in self.machines.values():
             machine.clock.advance(by_ms)
         for broker in self.live:
-            throttling = self.machines[broker].throttling
-            if throttling is not None:
-                throttling.catch_up()
+            self.machines[broker].quotas.catch_up()
             self.replicas(broker).tick()
 
     # Clients

@@ -13,7 +13,7 @@ from kazoo.client import KazooClient
 
 from reassure_controller.session import Operation
 from reassure_lab.admin.survey import Active, decode, read
-from reassure_spec.throttles import (
+from reassure_lab.throttles import (
     CHANGE_PREFIX,
     CONFIG_CHANGES,
     FOLLOWER_REPLICAS,

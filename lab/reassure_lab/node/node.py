@@ -16,7 +16,6 @@ from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.observing import Observer
 from reassure_controller.session import Indefinite
 from reassure_controller.storage.directory import LogDirectory
-from reassure_controller.throttling import Throttling
 from reassure_lab.node.door import Door
 from reassure_lab.node.fetching import Fetchers
 from reassure_lab.node.handover import ask_to_stop
@@ -24,6 +23,7 @@ from reassure_lab.node.limits import Limits
 from reassure_lab.node.metadata import Cluster
 from reassure_lab.node.settings import NodeSettings
 from reassure_lab.node.strays import Strays
+from reassure_lab.node.throttling import Throttling
 from reassure_lab.wire.listener import WireServer
 
 if TYPE_CHECKING:  # only who asks for metrics needs what they are made of

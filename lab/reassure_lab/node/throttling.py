@@ -15,7 +15,7 @@ from kazoo.protocol.states import EventType
 
 from reassure_controller.replication.quota import Quotas
 from reassure_controller.session import Indefinite, barrier, ensure_roots, gather
-from reassure_spec.throttles import (
+from reassure_lab.throttles import (
     CONFIG_CHANGES,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
