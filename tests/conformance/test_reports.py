@@ -158,7 +158,8 @@ def test_every_verb_is_in_the_schema(verb: tuple[str, ...]) -> None:
     assert any(tuple(line[: len(verb)]) == verb for line in lines), "no command line of this verb"
     document = say(*verb, "--no-such-option")
     Draft202012Validator(result_schema()).validate(document)
-    assert (document["verb"], document["exit_code"]) == (" ".join(verb), 64)
+    name = " ".join(verb).removeprefix("lab ")  # documents name a verb of the lab without it
+    assert (document["verb"], document["exit_code"]) == (name, 64)
 
 
 def test_verb_that_the_schema_does_not_know_is_refused(result: dict[str, Any]) -> None:

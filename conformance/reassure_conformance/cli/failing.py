@@ -191,6 +191,8 @@ def asks_for_json(arguments: Sequence[str]) -> bool:
 def find_verb(arguments: Sequence[str]) -> str:
     """Return the verb of a command line as documents name it, "" where there is none.
 
+    A verb of the lab is named without the word `lab`, as it was before there was one.
+
     >>> find_verb(["spec", "list", "--format", "json"]), find_verb(["lab", "soak", "--seed", "7"])
     ('spec list', 'soak')
     """
