@@ -896,7 +896,8 @@ def _elect_offline(plan: Plan, key: PartitionKey) -> None:
     assert state is not None
     live_isr = plan.live(state.isr)
     started = () if plan.rules.keeps_records else list_started(plan.context, key)
-    candidates = plan.live((*content.assigned, *started))
+    outside = (one for one in state.isr if one in started)  # in no assignment that could order them
+    candidates = plan.live((*content.assigned, *outside))
     if "election-by-isr-order" in plan.faults:
         candidates = live_isr
     elif "election-any-assigned" not in plan.faults:
