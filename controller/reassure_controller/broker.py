@@ -49,6 +49,7 @@ from reassure_controller.tally import Tally
 from reassure_controller.transport import LocalTransport
 from reassure_spec.errors import BadUsage
 from reassure_spec.znodes import (
+    CONTROLLER_EPOCH,
     BadZnode,
     PartitionKey,
     ReplicaList,
@@ -56,6 +57,7 @@ from reassure_spec.znodes import (
     broker_config_path,
     broker_path,
     decode_broker,
+    decode_controller_epoch,
     decode_state,
     decode_topic,
     encode_broker,
@@ -285,17 +287,40 @@ class Broker:
     def _refuse(self, controller_epoch: int, broker_epoch: int) -> str:
         """Return why an order is refused: it is of an earlier controller, or for an earlier life.
 
-        What a broker was told in an earlier life it has forgotten, so that an old order would look
-        new to it (KIP-380).
+        Or of a controller that was never elected. What a broker was told in an earlier life it has
+        forgotten, so that an old order would look new to it (KIP-380).
         """
         own = None if self.replicas is None else self.replicas.broker_epoch
         is_for_other = own is not None and broker_epoch not in (UNKNOWN_BROKER_EPOCH, own)
         if is_for_other and "dead-order-obeyed" not in self._faults:
+            log.warning("an order for broker epoch %d is refused: it is %s", broker_epoch, own)
             return STALE_BROKER_EPOCH
-        if controller_epoch < self.controller_epoch and "stale-order-obeyed" not in self._faults:
+        stored: int | None = self.controller_epoch
+        if controller_epoch > self.controller_epoch:
+            stored = self._read_controller_epoch(controller_epoch)
+        earlier = controller_epoch < self.controller_epoch
+        unelected = stored is not None and controller_epoch > stored
+        if (earlier and "stale-order-obeyed" not in self._faults) or unelected:
+            what = "an order of controller epoch %d is refused: it is %s"
+            log.warning(what, controller_epoch, stored)
             return STALE_CONTROLLER_EPOCH
-        self.controller_epoch = controller_epoch
+        if stored is not None:
+            self.controller_epoch = controller_epoch
         return ""
+
+    def _read_controller_epoch(self, told: int) -> int | None:
+        """Return the epoch of the last election, or what the broker is told where none was held.
+
+        None where ZooKeeper cannot say: an order is obeyed then, and its epoch not remembered.
+        """
+        try:
+            self._require_connection()
+            gather([self._client.sync_async("/")])  # its server may not know of the election yet
+            found = fetch(self._client, [CONTROLLER_EPOCH])[0]
+            return told if found is None else decode_controller_epoch(CONTROLLER_EPOCH, found[0])
+        except (Indefinite, BadZnode) as unreadable:
+            log.warning("controller epoch %d is not looked up: %s", told, unreadable)
+            return None
 
     def _become(self, message: LeaderAndIsr) -> str:
         """Take over a newer leader epoch; an equal or older one says nothing new."""

@@ -421,7 +421,6 @@ def _apply_to_partition(context: Context, step: _PartitionStep, version: int | N
         case DeleteReassignment(with_parent=with_parent):
             if with_parent:
                 context.parents.discard(step.topic)
-            context.taken.pop(key, None)
             after = replace(before, child=None, child_version=-1, phase=None)
         case WriteAssigned(assigned=assigned):
             known = context.topic_versions[step.topic] + 1

@@ -10,9 +10,9 @@ after every reconnect the controller arms all of them and takes all that it reme
 An event says where to look, never what happened: the handler reads, and plans from what it reads.
 
 Work is taken in this order: the plan in hand, then events, then partitions in flight whose state
-has changed, then the lowest pending request. `pump` can be given a budget of effects and
-stops between two of them when it is spent; what is left of the plan stays in memory. `drain` pumps
-until ZooKeeper has nothing new to say.
+has changed, one by one, then the lowest pending request. `pump` can be given a budget of effects
+and stops between two of them when it is spent; what is left of the plan stays in memory. `drain`
+pumps until ZooKeeper has nothing new to say.
 
 A controller whose session expired forgets everything and stands for election again on its new
 session. One that was stopped in the middle of a plan and wakes up later goes on with that plan,
@@ -129,7 +129,7 @@ HEALING_ROOTS = (FAILED_BROKERS, REASSIGNMENT_TASKS)
 TELL_AGAIN_S = 0.5
 """How often, at most, brokers that an order did not reach are told once more."""
 MAX_ATTEMPTS = 100
-"""How often one piece of work is planned again before that is taken for a defect."""
+"""How often a piece of work is planned, and nothing got through, before that is a defect."""
 
 CONNECTED, LOST, STOPPING = "connected", "lost", "stopping"
 
@@ -173,6 +173,9 @@ class _Job:
     done: Callable[[], None] = lambda: None
     """What follows once it is carried out, in memory alone."""
     attempts: int = 0
+    """How often it was planned without there being less to do than ever before."""
+    least: int | None = None
+    """The length of its shortest plan."""
 
 
 class Controller:
@@ -556,8 +559,6 @@ class Controller:
                 log.info("planning again: %s", broken)
             self._stale = broken.effect
             self._unplanned = True
-            # The next plan may be of other partitions: whoever asked may ask for others by now.
-            self._reader.changed |= self._engine.list_partitions()
             if isinstance(broken, Uncertain):
                 if isinstance(broken.effect, CreatePartitionState | WriteState):
                     self.context.untold.add(broken.effect.key)
@@ -575,10 +576,12 @@ class Controller:
         return _Turn.MORE
 
     def _plan_job(self, job: _Job) -> None:
+        steps = tell_untold(self.context, job.make(), self.rules)
+        if job.least is None or len(steps) < job.least:
+            job.attempts, job.least = 0, len(steps)
         job.attempts += 1
         if job.attempts > MAX_ATTEMPTS:
             raise StuckError(f"{job.name} was planned {MAX_ATTEMPTS} times and never got through")
-        steps = tell_untold(self.context, job.make(), self.rules)
         rubbish = () if "foreign-kept" in self.rules.faults else self._reader.rubbish
         self._engine.load(plan_rubbish(rubbish) + steps)
 
@@ -790,13 +793,15 @@ class Controller:
             self._backlog.append((kind, path))
 
     def _begin_advance(self) -> bool:
-        """Carry on with the reassignments in flight whose state somebody else has changed."""
-        changed = self._reader.changed & self.context.flying
-        self._reader.changed.clear()
+        """Carry on with the first of the reassignments in flight for which that may be due."""
+        changed = self._reader.changed
+        changed &= self.context.flying
         if not changed:
             return False
         self._reader.refresh_stale_states(changed)
-        self._start(_Job("advance", lambda: self._plan_advance(changed)))
+        key = min(changed)
+        changed.discard(key)
+        self._start(_Job("advance of {}-{}".format(*key), lambda: self._plan_advance(key)))
         return True
 
     # Events
@@ -936,6 +941,7 @@ class Controller:
             for key in self.context.keys_of(topics)
             if self.context.partitions[key].state is None
         ]
+        self._reader.changed.update(keys)
         if keys:
             self._jobs.append(
                 _Job(
@@ -960,7 +966,11 @@ class Controller:
         return self._catch_up(keys)
 
     def _catch_up(self, keys: Iterable[PartitionKey]) -> list[PartitionKey]:
-        """Return those partitions that are still there, ready to have leaders elected."""
+        """Return those partitions that are still there, ready to have leaders elected.
+
+        Reassignments may have waited for these: they are carried on with afterwards.
+        """
+        self._reader.changed.update(keys)
         if not self._is_blind:
             self._reader.refresh_stale_states(keys)
         self._reader.look_for_unclean(keys)
@@ -968,6 +978,7 @@ class Controller:
 
     def _plan_failover(self) -> tuple[Step, ...]:
         self._reader.look_for_unclean(self.context.partitions)
+        self._reader.changed.update(self.context.partitions)
         return plan_failover(self.context, self.rules)
 
     def _plan_failure(self, dead: set[int]) -> tuple[Step, ...]:
@@ -977,8 +988,8 @@ class Controller:
         self.context.brokers |= {one: now[one] for one in new}
         return plan_broker_start(self.context, new, self._touched(new), self.rules)
 
-    def _plan_advance(self, keys: Iterable[PartitionKey]) -> tuple[Step, ...]:
-        return plan_change(self.context, self._present(keys), self.rules)
+    def _plan_advance(self, key: PartitionKey) -> tuple[Step, ...]:
+        return plan_change(self.context, key, self.rules) if self._present([key]) else ()
 
     def _plan_request(self, name: str) -> tuple[Step, ...]:
         path = f"{REASSIGNMENT_REQUESTS}/{name}"
@@ -998,4 +1009,5 @@ class Controller:
             return plan_bad_request(self.context, read, bad.reason, self.rules)
         self._reader.look_for_brokers(chain.from_iterable(request.assignments.values()))
         self._reader.catch_up(request.assignments, states=not self._is_blind)
+        self._reader.changed.update(request.assignments)
         return plan_request(self.context, read, request, self.rules)

@@ -38,7 +38,6 @@ from reassure_controller.effects import (
     KeepRequest,
     Mark,
     OldZnodeWrite,
-    PartitionEffect,
     Recheck,
     RecheckOldZnode,
     RecordFailure,
@@ -92,7 +91,6 @@ from reassure_spec.znodes import (
     REQUEST_PREFIX,
     TASK_PREFIX,
     TOPICS,
-    PartitionKey,
     ReplicaList,
     RequestZnode,
     TaskZnode,
@@ -188,10 +186,6 @@ class Engine:
             if not isinstance(step, Mark):
                 return step
         return None
-
-    def list_partitions(self) -> set[PartitionKey]:
-        """Return the partitions that what is left of the plan is about."""
-        return {step.key for step in self._plan if isinstance(step, PartitionEffect)}
 
     def run(self, budget: int | None) -> None:
         """Carry out at most `budget` effects (None: all), and the marks up to the next one.

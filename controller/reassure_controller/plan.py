@@ -31,8 +31,9 @@ name the last copy that is. A failover carries a drop out only where the last co
 change and cannot have come to its drop; otherwise it resumes at E2.
 
 The child is written before anything else, because it alone records `top`; it is deleted last,
-because it alone says that there is work left; the request is deleted after all its children are
-written. The sequence C1 to C5 may be cut and begun again at any point.
+because it alone says that there is work left; the request is deleted once all its partitions have
+come to E4. From E2 on each partition has plans of its own: a conflict in one plans nothing anew for
+others. The sequence C1 to C5 may be cut and begun again at any point.
 """
 
 from collections.abc import Iterable, Mapping
@@ -51,7 +52,6 @@ from reassure_controller.effects import (
     Phase,
     Recheck,
     RecheckOldZnode,
-    RememberMove,
     RequestRead,
     SendLeaderAndIsr,
     SendStopReplica,
@@ -233,38 +233,42 @@ class Plan:
 def plan_request(
     context: Context, read: RequestRead, request: RequestZnode, rules: Rules
 ) -> tuple[Step, ...]:
-    """Return the steps that carry out one well-formed request and delete it.
+    """Return the steps that record what a well-formed request asks for; all recorded, delete it.
+
+    So it is planned twice: in between each partition is carried on with, by a plan of its own.
 
     Source: KIP-236, new znode protocol, step 3.
     """
     plan = Plan(context, rules)
     if "changed-request-dropped" in rules.faults:
         read = read._replace(version=-1)
-    path = read.path
+    path, early = read.path, "delete-request-before-child" in rules.faults
     delete = DeleteRequest(point="request.deleted", path=path, version=read.version)
-    if "delete-request-before-child" in rules.faults:
+    if early:
         plan.add(delete)
-    keys = sorted(request.assignments)
+    keys = [key for key in sorted(request.assignments) if context.taken.get(key) != read]
     reasons = {
         key: _find_refusal(plan, key, request.assignments[key], legacy=request.legacy)
         for key in keys
     }
     whole = any(reasons.values()) and rules.readings.request_conflict == "whole-request"
-    unknown = any(key not in plan.context.partitions for key in keys)
+    warnings: list[Warn] = []
     for key in keys:
         target, reason = request.assignments[key], reasons[key]
         if reason is None and whole:
             reason = "another partition of the request is refused"
         if reason is not None:
-            plan.add(Warn(path, f"partition {key[0]}-{key[1]}: {reason}; ignored"))
+            warnings.append(Warn(path, f"partition {key[0]}-{key[1]}: {reason}; ignored"))
             continue
-        early = "delete-request-before-child" in rules.faults
         wanted = ReassignmentZnode(0, target, request.legacy)
         _accept(plan, key, wanted, None if early else read)
-        _advance(plan, key)
+    if plan.steps and not early:
+        return tuple(plan.steps)
+    plan.add(*warnings)
+    unknown = any(key not in plan.context.partitions for key in keys)
     if unknown and "unknown-partition-kept" in rules.faults:
         plan.add(KeepRequest(path))
-    elif "delete-request-before-child" not in rules.faults:
+    elif not early:
         plan.add(delete)
     if "rest-of-queue-dropped" in rules.faults:
         for name in plan.context.requests:
@@ -279,10 +283,7 @@ def plan_old_znode(context: Context, rules: Rules) -> tuple[Step, ...]:
         return plan_entries(context, rules.readings, rules.faults)
     plan = Plan(context, rules)
     listener = Listener(rules.readings, rules.faults, lambda target: _find_bad_target(plan, target))
-    plan.add(*plan_listener(context, listener))
-    for begun in [step for step in plan.steps if isinstance(step, RememberMove)]:
-        _advance(plan, (begun.topic, begun.partition))
-    return tuple(plan.steps)
+    return plan_listener(context, listener)
 
 
 def plan_health(context: Context, now_ms: int, rules: Rules) -> tuple[Step, ...]:
@@ -434,11 +435,10 @@ def _accept(
     )
 
 
-def plan_change(context: Context, keys: Iterable[PartitionKey], rules: Rules) -> tuple[Step, ...]:
-    """Return the steps that carry reassignments on, each from the phase it is in."""
+def plan_change(context: Context, key: PartitionKey, rules: Rules) -> tuple[Step, ...]:
+    """Return the steps that carry a reassignment on, from the phase it is in."""
     plan = Plan(context, rules)
-    for key in sorted(keys):
-        _advance(plan, key)
+    _advance(plan, key)
     return tuple(plan.steps)
 
 
@@ -543,14 +543,6 @@ def _start_replicas(plan: Plan, key: PartitionKey, new: ReplicaList) -> None:
         plan.write_state(key, "request.epoch-raised", leader=state.leader, isr=state.isr)
     hosts = tuple(dict.fromkeys((*content.assigned, *new)))
     plan.send(key, "request.replicas-started", hosts, replicas=hosts, new=new)
-
-
-def plan_completion(context: Context, key: PartitionKey, rules: Rules) -> tuple[Step, ...]:
-    """Return C1 to C5, or nothing when the target is not in sync or has no live replica in sync."""
-    plan = Plan(context, rules)
-    if plan.partition(key).phase is Phase.WAIT:
-        _complete(plan, key)
-    return tuple(plan.steps)
 
 
 def _is_in_sync(plan: Plan, content: PartitionContext) -> bool:
@@ -728,8 +720,6 @@ def plan_new_partitions(
     plan = Plan(context, rules)
     for key in _list_kept(plan, keys):
         repair(plan, key)
-        if plan.partition(key).phase is Phase.EXPAND:
-            _advance(plan, key)  # it had nobody to lead it when it was begun
     return tuple(plan.steps)
 
 
@@ -744,16 +734,12 @@ def plan_broker_failure(
 ) -> tuple[Step, ...]:
     """Return the steps after brokers died; `keys` are the partitions that had replicas there.
 
-    Or are offline, and may have a leader now that settings have changed. One who was out of sync
-    is in sync once elected, which reassignments may have waited for: they go on after the repairs.
-    The context no longer has the dead brokers.
+    Or are offline, and may have a leader now that settings have changed. The context no longer has
+    the dead brokers.
     """
     plan = Plan(context, rules)
-    keys = _list_kept(plan, keys)
-    for key in keys:
+    for key in _list_kept(plan, keys):
         repair(plan, key)
-    for key in keys:
-        _advance(plan, key)
     return tuple(plan.steps)
 
 
@@ -763,13 +749,10 @@ def plan_broker_start(
     """Return the steps after brokers returned; `keys` are the partitions with replicas there."""
     plan = Plan(context, rules)
     returned = set(brokers)
-    keys = _list_kept(plan, keys)
-    for key in keys:
+    for key in _list_kept(plan, keys):
         if not repair(plan, key):
             to = tuple(one for one in plan.partition(key).hosts if one in returned)
             plan.send(key, "broker.state-sent", to)
-    for key in keys:
-        _advance(plan, key)
     return tuple(plan.steps)
 
 
@@ -799,7 +782,7 @@ def plan_failover(context: Context, rules: Rules) -> tuple[Step, ...]:
 
 
 def _resume(plan: Plan, key: PartitionKey) -> None:
-    """Add what a reassignment found at failover still needs."""
+    """Note how far a reassignment found at failover has come."""
     content = plan.partition(key)
     child = content.child
     if child is None or content.phase is None:
@@ -827,7 +810,6 @@ def _resume(plan: Plan, key: PartitionKey) -> None:
     elif _is_in_sync(plan, content) and set(child.target) <= set(content.assigned):
         # Everything up to E4 was done before: the target could not be in sync otherwise.
         plan.enter(key, Phase.WAIT)
-    _advance(plan, key)
 
 
 def _raise_needlessly(plan: Plan, key: PartitionKey) -> None:
@@ -914,7 +896,8 @@ def _elect_offline(plan: Plan, key: PartitionKey) -> None:
     assert state is not None
     live_isr = plan.live(state.isr)
     started = () if plan.rules.keeps_records else list_started(plan.context, key)
-    candidates = plan.live((*content.assigned, *started))
+    outside = (one for one in state.isr if one in started)  # in no assignment that could order them
+    candidates = plan.live((*content.assigned, *outside))
     if "election-by-isr-order" in plan.faults:
         candidates = live_isr
     elif "election-any-assigned" not in plan.faults:

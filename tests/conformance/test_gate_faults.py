@@ -25,7 +25,6 @@ CAUGHT_IN: dict[str, tuple[str, ...]] = {
         "update-resets-top",
         "unknown-repeated-blindly",
         "queue-watch-lost",
-        "same-target-written",
         "drop-takes-leader",
         "drop-takes-target",
     ),
@@ -145,7 +144,7 @@ CAUGHT_IN: dict[str, tuple[str, ...]] = {
     "request-changed": ("changed-request-dropped",),
     "request-withdrawn": ("withdrawn-stops-queue",),
     "change-keeps-the-leader": ("dead-target-refused",),
-    "same-target-again": ("no-op-started",),
+    "same-target-again": ("no-op-started", "same-target-written"),
     "legacy-and-new": (
         "route-conflict-ignored",
         "legacy-mark-lost",

@@ -18,7 +18,9 @@ from reassure_controller.messages import (
 from reassure_controller.session import Indefinite, connect
 from reassure_controller.transport import TcpTransport, TransportServer
 from reassure_spec.znodes import (
+    CONTROLLER_EPOCH,
     StateZnode,
+    encode_controller_epoch,
     encode_state,
     encode_topic,
     state_path,
@@ -53,6 +55,19 @@ def leader(cluster: Any) -> tuple[Any, Broker]:
     broker = cluster.brokers[1]
     assert broker.handle(TOLD) == Reply("ok")
     return cluster, broker
+
+
+def test_an_order_of_a_controller_that_was_never_elected_is_refused(
+    leader: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An epoch that no election came to deafens nobody: it is refused, and that is logged."""
+    cluster, broker = leader
+    cluster.admin.create(CONTROLLER_EPOCH, encode_controller_epoch(6))
+    made_up = StopReplica(100, 2**31 - 1, "t", 0, delete=True)
+    assert broker.handle(made_up) == Reply("STALE_CONTROLLER_EPOCH")
+    assert "an order of controller epoch 2147483647 is refused: it is 6" in caplog.text
+    assert broker.hosted("t", 0) is not None
+    assert broker.handle(told(leader_epoch=4, controller_epoch=6)) == Reply("ok")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Planning as pure functions: from memory to steps."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -21,7 +22,6 @@ from reassure_controller.faults import FAULTS, UnknownFault, check_faults
 from reassure_controller.plan import (
     plan_broker_failure,
     plan_change,
-    plan_completion,
     plan_failover,
     plan_new_partitions,
     plan_request,
@@ -31,6 +31,7 @@ from reassure_spec.readings import Readings
 from reassure_spec.rooms import RefusedReading
 from reassure_spec.znodes import (
     NO_LEADER,
+    PartitionKey,
     ReassignmentZnode,
     ReplicaList,
     RequestZnode,
@@ -68,7 +69,7 @@ def context(
     return memory
 
 
-def points(steps: tuple[Step, ...]) -> list[str]:
+def points(steps: Sequence[Step]) -> list[str]:
     """Return the points of the effects among the steps."""
     return [step.point for step in steps if not isinstance(step, Mark)]
 
@@ -80,9 +81,24 @@ def end(start: Context, steps: tuple[Step, ...]) -> PartitionContext:
     return start.partitions[KEY]
 
 
+def carry_out(start: Context, targets: dict[PartitionKey, ReplicaList]) -> list[Step]:
+    """Return all steps of a request, carried out: each partition is planned for itself."""
+    request = RequestZnode(targets)
+    record = plan_request(start, READ, request, Rules())
+    end(start, record)
+    changes: list[Step] = []
+    for key in sorted(targets):
+        steps = plan_change(start, key, Rules())
+        end(start, steps)
+        changes += steps
+    delete = plan_request(start, READ, request, Rules())
+    end(start, delete)
+    return [*record, *changes, *delete]
+
+
 def test_new_request_is_planned_in_order() -> None:
     """The child comes first, then the expansion, the epoch and the message, then the deletion."""
-    steps = plan_request(context((1, 2)), READ, RequestZnode({KEY: (2, 3)}), Rules())
+    steps = carry_out(context((1, 2)), {KEY: (2, 3)})
     assert points(steps) == [
         "request.child-written",
         "request.assigned-expanded",
@@ -111,7 +127,7 @@ def test_planning_leaves_the_context_alone() -> None:
 
 def test_versions_are_those_each_write_will_find() -> None:
     """Within one plan each write is conditional on the version that the one before it leaves."""
-    steps = plan_request(context((1, 2, 3)), READ, RequestZnode({KEY: (3,)}), Rules())
+    steps = carry_out(context((1, 2, 3)), {KEY: (3,)})
     states = [step for step in steps if isinstance(step, WriteState)]
     assert [step.version for step in states] == [30, 31, 32, 33]
     assert [step.state.leader_epoch for step in states] == [11, 12, 13, 14]
@@ -120,10 +136,12 @@ def test_versions_are_those_each_write_will_find() -> None:
 
 
 def test_two_partitions_of_a_topic_share_its_version() -> None:
-    """Two expansions in one plan are conditional on consecutive versions of the topic's znode."""
+    """All are recorded before one expands; their expansions have consecutive topic versions."""
     start = context((1, 2))
     start.put(("t", 1), PartitionContext((1,), StateZnode(1, 0, 1, (1,)), 0))
-    steps = plan_request(start, READ, RequestZnode({("t", 1): (2,), KEY: (3,)}), Rules())
+    steps = carry_out(start, {("t", 1): (2,), KEY: (3,)})
+    assert points(steps[:2]) == ["request.child-written"] * 2
+    assert points(steps[-1:]) == ["request.deleted"]
     writes = [step for step in steps if isinstance(step, WriteAssigned)]
     assert [(step.partition, step.version) for step in writes] == [(0, 20), (1, 21)]
     children = [step for step in steps if isinstance(step, CreateReassignment)]
@@ -134,7 +152,7 @@ def test_completion_moves_stops_and_finishes_in_order() -> None:
     """Leader first, then each old replica, then deletion, assignment and child."""
     child = ReassignmentZnode(2, (4, 3))
     start = context((1, 2, 4, 3), isr=(1, 2, 3, 4), child=child, phase=Phase.WAIT)
-    steps = plan_completion(start, KEY, Rules())
+    steps = plan_change(start, KEY, Rules())
     assert points(steps) == [
         "completion.leader-moved",
         "completion.leader-sent",
@@ -162,20 +180,21 @@ def test_completion_waits(isr: ReplicaList, leader: int, live: tuple[int, ...]) 
     """Nothing is done before the target is in sync and can be led by a live replica of it."""
     child = ReassignmentZnode(1, (3, 4))
     start = context((1, 3, 4), isr=isr, leader=leader, live=live, child=child, phase=Phase.WAIT)
-    assert plan_completion(start, KEY, Rules()) == ()
+    assert plan_change(start, KEY, Rules()) == ()
 
 
 def test_completion_is_taken_up_after_any_prefix() -> None:
     """Planned again after any prefix of itself, a completion ends in the same partition."""
     child = ReassignmentZnode(2, (4, 3))
     start = context((1, 2, 4, 3), isr=(1, 2, 3, 4), child=child, phase=Phase.WAIT)
-    whole = plan_completion(start, KEY, Rules())
+    whole = plan_change(start, KEY, Rules())
     for cut in range(len(whole)):
         again = context((1, 2, 4, 3), isr=(1, 2, 3, 4), child=child, phase=Phase.WAIT)
         for step in whole[:cut]:
             apply_step(again, step)
         again.put(KEY, replace(again.partitions[KEY], phase=Phase.EXPAND))
-        final = end(again, plan_failover(again, Rules()))
+        end(again, plan_failover(again, Rules()))
+        final = end(again, plan_change(again, KEY, Rules()))
         assert (final.assigned, final.child) == ((4, 3), None), f"cut at {cut}"
         assert final.state is not None
         assert (final.state.leader, set(final.state.isr)) == (4, {3, 4})
@@ -185,7 +204,7 @@ def test_change_drops_before_it_expands() -> None:
     """A change stops, shrinks, tells, deletes and unassigns the surplus, and only then expands."""
     child = ReassignmentZnode(2, (2, 5))
     start = context((1, 2, 3, 4), isr=(1, 2, 3), child=child, phase=Phase.DROP)
-    steps = plan_change(start, [KEY], Rules())
+    steps = plan_change(start, KEY, Rules())
     assert points(steps) == [
         "change.replicas-stopped",
         "change.isr-shrunk",
@@ -207,21 +226,23 @@ def test_change_waits_for_a_leader_in_sync(leader: int, isr: ReplicaList) -> Non
     """Without a leader in sync the drop, which could name the last copy in sync, waits."""
     child = ReassignmentZnode(1, (3,))
     start = context((1, 2), leader=leader, isr=isr, child=child, phase=Phase.DROP)
-    assert plan_change(start, [KEY], Rules()) == ()
+    assert plan_change(start, KEY, Rules()) == ()
 
 
 def test_failover_finishes_a_change_that_was_cut_short() -> None:
     """A change whose target is not assigned yet was not dropped for either; a successor does so."""
     child = ReassignmentZnode(2, (1, 4))
     start = context((1, 2, 3), isr=(1, 2), child=child, phase=Phase.EXPAND)
-    assert end(start, plan_failover(start, Rules())).assigned == (1, 2, 4)
+    end(start, plan_failover(start, Rules()))
+    assert end(start, plan_change(start, KEY, Rules())).assigned == (1, 2, 4)
 
 
 def test_failover_drops_nothing_once_a_change_is_expanded() -> None:
     """A reassignment that was expanded before the failover keeps every replica."""
     child = ReassignmentZnode(2, (3, 4))
     start = context((1, 2, 3, 4), isr=(1, 2), child=child, phase=Phase.EXPAND)
-    assert end(start, plan_failover(start, Rules())).assigned == (1, 2, 3, 4)
+    end(start, plan_failover(start, Rules()))
+    assert end(start, plan_change(start, KEY, Rules())).assigned == (1, 2, 3, 4)
 
 
 @pytest.mark.parametrize(

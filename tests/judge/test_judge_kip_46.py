@@ -248,6 +248,25 @@ def test_operators_task_may_not_be_known_yet(readings: Readings) -> None:
     assert [(v.clause, v.zxid, v.reason) for v in judged.judge.violations] == []
 
 
+@pytest.mark.parametrize("noticed", [True, False])
+def test_topic_made_lately_may_not_be_known_yet(noticed: bool) -> None:
+    """A record may go without a task for a topic that was made just before, and only then."""
+    judged = Judged()
+    judged.take(Die(2))
+    judged.rest()
+    judged.client(
+        judged.walk.cluster.create(znodes.topic_path("new"), znodes.encode_topic({0: (2,)}))
+    )
+    if noticed:
+        judged.look_at_rest()
+    judged.take(Tick(1000))
+    judged.until(DeleteRecord)
+    zxid = judged.control(judged.no_record(2))
+    red = [("heal.record.deleted-when-scheduled", zxid)]
+    assert [each for each in judged.broken() if each[1] == zxid] == (red if noticed else [])
+    assert bool(judged.judge.undecided["heal.record.deleted-when-scheduled"]) is not noticed
+
+
 @ALL
 def test_failover_at_every_place_is_sound(readings: Readings) -> None:
     """Whichever write was the last of a controller's, the next one heals all the same."""

@@ -507,6 +507,17 @@ def test_time_to_wait_is_for_waiting(tool: Tool) -> None:
     assert "--timeout is for --wait" in tool.json()["error"]["message"]
 
 
+def test_malformed_registration_concerns_its_broker_alone(
+    tool: Tool, controller: Controller, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A registration that cannot be read is named, and its broker is not alive; others move."""
+    tool.cluster.admin.create("/brokers/ids/77", b"?")
+    assert tool.execute(MOVE) == 0
+    assert "/brokers/ids/77: " in caplog.text
+    assert tool.execute({("t", 1): [1, 77]}, "--format", "json") == 64
+    assert "alive are 1,2,3,4" in tool.json()["error"]["message"]
+
+
 def test_no_cluster_is_said_to_be_none(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     """No ZooKeeper, or no Kafka in it, has the exit code of what is unavailable."""
     monkeypatch.setattr("reassure_lab.answers.reassigning.CONNECT_S", 0.5)

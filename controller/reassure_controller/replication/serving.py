@@ -71,11 +71,13 @@ class Leading:
         self._lives: dict[int, int] = {}
         """By follower: the latest broker epoch that it has fetched with."""
         hosted, now_ms = replica.hosted, host.clock.now_ms()
+        # Who is in sync and assigned no more is written out by the controller, or once it lags.
+        replicas = tuple(dict.fromkeys((*hosted.replicas, *hosted.state.isr)))
         end = replica.log.end_offset
         replica.log.epochs.assign(leader_epoch, end)
         self.view: Leadership = begin(
             host.broker_id,
-            hosted.replicas,
+            replicas,
             hosted.state.isr,
             end,
             replica.high_watermark,
@@ -87,7 +89,7 @@ class Leading:
         line = Lead(
             end,
             replica.high_watermark,
-            hosted.replicas,
+            replicas,
             hosted.state.isr,
             hosted.state_version,
             self._rules.lag_ms_max,
@@ -153,7 +155,7 @@ class Leading:
         if error != errors.NONE:
             return error
         replica, follower = self._replica, request.replica
-        if follower not in self.view.followers:
+        if follower not in self.view.followers or follower not in replica.hosted.replicas:
             return errors.NOT_LEADER_OR_FOLLOWER
         if not replica.log.start_offset <= request.offset <= replica.log.end_offset:
             return errors.OFFSET_OUT_OF_RANGE

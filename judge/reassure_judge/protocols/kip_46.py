@@ -193,7 +193,7 @@ class HealingBook(Book):
         self._recorded_epoch: dict[int, int | None] = {}
         """By broker with a record: the term in which it was written."""
         self._planned: Earlier[PartitionKey, ReplicaList] = Earlier()
-        """What partitions were assigned, or were to be, until lately."""
+        """What partitions were assigned, or were to be, until lately; () before they were made."""
         self._unrecorded: Earlier[int, int] = Earlier()
         """Records that there were until lately."""
         self._withdrawn: Earlier[int, Task] = Earlier()
@@ -240,8 +240,9 @@ class HealingBook(Book):
 
     def _keep(self, seen: Observation, key: PartitionKey, partition: Partition) -> None:
         before, after = self._hosted.get(key), host(key, partition)
-        if before is not None and (after is None or after.assigned != before.assigned):
-            self._planned.note(key, before.assigned, seen.time_ms)
+        was, now = (() if each is None else each.assigned for each in (before, after))
+        if was != now:
+            self._planned.note(key, was, seen.time_ms)
         if after is None:
             self._hosted.pop(key, None)
         else:
@@ -281,8 +282,11 @@ class HealingBook(Book):
                 views = [judge_record(broker, before, since, each) for each in lives]
             else:
                 placed, readings = self._placed.get(broker, set()), self.readings
+                # Whoever removes it may not have noticed what came to the broker lately.
+                fresh = {k for k in self._planned.names() if self._planned.get(k, event.noticed_ms)}
                 views = [
-                    judge_record_removal(cluster, broker, placed, readings)
+                    judge_record_removal(cluster, broker, keys, readings)
+                    for keys in (placed, *([placed | fresh] if fresh else ()))
                     for cluster in self._iterate_views(seen)
                 ]
             self.settle(seen, NO_KEY, views, shown)

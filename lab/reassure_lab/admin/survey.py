@@ -170,11 +170,14 @@ def read_state(client: KazooClient, topics: Iterable[str] | None = ()) -> State:
 def _read_racks(client: KazooClient, names: Iterable[str]) -> dict[int, str | None]:
     ids = sorted(number for name in names if (number := parse_number(name)) is not None)
     found = read([client.get_async(broker_path(broker)) for broker in ids])
-    return {
-        broker: decode(decode_rack, broker_path(broker), content[0])
-        for broker, content in zip(ids, found, strict=True)
-        if content is not None
-    }
+    racks: dict[int, str | None] = {}
+    for broker, content in zip(ids, found, strict=True):
+        try:
+            if content is not None:
+                racks[broker] = decode_rack(broker_path(broker), content[0])
+        except BadZnode as bad:  # no controller uses it either
+            log.warning("%s; the broker is not used", bad)
+    return racks
 
 
 def _read_records(client: KazooClient, state: State) -> None:

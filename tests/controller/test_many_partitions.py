@@ -1,0 +1,117 @@
+"""Requests for many partitions: each partition is carried on with for itself."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reassure_controller.cluster.supervisor import Cluster
+from reassure_controller.controller import Controller, StuckError
+from reassure_controller.effects import PartitionEffect
+from reassure_spec.znodes import state_path
+
+MANY = 150
+"""More partitions than one piece of work may be planned again in vain."""
+TARGET = (2, 3)
+
+
+def find_partition(controller: Controller) -> int:
+    """Return the number of the partition that the next effect is about."""
+    assert isinstance(controller.next_effect, PartitionEffect)
+    return controller.next_effect.partition
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait until the condition holds."""
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.2)
+
+
+def is_in_sync(hands: Any, number: int) -> bool:
+    """Whether a partition is online with both its replicas in sync."""
+    if hands.admin.exists(state_path("t", number)) is None:
+        return False
+    return set(hands.state("t", number).isr) == {1, 2}
+
+
+def test_a_conflict_in_each_of_many_partitions_is_got_through(cluster: Any) -> None:
+    """A conflict in each partition of a request plans that one again, and no other."""
+    points: Counter[str] = Counter()
+    left: set[int] = set()
+
+    def on_point(point: str) -> None:
+        points[point] += 1
+        if point == "completion.isr-shrunk" and (key := find_partition(controller)) not in left:
+            left.add(key)
+            cluster.leave("t", key, 1)  # the leader is faster
+
+    cluster.create_topic("t", dict.fromkeys(range(MANY), (1, 2)))
+    controller = cluster.controller(on_point=on_point)
+    controller.drain(60)
+    cluster.request(dict.fromkeys((("t", number) for number in range(MANY)), TARGET))
+    controller.drain(60)
+    for number in range(MANY):
+        cluster.join("t", number, 3)
+    controller.drain(120)
+    assert len(left) == MANY
+    assert {cluster.assigned("t", number) for number in range(MANY)} == {TARGET}
+    assert cluster.reassigning() == []
+    assert points["completion.leader-moved"] == MANY
+    assert points["completion.epoch-raised"] == MANY  # once more, by the plan after the conflict
+    assert points["request.epoch-raised"] == MANY
+
+
+def test_a_death_is_got_through_though_every_leader_is_faster(cluster: Any) -> None:
+    """A piece of work for many partitions may conflict in each of them: each is got through."""
+    left: set[int] = set()
+
+    def on_point(point: str) -> None:
+        if point == "partition.isr-shrunk" and (key := find_partition(controller)) not in left:
+            left.add(key)
+            cluster.leave("t", key, 2)
+
+    cluster.create_topic("t", dict.fromkeys(range(MANY), (1, 2)))
+    controller = cluster.controller(on_point=on_point)
+    controller.drain(60)
+    cluster.die(2)
+    controller.drain(120)
+    assert len(left) == MANY
+    assert {cluster.state("t", number).isr for number in range(MANY)} == {(1,)}
+
+
+def test_a_partition_that_never_gets_through_is_named(cluster: Any) -> None:
+    """What conflicts again and again, and never comes further, is an error that names it."""
+
+    def on_point(point: str) -> None:
+        if point == "request.epoch-raised" and find_partition(controller) == 1:
+            change = cluster.leave if 2 in cluster.state("t", 1).isr else cluster.join
+            change("t", 1, 2)
+
+    cluster.create_topic("t", dict.fromkeys(range(3), (1, 2)))
+    controller = cluster.controller(on_point=on_point)
+    controller.drain()
+    cluster.request(dict.fromkeys((("t", number) for number in range(3)), TARGET))
+    with pytest.raises(StuckError, match="advance of t-1 was planned 100 times"):
+        controller.drain(60)
+
+
+@pytest.mark.slow
+def test_three_brokers_move_many_partitions_by_one_request(make_hands: Any, tmp_path: Path) -> None:
+    """Live brokers leave what the controller writes to it: no write of a move is refused."""
+    with Cluster.start(tmp_path / "cluster", 3, 1, 1) as processes:
+        hands = make_hands(processes.zookeeper)
+        hands.create_topic("t", dict.fromkeys(range(MANY), (1, 2)))
+        wait_for(lambda: all(is_in_sync(hands, number) for number in range(MANY)))
+        versions = [hands.admin.get(state_path("t", number))[1].version for number in range(MANY)]
+        hands.request(dict.fromkeys((("t", number) for number in range(MANY)), TARGET))
+        wait_for(lambda: not hands.requests() and not hands.reassigning())
+        assert {hands.assigned("t", number) for number in range(MANY)} == {TARGET}
+        written = [hands.admin.get(state_path("t", number))[1].version for number in range(MANY)]
+        # The epoch is raised, 3 joins, 2 leads, 1 leaves.
+        writes = Counter(after - before for before, after in zip(versions, written, strict=True))
+        assert writes == {4: MANY}
