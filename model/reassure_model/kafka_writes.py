@@ -239,7 +239,7 @@ def check_state(
         yield "leader.assigned", f"leader {new.leader}, assigned {hosted.assigned}"
     # Before 1.1 (KAFKA-5083) the last one is taken out as well, which loses nothing at a deletion.
     last = around.deleting and names == ENTRIES and len(old.isr) <= 1
-    if not (last and new.leader == NO_LEADER):
+    if not last:
         yield check_not_empty(new.isr)
     yield check_distinct(new.isr)
     yield check_leader_in_sync(new)

@@ -257,10 +257,10 @@ def test_nobody_is_taken_offline_for_a_disk_that_did_not_fail(
     assert named[0x8E] == named[0x98] == LEADERLESS
 
 
-def fail_disk() -> Cluster:
-    """Let a disk of broker 1 die, which is in sync with broker 2, the leader."""
+def fail_disk(*assigned: int) -> Cluster:
+    """Let a disk of broker 1 die that may hold a partition, led by its first replica."""
     cluster = Cluster()
-    cluster.create("t", 2, 1)
+    cluster.create("t", *assigned)
     notice = b'{"version":1,"broker":1,"event":1}'
     cluster.write(Create("/log_dir_event_notification/log_dir_event_0000000000", notice), by=1)
     return cluster
@@ -276,28 +276,32 @@ def remove_late(cluster: Cluster, *, wait_ms: int = 1000) -> bool:
 @pytest.mark.clause("isr.remove.only-when-due")
 def test_replica_on_a_disk_that_failed_is_taken_out_soon() -> None:
     """The broker answers what it lost when it is asked, and not half a minute later."""
-    assert not remove_late(fail_disk())
-    assert remove_late(fail_disk(), wait_ms=31_000)
+    assert not remove_late(fail_disk(2, 1))
+    assert remove_late(fail_disk(2, 1), wait_ms=31_000)
 
 
 @pytest.mark.clause("isr.remove.only-when-due")
 def test_replica_that_fetches_is_on_another_disk() -> None:
     """Who left the set by the leader's word and joins again has a log to copy to."""
-    cluster = fail_disk()
+    cluster = fail_disk(2, 1)
     cluster.lead("t", 2, 0, 2, by=2)
     cluster.lead("t", 2, 0, 2, 1, by=2)
     assert remove_late(cluster)
 
 
-@pytest.mark.clause("isr.remove.only-when-due")
-def test_broker_that_starts_again_has_its_disks() -> None:
-    """What its disks were before is over, and nothing explains another removal."""
-    cluster = fail_disk()
-    cluster.stop(1)
-    cluster.register(1)
-    cluster.lead("t", 2, 0, 2, by=2)
-    cluster.lead("t", 2, 0, 2, 1, by=2)
-    assert remove_late(cluster, wait_ms=31_000)
+@pytest.mark.clause("shipped.leader.none-when-stopped")
+@pytest.mark.parametrize("again", [False, True])
+def test_broker_that_starts_again_has_its_disks(again: bool) -> None:
+    """It is elected and taken away once more: right while its disk is dead, and not afterwards."""
+    cluster = fail_disk(1, 2)
+    cluster.lead("t", 1, 0, 1, by=1)
+    cluster.lead("t", -1, 1, 1)
+    if again:
+        cluster.stop(1)
+        cluster.register(1)
+    cluster.lead("t", 1, 2, 1)
+    lost = cluster.lead("t", -1, 3, 1, wait_ms=31_000)
+    assert name_all(cluster.judge()) == ({lost: LEADERLESS} if again else {})
 
 
 # Asked by a call ----------------------------------------------------------------------------------
