@@ -24,7 +24,7 @@ from reassure_model.kip_236.state import Environment
 STOPPING: Final = "a broker is stopping"
 DISK: Final = "its disk is dead"
 CALLED: Final = "asked by a call"
-UNHEARD: Final = "the controller had not heard"
+UNHEARD: Final = "its author had not heard of a change"
 MOST_AT_ONCE: Final = 4
 """Up to how many brokers every choice of those is tried that a controller may take for gone."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from reassure_conformance import cli
 from reassure_judge.doubt import Doubt
 from reassure_judge.hidden import (
     CALLED,
@@ -42,6 +43,8 @@ REMOVED = "isr.remove.only-when-due"
 LEADERLESS = "shipped.leader.none-when-stopped"
 DUE = "election.only-when-due"
 CLEAN = "election.clean"
+UNKNOWN = 2
+"""The exit code of what nobody can say."""
 EMPTY = "isr.never-empty"
 
 
@@ -356,6 +359,19 @@ def test_call_elects_nobody_past_a_leader_or_replica_that_is_in_sync() -> None:
             cluster.stop(1)
         unclean = cluster.lead("t", 2, 1, 2)
         assert name_all(cluster.judge())[unclean] == CLEAN
+
+
+def test_audit_names_the_facts_by_which_a_clause_may_be_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is open is listed with the call, what is settled with the brokers that stopped."""
+    read("v241", tmp_path)
+    command = ["audit", str(tmp_path), "--profile", "kafka-zk", "--verbose"]
+    assert cli.run_command(command) == UNKNOWN
+    lines = capsys.readouterr().out.splitlines()
+    assert f"  kept if one of these is so: {CALLED}" in lines
+    stopped = f"{tmp_path}: {REMOVED} kept "
+    assert any(line.startswith(stopped) and line.endswith(STOPPING) for line in lines)
 
 
 # Deletion has begun -------------------------------------------------------------------------------
