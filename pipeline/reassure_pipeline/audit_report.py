@@ -94,9 +94,18 @@ class ArchiveReport:
                 return beginning
         return None
 
-    def _list_hidden(self, clause: str) -> list[str]:
-        """Return the hidden facts of which some make a clause kept that is undecided."""
-        return sorted(fact for each, fact in self.hidden if each == clause)
+    def _list_doubts(self) -> dict[str, Any]:
+        """Return what is undecided, and what was settled, with the facts that no znode shows."""
+        undecided = [
+            {"clause": clause, **place.as_dict()}
+            | {"unless": sorted(fact for each, fact in self.hidden if each == clause)}
+            for clause, place in self.undecided.items()
+        ]
+        explained = [
+            {"clause": clause, "by": fact, "times": times}
+            for (clause, fact), times in sorted(self.explained.items())
+        ]
+        return {"undecided": undecided, "explained": explained}
 
     def _describe_hole(self, hole: Hole) -> dict[str, Any]:
         certain = None if hole.before < 0 else self.find_certain(hole)
@@ -137,14 +146,7 @@ class ArchiveReport:
             "violations": count,
             "not_followed": counts.total() - count,
             "unsettled": self.open.counts.total(),
-            "undecided": [
-                {"clause": clause, **place.as_dict(), "unless": self._list_hidden(clause)}
-                for clause, place in self.undecided.items()
-            ],
-            "explained": [
-                {"clause": clause, "by": fact, "times": times}
-                for (clause, fact), times in sorted(self.explained.items())
-            ],
+            **self._list_doubts(),
             "follow_ups": self.follow_ups,
             "clusters": list(self.clusters),
             "seen_not_judged": [
