@@ -439,7 +439,7 @@ class Recall:
         """Note the surroundings, and a number for what is in them beside brokers."""
         self._around, self._live = around, around.live
         self._around_number = None
-        if not (around.stopping or around.bounced) and around.live <= around.known:
+        if not around.stopping and around.live <= around.known:
             nobody = frozenset[int]()
             known = (replace(around, live=nobody, known=nobody, controller_epoch=_NOW),)
             self._around_number = self._numbers.setdefault(known, len(self._numbers))

@@ -53,6 +53,14 @@ class Doubt(NamedTuple):
     controller has noticed."""
     earlier: tuple[Environment, ...] = ()
     """The environment with the settings of before."""
+    disks: frozenset[int] = _NOBODY
+    """Registered brokers that may have told the controller that their disk with this partition is
+    dead."""
+    returned: frozenset[int] = _NOBODY
+    """Registered brokers that were gone in between, and that no controller has taken out of the
+    partition's in-sync set since; Kafka's own controllers do, after the return as well."""
+    called: bool = False
+    """Whether a call may have asked for a leader that is not in sync."""
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """Keep `CERTAIN` the one that it is, wherever a history goes on that was put aside."""

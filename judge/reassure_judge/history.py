@@ -249,9 +249,9 @@ class ClusterHistory:
         """Topics that have settings."""
         self.extras: dict[str, dict[str, Any]] = {}
         """By topic: what its znode holds beside assignments."""
-        self.decided: dict[PartitionKey, tuple[frozenset[int], ReplicaList, ReplicaList]] = {}
-        """By partition, as a controller wrote its in-sync set last: the brokers that were there
-        then and are still, the assigned replicas, and the in-sync ones."""
+        self.decided: dict[PartitionKey, frozenset[int]] = {}
+        """By partition: the assigned brokers that a controller left out of the in-sync set though
+        they were there, and are still."""
         self.asked: frozenset[PartitionKey] = frozenset()
         """Partitions of which a client asks for the preferred leader."""
         self.deleting: set[str] = set()
@@ -370,6 +370,8 @@ class Router(Generic[History]):
     """What is remembered of a cluster."""
     kinds: ClassVar[tuple[str, ...]] = ()
     """How the protocol's own kinds of path are written (see `_KINDS`)."""
+    lets_in_again: ClassVar[bool] = False
+    """Whether a leader may let a broker in again that a controller took out because it stops."""
     apart: ClassVar[frozenset[str]] = frozenset()
     """Kinds of path that name a topic, and that concern nothing but the partitions of it."""
     _path: ClassVar[re.Pattern[str]]
@@ -432,8 +434,8 @@ class Router(Generic[History]):
         self._op: Any = None
         self._state: LeaderAndIsr | None = None
         """What the state znode that was written last holds, None where it is gone or unreadable."""
-        self._recovering = False
-        """Whether it marks the leader as elected without being in sync."""
+        self._recovering: bool | None = None
+        """Whether it marks the leader as elected without being in sync; None: it does not say."""
         self._fenced: frozenset[str] = frozenset()
         self._given = False
         self._out: list[Observation] = []
@@ -804,9 +806,9 @@ class Router(Generic[History]):
             cluster.changes.note_registration(broker, Change(zxid, time_ms))
         if data is None:
             orderly = self._is_orderly(cluster, broker)
-            for key, (live, assigned, isr) in cluster.decided.items():
-                if broker in live and broker in assigned and broker not in isr:
-                    cluster.decided[key] = (live - {broker}, assigned, isr)
+            for key, left_out in cluster.decided.items():
+                if broker in left_out:
+                    cluster.decided[key] = left_out - {broker}
                     self._emit(cluster, *key, path, BrokerGone(broker, orderly))
             cluster.live -= {broker}
             for owned in cluster.brokers_of_session.values():
@@ -989,7 +991,7 @@ class Router(Generic[History]):
         self, cluster: History, path: str, data: bytes | None, topic: str, second: str
     ) -> None:
         number = int(second)
-        self._state, self._recovering = None, False
+        self._state, self._recovering = None, None
         if data is None:
             exists = number in cluster.topics.get(topic, {})
             broken = find_broken_state_removal(exists=exists, deleting=topic in cluster.deleting)
@@ -1011,7 +1013,10 @@ class Router(Generic[History]):
             state = self._state
         if self._decides(cluster):
             assigned = cluster.topics.get(topic, {}).get(number, ())
-            cluster.decided[topic, number] = (cluster.live, assigned, state.isr)
+            left_out = cluster.live.intersection(assigned).difference(state.isr)
+            if self.lets_in_again:
+                left_out |= cluster.decided.get((topic, number), left_out)
+            cluster.decided[topic, number] = left_out
         writer, brokers = -1, cluster.brokers_of_session.get(self._now[2])
         if brokers:
             writer = state.leader if state.leader in brokers else min(brokers)

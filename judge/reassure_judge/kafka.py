@@ -6,7 +6,7 @@ of one process share one session, so it is the leader epoch that tells whose wri
 controller raises it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -49,7 +49,6 @@ from reassure_model.kip_236.state import (
 )
 from reassure_model.kip_236.writes import ChangeIsr, CreateState, WriteState
 from reassure_model.machine import Due
-from reassure_model.outcome import Accepted, Rejected
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
@@ -74,6 +73,14 @@ class EntryWritten(NamedTuple):
     target: ReplicaList | None
 
 
+class Disk(NamedTuple):
+    """A disk that died on a broker, as far as it may hold a partition."""
+
+    since_ms: int
+    shown: bool = False
+    """Whether a controller has taken the partition offline there since."""
+
+
 class KafkaHistory(ClusterHistory):
     """What is remembered of one cluster besides."""
 
@@ -85,7 +92,13 @@ class KafkaHistory(ClusterHistory):
         """What the old znode names."""
         self.states: dict[PartitionKey, LeaderAndIsr] = {}
         self.gone: dict[PartitionKey, frozenset[int]] = {}
-        """By partition: replicas still in sync whose brokers went away, or lost a disk."""
+        """By partition: replicas still in sync whose brokers went away."""
+        self.disks: dict[PartitionKey, dict[int, Disk]] = {}
+        """By partition and registered broker: the disk that may hold it, and died."""
+        self.won_ms = 0
+        """When the acting controller won its term."""
+        self.is_marked = False
+        """Whether states say if their leader recovers, as they do from 3.2 on."""
         self.cut: dict[int, int] = {}
         """By live broker: the first transaction by which a controller took it out of an in-sync set
         though it was to stay assigned."""
@@ -108,19 +121,23 @@ class KafkaHistory(ClusterHistory):
         state, lists = self.states.get(key), self.lists.get(key[0], {}).get(key[1])
         return state is not None and lists is not None and not set(state.isr) <= {*lists.replicas}
 
-    def get_surroundings(self, topic: str, partition: int = -1) -> Environment:
-        """Return what the rules may read of the cluster, and who is back from being away."""
-        around = super().get_surroundings(topic, partition)
-        if self.gone:
-            self.everywhere = None
-        bounced = self.gone.get((topic, partition), frozenset()) & self.live
-        return replace(around, bounced=bounced) if bounced else around
+    def list_dead_disks(self, key: PartitionKey, time_ms: int, grace_ms: int) -> frozenset[int]:
+        """Return the brokers that may have told the controller that they hold it no more.
+
+        They tell what they lost when a disk dies, and each new controller that asks.
+        """
+        found = self.disks.get(key, {}).items()
+        asked = time_ms - grace_ms
+        return frozenset(b for b, d in found if d.shown or max(d.since_ms, self.won_ms) >= asked)
 
 
 class KafkaRouter(Router[KafkaHistory]):
     """Reads the lists, the old znode and notifications as well."""
 
     history = KafkaHistory
+    lets_in_again = True
+    calls_elect: ClassVar[bool] = False
+    """Whether clients may ask by a call for a leader that is not in sync (KIP-460)."""
     kinds = (
         r"(?P<entries>/admin/reassign_partitions)",
         r"/log_dir_event_notification/(?P<log_dir>[^/]+)",
@@ -176,11 +193,11 @@ class KafkaRouter(Router[KafkaHistory]):
         if after.leader_epoch == before.leader_epoch:
             left |= {replica: zxid for replica in after.isr if replica not in before.isr}
         else:
-            lists = cluster.lists.get(key[0], {}).get(key[1])
-            moving = lists is not None and lists.is_reassigning
-            target = lists.target if moving and lists is not None else cluster.entries.get(key)
+            lists = cluster.lists.get(key[0], {}).get(key[1], Assignment(()))
+            moving = lists.is_reassigning
+            target = lists.target if moving else cluster.entries.get(key, lists.replicas)
             for replica in cluster.live.intersection(before.isr).difference(after.isr):
-                if target is None or replica in target:
+                if replica in target:
                     cluster.cut.setdefault(replica, zxid)
         cluster.joined[key] = left
 
@@ -276,21 +293,20 @@ class KafkaRouter(Router[KafkaHistory]):
         told = len(out)
         super()._on_state(cluster, path, data, topic, second)
         before, state = cluster.states.pop(key, None), self._state
+        cluster.is_marked |= self._recovering is not None
         if state is None:
             if data is None:
                 cluster.gone.pop(key, None)
+                cluster.disks.pop(key, None)
                 cluster.joined.pop(key, None)
             return
         cluster.states[key] = state
         self._note_odd(cluster, key)
-        if self._recovering and len(out) > told:
-            # A call may ask for a leader that is not in sync, and no znode shows calls.
-            seen = out[-1]
-            asked = replace(seen.around, unclean_allowed=True)
-            earlier = (*seen.doubt.earlier, asked)
-            out[-1] = seen._replace(doubt=seen.doubt._replace(earlier=earlier))
         if before is not None:
+            if len(out) > told:
+                out[-1] = self._add_hidden(cluster, key, before, out[-1])
             self._note_members(cluster, key, before, state)
+            self._note_disks(cluster, key, before, state)
         gone = cluster.gone.get(key)
         if gone:
             # The last member stays in the set when it is taken offline.
@@ -298,10 +314,44 @@ class KafkaRouter(Router[KafkaHistory]):
             left = frozenset() if raised and len(state.isr) == 1 else gone.intersection(state.isr)
             cluster.gone[key] = left
 
+    def _add_hidden(
+        self, cluster: KafkaHistory, key: PartitionKey, before: LeaderAndIsr, seen: Observation
+    ) -> Observation:
+        """Return what was seen with what no znode shows, and may have made its author write it."""
+        state = self._state
+        disks = cluster.list_dead_disks(key, self._now[1], self.grace_ms)
+        returned = cluster.gone.get(key, frozenset()) & cluster.live
+        unclean = state is not None and state.leader not in (NO_LEADER, *before.isr)
+        marked = self._recovering is True or not cluster.is_marked
+        called = unclean and marked and self.calls_elect
+        if not (disks or returned or called):
+            return seen
+        doubt = seen.doubt._replace(disks=disks, returned=returned, called=called)
+        return seen._replace(doubt=doubt)
+
+    def _note_disks(
+        self, cluster: KafkaHistory, key: PartitionKey, before: LeaderAndIsr, after: LeaderAndIsr
+    ) -> None:
+        """Note whom a controller took offline for a disk, and whose disk lives: who joins."""
+        disks = cluster.disks.get(key)
+        if not disks:
+            return
+        dead = cluster.list_dead_disks(key, self._now[1], self.grace_ms)
+        raised = after.leader_epoch != before.leader_epoch
+        left = {*before.isr} - {*after.isr}
+        left |= {before.leader} if after.leader == NO_LEADER else set()
+        for broker, disk in tuple(disks.items()):
+            if raised and broker in dead and broker in left:
+                disks[broker] = disk._replace(shown=True)
+            elif not raised and broker in {*after.isr} - {*before.isr}:
+                del disks[broker]
+
     def _on_broker(
         self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
     ) -> None:
         broker = int(first)
+        for disks in cluster.disks.values():
+            disks.pop(broker, None)
         if data is None:
             self._note_gone(cluster, broker)
             cluster.lost.pop(broker, None)
@@ -312,7 +362,6 @@ class KafkaRouter(Router[KafkaHistory]):
             cluster.cut.pop(broker, None)
 
     def _note_gone(self, cluster: KafkaHistory, broker: int) -> None:
-        cluster.everywhere = None
         for key, state in cluster.states.items():
             if broker in state.isr:
                 cluster.gone[key] = cluster.gone.get(key, frozenset()) | {broker}
@@ -322,7 +371,7 @@ class KafkaRouter(Router[KafkaHistory]):
     ) -> None:
         """Forget who is back: a controller that takes office does not know that they were gone."""
         cluster.gone = {key: gone - cluster.live for key, gone in cluster.gone.items()}
-        cluster.acted = None
+        cluster.acted, cluster.won_ms = None, self._now[1]
         super()._on_epoch(cluster, path, data, first, second)
 
     @clause("controller.write.by-controller", "controller.write.epoch-checked")
@@ -364,9 +413,11 @@ class KafkaRouter(Router[KafkaHistory]):
 
         Which ones are, the broker tells the controller by a request.
         """
-        if data is not None:
-            for broker in cluster.brokers_of_session.get(self._now[2], ()):
-                self._note_gone(cluster, broker)
+        brokers = cluster.brokers_of_session.get(self._now[2], ())
+        for key, state in cluster.states.items() if data is not None else ():
+            for broker in brokers:
+                if broker in state.isr:
+                    cluster.disks.setdefault(key, {})[broker] = Disk(self._now[1])
 
     def _on_notification(
         self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
@@ -386,6 +437,12 @@ def _get_lists(found: AssignmentZnode) -> Assignment:
 
 
 # The rules ----------------------------------------------------------------------------------------
+
+
+@clause("isr.never-empty")
+def find_emptied(hosted: Hosted) -> str | None:
+    """Say so when nobody is in sync, and not because the topic is deleted."""
+    return None if hosted.emptied else find_empty_isr(hosted)
 
 
 @clause("shipped.isr.within-assigned", "move.isr.within-assigned")
@@ -426,7 +483,7 @@ def make_invariants(within: str) -> tuple[Invariant[Hosted], ...]:
     """Return what is always true, and what is true at rest by the clause named."""
     return (
         Invariant("leader.in-isr", find_leader_out_of_sync),
-        Invariant("isr.never-empty", find_empty_isr),
+        Invariant("isr.never-empty", find_emptied),
         Invariant(within, find_outside, at_rest=True),
     )
 
@@ -505,17 +562,6 @@ class KafkaRules(Rules[Possible, Written]):
         """Return the partition once the old znode names a target."""
         return replace(before, entry=target)
 
-    def accept(
-        self, state: Possible, write: Written, around: Environment
-    ) -> Accepted[Hosted] | Rejected:
-        """Ask the model; a broker that came back may be treated as gone, and as there."""
-        outcome = super().accept(state, write, around)
-        if isinstance(outcome, Accepted) or not around.bounced:
-            return outcome
-        seen = replace(around, stopping=around.stopping | around.bounced)
-        second = super().accept(state, write, seen)
-        return second if isinstance(second, Accepted) else outcome
-
     def list_named(self, state: Possible, write: Written | None) -> frozenset[int]:
         """Return the brokers that matter to a partition, or to a write to it."""
         hosted: Hosted = state.partition
@@ -525,12 +571,24 @@ class KafkaRules(Rules[Possible, Written]):
             named += [] if each is None else [each.leader, *each.isr]
         return frozenset(named) - {NO_LEADER}
 
-    def find_stopping(self, state: Possible, write: Written, around: Environment) -> frozenset[int]:
-        """Return the live brokers that a controller's write takes out of the in-sync set."""
-        before = state.partition.state
-        if not isinstance(write, WriteState) or before is None:
-            return frozenset()
-        return frozenset(before.isr).difference(write.state.isr) & around.live
+    def list_stopping(
+        self, state: Possible, write: Written, around: Environment
+    ) -> Iterator[frozenset[int]]:
+        """Yield the live brokers that leave the in-sync set or lead no more; then any passed over.
+
+        A controller that completes a move elects past a leader that stops, which stays in sync.
+        """
+        old = state.partition.state
+        if not isinstance(write, WriteState) or old is None:
+            return
+        new, members = write.state, around.live.intersection(old.isr)
+        elected = new.leader not in (old.leader, NO_LEADER)
+        out = members.difference(new.isr) | (members & {old.leader} if elected else frozenset())
+        if out:
+            yield out
+        passed = members - {new.leader} if elected else out
+        if passed > out:
+            yield passed
 
     def adopt(self, partition: Hosted, write: Written) -> Hosted:
         """Return the partition with what was written."""

@@ -248,9 +248,11 @@ class Rules(AnyRules, Generic[Kept, Written]):
             for after in self.judgement.silent(state.partition, around, self.readings):
                 yield self._keep(state, after)
 
-    def find_stopping(self, state: Kept, write: Written, around: Environment) -> frozenset[int]:
-        """Return the live brokers that a write is right about only if they are about to stop."""
-        return frozenset()
+    def list_stopping(
+        self, state: Kept, write: Written, around: Environment
+    ) -> Iterator[frozenset[int]]:
+        """Yield live brokers that a write may be right about if all of them are about to stop."""
+        yield from ()
 
     # After a write that no rule allows ------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from reassure_judge.hidden import STOPPING
 from reassure_judge.verdicts import Tally, Violation
 from reassure_spec.clauses import clause
 
@@ -28,7 +29,9 @@ class Suspicion(NamedTuple):
     violation: Violation
     """What it is where they are not."""
     doubtful: bool = False
-    """Whether it may be right all the same, as its author may have seen them as gone."""
+    """Whether it may be right all the same, by one of the `facts`."""
+    facts: tuple[str, ...] = ()
+    """Hidden facts of which each alone would make it right as well."""
 
 
 @clause("act.controlled-shutdown")
@@ -55,6 +58,8 @@ class Suspicions:
         left = [each._replace(brokers=each.brokers - {broker}) for each in self.open]
         self.open = tuple(each for each in left if each.brokers)
         self._tally.count((ACT,), len(left) - len(self.open))
+        cleared = (each.violation.clause for each in left if not each.brokers)
+        self._tally.explained.update((clause_id, STOPPING) for clause_id in cleared)
 
     def look(self, zxid: int, time_ms: int) -> None:
         """Take what is suspected for too long by this transaction for a violation."""
@@ -69,7 +74,8 @@ class Suspicions:
     def leave_open(self, tally: Tally) -> None:
         """Add what nobody can say the state of, if nothing more comes."""
         for each in self.open:
-            tally.leave_open((each.violation.clause,), each.violation.place)
+            facts = (STOPPING, *each.facts)
+            tally.leave_open((each.violation.clause,), each.violation.place, facts)
 
     def _report(self, found: Iterable[Suspicion], zxid: int) -> None:
         found = tuple(found)
@@ -78,5 +84,6 @@ class Suspicions:
         )
         for each in found:
             if each.doubtful:
-                self._tally.leave_open((each.violation.clause,), each.violation.place)
+                clauses = (each.violation.clause,)
+                self._tally.leave_open(clauses, each.violation.place, each.facts)
         self.open = tuple(each for each in self.open if each not in found)

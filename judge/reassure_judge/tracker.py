@@ -14,12 +14,13 @@ may take to be the case, and judges on from there: what is rejected then is a vi
 A *follow-up* is only what was wrong already and still is: the same clause, for the same culprit.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from reassure_judge.alike import Recall, Stand, Tried
 from reassure_judge.doubt import CERTAIN, Views
+from reassure_judge.hidden import UNHEARD, find_never_shown, find_shown
 from reassure_judge.history import (
     BadMended,
     BadRequestRemoved,
@@ -236,20 +237,27 @@ class PartitionTracker:
         `blamed` is what the write breaks by its author, whatever it says.
         """
         before, states = self.states[0].partition, self.states
+        if seen.doubt.disks or seen.doubt.returned:
+            seen = self._take_shown(seen, write)
         outcomes = [self.rules.accept(state, write, seen.around) for state in states]
         rejected = [outcome for outcome in outcomes if isinstance(outcome, Rejected)]
         accepted = [outcome for outcome in outcomes if isinstance(outcome, Accepted)]
         found = self._settle(write, zip(states, outcomes, strict=True))
-        complete = True
+        complete, facts = True, list[str]()
         if not accepted or self._is_view_kept(seen):
             views = self._list_views(seen, write)
             complete = views.complete
             for state in states:
-                found += self._look(state, write, views, every=self._is_view_kept(seen))
+                found += self._look(seen, state, write, views)
+            facts += [UNHEARD] if found and not accepted else []
+        for fact in () if accepted else find_never_shown(seen.around, seen.doubt):
+            more = self._settle_in(write, fact.around)
+            facts += [fact.name] if more else []
+            found += more
         sure = not found and complete and not self.overflowed
         settled = complete and not accepted and not self.overflowed and not blamed
         suspected = settled and (sure or self.rules.suspects_first)
-        if suspected and self._suspect(seen, write, rejected[0], doubtful=not sure):
+        if suspected and self._suspect(seen, write, rejected[0], tuple(facts), doubtful=not sure):
             return
         if sure or blamed:
             shape = rejected[:1] if sure else []
@@ -265,7 +273,7 @@ class PartitionTracker:
         unsure = {o.clause for s, o in bound if isinstance(o, Rejected) and self.rules.is_bound(s)}
         if self.overflowed:
             unsure.update(c for outcome in accepted for c in outcome.clauses)
-        self.tally.leave_open(unsure, _locate(seen))
+        self.tally.leave_open(unsure, _locate(seen), facts)
         if not found:
             self._adopt(write)
             return
@@ -278,34 +286,66 @@ class PartitionTracker:
         self._count(seen, write, before, tuple(tested))
 
     def _suspect(
-        self, seen: Observation, write: Any, rejected: Rejected, *, doubtful: bool
+        self,
+        seen: Observation,
+        write: Any,
+        rejected: Rejected,
+        facts: tuple[str, ...],
+        *,
+        doubtful: bool,
     ) -> bool:
         """Whether a write that is allowed by no state may be part of a controlled shutdown."""
-        before = self.states[0].partition
-        stopping = self.rules.find_stopping(self.states[0], write, seen.around)
-        if not stopping:
-            return False
-        around = replace(seen.around, stopping=stopping)
-        outcomes = [self.rules.accept(state, write, around) for state in self.states]
-        found = self._settle(write, zip(self.states, outcomes, strict=True))
-        if not found:
-            return False
-        violation = self._make_violation(seen, rejected, self.rules.describe(write))
-        self.suspicions.add(Suspicion(stopping, seen.time_ms, violation, doubtful))
-        self._keep(found)
-        tested = next(o.clauses for o in outcomes if isinstance(o, Accepted))
-        self._count(seen, write, before, tuple(c for c in tested if c != ACT))
-        return True
+        before, rules = self.states[0].partition, self.rules
+        for stopping in rules.list_stopping(self.states[0], write, seen.around):
+            around = replace(seen.around, stopping=stopping)
+            for each in (around, *self._list_shown(seen, write, around)):
+                outcomes = [rules.accept(state, write, each) for state in self.states]
+                found = self._settle(write, zip(self.states, outcomes, strict=True))
+                if not found:
+                    continue
+                violation = self._make_violation(seen, rejected, rules.describe(write))
+                suspicion = Suspicion(stopping, seen.time_ms, violation, doubtful, facts)
+                self.suspicions.add(suspicion)
+                self._keep(found)
+                tested = next(o.clauses for o in outcomes if isinstance(o, Accepted))
+                self._count(seen, write, before, tuple(c for c in tested if c != ACT))
+                return True
+        return False
 
-    def _look(self, state: Any, write: Any, views: Views, *, every: bool) -> list[Any]:
+    def _take_shown(self, seen: Observation, write: Any) -> Observation:
+        """Return what was seen with what the log shows elsewhere, where only that allows it."""
+        outcomes = [self.rules.accept(state, write, seen.around) for state in self.states]
+        rejected = [outcome for outcome in outcomes if isinstance(outcome, Rejected)]
+        named = self._list_named(write)
+        for fact in find_shown(seen.around, seen.doubt, named) if rejected == outcomes else ():
+            if self._settle_in(write, fact.around):
+                self.tally.explained[rejected[0].clause, fact.name] += 1
+                return seen._replace(around=fact.around)
+        return seen
+
+    def _list_shown(
+        self, seen: Observation, write: Any, around: Environment
+    ) -> Iterator[Environment]:
+        """Yield a view with what the log shows elsewhere."""
+        for fact in find_shown(around, seen.doubt, self._list_named(write)):
+            yield fact.around
+
+    def _look(self, seen: Observation, state: Any, write: Any, views: Views) -> list[Any]:
         """Return what a write leads to from one state, in the first view that allows it or all."""
         found: list[Any] = []
-        for around in views:
-            outcome = self.rules.accept(state, write, around)
-            found += self._settle(write, [(state, outcome)])
-            if found and not every:
-                break
+        every = self._is_view_kept(seen)
+        for view in views:
+            for around in (view, *self._list_shown(seen, write, view)):
+                outcome = self.rules.accept(state, write, around)
+                found += self._settle(write, [(state, outcome)])
+                if found and not every:
+                    return found
         return found
+
+    def _settle_in(self, write: Any, around: Environment) -> list[Any]:
+        """Return the states after the write, where it is accepted in this environment."""
+        outcomes = [(state, self.rules.accept(state, write, around)) for state in self.states]
+        return self._settle(write, outcomes)
 
     def _settle(
         self, write: Any, outcomes: Iterable[tuple[Any, Accepted[Any] | Rejected]]
@@ -318,9 +358,11 @@ class PartitionTracker:
         ]
 
     def _list_views(self, seen: Observation, write: Any) -> Views:
-        named = frozenset[int]().union(*(self.rules.list_named(s, write) for s in self.states))
         by_leader = isinstance(write, self._leaders)
-        return Views(seen.around, seen.doubt, named, by_leader=by_leader)
+        return Views(seen.around, seen.doubt, self._list_named(write), by_leader=by_leader)
+
+    def _list_named(self, write: Any) -> frozenset[int]:
+        return frozenset[int]().union(*(self.rules.list_named(s, write) for s in self.states))
 
     def _take_silent_steps(self, seen: Observation) -> tuple[Any, ...]:
         """Return the states with all that steps without a write lead to, under any view."""

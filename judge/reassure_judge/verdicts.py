@@ -175,6 +175,11 @@ class Tally:
     """By clause: how often it may have been kept or broken, and nobody can say which."""
     first_undecided: dict[str, Place] = field(default_factory=dict)
     """By such a clause: where that came up first."""
+    facts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By such a clause and hidden fact (`reassure_judge.hidden`): how often it was kept if that is
+    so."""
+    explained: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By clause and hidden fact that the log shows: how often only that makes it kept."""
     violations: list[Violation] = field(default_factory=list)
     steps: list[Any] = field(default_factory=list)
     """Steps that are taken often (`reassure_judge.alike`), with how often each was."""
@@ -209,9 +214,14 @@ class Tally:
                     self._exercised[clause_id] += times * step.times
                 step.times = 0
 
-    def leave_open(self, clauses: Iterable[str], place: Place) -> None:
-        """Note that nobody can say whether these clauses were kept there or broken."""
+    def leave_open(self, clauses: Iterable[str], place: Place, facts: Iterable[str] = ()) -> None:
+        """Note that nobody can say whether these clauses were kept there or broken.
+
+        `facts` are those of which each alone would make them kept.
+        """
+        named = tuple(facts)
         for clause_id in clauses:
+            self.facts.update((clause_id, fact) for fact in named)
             self.undecided[clause_id] += 1
             self._note_first(clause_id, place)
 
@@ -222,6 +232,8 @@ class Tally:
         """Take in another sum."""
         self.exercised.update(other.exercised)
         self.undecided.update(other.undecided)
+        self.facts.update(other.facts)
+        self.explained.update(other.explained)
         for clause_id, place in other.first_undecided.items():
             self._note_first(clause_id, place)
         self.violations.extend(other.violations)

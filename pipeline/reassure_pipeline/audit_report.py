@@ -63,6 +63,10 @@ class ArchiveReport:
     """Findings that may be due to what is missing."""
     undecided: Mapping[str, Place]
     """Where each clause that may have been kept or broken was so first."""
+    hidden: Mapping[tuple[str, str], int]
+    """By such a clause and fact that no znode shows: how often it was kept if that is so."""
+    explained: Mapping[tuple[str, str], int]
+    """By clause and such a fact that shows afterwards: how often only that makes it kept."""
     follow_ups: int
     """Rejected writes that only follow from a finding."""
     clusters: tuple[str, ...]
@@ -89,6 +93,19 @@ class ArchiveReport:
             if beginning.snapshot is not None and lies_behind(beginning.snapshot, hole):
                 return beginning
         return None
+
+    def _list_doubts(self) -> dict[str, Any]:
+        """Return what is undecided, and what was settled, with the facts that no znode shows."""
+        undecided = [
+            {"clause": clause, **place.as_dict()}
+            | {"unless": sorted(fact for each, fact in self.hidden if each == clause)}
+            for clause, place in self.undecided.items()
+        ]
+        explained = [
+            {"clause": clause, "by": fact, "times": times}
+            for (clause, fact), times in sorted(self.explained.items())
+        ]
+        return {"undecided": undecided, "explained": explained}
 
     def _describe_hole(self, hole: Hole) -> dict[str, Any]:
         certain = None if hole.before < 0 else self.find_certain(hole)
@@ -129,9 +146,7 @@ class ArchiveReport:
             "violations": count,
             "not_followed": counts.total() - count,
             "unsettled": self.open.counts.total(),
-            "undecided": [
-                {"clause": clause, **place.as_dict()} for clause, place in self.undecided.items()
-            ],
+            **self._list_doubts(),
             "follow_ups": self.follow_ups,
             "clusters": list(self.clusters),
             "seen_not_judged": [
@@ -492,6 +507,8 @@ def report_archive(
         settled=judged.settled,
         open=judged.unsettled,
         undecided=dict(sorted(judged.tally.first_undecided.items())),
+        hidden=judged.tally.facts,
+        explained=judged.tally.explained,
         follow_ups=judged.follow_ups,
         clusters=tuple(sorted(known.clusters)),
         unjudged=gather(unjudged, known.clusters),

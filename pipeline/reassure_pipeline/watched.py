@@ -259,6 +259,8 @@ def report_archive(
         settled=total.findings.gather(VIOLATION, NOT_FOLLOWED),
         open=total.findings.gather(UNSETTLED),
         undecided=dict(sorted(total.tally.first_undecided.items())),
+        hidden=total.tally.facts,
+        explained=total.tally.explained,
         follow_ups=total.follow_ups,
         clusters=tuple(sorted(known.clusters)),
         unjudged=gather(known.unjudged, known.clusters),

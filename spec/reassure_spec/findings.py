@@ -47,6 +47,8 @@ class Finding:
     """What was seen of it on a real cluster, with the version, "" where nobody has looked."""
     words_only: str = ""
     """Why nothing can be run that would show it, "" where something has to show it."""
+    own: str = ""
+    """What of ours leads there, where the document by itself does not; "" where it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class BadFinding(ReassureError):
 
 
 _REQUIRED: Final = ("Statement", "Instance", "Document", "Profiles")
-_OPTIONAL: Final = ("Clauses", "Readings", "Observed", "Words-only")
+_OPTIONAL: Final = ("Clauses", "Readings", "Observed", "Words-only", "Own")
 
 
 def _split(text: str) -> tuple[str, ...]:
@@ -96,6 +98,7 @@ def _read(block: Block, origin: str) -> Finding | Withdrawn:
         statement=told["Statement"],
         observed=told.get("Observed", ""),
         words_only=told.get("Words-only", ""),
+        own=told.get("Own", ""),
     )
 
 

@@ -118,8 +118,9 @@ class StateZnode:
     """Epoch of the controller that wrote the leader last."""
     isr: ReplicaList
     """In-sync replicas, in stored order (which means nothing)."""
-    recovering: bool = False
-    """Whether Kafka (3.2 and later) marks the leader as elected without being in sync."""
+    recovering: bool | None = None
+    """Whether Kafka marks the leader as elected without being in sync; None before 3.2, which says
+    nothing of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -543,12 +544,13 @@ def decode_state(path: str, data: bytes) -> StateZnode:
         return StateZnode(*usual)
     value = _load(path, data)
     _check_version(path, value, (1,))
+    recovery = value.get("leader_recovery_state")
     return StateZnode(
         leader=_integer(path, value.get("leader"), "leader"),
         leader_epoch=_integer(path, value.get("leader_epoch"), "leader_epoch"),
         controller_epoch=_integer(path, value.get("controller_epoch"), "controller_epoch"),
         isr=_replicas(path, value.get("isr"), "isr"),
-        recovering=value.get("leader_recovery_state") == 1,
+        recovering=None if recovery is None else recovery == 1,
     )
 
 

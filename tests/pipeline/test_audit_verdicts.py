@@ -8,6 +8,7 @@ import pytest
 
 from reassure_conformance import cli
 from reassure_judge import verdicts
+from reassure_judge.hidden import UNHEARD
 from reassure_lab.archives.planted import NEW, OLD, Planted, plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
 from reassure_pipeline.audit import audit_local
@@ -169,7 +170,8 @@ def test_grace_decides_what_is_news(server: Server) -> None:
     assert [c.id for c in unsure.clauses if c.verdict == "unknown"] == [clause]
     first = {"clause": clause, "topic": "events", "partition": 0, "zxid": zxid}
     path = znodes.state_path("events", 0)
-    assert unsure.archives[0].as_dict(strict=False)["undecided"] == [first | {"path": path}]
+    told = first | {"path": path, "unless": [UNHEARD]}
+    assert unsure.archives[0].as_dict(strict=False)["undecided"] == [told]
     assert sure.verdict == "violated"
     assert [(v.clause, v.zxid) for v in sure.violations] == [(clause, zxid)]
 
@@ -192,3 +194,4 @@ def test_what_is_undecided_is_named_where_it_came_up_first(
     assert "2 times" in lines[at]
     path = znodes.state_path("events", 0)
     assert lines[at + 1] == f"  first at 0x{zxids[0]:x} of {folder}: {path}"
+    assert lines[at + 2] == f"  kept if one of these is so: {UNHEARD}"

@@ -133,6 +133,7 @@ def render_audit(document: Document, form: str, *, verbose: bool = False) -> str
     parts += display.fence(_describe_findings(report), form)
     parts += [f"Needed: {need}" for need in report["needs"]]
     parts += _describe_undecided(report)
+    parts += _describe_explained(report) if verbose else ()
     parts += [line for archive in report["archives"] for line in _describe(archive)]
     parts += _describe_observed(report)
     parts += _describe_facts(report)
@@ -188,6 +189,15 @@ def _describe_undecided(report: Mapping[str, Any]) -> Iterator[str]:
                             f"  first at {show_zxid(first['zxid'])} of {archive['path']}: "
                             f"{show_text(first['path'] or _name(first))}"
                         )
+                        if first["unless"]:
+                            yield f"  kept if one of these is so: {'; '.join(first['unless'])}"
+
+
+def _describe_explained(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what no znode announces, and makes writes right that would break a clause without."""
+    for archive in report["archives"]:
+        for each in archive["explained"]:
+            yield f"{archive['path']}: {each['clause']} kept {each['times']} times: {each['by']}"
 
 
 def _name(place: Mapping[str, Any]) -> str:

@@ -4,7 +4,13 @@ from dataclasses import replace
 from typing import Final
 
 from reassure_judge.history import ElectionSeen
-from reassure_judge.kafka import EntryWritten, KafkaRules, make_invariants
+from reassure_judge.kafka import (
+    EntryWritten,
+    KafkaHistory,
+    KafkaRouter,
+    KafkaRules,
+    make_invariants,
+)
 from reassure_judge.rules import Sign, Signs
 from reassure_judge.trees import KAFKAS_OWN
 from reassure_model.controllers import Controllership
@@ -49,9 +55,20 @@ _LATE_REGISTRATION: Final = 4
 """The version of a broker's registration from Kafka 0.10.2 on."""
 
 
+class EntriesRouter(KafkaRouter):
+    """Reads settings as these versions do."""
+
+    def _read_settings(
+        self, cluster: KafkaHistory, path: str, data: bytes | None
+    ) -> tuple[int | None, bool | None] | None:
+        """Read settings without any content as none."""
+        return super()._read_settings(cluster, path, data or None)
+
+
 class EntriesRules(KafkaRules):
     """Kafka without lists."""
 
+    router = EntriesRouter
     profiles = driven = ("kafka-42",)
     flights = (EntryWritten,)
 

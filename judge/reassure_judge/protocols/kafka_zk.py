@@ -43,6 +43,8 @@ def accept(hosted: Hosted, write: Written, around: Environment, readings: Readin
 class ListsRouter(KafkaRouter):
     """Notes until when a cluster was one of an earlier Kafka."""
 
+    calls_elect = True
+
     def _on_topic(
         self, cluster: KafkaHistory, path: str, data: bytes | None, topic: str, second: str
     ) -> None:

@@ -466,12 +466,15 @@ class RequestRules(Rules[Possible, Write]):
         """Yield the states that one silent step leads to."""
         return take_silent_steps(state, views, self.readings)
 
-    def find_stopping(self, state: Possible, write: Write, around: Environment) -> frozenset[int]:
-        """Return the live brokers that a controller's write takes out of the in-sync set."""
+    def list_stopping(
+        self, state: Possible, write: Write, around: Environment
+    ) -> Iterator[frozenset[int]]:
+        """Yield the live brokers that a controller's write takes out of the in-sync set."""
         before = state.partition.state
-        if not isinstance(write, WriteState) or before is None:
-            return frozenset()
-        return frozenset(before.isr).difference(write.state.isr) & around.live
+        if isinstance(write, WriteState) and before is not None:
+            out = frozenset(before.isr).difference(write.state.isr) & around.live
+            if out:
+                yield out
 
     def adopt(self, partition: Partition, write: Write) -> Partition:
         """Return the partition with what was written."""

@@ -90,9 +90,6 @@ class Environment:
     """The topic, or the default of all brokers, allows a leader that was not in sync."""
     deleting: bool = False
     """A client asks for the topic to be deleted."""
-    bounced: frozenset[int] = frozenset()
-    """Registered brokers that were gone in between, and that no controller has taken out of the
-    partition's in-sync set since; only Kafka's own controllers do, after the return as well."""
 
 
 def is_leader_live(state: LeaderAndIsr, around: Environment) -> bool:
