@@ -376,7 +376,7 @@ return [order[i] for i in range(len(order)) if i >= top]
 kept = [order[i] for i in range(min(top, len(order)))]
 return [r for r in assigned if r not in kept]
 
-return list(itertools.islice(order, top, None))
+return list(itertools.islice(order, min(top, len(order)), None))
 
 del order[:top]
 return order

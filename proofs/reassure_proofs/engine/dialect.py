@@ -20,12 +20,19 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType
 from typing import Any, Final
 
 from reassure_proofs.engine.containers import Order, RuleDict, RuleSet, unordered
-from reassure_proofs.engine.library import Known, Unknown, convert_plain, get_attribute
-from reassure_proofs.engine.symex import GaveUp, SBool, Signal, SInt
+from reassure_proofs.engine.library import (
+    Known,
+    Unknown,
+    convert_plain,
+    get_attribute,
+    get_plain_type,
+)
+from reassure_proofs.engine.symex import GaveUp, SBool, Signal, SInt, bound_beyond
 
 _RUNTIME: Final = "__reassure__"
 _FORGETS_ORDER: Final = frozenset(("any", "all", "sum", "set", "frozenset", "sorted", "min", "max"))
@@ -61,9 +68,9 @@ class Runtime:
     def __init__(self) -> None:
         self.unordered = unordered
 
-    def each(self, values: Any, user: Any = None) -> Iterator[Any]:
-        """Return the members of what a comprehension goes through, of which `user` makes use."""
-        if user is not None and not isinstance(user, Known):
+    def each(self, values: Any, *called: Any) -> Iterator[Any]:
+        """Return the members of what a comprehension goes through, that calls these by name."""
+        if not all(isinstance(function, Known) for function in called):
             return iter(values)
         if isinstance(values, RuleSet) and not values.ordered:
             Order.taken = Order.taken or len(values) > 1
@@ -114,10 +121,10 @@ class Runtime:
         if not isinstance(value, list | tuple | str | range):
             return key
         if isinstance(key, slice):
-            start, stop = (_plain_bound(end, len(value)) for end in (key.start, key.stop))
+            beyond = bound_beyond(len(value), forwards=key.step is None)
+            start, stop = (_plain_bound(end, beyond) for end in (key.start, key.stop))
             return slice(start, stop, key.step)
-        # The subscript after the last is refused by plain Python, the slice to there is not.
-        return _plain_bound(key, len(value) + 1)
+        return _plain_bound(key, bound_beyond(len(value), forwards=False))
 
     def handled(self) -> None:
         """Go on with a run that is over, where its end was caught; called first in handlers."""
@@ -176,6 +183,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def _forget_order(self, node: Any, *user: ast.expr) -> None:
         """Let a comprehension go through sets in any order, where nothing in it shows which."""
+        names = {each.id for each in user if isinstance(each, ast.Name)}
         for part in ast.walk(node):
             called = part.func if isinstance(part, ast.Call) else None
             name = getattr(called, "id", "") or _attribute_name(called)
@@ -183,8 +191,14 @@ class _Rewriter(ast.NodeTransformer):
                 called is not None and name not in _CHANGES_NOTHING
             ):
                 return
+            names |= {called.id} if isinstance(called, ast.Name) else set()
+        bound = (part for each in node.generators for part in ast.walk(each.target))
+        if names & {part.id for part in bound if isinstance(part, ast.Name)}:
+            return
         for each in node.generators:
-            each.iter = self._call(each.iter, "each", each.iter, *user)
+            # Whether they are Python's own is seen when they are at hand.
+            called_names = (ast.Name(name, ast.Load()) for name in sorted(names))
+            each.iter = self._call(each.iter, "each", each.iter, *called_names)
 
     def visit_Set(self, node: ast.Set) -> Any:
         self.generic_visit(node)
@@ -461,8 +475,7 @@ def convert(value: Any, name: str) -> Any:
     if isinstance(value, FunctionType):
         return make_twin(value)
     if type(value) is _CACHED:
-        # What it remembers is what it would compute again.
-        return make_twin(value.__wrapped__)
+        return _remember(make_twin(value.__wrapped__), name)
     if type(value) is functools.partial:
         named = {key: convert(part, name) for key, part in value.keywords.items()}
         given = (convert(part, name) for part in value.args)
@@ -470,6 +483,35 @@ def convert(value: Any, name: str) -> Any:
     if isinstance(value, BuiltinFunctionType) and value.__module__:
         name = f"{value.__module__}.{value.__name__}"
     return convert_plain(value, name, convert)
+
+
+def _remember(twin: Any, name: str) -> Any:
+    """Return what stands for a cached function: what it remembers it would compute again.
+
+    That is so only of values that cannot be changed; and a cache takes equal keys of different
+    types for one.
+    """
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        _refuse_unless(_REMEMBERED_FOR, (*arguments, *named.values()), f"{name} is called with")
+        answer = twin(*arguments, **named)
+        _refuse_unless(_REMEMBERED, (answer,), f"{name} remembers")
+        return answer
+
+    return Known(name, call)
+
+
+_REMEMBERED_FOR: Final = (SInt, int, str, type(None))
+_REMEMBERED: Final = (*_REMEMBERED_FOR, SBool, bool, float, Fraction)
+
+
+def _refuse_unless(kinds: tuple[type, ...], values: Iterable[Any], what: str) -> None:
+    for value in values:
+        if type(value) is tuple:
+            _refuse_unless(kinds, value, what)
+        elif type(value) not in kinds:
+            told = get_plain_type(value).__name__
+            raise GaveUp(f"the cached function {what} a {told}, which is not followed")
 
 
 def run_twin(twin: Callable[..., Any], *arguments: Any) -> Any:
@@ -490,4 +532,5 @@ def find_place(signal: BaseException) -> str:
         if _RUNTIME in step.tb_frame.f_globals:
             place = f"{step.tb_frame.f_code.co_filename}:{step.tb_lineno}"
         step = step.tb_next
-    return place
+    cause = signal.__cause__
+    return find_place(cause) if not place and cause is not None else place
