@@ -518,7 +518,7 @@ def theorems_of(rule: Callable[..., Any], length: int) -> list[Theorem]:
     shape = {**(DROP_SHAPE if drop else ELECTION_SHAPE), "assigned": Parameter(length, floor=1)}
     return [
         replace(theorem, subject=replace(theorem.subject, shapes=lambda _: iter((shape,))))
-        for theorem in find_theorems(rule)
+        for theorem in find_theorems(rule, assume=("all",))
         if theorem.name in HELD
     ]
 

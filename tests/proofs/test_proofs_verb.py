@@ -249,13 +249,35 @@ def test_time_is_not_up_while_an_object_is_removed() -> None:
 def test_candidates_get_their_verdicts(capsys: pytest.CaptureFixture[str]) -> None:
     """A sound rule and selector hold; a definition without the high watermark is refuted."""
     small = ("--replication-factor", "2")
-    code, out, _ = run(capsys, "--code", "reviewed_rules:drop", *small)
+    code, out, _ = run(capsys, "--code", "reviewed_rules:drop", "--assume", "all", *small)
     assert code == 0
     assert re.search(r"paths, tried on [1-9]\d* plain inputs", " ".join(out.split()))
     assert run(capsys, "--code", "reviewed_rules:selector", *small)[0] == 0
     code, out, _ = run(capsys, "--code", "reviewed_rules:members", *small)
     assert code == 1
     assert "Not so: with replicas = [1], offsets = [0]" in out
+
+
+@pytest.mark.usefixtures("rules")
+def test_what_is_assumed_of_a_rule_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """The verdict and the JSON report name what is assumed of every input, and what is not."""
+    arguments = ("--code", "reviewed_rules:drop", "--replication-factor", "1")
+    code, out, _ = run(capsys, *arguments)
+    assert code == 1
+    assert ", nothing assumed of the inputs: theorems" in out.splitlines()[0]
+    assert "not assumed: leader-in-sync (the leader is in the in-sync set)" in out
+    assert "accept it with --assume NAME" in out
+    named = ("--assume", "leader-in-sync", "--assume", "top-positive")
+    _, out, _ = run(capsys, *arguments, *named)
+    assert ", where every input has top-positive, leader-in-sync: theorems" in out.splitlines()[0]
+    assert "\nassumed: leader-in-sync (the leader is in the in-sync set)" in out
+    _, out, _ = run(capsys, *arguments, *named, "--format", "json")
+    told = {each["name"]: each["assumed"] for each in json.loads(out)["preconditions"]}
+    assert (told["leader-in-sync"], told["isr-assigned"]) == ("accepted", "")
+    _, out, _ = run(capsys, "--code", "reviewed_rules:members", "--replication-factor", "1")
+    assert "\ngiven: leader-counted (" in out
+    code, _, err = run(capsys, "drop-leader-kept", "--assume", "all")
+    assert (code, "name it with --code" in err) == (64, True)
 
 
 def test_misspelt_theorem_is_told_what_is_close(capsys: pytest.CaptureFixture[str]) -> None:

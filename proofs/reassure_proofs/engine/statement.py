@@ -241,6 +241,11 @@ class Rule:
     """One more parameter that it may take, "" where there is none."""
     shapes_with_more: Callable[[int], Iterator[Shape]] | None = None
     """The shapes where it takes that."""
+    preconditions: tuple[Hypothesis, ...] = ()
+    """What the documents' own rule needs of its arguments. A reviewer's rule is held against the
+    theorems without them, but for those that he accepts."""
+    surroundings: tuple[Hypothesis, ...] = ()
+    """What the code needs that the rule is a part of: always assumed, and always told."""
     besides: tuple[str, ...] = ()
     """Theorems that are no promise of a document, but say how the model's own rule goes about."""
     answers_list: bool = True

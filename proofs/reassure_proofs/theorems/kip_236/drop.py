@@ -396,8 +396,16 @@ def _assigned_isr_sufficient(values: Values, drop: Any) -> Truth:
 def _size_is_top(values: Values, drop: Any) -> Truth:
     """A drop leaves exactly top replicas assigned, or all of them if there are fewer."""
     before, top = len(values["assigned"]), values["top"]
-    after = before - len(drop)
+    after = count(negate(member(replica, drop)) for replica in values["assigned"])
     return implies(top >= before, after == before) & implies(top <= before, top == after)
+
+
+@about(DROP_AMENDED, "drop-amended-names-assigned", "drop.keep-top", largest=3)
+@says("With every amendment, a drop names assigned replicas only.")
+@about(DROP, "drop-names-assigned", "drop.keep-top")
+def _names_assigned(values: Values, drop: Any) -> Truth:
+    """A drop names assigned replicas only, whatever it is given."""
+    return subset(drop, values["assigned"])
 
 
 @about(DROP, "drop-in-sync-before-others", "drop.rank.leader-isr-rest")
@@ -473,6 +481,13 @@ RULE: Final = Rule(
     {"kip-236": DROP.name, "kip-236-amended": DROP_AMENDED.name},
     more="target",
     shapes_with_more=_drop_and_target_shapes,
+    preconditions=(
+        TOP_POSITIVE,
+        ASSIGNED_DISTINCT,
+        ISR_DISTINCT,
+        ISR_ASSIGNED,
+        LEADER_IN_SYNC,
+    ),
     besides=("drop-meets-contract", "drop-amended-meets-contract"),
 )
 """A drop rule answers the replicas to drop."""
