@@ -153,8 +153,9 @@ def find_theorems(
         shapes = rule.shapes_with_more if takes_more and rule.shapes_with_more else about.shapes
         subject = Subject("candidate", function, "the candidate", shapes, about.bounded)
         needed = (*taken, *(item for item in theorem.hypotheses if item.name not in own))
-        about_it = {"subject": subject, "layer": "candidate", "hypotheses": needed, "shape": ()}
-        found.append(replace(theorem, **about_it))
+        found.append(
+            replace(theorem, subject=subject, layer="candidate", hypotheses=needed, shape=())
+        )
     if not found:
         raise CandidateError(f"profile {profile!r} has no theorem about a {rule.name} rule")
     return tuple(found)
