@@ -71,6 +71,12 @@ def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.fixture(autouse=True)
+def nothing_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin with nothing that was proved before."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
+
+
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     """Return exit code, output and error output of the verb."""
     code = run_command(["prove", *arguments])
@@ -278,6 +284,18 @@ def test_what_is_assumed_of_a_rule_is_told(capsys: pytest.CaptureFixture[str]) -
     assert "\ngiven: leader-counted (" in out
     code, _, err = run(capsys, "drop-leader-kept", "--assume", "all")
     assert (code, "name it with --code" in err) == (64, True)
+
+
+def test_second_time_is_told_to_be_cached(capsys: pytest.CaptureFixture[str]) -> None:
+    """What was proved before is told as that, in both reports; --fresh proves it anew."""
+    arguments = ("drop-leader-kept", "--replication-factor", "1")
+    assert "cached" not in run(capsys, *arguments)[1]
+    told = run(capsys, *arguments)[1]
+    assert "(1 cached; --fresh proves anew)" in told.splitlines()[0]
+    assert "when it was proved (cached)" in " ".join(told.split())
+    report = json.loads(run(capsys, *arguments, "--format", "json")[1])
+    assert report["theorems"][0]["cached"]
+    assert "cached" not in run(capsys, *arguments, "--fresh")[1]
 
 
 def test_misspelt_theorem_is_told_what_is_close(capsys: pytest.CaptureFixture[str]) -> None:

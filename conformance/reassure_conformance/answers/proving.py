@@ -9,6 +9,7 @@ from typing import Any, Final
 from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
 from reassure_proofs.engine import opinion
+from reassure_proofs.engine.cache import Cache, find_folder
 from reassure_proofs.engine.candidate import list_assumed, prove_candidate
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.runner import prove_all, to_json
@@ -66,6 +67,8 @@ def _group_lines(group: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield from _wrap(f"{first['about']} ({first['subject']}), {profile}", "")
     tried = sum(each["tried"] for each in first["certificate"])
     cost = f"{first['paths']} paths, tried on {tried} plain inputs, {first['seconds']:.1f} s"
+    if first["cached"]:
+        cost = f"{cost} when it was proved (cached)"
     yield from _wrap(f"{first['bound']}; {cost}", "  ")
     if readings:
         yield from _wrap(f"readings: {readings}", "  ")
@@ -174,6 +177,8 @@ class Question:
     """Whose theorems are asked of such a rule."""
     assume: Sequence[str] = ()
     """The preconditions that are accepted of such a rule."""
+    fresh: bool = False
+    """Whether what was proved before is proved anew."""
     second_opinion: bool = False
     """Whether another solver is asked as well."""
 
@@ -198,6 +203,7 @@ def prove_document(asked: Question, progress: Say, form: str) -> tuple[Document,
             lambda *done: progress("proofs", *done),
             asked.timeout_s,
             tier="full",
+            cache=None if asked.fresh else Cache(find_folder()),
         )
     body = to_json(results)
     verdict, counts = body.pop("verdict"), body.pop("counts")
@@ -219,6 +225,9 @@ def prove_document(asked: Question, progress: Say, form: str) -> tuple[Document,
     seconds = time.monotonic() - start
     document = Document("prove", verdict, seconds, counts, profile=profile, body=body)
     said = f"{verdict.upper()} in {seconds:.1f} s{told_of}: {display.say_counts(counts)}"
+    cached = sum(theorem["cached"] for theorem in body["theorems"])
+    if cached:
+        said = f"{said} ({cached} cached; --fresh proves anew)"
     return document, "\n".join([display.paint(said), "", *lines]).rstrip("\n")
 
 

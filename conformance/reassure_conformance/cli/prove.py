@@ -37,6 +37,7 @@ from reassure_conformance.cli.options import Progress, complete, emit, format_op
     metavar="NAME",
     help="With --code: a precondition that you accept, or all; repeat it for more.",
 )
+@click.option("--fresh", is_flag=True, help="Prove anew what was proved of the same code before.")
 @click.option("--second-opinion", is_flag=True, help="Ask cvc5 the same questions again.")
 @click.option("--sweep", "swept", is_flag=True, help="Ask again under each other reading.")
 @click.option(
@@ -53,6 +54,7 @@ def prove(
     code: str | None,
     profile: str,
     assume: tuple[str, ...],
+    fresh: bool,
     second_opinion: bool,
     swept: bool,
     replayed: bool,
@@ -81,7 +83,7 @@ def prove(
             document, text = replay_document(names, timeout_s, progress, form)
         else:
             asked = proving.Question(
-                names, factor, timeout_s, code, profile, assume, second_opinion
+                names, factor, timeout_s, code, profile, assume, fresh, second_opinion
             )
             document, text = proving.prove_document(asked, progress, form)
     return emit(document, form, lambda: text)

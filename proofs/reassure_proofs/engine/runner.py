@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, Final
 
+from reassure_proofs.engine.cache import Cache
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.statement import (
     Hypothesis,
@@ -60,6 +61,8 @@ class TheoremResult:
     """For each shape: its lengths, paths, witnesses replayed, and the answer on the gap."""
     reason: str = ""
     """Why the verdict is unknown, or what the code raised on the counterexample."""
+    cached: bool = False
+    """Whether all of it was proved before, and kept (`engine.cache`)."""
     raised: bool = False
     """Whether the code raises on the counterexample."""
     read: tuple[str, ...] = ()
@@ -123,6 +126,7 @@ class TheoremResult:
             "verdict": self.verdict,
             "outcome": self.outcome,
             "seconds": round(self.seconds, 3),
+            "cached": self.cached,
             "paths": self.paths,
             "queries": self.queries,
             "counterexample": self.counterexample,
@@ -142,6 +146,7 @@ def prove_all(
     timeout_s: float = 60.0,
     processes: int | None = None,
     tier: str = "gate",
+    cache: Cache | None = None,
 ) -> list[TheoremResult]:
     """Prove the named theorems (without names all of the tier), in the register's order.
 
@@ -149,7 +154,8 @@ def prove_all(
     `replication_factor` of 5 is thorough: theorems that stop short of it go as far as they can.
     `timeout_s` is the processor time of each task, which is one shape, or all of them where a
     refutation is expected; a theorem that needs more is unknown.
-    `processes` is at most two by default; 1 keeps the work in this process. Raises
+    `processes` is at most two by default; 1 keeps the work in this process. What `cache` has is not
+    proved again. Raises
     UnknownTheoremError for a name there is not, ProofFaultError or WorkerFailedError when the
     proof machinery itself is at fault.
     """
@@ -163,7 +169,7 @@ def prove_all(
         for task in make_tasks(group, replication_factor, timeout_s)
     ]
     tasks.sort(key=estimate_cost, reverse=True)
-    records = run_tasks(tasks, processes, progress)
+    records = run_tasks(tasks, processes, progress, cache)
     return [_summarise(theorem, tasks, records, replication_factor) for theorem in theorems]
 
 
@@ -194,14 +200,24 @@ def estimate_cost(task: Task) -> int:
 
 
 def run_tasks(
-    tasks: Sequence[Task], processes: int, progress: Progress | None = None
+    tasks: Sequence[Task],
+    processes: int,
+    progress: Progress | None = None,
+    cache: Cache | None = None,
 ) -> list[list[Record]]:
     """Return the records of every task, in the order of the tasks."""
-    answers: list[list[Record]] = [[] for _ in tasks]
-    for done, (place, records) in enumerate(_answers(tasks, processes), start=1):
-        answers[place] = records
+    kept = [None if cache is None else cache.get(task) for task in tasks]
+    answers: list[list[Record]] = [records or [] for records in kept]
+    left = [place for place, records in enumerate(kept) if records is None]
+    asked = _answers([tasks[place] for place in left], processes) if left else iter(())
+    for done, (place, records) in enumerate(asked, start=len(tasks) - len(left) + 1):
+        answers[left[place]] = records
+        if cache is not None:
+            cache.put(tasks[left[place]], records)
         if progress is not None:
             progress(done, len(tasks))
+    if cache is not None:
+        cache.forget_old()
     return answers
 
 
@@ -287,6 +303,7 @@ def summarise_records(
         counterexample=None if counterexample is None else _in_words(theorem, counterexample),
         certificate=certificates,
         reason=f"the code raises {raised}; only a value refutes" if raised else reason,
+        cached=bool(ordered) and all(item.get("cached", False) for item in ordered),
         raised=bool(raised),
         read=tuple(sorted({name for item in ordered for name in item.get("read", ())})),
     )
