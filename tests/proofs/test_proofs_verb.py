@@ -95,7 +95,9 @@ def test_group_tells_what_its_theorems_share_and_each_theorem_its_own(
     assert all(len(line) <= 100 for line in out.splitlines())
     head = first.splitlines()
     assert head[0] == "the drop rule (drop), profile kip-236"
-    assert head[1].startswith("  replication factor 1 to 2; all integers unbounded; ")
+    assert head[1].startswith(
+        "  replication factor 1 to 2; lists of up to 2; all integers unbounded; "
+    )
     assert head[2].startswith("  readings: drop.slice=inclusive, drop.protects=nothing")
     assert head[3].startswith("  no input fits 3 of 6 shapes: (assigned 1; isr 0), ")
     assert head[4:8] == [
@@ -139,7 +141,7 @@ def test_explanation_has_the_bound_of_the_set(capsys: pytest.CaptureFixture[str]
     _, out, _ = run(capsys, "unbounded-others-first", "--explain")
     assert "any number of brokers" in out
     _, out, _ = run(capsys, "drop-nothing-at-first-request", "--explain")
-    assert "replication factor 1 to 4; all integers unbounded" in out
+    assert "replication factor 1 to 4; lists of up to 4; all integers unbounded" in out
     assert "readings  " in out
 
 

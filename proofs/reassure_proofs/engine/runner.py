@@ -15,9 +15,11 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 from reassure_proofs.engine.cache import Cache
+from reassure_proofs.engine.numbers import find_looks
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.statement import (
     Hypothesis,
+    Subject,
     Theorem,
     choose_readings,
     describe,
@@ -170,7 +172,17 @@ def prove_all(
     ]
     tasks.sort(key=estimate_cost, reverse=True)
     records = run_tasks(tasks, processes, progress, cache)
-    return [_summarise(theorem, tasks, records, replication_factor) for theorem in theorems]
+    looks = {each.subject.name: _find_looks(each.subject) for each in theorems}
+    return [
+        _summarise(theorem, tasks, records, replication_factor, looks[theorem.subject.name])
+        for theorem in theorems
+    ]
+
+
+def _find_looks(subject: Subject) -> str:
+    """Return where code looks at brokers' numbers that are plain, "" where it does not."""
+    looks = find_looks(subject.function) if subject.numbered else ()
+    return "; ".join(looks)
 
 
 def make_tasks(
@@ -262,6 +274,7 @@ def _summarise(
     tasks: Sequence[Task],
     answers: Sequence[Sequence[Record]],
     replication_factor: int,
+    looks: str,
 ) -> TheoremResult:
     """Return the result of one theorem from the records of the tasks it was part of."""
     records = [
@@ -270,13 +283,16 @@ def _summarise(
         if theorem.name in task.theorems
         for record in some
     ]
-    return summarise_records(theorem, records, replication_factor)
+    return summarise_records(theorem, records, replication_factor, looks)
 
 
 def summarise_records(
-    theorem: Theorem, records: Sequence[Record], replication_factor: int
+    theorem: Theorem, records: Sequence[Record], replication_factor: int, looks: str = ""
 ) -> TheoremResult:
-    """Return the result of one theorem from the records of its shapes, in any order."""
+    """Return the result of one theorem from the records of its shapes, in any order.
+
+    Nothing is proved of code that `looks` at a broker's number which is a plain one.
+    """
     ordered = sorted(records, key=lambda record: int(record["place"]))
     certificates = tuple(item["certificate"] for item in ordered if item.get("certificate"))
     counterexample = next(
@@ -288,7 +304,7 @@ def summarise_records(
         None,
     )
     paths = sum(certificate["paths"] for certificate in certificates)
-    reason = next((item["reason"] for item in ordered if item.get("reason")), "")
+    reason = next((item["reason"] for item in ordered if item.get("reason")), looks)
     places = [record["place"] for record in ordered if _is_certified(record)]
     certified = places == list(range(len(theorem.shapes(replication_factor))))
     verdict, reason = summarise_verdict(counterexample is not None, reason, paths, certified)

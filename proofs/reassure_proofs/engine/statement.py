@@ -111,6 +111,8 @@ class Subject:
     """The readings that it was given otherwise, as `name=value`."""
     needs: int = 2
     """Replication factor in which the hypotheses of its theorems show that they are needed."""
+    numbered: bool = False
+    """Whether brokers have plain numbers, at which no function may look (`engine.numbers`)."""
     shown: "Callable[[Theorem, Values], tuple[Any, Any]] | str" = "no controller is asked for it"
     """Finds a state that a controller shows a counterexample in, and where the model's one comes to
     rest; or says why there is none. Raises `engine.replays.NotShown`."""
@@ -215,7 +217,13 @@ class Theorem:
     def bound(self, replication_factor: int) -> str:
         """Return in words what is bounded when proved up to `replication_factor`."""
         words = self.subject.bounded.format(self._cap(replication_factor))
-        return f"{words}; all integers unbounded"
+        shapes = self.shapes(replication_factor)
+        lengths = [each.length for shape in shapes for each in shape.values() if each.length]
+        lists = f"; lists of up to {max(lengths)}" if lengths else ""
+        but = (
+            " but the brokers' numbers, at which no function looks" if self.subject.numbered else ""
+        )
+        return f"{words}{lists}; all integers unbounded{but}"
 
     def shapes(self, replication_factor: int) -> tuple[Shape, ...]:
         """Return the shapes to look at, smallest first."""

@@ -114,6 +114,7 @@ MARK: Final = Subject(
     "the high watermark",
     _mark_shapes,
     bounded=f"1 to {_ENDS_MAX} replicas, all within the lag limit",
+    numbered=True,
 )
 """The mark over more ends than the evaluation as a whole is looked at with."""
 
