@@ -65,6 +65,9 @@ class TheoremResult:
     """Why the verdict is unknown, or what the code raised on the counterexample."""
     cached: bool = False
     """Whether all of it was proved before, and kept (`engine.cache`)."""
+    uncured: str = ""
+    """What the code does on the counterexample under the reading that should cure it, "" where it
+    keeps the promise."""
     raised: bool = False
     """Whether the code raises on the counterexample."""
     read: tuple[str, ...] = ()
@@ -76,7 +79,7 @@ class TheoremResult:
         if self.verdict == "unknown":
             return "unknown"
         if self.verdict == "refuted":
-            expected = self.theorem.expected == "refuted" and not self.raised
+            expected = self.theorem.expected == "refuted" and not (self.raised or self.uncured)
             return "finding" if expected else "violated"
         return "holds" if self.verdict == self.theorem.expected else "stale"
 
@@ -308,6 +311,7 @@ def summarise_records(
     places = [record["place"] for record in ordered if _is_certified(record)]
     certified = places == list(range(len(theorem.shapes(replication_factor))))
     verdict, reason = summarise_verdict(counterexample is not None, reason, paths, certified)
+    uncured = next((told for item in ordered if (told := _uncured(item, theorem))), "")
     raised = next((item["raised"][theorem.name] for item in ordered if _raised(item, theorem)), "")
     return TheoremResult(
         theorem=theorem,
@@ -318,11 +322,16 @@ def summarise_records(
         queries=sum(item.get("queries", 0) for item in ordered),
         counterexample=None if counterexample is None else _in_words(theorem, counterexample),
         certificate=certificates,
-        reason=f"the code raises {raised}; only a value refutes" if raised else reason,
+        reason=f"the code raises {raised}; only a value refutes" if raised else uncured or reason,
+        uncured=uncured,
         cached=bool(ordered) and all(item.get("cached", False) for item in ordered),
         raised=bool(raised),
         read=tuple(sorted({name for item in ordered for name in item.get("read", ())})),
     )
+
+
+def _uncured(record: Record, theorem: Theorem) -> str:
+    return str(record.get("uncured", {}).get(theorem.name, ""))
 
 
 def _raised(record: Record, theorem: Theorem) -> bool:

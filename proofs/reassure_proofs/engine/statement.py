@@ -183,6 +183,9 @@ class Theorem:
     """The same where the factor asked for is `THOROUGH`; None if that is no different."""
     tier: str = "gate"
     """`gate` for what every check proves, `full` for what only a whole proof run does."""
+    cure: str = ""
+    """The profile under which the code keeps the promise on the counterexample, where a refutation
+    is expected. One that changes a single reading is cured by its own profile without that."""
     needs: int | None = None
     """Replication factor in which its hypotheses show that they are needed, None for the
     subject's."""
