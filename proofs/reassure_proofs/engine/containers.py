@@ -493,18 +493,6 @@ class RuleDict:
         return {plain(key): plain(value) for key, value in self.items()}
 
 
-class RuleList(list[Any]):
-    """A list that outlives the call: it can be read and not changed."""
-
-    __slots__ = ()
-
-    def _change(self, *_: object, **__: object) -> NoReturn:
-        raise GaveUp("a list that outlives the call is changed")
-
-    append = extend = insert = remove = pop = clear = sort = reverse = _change
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _change
-
-
 refuse_the_rest(RuleSet, set)
 refuse_the_rest(RuleDict, dict)
 refuse_the_rest(View, type({}.values()))

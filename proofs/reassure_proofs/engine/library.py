@@ -23,7 +23,6 @@ from typing import Any, Final, NoReturn
 from reassure_proofs.engine.containers import (
     Order,
     RuleDict,
-    RuleList,
     RuleSet,
     View,
     as_set,
@@ -37,6 +36,18 @@ _DUNDERS: Final = (
     {name for kind in (int, float, str, list, dict, frozenset) for name in dir(kind)}
     | {"__bool__", "__call__", "__next__", "__enter__", "__exit__", "__index__", "__int__"}
 ) - set(dir(object))
+
+
+class RuleList(list[Any]):
+    """A list that outlives the call: it can be read and not changed."""
+
+    __slots__ = ()
+
+    def _change(self, *_: object, **__: object) -> NoReturn:
+        raise GaveUp("a list that outlives the call is changed")
+
+    append = extend = insert = remove = pop = clear = sort = reverse = _change
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _change
 
 
 class Unknown:
