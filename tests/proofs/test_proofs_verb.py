@@ -93,7 +93,7 @@ def test_group_tells_what_its_theorems_share_and_each_theorem_its_own(
     verdict, first, second = out.strip().split("\n\n")
     assert code == 0
     assert all(len(line) <= 100 for line in out.splitlines())
-    head = first.splitlines()
+    head = first.replace("\n    inputs", " inputs").splitlines()
     assert head[0] == "the drop rule (drop), profile kip-236"
     assert head[1].startswith(
         "  replication factor 1 to 2; lists of up to 2; all integers unbounded; "
