@@ -31,6 +31,7 @@ def _no_theorems(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
 
 def _no_theorems_of_a_rule(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
     monkeypatch.setattr("reassure_conformance.answers.proving.prove_candidate", _nothing)
+    monkeypatch.setattr("reassure_conformance.answers.proving.list_assumed", _nothing)
     return ["prove", "--code", "some.module:rule"]
 
 

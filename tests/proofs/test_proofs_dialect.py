@@ -376,7 +376,7 @@ return [order[i] for i in range(len(order)) if i >= top]
 kept = [order[i] for i in range(min(top, len(order)))]
 return [r for r in assigned if r not in kept]
 
-return list(itertools.islice(order, top, None))
+return list(itertools.islice(order, min(top, len(order)), None))
 
 del order[:top]
 return order
@@ -462,7 +462,9 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], 
 
 def _prove(rule: Any, *names: str) -> dict[str, TheoremResult]:
     """Hold a rule against the theorems of those names, or all of them."""
-    theorems = [item for item in find_theorems(rule) if item.name in names or not names]
+    theorems = [
+        each for each in find_theorems(rule, assume=("all",)) if each.name in names or not names
+    ]
     found = prove_candidate(rule, 2, theorems=theorems)
     return {result.theorem.name: result for result in found}
 

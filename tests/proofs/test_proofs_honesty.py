@@ -1,13 +1,19 @@
 """What a theorem says of itself is so: the readings it ran under, its method, what refutes it."""
 
 import ctypes
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NoReturn
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from planting import replaced
 
 from reassure_proofs.engine import tasks
 from reassure_proofs.engine.inputs import TooLargeError, find_constants
@@ -64,6 +70,28 @@ def test_counterexample_that_is_none_is_a_fault() -> None:
     with pytest.raises(ProofFaultError, match="no counterexample when it is run again"):
         tasks.run_again(theorem, lambda _: (), values)
     assert tasks.run_again(theorem, lambda _: (1,), values) == ""
+
+
+EVERYBODY = """
+def compute_drop(assigned, leader, isr, top, target, readings, others=None):
+    return assigned
+"""
+CURED = [
+    *("drop-exclusive-nothing-at-first-request", "drop-exclusive-leader-kept"),
+    *("drop-exclusive-isr-at-least-min", "drop-after-expansion-keeps-copies"),
+    *("drop-cancel-keeps-originals", "drop-keeps-redundancy", "drop-target-in-sync-kept"),
+    "drop-offline-in-sync-copy-kept",
+]
+
+
+def test_finding_is_due_to_its_reading() -> None:
+    """A drop rule that drops everybody confirms no finding that the cured reading should cure."""
+    sound = prove_all(CURED, 2, processes=1)
+    assert {result.outcome for result in sound} == {"finding"}
+    with replaced("kip_236.drop", EVERYBODY):
+        broken = prove_all(CURED, 2, processes=1)
+    assert {result.outcome for result in broken} == {"violated"}
+    assert all("the code breaks it too" in result.reason for result in broken)
 
 
 # Readings -----------------------------------------------------------------------------------------

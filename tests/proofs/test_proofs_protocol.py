@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from reassure_model.kip_236.rules import accept_write, apply_failover
 from reassure_model.kip_236.writes import UpdateReassignment, WriteAssigned, WriteState
 from reassure_model.outcome import Accepted
+from reassure_proofs.engine.cache import Cache
 from reassure_proofs.engine.prover import prove
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.runner import prove_all
@@ -27,6 +29,8 @@ from reassure_proofs.theorems.kip_236.protocol import (
 )
 from reassure_spec.readings import get_profile
 
+KEPT = Path(__file__).parents[2] / "build" / "proofs"
+"""What was proved of the same code before."""
 NAMES = [theorem.name for theorem in THEOREMS if theorem.expected == "proved"]
 
 
@@ -43,7 +47,7 @@ def _prove(name: str, size: int, kind: str = "") -> str:
 
 def test_protocol_is_proved_for_single_replicas() -> None:
     """Every theorem that is to hold does where each list has one element."""
-    results = prove_all(NAMES, replication_factor=1, processes=1)
+    results = prove_all(NAMES, replication_factor=1, processes=1, cache=Cache(KEPT))
     assert {result.theorem.name: result.verdict for result in results} == dict.fromkeys(
         NAMES, "proved"
     )
@@ -52,7 +56,9 @@ def test_protocol_is_proved_for_single_replicas() -> None:
 @pytest.mark.slow
 def test_protocol_is_proved_for_two_replicas() -> None:
     """Every theorem that is to hold does, with certificates, where lists have two elements."""
-    results = prove_all(NAMES, replication_factor=2, processes=2, timeout_s=300.0)
+    results = prove_all(
+        NAMES, replication_factor=2, processes=2, timeout_s=300.0, cache=Cache(KEPT)
+    )
     assert [(r.theorem.name, r.reason) for r in results if r.verdict != "proved"] == []
 
 

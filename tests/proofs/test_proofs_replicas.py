@@ -3,6 +3,7 @@
 import random
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from reassure_model.kafka_4485 import replication
 from reassure_model.kafka_4485.replication import ACTIONS, LEADER_ALONE, Action, Replication
 from reassure_model.outcome import Accepted
+from reassure_proofs.engine.cache import Cache
 from reassure_proofs.engine.necessity import examine_hypotheses
 from reassure_proofs.engine.prover import ProofFaultError, prove
 from reassure_proofs.engine.register import get_theorems
@@ -27,6 +29,8 @@ from reassure_proofs.theorems.kafka_4485.replication import (
 )
 from reassure_spec.readings import get_profile
 
+KEPT = Path(__file__).parents[2] / "build" / "proofs"
+"""What was proved of the same code before."""
 NAMES = [theorem.name for theorem in THEOREMS]
 PROVED = [theorem.name for theorem in THEOREMS if theorem.expected == "proved"]
 AMENDED = choose_readings("kafka-4485", replicas.AMENDMENTS)
@@ -54,7 +58,7 @@ def _walk(seed: int, brokers: int = 3, steps: int = 60) -> list[tuple[Replicatio
 
 def test_replication_is_as_expected_for_two_brokers() -> None:
     """Everything is proved with the amendments, and refuted without any one of them."""
-    results = prove_all(NAMES, replication_factor=2, processes=1)
+    results = prove_all(NAMES, replication_factor=2, processes=1, cache=Cache(KEPT))
     assert {result.outcome for result in results} == {"holds", "finding"}
     assert [r.theorem.name for r in results if r.outcome == "holds"] == PROVED
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import z3
 
-from reassure_proofs.engine import prover
+from reassure_proofs.engine import prover, smallest
 from reassure_proofs.engine.prover import ProofFaultError, ProofResult, prove
 from reassure_proofs.engine.statement import Hypothesis, Parameter, Unread, Values
 from reassure_proofs.engine.symex import Engine, Limits, SSet, _Decision
@@ -67,7 +67,7 @@ def test_counterexample_does_not_turn_on_what_the_solver_finds_first(found: set[
     assert (
         solver.check(*(is_in(n) if n in found else z3.Not(is_in(n)) for n in (1, 2, 3))) == z3.sat
     )
-    model = prover._thin_out(solver, {"xs": (1, 2, 3), "live": live}, solver.model())
+    model = smallest._thin_out(solver, {"xs": (1, 2, 3), "live": live}, solver.model())
     assert [n for n in (1, 2, 3) if z3.is_true(model.eval(is_in(n)))] == [3]
 
 
@@ -259,7 +259,7 @@ def test_fault_in_the_executor_is_caught(
 
 def test_wrong_counterexample_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A counterexample that the plain code does not confirm is a fault, not a refutation."""
-    exact = prover._plain
+    exact = prover.make_plain
     replayed: list[Any] = []
 
     def plain(values: Values, model: Any) -> dict[str, Any]:
@@ -268,6 +268,6 @@ def test_wrong_counterexample_is_caught(monkeypatch: pytest.MonkeyPatch) -> None
         # The first two are the witnesses of the two paths, the third is the counterexample.
         return {**arguments, "n": 7} if len(replayed) == 3 else arguments
 
-    monkeypatch.setattr(prover, "_plain", plain)
+    monkeypatch.setattr(prover, "make_plain", plain)
     with pytest.raises(ProofFaultError, match="does not violate"):
         _prove(lambda v: 1 if v["n"] > 5 else 0, lambda v, r: r == 1, length=0)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from reassure_model.kip_236.drop import compute_drop, compute_existing, compute_kept
+from reassure_proofs.engine.cache import Cache
 from reassure_proofs.engine.necessity import NecessityResult
 from reassure_proofs.engine.prover import prove
 from reassure_proofs.engine.register import UnknownTheoremError, get_theorems
@@ -23,13 +24,15 @@ from reassure_spec.clauses import load_clauses
 from reassure_spec.findings import get_finding
 from reassure_spec.readings import Readings
 
+KEPT = Path(__file__).parents[2] / "build" / "proofs"
+"""What was proved of the same code before."""
 Rule = Callable[..., tuple[int, ...]]
 
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, TheoremResult]:
     """Every theorem of the gate up to replication factor 3, proved in this process."""
-    found = prove_all(replication_factor=3, tier="gate")
+    found = prove_all(replication_factor=3, tier="gate", cache=Cache(KEPT))
     return {result.theorem.name: result for result in found}
 
 

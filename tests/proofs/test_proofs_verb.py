@@ -71,6 +71,12 @@ def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.fixture(autouse=True)
+def nothing_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin with nothing that was proved before."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
+
+
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     """Return exit code, output and error output of the verb."""
     code = run_command(["prove", *arguments])
@@ -87,9 +93,11 @@ def test_group_tells_what_its_theorems_share_and_each_theorem_its_own(
     verdict, first, second = out.strip().split("\n\n")
     assert code == 0
     assert all(len(line) <= 100 for line in out.splitlines())
-    head = first.splitlines()
+    head = first.replace("\n    inputs", " inputs").splitlines()
     assert head[0] == "the drop rule (drop), profile kip-236"
-    assert head[1].startswith("  replication factor 1 to 2; all integers unbounded; ")
+    assert head[1].startswith(
+        "  replication factor 1 to 2; lists of up to 2; all integers unbounded; "
+    )
     assert head[2].startswith("  readings: drop.slice=inclusive, drop.protects=nothing")
     assert head[3].startswith("  no input fits 3 of 6 shapes: (assigned 1; isr 0), ")
     assert head[4:8] == [
@@ -133,7 +141,7 @@ def test_explanation_has_the_bound_of_the_set(capsys: pytest.CaptureFixture[str]
     _, out, _ = run(capsys, "unbounded-others-first", "--explain")
     assert "any number of brokers" in out
     _, out, _ = run(capsys, "drop-nothing-at-first-request", "--explain")
-    assert "replication factor 1 to 4; all integers unbounded" in out
+    assert "replication factor 1 to 4; lists of up to 4; all integers unbounded" in out
     assert "readings  " in out
 
 
@@ -249,13 +257,47 @@ def test_time_is_not_up_while_an_object_is_removed() -> None:
 def test_candidates_get_their_verdicts(capsys: pytest.CaptureFixture[str]) -> None:
     """A sound rule and selector hold; a definition without the high watermark is refuted."""
     small = ("--replication-factor", "2")
-    code, out, _ = run(capsys, "--code", "reviewed_rules:drop", *small)
+    code, out, _ = run(capsys, "--code", "reviewed_rules:drop", "--assume", "all", *small)
     assert code == 0
     assert re.search(r"paths, tried on [1-9]\d* plain inputs", " ".join(out.split()))
     assert run(capsys, "--code", "reviewed_rules:selector", *small)[0] == 0
     code, out, _ = run(capsys, "--code", "reviewed_rules:members", *small)
     assert code == 1
     assert "Not so: with replicas = [1], offsets = [0]" in out
+
+
+@pytest.mark.usefixtures("rules")
+def test_what_is_assumed_of_a_rule_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """The verdict and the JSON report name what is assumed of every input, and what is not."""
+    arguments = ("--code", "reviewed_rules:drop", "--replication-factor", "1")
+    code, out, _ = run(capsys, *arguments)
+    assert code == 1
+    assert ", nothing assumed of the inputs: theorems" in out.splitlines()[0]
+    assert "not assumed: leader-in-sync (the leader is in the in-sync set)" in out
+    assert "accept it with --assume NAME" in out
+    named = ("--assume", "leader-in-sync", "--assume", "top-positive")
+    _, out, _ = run(capsys, *arguments, *named)
+    assert ", where every input has top-positive, leader-in-sync: theorems" in out.splitlines()[0]
+    assert "\nassumed: leader-in-sync (the leader is in the in-sync set)" in out
+    _, out, _ = run(capsys, *arguments, *named, "--format", "json")
+    told = {each["name"]: each["assumed"] for each in json.loads(out)["preconditions"]}
+    assert (told["leader-in-sync"], told["isr-assigned"]) == ("accepted", "")
+    _, out, _ = run(capsys, "--code", "reviewed_rules:members", "--replication-factor", "1")
+    assert "\ngiven: leader-counted (" in out
+    code, _, err = run(capsys, "drop-leader-kept", "--assume", "all")
+    assert (code, "name it with --code" in err) == (64, True)
+
+
+def test_second_time_is_told_to_be_cached(capsys: pytest.CaptureFixture[str]) -> None:
+    """What was proved before is told as that, in both reports; --fresh proves it anew."""
+    arguments = ("drop-leader-kept", "--replication-factor", "1")
+    assert "cached" not in run(capsys, *arguments)[1]
+    told = run(capsys, *arguments)[1]
+    assert "(1 cached; --fresh proves anew)" in told.splitlines()[0]
+    assert "when it was proved (cached)" in " ".join(told.split())
+    report = json.loads(run(capsys, *arguments, "--format", "json")[1])
+    assert report["theorems"][0]["cached"]
+    assert "cached" not in run(capsys, *arguments, "--fresh")[1]
 
 
 def test_misspelt_theorem_is_told_what_is_close(capsys: pytest.CaptureFixture[str]) -> None:

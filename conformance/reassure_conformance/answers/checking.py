@@ -90,11 +90,13 @@ class ProofThread(threading.Thread):
 
     def run(self) -> None:
         """Prove everything; an error is kept for whoever joins."""
+        from reassure_proofs.engine.cache import Cache, find_folder
         from reassure_proofs.engine.runner import prove_all, to_json
 
         start = time.monotonic()
         try:
-            results = prove_all(replication_factor=self._replication_factor)
+            cache = Cache(find_folder())
+            results = prove_all(replication_factor=self._replication_factor, cache=cache)
             body = to_json(results)
             self.proofs.theorems = list(body["theorems"])
             self.proofs.counts = dict(body["counts"])

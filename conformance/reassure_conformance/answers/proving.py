@@ -9,7 +9,8 @@ from typing import Any, Final
 from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
 from reassure_proofs.engine import opinion
-from reassure_proofs.engine.candidate import prove_candidate
+from reassure_proofs.engine.cache import Cache, find_folder
+from reassure_proofs.engine.candidate import list_assumed, prove_candidate
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.runner import prove_all, to_json
 from reassure_proofs.engine.smt import make_scripts
@@ -66,6 +67,8 @@ def _group_lines(group: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield from _wrap(f"{first['about']} ({first['subject']}), {profile}", "")
     tried = sum(each["tried"] for each in first["certificate"])
     cost = f"{first['paths']} paths, tried on {tried} plain inputs, {first['seconds']:.1f} s"
+    if first["cached"]:
+        cost = f"{cost} when it was proved (cached)"
     yield from _wrap(f"{first['bound']}; {cost}", "  ")
     if readings:
         yield from _wrap(f"readings: {readings}", "  ")
@@ -172,6 +175,10 @@ class Question:
     """A rule of somebody's own, as `module:function`, that is held against the theorems."""
     profile: str = "kip-236"
     """Whose theorems are asked of such a rule."""
+    assume: Sequence[str] = ()
+    """The preconditions that are accepted of such a rule."""
+    fresh: bool = False
+    """Whether what was proved before is proved anew."""
     second_opinion: bool = False
     """Whether another solver is asked as well."""
 
@@ -182,9 +189,13 @@ def prove_document(asked: Question, progress: Say, form: str) -> tuple[Document,
     Raises UnknownTheoremError, CandidateError, and NoSecondSolverError where there is none.
     """
     start = time.monotonic()
+    preconditions: list[dict[str, Any]] = []
     if asked.code is not None:
         factor = min(asked.factor, _OWN_FACTOR)
-        results = prove_candidate(asked.code, factor, asked.profile, asked.timeout_s)
+        results = prove_candidate(
+            asked.code, factor, asked.profile, asked.timeout_s, assume=asked.assume
+        )
+        preconditions = list_assumed(asked.code, asked.assume)
     else:
         results = prove_all(
             list(asked.names) or None,
@@ -192,10 +203,16 @@ def prove_document(asked: Question, progress: Say, form: str) -> tuple[Document,
             lambda *done: progress("proofs", *done),
             asked.timeout_s,
             tier="full",
+            cache=None if asked.fresh else Cache(find_folder()),
         )
     body = to_json(results)
     verdict, counts = body.pop("verdict"), body.pop("counts")
     lines = render_theorems(body["theorems"], form)
+    told_of = ""
+    if asked.code is not None:
+        body["preconditions"] = preconditions
+        told_of, more = _say_preconditions(preconditions)
+        lines = [*more, "", *lines]
     if asked.second_opinion:
         told = _ask_again(asked, progress)
         body |= {"second_opinion": told}
@@ -207,8 +224,30 @@ def prove_document(asked: Question, progress: Say, form: str) -> tuple[Document,
     profile = profiles.pop() if len(profiles) == 1 else None
     seconds = time.monotonic() - start
     document = Document("prove", verdict, seconds, counts, profile=profile, body=body)
-    said = f"{verdict.upper()} in {seconds:.1f} s: {display.say_counts(counts)}"
+    said = f"{verdict.upper()} in {seconds:.1f} s{told_of}: {display.say_counts(counts)}"
+    cached = sum(theorem["cached"] for theorem in body["theorems"])
+    if cached:
+        said = f"{said} ({cached} cached; --fresh proves anew)"
     return document, "\n".join([display.paint(said), "", *lines]).rstrip("\n")
+
+
+def _say_preconditions(preconditions: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
+    """Return what is assumed of every input, for the verdict, and in lines what it says."""
+    taken = [each for each in preconditions if each["assumed"]]
+    names = ", ".join(each["name"] for each in taken)
+    told = f", where every input has {names}" if names else ", nothing assumed of the inputs"
+    lines = []
+    for each in preconditions:
+        why = {"accepted": "assumed", "given": "given", "": "not assumed"}[each["assumed"]]
+        lines += _wrap(f"{why}: {each['name']} ({each['sentence']})", "")
+    left = [each["name"] for each in preconditions if not each["assumed"]]
+    if left:
+        lines += _wrap(
+            "The documents' own rule needs what is not assumed; accept it with --assume NAME, or "
+            "--assume all, where your rule is never called otherwise.",
+            "",
+        )
+    return told, lines
 
 
 def _ask_again(asked: Question, progress: Say) -> dict[str, Any]:

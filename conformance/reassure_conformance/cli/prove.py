@@ -30,6 +30,14 @@ from reassure_conformance.cli.options import Progress, complete, emit, format_op
 @click.option(
     "--profile", default="kip-236", show_default=True, help="With --code: whose theorems."
 )
+@click.option(
+    "--assume",
+    "assume",
+    multiple=True,
+    metavar="NAME",
+    help="With --code: a precondition that you accept, or all; repeat it for more.",
+)
+@click.option("--fresh", is_flag=True, help="Prove anew what was proved of the same code before.")
 @click.option("--second-opinion", is_flag=True, help="Ask cvc5 the same questions again.")
 @click.option("--sweep", "swept", is_flag=True, help="Ask again under each other reading.")
 @click.option(
@@ -45,6 +53,8 @@ def prove(
     explained: bool,
     code: str | None,
     profile: str,
+    assume: tuple[str, ...],
+    fresh: bool,
     second_opinion: bool,
     swept: bool,
     replayed: bool,
@@ -58,6 +68,8 @@ def prove(
     timeout_s = max(timeout_s, 600.0) if thorough else timeout_s
     if explained and not names:
         raise click.UsageError("--explain needs the name of a theorem; see `reassure prove --list`")
+    if assume and code is None:
+        raise click.UsageError("--assume is about a rule of your own; name it with --code")
     with Progress() as progress:
         if listed:
             document, text = proving.list_document()
@@ -70,6 +82,8 @@ def prove(
 
             document, text = replay_document(names, timeout_s, progress, form)
         else:
-            asked = proving.Question(names, factor, timeout_s, code, profile, second_opinion)
+            asked = proving.Question(
+                names, factor, timeout_s, code, profile, assume, fresh, second_opinion
+            )
             document, text = proving.prove_document(asked, progress, form)
     return emit(document, form, lambda: text)

@@ -25,9 +25,9 @@ def find_watermark_gone_back(state: Replication) -> str | None:
 @clause("isr.stored.holds-committed")
 def find_member_without_committed(state: Replication) -> str | None:
     """Say so when a member of the stored ISR lacks a record that was shown to consumers."""
-    for broker in sorted(state.isr):
-        log = state.replicas[broker].log
-        if log[: len(state.committed)] != state.committed:
+    for broker, replica in enumerate(state.replicas):
+        log = replica.log
+        if broker in state.isr and log[: len(state.committed)] != state.committed:
             return f"in sync {broker} holds {list(log)}, shown {list(state.committed)}"
     return None
 

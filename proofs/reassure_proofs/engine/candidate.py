@@ -33,13 +33,15 @@ from reassure_proofs.engine.prover import (
 )
 from reassure_proofs.engine.register import find_rules, get_theorems
 from reassure_proofs.engine.runner import TheoremResult, summarise_records
-from reassure_proofs.engine.statement import Function, Rule, Subject, Theorem
+from reassure_proofs.engine.statement import Function, Hypothesis, Rule, Subject, Theorem
 from reassure_proofs.engine.symex import Limits, TimeIsUp
 from reassure_proofs.engine.tasks import group_theorems, split_hypotheses
 from reassure_spec.errors import BadUsage
 
 Candidate = Callable[..., Any]
 
+ALL: Final = "all"
+"""Names every precondition of a rule."""
 _AGAIN_SECONDS: Final = 0.2
 """Code that catches what ends it is ended again after so long."""
 
@@ -114,12 +116,33 @@ def _in_order(members: Any) -> tuple[Any, ...]:
     return tuple(members)
 
 
-def find_theorems(candidate: Candidate, profile: str = "") -> tuple[Theorem, ...]:
+def find_accepted(rule: Rule, assume: Sequence[str]) -> tuple[Hypothesis, ...]:
+    """Return the preconditions of a rule by name; `ALL` names all of them.
+
+    Raises CandidateError for a name that is none of them.
+    """
+    names = [item.name for item in rule.preconditions]
+    unknown = [name for name in assume if name not in (*names, ALL)]
+    if unknown:
+        raise CandidateError(
+            f"{unknown[0]!r} is no precondition of a {rule.name} rule; expected one of: "
+            f"{', '.join((*names, ALL)) if names else 'none'}"
+        )
+    return tuple(item for item in rule.preconditions if item.name in assume or ALL in assume)
+
+
+def find_theorems(
+    candidate: Candidate, profile: str = "", assume: Sequence[str] = ()
+) -> tuple[Theorem, ...]:
     """Return the theorems of a profile that a candidate has to satisfy, about the candidate.
 
-    Without a profile it is the first under which there are such rules.
+    Without a profile it is the first under which there are such rules. What the documents' own
+    rule needs of its arguments is assumed only so far as `assume` names it; what a theorem
+    says of some arguments only stays a part of it. Raises CandidateError.
     """
     rule, function = recognise(candidate), bind(candidate, candidate)
+    taken = (*rule.surroundings, *find_accepted(rule, assume))
+    own = {item.name for item in (*rule.preconditions, *rule.surroundings)}
     held = rule.held.get(profile or next(iter(rule.held)), rule.held.get(""))
     takes_more = rule.more in inspect.signature(candidate).parameters
     found: list[Theorem] = []
@@ -129,10 +152,32 @@ def find_theorems(candidate: Candidate, profile: str = "") -> tuple[Theorem, ...
             continue
         shapes = rule.shapes_with_more if takes_more and rule.shapes_with_more else about.shapes
         subject = Subject("candidate", function, "the candidate", shapes, about.bounded)
-        found.append(replace(theorem, subject=subject, layer="candidate"))
+        needed = (*taken, *(item for item in theorem.hypotheses if item.name not in own))
+        found.append(
+            replace(theorem, subject=subject, layer="candidate", hypotheses=needed, shape=())
+        )
     if not found:
         raise CandidateError(f"profile {profile!r} has no theorem about a {rule.name} rule")
     return tuple(found)
+
+
+def list_assumed(name: str | Candidate, assume: Sequence[str]) -> list[dict[str, Any]]:
+    """Return every precondition of the rule that a candidate is, as plain JSON values.
+
+    `assumed` is `accepted` for those that `assume` names, `given` for those of the code around the
+    rule, and empty for those that are not assumed.
+    """
+    rule = recognise(load_candidate(name) if isinstance(name, str) else name)
+    accepted = find_accepted(rule, assume)
+    return [
+        {
+            "name": item.name,
+            "sentence": item.sentence,
+            "assumed": "accepted" if item in accepted else "given" if item in given else "",
+        }
+        for given in (rule.surroundings,)
+        for item in (*given, *rule.preconditions)
+    ]
 
 
 def prove_candidate(
@@ -141,16 +186,17 @@ def prove_candidate(
     profile: str = "",
     timeout_s: float = 60.0,
     theorems: Sequence[Theorem] | None = None,
+    assume: Sequence[str] = (),
 ) -> list[TheoremResult]:
     """Return what comes of a candidate's theorems, in this process.
 
     `name` is `module:function`, or the function itself; `theorems` are those that `find_theorems`
-    gives for it, or some of them. A candidate that does not come to an end is
-    unknown after the time of one shape. Raises CandidateError, also where the candidate depends on
-    more than its arguments.
+    gives for it, or some of them; `assume` names preconditions, see there. A candidate that does
+    not come to an end is unknown after the time of one shape. Raises CandidateError, also where the
+    candidate depends on more than its arguments.
     """
     candidate = load_candidate(name) if isinstance(name, str) else name
-    theorems = find_theorems(candidate, profile) if theorems is None else theorems
+    theorems = find_theorems(candidate, profile, assume) if theorems is None else theorems
     twin = make_twin(candidate)
     symbolic = bind(candidate, lambda *given: run_twin(twin, *given))
     records: dict[str, list[dict[str, Any]]] = {theorem.name: [] for theorem in theorems}

@@ -39,6 +39,37 @@ def _equal(first: Any, second: Any) -> bool:
     return first is second or bool(first == second)
 
 
+def _is_one_of(member: Any, others: Any) -> bool:
+    """Return whether a member is in another set, for a result that has one of the two.
+
+    Plain Python takes it now from the one side, now from the other.
+    """
+    check_key(member)
+    if isinstance(others, RuleSet):
+        equal = (other for other in others.members if _equal(member, other))
+        return any(is_alike(member, other) for other in equal)
+    return member in others and is_alike(member, 0)
+
+
+def find_kind(value: Any) -> Any:
+    """Return the type that a member has in plain Python; of a tuple, those of its parts."""
+    if type(value) is tuple:
+        return tuple(find_kind(part) for part in value)
+    if isinstance(value, RuleSet):
+        return frozenset(find_kind(part) for part in value.members)
+    return {SInt: int, SBool: bool}.get(type(value), type(value))
+
+
+def is_alike(first: Any, second: Any) -> bool:
+    """Return True for two equal values of one type, and refuse others, such as True and 1.
+
+    Which of the two a set keeps may depend on its order.
+    """
+    if find_kind(first) != find_kind(second):
+        raise GaveUp("equal values of different types meet in a set")
+    return True
+
+
 def unordered(values: Iterable[Any]) -> Iterator[Any]:
     """Return the members of a set for a use that does not depend on their order."""
     if isinstance(values, RuleSet) and not values.ordered:
@@ -70,7 +101,7 @@ class RuleSet:
             self._insert(member)
 
     def _insert(self, member: object) -> None:
-        if member not in self:
+        if not _is_one_of(member, self):
             self.members.append(member)
 
     def _new(self, members: Iterable[Any]) -> "RuleSet":
@@ -104,7 +135,11 @@ class RuleSet:
 
     def __and__(self, other: object) -> Any:
         right = self._others(other)
-        return NotImplemented if right is None else self._new(m for m in self.members if m in right)
+        return (
+            NotImplemented
+            if right is None
+            else self._new(m for m in self.members if _is_one_of(m, right))
+        )
 
     def __sub__(self, other: object) -> Any:
         right = self._others(other)
@@ -125,7 +160,7 @@ class RuleSet:
     def __rand__(self, other: object) -> Any:
         if not isinstance(other, SSet):
             return NotImplemented
-        return RuleSet((m for m in self.members if m in other), frozen=True)
+        return RuleSet((m for m in self.members if _is_one_of(m, other)), frozen=True)
 
     def __rsub__(self, other: object) -> NoReturn:
         raise GaveUp("a set is taken from one of any size")
@@ -456,18 +491,6 @@ class RuleDict:
     def concretise(self, plain: Callable[[Any], Any]) -> dict[Any, Any]:
         """Return the plain dict that this is in a model."""
         return {plain(key): plain(value) for key, value in self.items()}
-
-
-class RuleList(list[Any]):
-    """A list that outlives the call: it can be read and not changed."""
-
-    __slots__ = ()
-
-    def _change(self, *_: object, **__: object) -> NoReturn:
-        raise GaveUp("a list that outlives the call is changed")
-
-    append = extend = insert = remove = pop = clear = sort = reverse = _change
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _change
 
 
 refuse_the_rest(RuleSet, set)

@@ -14,12 +14,21 @@ import inspect
 import itertools
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, Final, NoReturn
 
-from reassure_proofs.engine.containers import RuleDict, RuleList, RuleSet, View, as_set, unordered
+from reassure_proofs.engine.containers import (
+    Order,
+    RuleDict,
+    RuleSet,
+    View,
+    as_set,
+    find_kind,
+    unordered,
+)
 from reassure_proofs.engine.symex import GaveUp, SBool, SInt, SSet, refuse_the_rest
 
 _PLAIN: Final = (type(None), bool, int, float, str, bytes, Fraction, type(...), object, range)
@@ -27,6 +36,18 @@ _DUNDERS: Final = (
     {name for kind in (int, float, str, list, dict, frozenset) for name in dir(kind)}
     | {"__bool__", "__call__", "__next__", "__enter__", "__exit__", "__index__", "__int__"}
 ) - set(dir(object))
+
+
+class RuleList(list[Any]):
+    """A list that outlives the call: it can be read and not changed."""
+
+    __slots__ = ()
+
+    def _change(self, *_: object, **__: object) -> NoReturn:
+        raise GaveUp("a list that outlives the call is changed")
+
+    append = extend = insert = remove = pop = clear = sort = reverse = _change
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _change
 
 
 class Unknown:
@@ -82,12 +103,29 @@ class Module(Unknown):
 
 def _sorted(values: Iterable[Any], *, key: Any = None, reverse: Any = False) -> list[Any]:
     members = list(unordered(values))
-    found = sorted(members, key=key, reverse=reverse)
-    if key is not None and isinstance(values, RuleSet) and not values.ordered:
-        keys = [key(member) for member in found]
-        if any(bool(a == b) for a, b in itertools.pairwise(keys)):
+    of_set = isinstance(values, RuleSet) and not values.ordered
+    if of_set or (key is None and Order.taken):
+        keys = sorted(_check_ranked(members if key is None else [key(m) for m in members]))
+        if key is not None and any(bool(a == b) for a, b in itertools.pairwise(keys)):
             raise GaveUp("members of a set are sorted by a key in which two of them are alike")
-    return found
+    return sorted(members, key=key, reverse=reverse)
+
+
+def _check_ranked(values: list[Any]) -> list[Any]:
+    """Refuse values of which order or sum may depend on the order that they come in."""
+    if len(values) > 1:
+        if not all(map(_is_ranked, values)):
+            raise GaveUp("members of a set are ranked or summed up that have no order of their own")
+        if len({find_kind(value) for value in values}) > 1:
+            raise GaveUp("members of a set are ranked or summed up that are of several types")
+    return values
+
+
+def _is_ranked(value: Any) -> bool:
+    """Return whether of any two different values of this kind one comes first."""
+    if type(value) is tuple:
+        return all(map(_is_ranked, value))
+    return type(value) in (SInt, SBool, int, bool, str, bytes, Fraction)
 
 
 def _extreme(pick: Callable[..., Any]) -> Callable[..., Any]:
@@ -95,19 +133,39 @@ def _extreme(pick: Callable[..., Any]) -> Callable[..., Any]:
         if len(values) == 1 and isinstance(values[0], RuleSet) and len(values[0]) > 0:
             ranked = _sorted(values[0], key=key)
             return ranked[0] if pick is min else ranked[-1]
+        if len(values) == 1 and key is None and Order.taken:
+            values = (_check_ranked(list(values[0])),)
         return pick(*values, key=key, **named)
 
     return function
 
 
-def _in_any_order(use: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda values, *more: use(unordered(values), *more)
+def _until(end: bool) -> Callable[..., Any]:
+    """Return what `any` (`end` is True) or `all` does.
+
+    Where it goes through a set it does not end early: in another order it would go on, and may meet
+    what raises an error there.
+    """
+
+    def function(values: Iterable[Any]) -> bool:
+        found = not end
+        for value in unordered(values):
+            if bool(value) is end:
+                found = end
+                if not Order.taken:
+                    break
+        return found
+
+    return function
 
 
 def _sum(values: Iterable[Any], *start: Any, **named: Any) -> Any:
     # Only the sum of lists shows an order, and they need a list to begin with.
-    plain = not start and not named
-    return sum(unordered(values) if plain else values, *start, **named)
+    if start or named:
+        return sum(values, *start, **named)
+    of_set = isinstance(values, RuleSet) and not values.ordered
+    members = list(unordered(values))
+    return sum(_check_ranked(members) if of_set or Order.taken else members)
 
 
 def _int(value: Any = 0, *more: Any) -> Any:
@@ -140,10 +198,10 @@ def _islice(values: Iterable[Any], *bounds: Any) -> Any:
 
 
 def _islice_bound(bound: Any, beyond: int) -> Any:
-    # Below 0 it raises whatever the number is.
+    # Below 0, and beyond what a machine's word holds, it raises whatever the number is.
     if not isinstance(bound, SInt):
         return bound
-    return -1 if bound < 0 else bound.choose_bound(beyond)
+    return -1 if bound < 0 or bound > sys.maxsize else bound.choose_bound(beyond)
 
 
 def _round(value: Any, *digits: Any) -> Any:
@@ -280,8 +338,8 @@ def _know(native: Any, call: Callable[..., Any], kind: type | None = None, **mor
 _know(sorted, _sorted)
 _know(min, _extreme(min))
 _know(max, _extreme(max))
-_know(any, _in_any_order(any))
-_know(all, _in_any_order(all))
+_know(any, _until(True))
+_know(all, _until(False))
 _know(sum, _sum)
 _know(int, _int, int)
 _know(str, Unknown("str").refuse, str)
@@ -391,7 +449,10 @@ def convert_plain(value: Any, name: str, convert: Callable[[Any, str], Any]) -> 
     return Unknown(f"{name} (a {kind.__name__})")
 
 
+_OF_EVERY_CLASS: Final = frozenset(("__module__", "__doc__", "__qualname__", "__weakref__"))
+
+
 def _is_plain_error(kind: type) -> bool:
-    """Return whether making an error of this kind runs no code of the reviewer's."""
+    """Return whether errors of this kind have nothing of their own, so that they run no code."""
     own = (step for step in kind.__mro__ if step.__module__ != "builtins")
-    return not any({"__init__", "__new__", "__str__"} & set(vars(step)) for step in own)
+    return type(kind) is type and all(set(vars(step)) <= _OF_EVERY_CLASS for step in own)

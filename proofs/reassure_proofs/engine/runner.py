@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, Final
 
+from reassure_proofs.engine.cache import Cache
+from reassure_proofs.engine.numbers import find_looks
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.statement import (
     Hypothesis,
+    Subject,
     Theorem,
     choose_readings,
     describe,
@@ -60,6 +63,11 @@ class TheoremResult:
     """For each shape: its lengths, paths, witnesses replayed, and the answer on the gap."""
     reason: str = ""
     """Why the verdict is unknown, or what the code raised on the counterexample."""
+    cached: bool = False
+    """Whether all of it was proved before, and kept (`engine.cache`)."""
+    uncured: str = ""
+    """What the code does on the counterexample under the reading that should cure it, "" where it
+    keeps the promise."""
     raised: bool = False
     """Whether the code raises on the counterexample."""
     read: tuple[str, ...] = ()
@@ -71,7 +79,7 @@ class TheoremResult:
         if self.verdict == "unknown":
             return "unknown"
         if self.verdict == "refuted":
-            expected = self.theorem.expected == "refuted" and not self.raised
+            expected = self.theorem.expected == "refuted" and not (self.raised or self.uncured)
             return "finding" if expected else "violated"
         return "holds" if self.verdict == self.theorem.expected else "stale"
 
@@ -123,6 +131,7 @@ class TheoremResult:
             "verdict": self.verdict,
             "outcome": self.outcome,
             "seconds": round(self.seconds, 3),
+            "cached": self.cached,
             "paths": self.paths,
             "queries": self.queries,
             "counterexample": self.counterexample,
@@ -142,6 +151,7 @@ def prove_all(
     timeout_s: float = 60.0,
     processes: int | None = None,
     tier: str = "gate",
+    cache: Cache | None = None,
 ) -> list[TheoremResult]:
     """Prove the named theorems (without names all of the tier), in the register's order.
 
@@ -149,7 +159,8 @@ def prove_all(
     `replication_factor` of 5 is thorough: theorems that stop short of it go as far as they can.
     `timeout_s` is the processor time of each task, which is one shape, or all of them where a
     refutation is expected; a theorem that needs more is unknown.
-    `processes` is at most two by default; 1 keeps the work in this process. Raises
+    `processes` is at most two by default; 1 keeps the work in this process. What `cache` has is not
+    proved again. Raises
     UnknownTheoremError for a name there is not, ProofFaultError or WorkerFailedError when the
     proof machinery itself is at fault.
     """
@@ -163,8 +174,18 @@ def prove_all(
         for task in make_tasks(group, replication_factor, timeout_s)
     ]
     tasks.sort(key=estimate_cost, reverse=True)
-    records = run_tasks(tasks, processes, progress)
-    return [_summarise(theorem, tasks, records, replication_factor) for theorem in theorems]
+    records = run_tasks(tasks, processes, progress, cache)
+    looks = {each.subject.name: _find_looks(each.subject) for each in theorems}
+    return [
+        _summarise(theorem, tasks, records, replication_factor, looks[theorem.subject.name])
+        for theorem in theorems
+    ]
+
+
+def _find_looks(subject: Subject) -> str:
+    """Return where code looks at brokers' numbers that are plain, "" where it does not."""
+    looks = find_looks(subject.function) if subject.numbered else ()
+    return "; ".join(looks)
 
 
 def make_tasks(
@@ -194,14 +215,24 @@ def estimate_cost(task: Task) -> int:
 
 
 def run_tasks(
-    tasks: Sequence[Task], processes: int, progress: Progress | None = None
+    tasks: Sequence[Task],
+    processes: int,
+    progress: Progress | None = None,
+    cache: Cache | None = None,
 ) -> list[list[Record]]:
     """Return the records of every task, in the order of the tasks."""
-    answers: list[list[Record]] = [[] for _ in tasks]
-    for done, (place, records) in enumerate(_answers(tasks, processes), start=1):
-        answers[place] = records
+    kept = [None if cache is None else cache.get(task) for task in tasks]
+    answers: list[list[Record]] = [records or [] for records in kept]
+    left = [place for place, records in enumerate(kept) if records is None]
+    asked = _answers([tasks[place] for place in left], processes) if left else iter(())
+    for done, (place, records) in enumerate(asked, start=len(tasks) - len(left) + 1):
+        answers[left[place]] = records
+        if cache is not None:
+            cache.put(tasks[left[place]], records)
         if progress is not None:
             progress(done, len(tasks))
+    if cache is not None:
+        cache.forget_old()
     return answers
 
 
@@ -246,6 +277,7 @@ def _summarise(
     tasks: Sequence[Task],
     answers: Sequence[Sequence[Record]],
     replication_factor: int,
+    looks: str,
 ) -> TheoremResult:
     """Return the result of one theorem from the records of the tasks it was part of."""
     records = [
@@ -254,13 +286,16 @@ def _summarise(
         if theorem.name in task.theorems
         for record in some
     ]
-    return summarise_records(theorem, records, replication_factor)
+    return summarise_records(theorem, records, replication_factor, looks)
 
 
 def summarise_records(
-    theorem: Theorem, records: Sequence[Record], replication_factor: int
+    theorem: Theorem, records: Sequence[Record], replication_factor: int, looks: str = ""
 ) -> TheoremResult:
-    """Return the result of one theorem from the records of its shapes, in any order."""
+    """Return the result of one theorem from the records of its shapes, in any order.
+
+    Nothing is proved of code that `looks` at a broker's number which is a plain one.
+    """
     ordered = sorted(records, key=lambda record: int(record["place"]))
     certificates = tuple(item["certificate"] for item in ordered if item.get("certificate"))
     counterexample = next(
@@ -272,10 +307,11 @@ def summarise_records(
         None,
     )
     paths = sum(certificate["paths"] for certificate in certificates)
-    reason = next((item["reason"] for item in ordered if item.get("reason")), "")
+    reason = next((item["reason"] for item in ordered if item.get("reason")), looks)
     places = [record["place"] for record in ordered if _is_certified(record)]
     certified = places == list(range(len(theorem.shapes(replication_factor))))
     verdict, reason = summarise_verdict(counterexample is not None, reason, paths, certified)
+    uncured = next((told for item in ordered if (told := _uncured(item, theorem))), "")
     raised = next((item["raised"][theorem.name] for item in ordered if _raised(item, theorem)), "")
     return TheoremResult(
         theorem=theorem,
@@ -286,10 +322,16 @@ def summarise_records(
         queries=sum(item.get("queries", 0) for item in ordered),
         counterexample=None if counterexample is None else _in_words(theorem, counterexample),
         certificate=certificates,
-        reason=f"the code raises {raised}; only a value refutes" if raised else reason,
+        reason=f"the code raises {raised}; only a value refutes" if raised else uncured or reason,
+        uncured=uncured,
+        cached=bool(ordered) and all(item.get("cached", False) for item in ordered),
         raised=bool(raised),
         read=tuple(sorted({name for item in ordered for name in item.get("read", ())})),
     )
+
+
+def _uncured(record: Record, theorem: Theorem) -> str:
+    return str(record.get("uncured", {}).get(theorem.name, ""))
 
 
 def _raised(record: Record, theorem: Theorem) -> bool:

@@ -111,6 +111,8 @@ class Subject:
     """The readings that it was given otherwise, as `name=value`."""
     needs: int = 2
     """Replication factor in which the hypotheses of its theorems show that they are needed."""
+    numbered: bool = False
+    """Whether brokers have plain numbers, at which no function may look (`engine.numbers`)."""
     shown: "Callable[[Theorem, Values], tuple[Any, Any]] | str" = "no controller is asked for it"
     """Finds a state that a controller shows a counterexample in, and where the model's one comes to
     rest; or says why there is none. Raises `engine.replays.NotShown`."""
@@ -181,6 +183,9 @@ class Theorem:
     """The same where the factor asked for is `THOROUGH`; None if that is no different."""
     tier: str = "gate"
     """`gate` for what every check proves, `full` for what only a whole proof run does."""
+    cure: str = ""
+    """The profile under which the code keeps the promise on the counterexample, where a refutation
+    is expected. One that changes a single reading is cured by its own profile without that."""
     needs: int | None = None
     """Replication factor in which its hypotheses show that they are needed, None for the
     subject's."""
@@ -215,7 +220,13 @@ class Theorem:
     def bound(self, replication_factor: int) -> str:
         """Return in words what is bounded when proved up to `replication_factor`."""
         words = self.subject.bounded.format(self._cap(replication_factor))
-        return f"{words}; all integers unbounded"
+        shapes = self.shapes(replication_factor)
+        lengths = [each.length for shape in shapes for each in shape.values() if each.length]
+        lists = f"; lists of up to {max(lengths)}" if lengths else ""
+        but = (
+            " but the brokers' numbers, at which no function looks" if self.subject.numbered else ""
+        )
+        return f"{words}{lists}; all integers unbounded{but}"
 
     def shapes(self, replication_factor: int) -> tuple[Shape, ...]:
         """Return the shapes to look at, smallest first."""
@@ -241,6 +252,11 @@ class Rule:
     """One more parameter that it may take, "" where there is none."""
     shapes_with_more: Callable[[int], Iterator[Shape]] | None = None
     """The shapes where it takes that."""
+    preconditions: tuple[Hypothesis, ...] = ()
+    """What the documents' own rule needs of its arguments. A reviewer's rule is held against the
+    theorems without them, but for those that he accepts."""
+    surroundings: tuple[Hypothesis, ...] = ()
+    """What the code needs that the rule is a part of: always assumed, and always told."""
     besides: tuple[str, ...] = ()
     """Theorems that are no promise of a document, but say how the model's own rule goes about."""
     answers_list: bool = True

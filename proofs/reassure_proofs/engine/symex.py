@@ -784,6 +784,15 @@ _BINARY_OP_SUBSCRIPT: Final = 26
 """The argument of BINARY_OP that means a subscript, in the versions that have no BINARY_SUBSCR."""
 
 
+def bound_beyond(length: int, *, forwards: bool) -> int:
+    """Return from where on all bounds of a sequence are alike.
+
+    The slices `xs[:-len(xs)]` and `xs[:-len(xs) - 1]` are; with a step that goes backwards they are
+    not, and the subscripts are not either.
+    """
+    return length if forwards else length + 1
+
+
 def _subscript_bound(frame: FrameType) -> int | None:
     """Return from where on all bounds are alike, None if that cannot be told from `frame`."""
     code, at = frame.f_code, frame.f_lasti
@@ -796,8 +805,7 @@ def _subscript_bound(frame: FrameType) -> int | None:
     sequence = frame.f_locals.get(match[1])
     if not isinstance(sequence, tuple | list):
         return None
-    # The slices xs[:-len(xs)] and xs[:-len(xs) - 1] are alike; the subscripts are not.
-    return len(sequence) if ":" in match[2] else len(sequence) + 1
+    return bound_beyond(len(sequence), forwards=match[2].count(":") == 1)
 
 
 @cache

@@ -126,6 +126,24 @@ def run_again(theorem: Theorem, function: Function, arguments: Values) -> str:
     return ""
 
 
+def run_cured(theorem: Theorem, arguments: Values) -> str:
+    """Return what the cured code makes of a counterexample, "" if that keeps the promise.
+
+    A refutation that is expected is due to a reading. Where the code breaks the promise without
+    that reading as well, the model is at fault.
+    """
+    subject = theorem.subject
+    cure = theorem.cure or (theorem.profile if len(subject.changes) == 1 else "")
+    if subject.under is None or theorem.expected != "refuted" or not cure:
+        return ""
+    try:
+        result = subject.under(choose_readings(cure))(arguments)
+    except Exception as error:
+        return f"under {cure} the code raises {type(error).__name__}: {error}"
+    kept = theorem.claim(arguments, result)
+    return "" if kept else f"under {cure} the code breaks it too: {describe(result)}"
+
+
 def run_task(task: Task) -> list[dict[str, Any]]:
     """Do the task in this process; return one plain JSON record for each shape it looked at.
 
@@ -156,7 +174,12 @@ def run_task(task: Task) -> list[dict[str, Any]]:
             for item in theorems
             if item.name in explored.counterexamples
         }
-        record |= {"place": place, "read": sorted(read), "raised": raised}
+        uncured = {
+            item.name: run_cured(item, explored.counterexamples[item.name].arguments)
+            for item in theorems
+            if item.name in explored.counterexamples and not task.without
+        }
+        record |= {"place": place, "read": sorted(read), "raised": raised, "uncured": uncured}
         records.append(record)
         open_goals = [goal for goal in open_goals if goal.name not in explored.counterexamples]
         if not open_goals or explored.reason:

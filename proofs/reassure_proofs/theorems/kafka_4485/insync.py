@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from reassure_model.kafka_4485.insync import compute_high_watermark, compute_isr, compute_pseudo_isr
-from reassure_proofs.engine.formula import Truth, all_of, any_of, distinct, implies, member
+from reassure_proofs.engine.formula import Truth, all_of, any_of, distinct, implies, member, subset
 from reassure_proofs.engine.statement import (
     ID,
     Claims,
@@ -114,6 +114,7 @@ MARK: Final = Subject(
     "the high watermark",
     _mark_shapes,
     bounded=f"1 to {_ENDS_MAX} replicas, all within the lag limit",
+    numbered=True,
 )
 """The mark over more ends than the evaluation as a whole is looked at with."""
 
@@ -144,7 +145,7 @@ def _hw_is_minimum_of_pseudo_isr(values: Values, result: Any) -> Truth:
 def _members_as_defined(values: Values, result: Any) -> Truth:
     """In sync is exactly who is within the lag limit and has reached the high watermark."""
     _, high_watermark, isr = result
-    return all_of(
+    return subset(isr, values["replicas"]) & all_of(
         member(replica, isr) == ((lag <= values["lag_ms_max"]) & (high_watermark <= end))
         for replica, end, lag in zip(
             values["replicas"], values["offsets"], values["lags_ms"], strict=True
@@ -207,5 +208,7 @@ RULE: Final = Rule(
     ("replicas", "offsets", "pseudo_isr", "high_watermark"),
     {"": EVALUATION.name},
     evaluate=evaluate_with,
+    preconditions=(REPLICAS_DISTINCT, HW_WITHIN_LEADER),
+    surroundings=(LEADER_COUNTED,),
 )
 """A definition of the in-sync set answers the replicas in sync."""

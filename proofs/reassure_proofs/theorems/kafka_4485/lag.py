@@ -77,6 +77,7 @@ FETCH: Final = make_subject(
     _PROFILE,
     bounded="any history, any number of fetches",
     shown=FOLLOWERS,
+    numbered=True,
 )
 """One fetch; the leader's history shows only in where it ended at three moments."""
 
@@ -131,7 +132,13 @@ def compare(values: Values) -> tuple[Any, Any, Any, Any, Any]:
 
 
 ESTIMATE: Final = Subject(
-    "estimate", compare, "the comparison", _estimate_shapes, bounded=_BOUNDED, shown=FOLLOWERS
+    "estimate",
+    compare,
+    "the comparison",
+    _estimate_shapes,
+    bounded=_BOUNDED,
+    shown=FOLLOWERS,
+    numbered=True,
 )
 """A follower that was credited some time ago, and what is true of it now."""
 
@@ -195,6 +202,7 @@ TWO_FETCHES: Final = make_subject(
     _PROFILE,
     bounded=_BOUNDED,
     shown=FOLLOWERS,
+    numbered=True,
 )
 """The last two fetches of a follower, after which the leader evaluates."""
 
@@ -259,6 +267,7 @@ STALL: Final = Subject(
     _stall_shapes,
     bounded=_BOUNDED + ", up to two followers",
     shown=FOLLOWERS,
+    numbered=True,
 )
 """One evaluation by the definitions."""
 

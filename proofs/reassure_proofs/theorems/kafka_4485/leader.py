@@ -41,7 +41,7 @@ from reassure_proofs.engine.statement import (
 from reassure_proofs.theorems.kafka_4485.lag import HISTORY, history_of
 from reassure_spec.readings import Readings
 
-_subject: Final = partial(make_subject, profile="kafka-4485")
+_subject: Final = partial(make_subject, profile="kafka-4485", numbered=True)
 
 
 def fetch_in_step(values: Values, readings: Readings) -> Any:
@@ -273,6 +273,7 @@ SILENT: Final = Subject(
             "evaluate",
         )
     ),
+    numbered=True,
 )
 AFTERWARDS: Final = Hypothesis(
     "afterwards",

@@ -229,7 +229,8 @@ def _masks(brokers: int) -> Iterator[str]:
 def _step_shapes(brokers_max: int) -> Iterator[Shape]:
     """Yield every kind of action; the leader has number 0, whom else it concerns number 1.
 
-    No function of the model looks at what number a broker has, so that the numbers are no loss.
+    No function of the model looks at what number a broker has (`engine.numbers` sees to that), so
+    that the numbers are no loss.
     """
     for brokers in range(2, brokers_max + 1):
         for (verb, kind), asking in product(ACTIONS.items(), _masks(brokers)):
@@ -403,6 +404,7 @@ def _subject(name: str, changes: tuple[str, ...], words: str) -> Subject:
         changes,
         bounded=_BOUNDED,
         shown=FOLLOWERS,
+        numbered=True,
     )
 
 
@@ -415,6 +417,7 @@ START: Final = Subject(
     _start_shapes,
     bounded="2 to {} brokers",
     shown=FOLLOWERS,
+    numbered=True,
 )
 """Where every history begins."""
 STILL: Final = Subject(
@@ -424,6 +427,7 @@ STILL: Final = Subject(
     _still_shapes,
     bounded=_BOUNDED,
     shown=FOLLOWERS,
+    numbered=True,
 )
 """The model's own predicates on a state of the invariant."""
 
@@ -448,6 +452,7 @@ FOLLOWED: Final = make_subject(
     (*(each for each in AMENDMENTS if "truncation" not in each), "follower.truncation=leader-end"),
     bounded="2 brokers; logs of any length",
     shown=FOLLOWERS,
+    numbered=True,
 )
 """A follower that may have to cut its log below its mark."""
 MARKS_WITHIN: Final = Hypothesis(

@@ -284,7 +284,11 @@ def _nothing_dropped(_: Values, drop: Any) -> Truth:
 
 
 @about(
-    DROP_AND_TARGET, "drop-after-expansion-keeps-copies", "drop.before-expansion", finding="drop-3"
+    DROP_AND_TARGET,
+    "drop-after-expansion-keeps-copies",
+    "drop.before-expansion",
+    finding="drop-3",
+    cure="kip-236-amended",
 )
 @given(*_SUFFICIENT)
 def _copies_kept(values: Values, drop: Any) -> Truth:
@@ -299,7 +303,13 @@ def _copies_kept(values: Values, drop: Any) -> Truth:
     )
 
 
-@about(DROP_AND_TARGET, "drop-cancel-keeps-originals", "drop.protect-target", finding="drop-6")
+@about(
+    DROP_AND_TARGET,
+    "drop-cancel-keeps-originals",
+    "drop.protect-target",
+    finding="drop-6",
+    cure="kip-236-amended",
+)
 @given(*_SUFFICIENT)
 def _originals_kept(values: Values, drop: Any) -> Truth:
     """As written, a change back to an original assignment drops none of its replicas."""
@@ -309,7 +319,13 @@ def _originals_kept(values: Values, drop: Any) -> Truth:
     return implies(is_cancel, _target_kept(values, drop))
 
 
-@about(DROP_AND_TARGET, "drop-keeps-redundancy", "drop.protect-target", finding="drop-8")
+@about(
+    DROP_AND_TARGET,
+    "drop-keeps-redundancy",
+    "drop.protect-target",
+    finding="drop-8",
+    cure="kip-236-amended",
+)
 @given(*_SUFFICIENT, TARGET_DISTINCT)
 def _redundancy_kept(values: Values, drop: Any) -> Truth:
     """As written, a drop leaves as many replicas in sync as there were or the target asks for."""
@@ -396,8 +412,16 @@ def _assigned_isr_sufficient(values: Values, drop: Any) -> Truth:
 def _size_is_top(values: Values, drop: Any) -> Truth:
     """A drop leaves exactly top replicas assigned, or all of them if there are fewer."""
     before, top = len(values["assigned"]), values["top"]
-    after = before - len(drop)
+    after = count(negate(member(replica, drop)) for replica in values["assigned"])
     return implies(top >= before, after == before) & implies(top <= before, top == after)
+
+
+@about(DROP_AMENDED, "drop-amended-names-assigned", "drop.keep-top", largest=3)
+@says("With every amendment, a drop names assigned replicas only.")
+@about(DROP, "drop-names-assigned", "drop.keep-top")
+def _names_assigned(values: Values, drop: Any) -> Truth:
+    """A drop names assigned replicas only, whatever it is given."""
+    return subset(drop, values["assigned"])
 
 
 @about(DROP, "drop-in-sync-before-others", "drop.rank.leader-isr-rest")
@@ -411,7 +435,13 @@ def _in_sync_before_others(values: Values, drop: Any) -> Truth:
     return implies(in_sync_dropped, others_dropped)
 
 
-@about(DROP_AND_TARGET, "drop-target-in-sync-kept", "drop.protect-target", finding="drop-4")
+@about(
+    DROP_AND_TARGET,
+    "drop-target-in-sync-kept",
+    "drop.protect-target",
+    finding="drop-4",
+    cure="kip-236-amended",
+)
 @given(*_SUFFICIENT)
 def _target_in_sync_kept(values: Values, drop: Any) -> Truth:
     """As written, a drop never removes a replica of the new target that is in sync."""
@@ -421,7 +451,13 @@ def _target_in_sync_kept(values: Values, drop: Any) -> Truth:
     )
 
 
-@about(DROP, "drop-offline-in-sync-copy-kept", "drop.offline.skip", finding="drop-11")
+@about(
+    DROP,
+    "drop-offline-in-sync-copy-kept",
+    "drop.offline.skip",
+    finding="drop-11",
+    cure="kip-236-amended",
+)
 @given(*_WITHOUT_LEADER)
 def _in_sync_copy_kept(values: Values, drop: Any) -> Truth:
     """As written, a drop on a partition without a leader leaves a replica in sync."""
@@ -473,6 +509,13 @@ RULE: Final = Rule(
     {"kip-236": DROP.name, "kip-236-amended": DROP_AMENDED.name},
     more="target",
     shapes_with_more=_drop_and_target_shapes,
+    preconditions=(
+        TOP_POSITIVE,
+        ASSIGNED_DISTINCT,
+        ISR_DISTINCT,
+        ISR_ASSIGNED,
+        LEADER_IN_SYNC,
+    ),
     besides=("drop-meets-contract", "drop-amended-meets-contract"),
 )
 """A drop rule answers the replicas to drop."""

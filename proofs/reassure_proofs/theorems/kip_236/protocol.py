@@ -711,7 +711,13 @@ def _partition_moves_by_table(values: Values, after: Any) -> Truth:
     )
 
 
-@about(STEP_AS_WRITTEN, "as-written-step-keeps-target", "drop.protect-target", finding="drop-4")
+@about(
+    STEP_AS_WRITTEN,
+    "as-written-step-keeps-target",
+    "drop.protect-target",
+    finding="drop-4",
+    cure=_PROFILE,
+)
 @says("Without the amendments no write of the assignment takes a replica of the target out.")
 @given(INVARIANT)
 @about(STEP, "step-keeps-target", "drop.protect-target")
@@ -795,6 +801,7 @@ def _record_is_right(values: Values, after: Any) -> Truth:
     "as-written-step-records-sufficient-target",
     "target.at-least-min-isr",
     finding="drop-10",
+    cure=_PROFILE,
 )
 @says("Without the amendments a target that is recorded reaches the minimum.")
 @given(INVARIANT)
@@ -871,7 +878,11 @@ def _plan_is_short(values: Values, result: Any) -> Truth:
 
 
 @about(
-    RESUMED_AS_WRITTEN, "as-written-failover-ends-alike", "drop.protect-target", finding="drop-4"
+    RESUMED_AS_WRITTEN,
+    "as-written-failover-ends-alike",
+    "drop.protect-target",
+    finding="drop-4",
+    cure=_PROFILE,
 )
 @says(
     "Without the amendments, with every broker alive, a plan cut anywhere and resumed by "
