@@ -703,7 +703,8 @@ def _remove_entry(plan: Plan, key: PartitionKey) -> tuple[Step, ...]:
     entry_done = plan_entry_done(plan.context, key, child.target, plan.faults)
     if "entry-removed-after-record" in plan.faults:
         return entry_done
-    plan.add(*entry_done, RecheckOldZnode())
+    # One that a client has deleted and made anew may have the version that was read.
+    plan.add(RecheckOldZnode(), *entry_done, RecheckOldZnode())
     return ()
 
 
