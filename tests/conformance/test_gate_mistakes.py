@@ -48,6 +48,22 @@ MISTAKES = {
         "heal.task.satisfied-skipped",
         HEALING,
     ),
+    "a task given up of which a part is there already": Mistake(
+        "healing",
+        "if all(_is_redundant(",
+        "if any(_is_redundant(",
+        "healing-half-done-by-an-operator",
+        "heal.task.started",
+        HEALING,
+    ),
+    "a task removed of which a part is there already": Mistake(
+        "healing",
+        "        if not left:\n",
+        "        if len(left) < len(task.assignments):\n",
+        "healing-half-done-by-an-operator",
+        "heal.task.started",
+        HEALING,
+    ),
     "no move goes on after an unclean election": Mistake(
         "plan",
         "    for key in keys:\n        repair(plan, key)\n    for key in keys:\n"
