@@ -72,6 +72,20 @@ MISTAKES = {
         "unclean-election-ends-a-move",
         "complete.carried-out",
     ),
+    "nobody stands again whose session has expired": Mistake(
+        "controller",
+        "        elif kind == CONNECTED or path == CONTROLLER:\n",
+        "        elif kind != CONNECTED and path == CONTROLLER:\n",
+        "session-expires",
+        "controller.election.held",
+    ),
+    "nobody stands again who was deposed": Mistake(
+        "controller",
+        "        self._forget()\n        self._unsettled = True\n\n    def _take_brokers",
+        "        self._forget()\n\n    def _take_brokers",
+        "deposed-and-elected-again",
+        "controller.election.held",
+    ),
     "no election in a topic whose deletion waits": Mistake(
         "context",
         "return topic in self.deletions and not self.find_moving(topic)",
