@@ -190,6 +190,7 @@ FAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "drop-assigned-first": "A drop leaves the assignment before it leaves the in-sync set.",
         "drop-not-looked-at": "Dropped replicas are deleted, though one got in sync meanwhile.",
         "drop-takes-leader": "A drop takes the leader as well.",
+        "drop-ranks-by-isr": "The drop ranks the leader where the in-sync set has it, not first.",
         "drop-takes-target": "A drop takes replicas of the target, where that is forbidden.",
         "recheck-skipped": "Old replicas are stopped without a look at what has changed.",
         # Topics

@@ -494,7 +494,8 @@ def _drop(plan: Plan, key: PartitionKey) -> None:
     if "drop-takes-target" in plan.faults:
         readings = replace(readings, drop_protects="nothing")
     leader, isr = state.leader, state.isr
-    drop = choose_drop(content.assigned, leader, isr, child.top, child.target, readings)
+    first = isr[0] if "drop-ranks-by-isr" in plan.faults else leader
+    drop = choose_drop(content.assigned, first, isr, child.top, child.target, readings)
     if drop and "drop-takes-leader" in plan.faults:
         drop = (*drop, leader)
     if not drop or "drop-skipped" in plan.faults:
@@ -694,7 +695,8 @@ def _remove_entry(plan: Plan, key: PartitionKey) -> tuple[Step, ...]:
     entry_done = plan_entry_done(plan.context, key, child.target, plan.faults)
     if "entry-removed-after-record" in plan.faults:
         return entry_done
-    plan.add(*entry_done, RecheckOldZnode())
+    # One that a client has deleted and made anew may have the version that was read.
+    plan.add(RecheckOldZnode(), *entry_done, RecheckOldZnode())
     return ()
 
 

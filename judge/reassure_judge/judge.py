@@ -178,6 +178,11 @@ class Judge:
             around = history.get_surroundings("")
             cluster.rest(chroot, self._zxid, around, untouched, self._time_ms)
 
+    def miss_controller(self, chroot: str = "") -> None:
+        """Note that a cluster did not come to rest in time: by then somebody had to be elected."""
+        if chroot in self.tracking.clusters:
+            self.tracking.clusters[chroot].miss_controller(chroot, self._zxid, self._time_ms)
+
     def is_owed(self, chroot: str = "") -> bool:
         """Whether anything has to happen yet, so that a cluster at rest would break a clause."""
         history = self.router.get_cluster(chroot)

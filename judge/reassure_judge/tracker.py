@@ -27,6 +27,7 @@ from reassure_judge.history import (
     BadRequestSeen,
     BrokerGone,
     BrokerRegistered,
+    ControllerGone,
     ElectionSeen,
     Forbidden,
     Handled,
@@ -36,12 +37,13 @@ from reassure_judge.history import (
 from reassure_judge.rules import Fault, Find, Rules
 from reassure_judge.suspicion import ACT, Suspicion, Suspicions
 from reassure_judge.verdicts import Place, Tally, Violation
-from reassure_model.controllers import ACTING, Controllership
+from reassure_model.controllers import ACTING, Controllership, find_vacancy
 from reassure_model.kip_236.lives import find_broken_registration
 from reassure_model.kip_236.state import Environment
 from reassure_model.machine import Due
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.clauses import clause
+from reassure_spec.znodes import CONTROLLER
 
 MOST_STATES: Final = 64
 """How many states are kept. Where a history leaves more possible, whatever the partition is judged
@@ -561,10 +563,14 @@ class ClusterTracker:
         self._met = False
         """Whether a controller or a broker was seen: not where only some topics are judged."""
         self._reported: set[str] = set()
+        self._vacancy: Rejected | None = None
+        """What was owed by those who could be elected when it was looked at last, and reported."""
 
     def feed(self, seen: Observation) -> None:
         """Judge one observation and take it over."""
         match seen.event:
+            case ControllerGone():
+                self.controllership = replace(self.controllership, broker=None)
             case ElectionSeen():
                 self._met = True
                 self._on_election(seen, seen.event)
@@ -592,6 +598,8 @@ class ClusterTracker:
     def _on_election(self, seen: Observation, election: ElectionSeen) -> None:
         before = self.controllership
         self.controllership = Controllership(election.broker, election.epoch)
+        if find_vacancy(before) and not find_vacancy(self.controllership):
+            self.tally.count(("controller.election.held",))
         # A history that begins in the middle does not say which epoch came before.
         if seen.given or (before.epoch == 0 and seen.doubt.strangers):
             return
@@ -615,7 +623,9 @@ class ClusterTracker:
 
     def is_owed(self, around: Environment) -> bool:
         """Whether what must be gone is there still, or what must be there is not."""
-        return bool(self.bad) or (self.book is not None and bool(self.book.find_debts(around)))
+        if self.bad or find_vacancy(self.controllership) is not None:
+            return True
+        return self.book is not None and bool(self.book.find_debts(around))
 
     def rest(
         self,
@@ -626,6 +636,7 @@ class ClusterTracker:
         time_ms: int = 0,
     ) -> None:
         """Judge what must be gone, and what must be there, when nothing is left to do."""
+        self.miss_controller(chroot, zxid, time_ms)
         if self.book is not None:
             self.book.rest(chroot, zxid, around, time_ms)
         for kept in self.rules.kept_at_rest if self._met else ():
@@ -641,6 +652,17 @@ class ClusterTracker:
                 Violation.unwritten(
                     Place(zxid, chroot, "", -1, path), broken, expected, time_ms=time_ms
                 )
+            )
+
+    @clause("controller.election.held")
+    def miss_controller(self, chroot: str, zxid: int, time_ms: int = 0) -> None:
+        """Judge that somebody is elected, as whoever could be has had the time."""
+        before, self._vacancy = self._vacancy, find_vacancy(self.controllership)
+        if self._vacancy is not None and before is None:
+            place = Place(zxid, chroot, "", -1, CONTROLLER)
+            expected = "a controller is elected"
+            self.tally.violations.append(
+                Violation.unwritten(place, self._vacancy, expected, time_ms=time_ms)
             )
 
     def _violate(self, seen: Observation, clause_id: str, reason: str) -> None:

@@ -59,6 +59,14 @@ def accept_election(
 
 
 @checks
+def find_vacancy(now: Controllership) -> Rejected | None:
+    """Find what is owed by whoever could be elected, once there was a first controller."""
+    if now.broker is not None or now.epoch == 0:
+        return None
+    return Rejected("controller.election.held", "/controller is gone, and nobody was elected since")
+
+
+@checks
 def find_broken_authority(office: str, *, fenced: bool) -> tuple[Rejected, ...]:
     """Find what a controller's write breaks by who made it, whatever it says.
 

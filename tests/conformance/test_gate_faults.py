@@ -141,6 +141,7 @@ CAUGHT_IN: dict[str, tuple[str, ...]] = {
     "dropped-before-its-leader-is-told": ("untold-epoch-taken",),
     "dropped-replica-catches-up": ("drop-not-looked-at",),
     "drop-under-a-change": ("conflict-forced-at-drop",),
+    "leader-last-in-sync-at-a-drop": ("drop-ranks-by-isr",),
     "request-changed": ("changed-request-dropped",),
     "request-withdrawn": ("withdrawn-stops-queue",),
     "change-keeps-the-leader": ("dead-target-refused",),

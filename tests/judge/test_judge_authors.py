@@ -355,3 +355,33 @@ def test_record_of_the_controller_for_no_partition_is_red_at_once(simulation: An
     child = Create(znodes.reassignment_path("orders", 7), data)
     zxid = simulation.write(child, session=CONTROLLER, fenced=True)
     assert simulation.broken() == [("child.from-request", zxid)]
+
+
+@pytest.mark.clause("controller.election.held")
+def test_cluster_without_a_controller_owes_an_election(simulation: Any) -> None:
+    """Once `/controller` is gone a rest breaks the clause, once, until somebody is elected."""
+    zxid = simulation.write(Delete(znodes.CONTROLLER), session=50)
+    assert simulation.judge.is_owed()
+    simulation.judge.quiesce()
+    simulation.judge.quiesce()
+    assert simulation.broken() == [("controller.election.held", zxid)]
+    simulation.epoch += 1
+    simulation.write(
+        Create(znodes.CONTROLLER, znodes.encode_controller(2, 0), ephemeral=True),
+        SetData(znodes.CONTROLLER_EPOCH, str(simulation.epoch).encode(), simulation.epoch),
+        session=OTHER,
+    )
+    assert simulation.judge.exercised["controller.election.held"] == 1
+    assert not simulation.judge.is_owed()
+    simulation.judge.quiesce()
+    assert simulation.broken() == [("controller.election.held", zxid)]
+
+
+@pytest.mark.clause("controller.election.held")
+def test_cluster_that_comes_to_no_rest_owes_an_election_as_well(simulation: Any) -> None:
+    """Who took too long to rest is held to have a controller, and to nothing else."""
+    simulation.judge.miss_controller()
+    assert simulation.broken() == []
+    zxid = simulation.write(Delete(znodes.CONTROLLER), session=50)
+    simulation.judge.miss_controller()
+    assert simulation.broken() == [("controller.election.held", zxid)]

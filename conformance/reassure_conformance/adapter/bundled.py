@@ -60,7 +60,7 @@ FIRST_CONTROLLER: Final = 1001
 """Id of the first controller process of an example; they are not brokers."""
 SESSION_TIMEOUT_S: Final = 30.0
 RECONNECT_S: Final = 5.0
-HEALING: Final = HealingSettings(failure_interval_ms=1000, partitions_per_task=1)
+HEALING: Final = HealingSettings(failure_interval_ms=1000, partitions_per_task=2)
 
 
 def list_faults() -> Mapping[str, str]:

@@ -149,6 +149,7 @@ EXPECTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "drop-assigned-first": ("drop.isr-first",),
         "drop-not-looked-at": ("message.deleted-after-cut",),
         "drop-takes-leader": ("drop.leader-kept",),
+        "drop-ranks-by-isr": ("drop.leader-kept",),
         "drop-takes-target": ("drop.protect-target",),
         "recheck-skipped": ("complete.target-in-sync",),
         "growth-ignored": ("partition.new.brought-online",),

@@ -624,10 +624,13 @@ class Harness:
             quiescent = self._settle(example)
         if quiescent:
             now.acting = True
-        elif now.acting and not now.held and not now.sleeper:
+        late = not quiescent and now.acting and not now.held and not now.sleeper
+        if late:
             example.unsettled += 1
             self.unsettled.append(example.story)
         self.read_log(example)
+        if late:
+            self.judge.miss_controller(example.chroot)
         received: tuple[Told, ...] = ()
         if isinstance(self.adapter, KeepsMessages) and MESSAGES in now.capabilities:
             with self.driver.calling("take_messages"):

@@ -6,6 +6,7 @@ pass, so it can judge both.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from reassure_conformance.adapter import BROKERS, CLOCK, HOLD, ISR, KILL
@@ -36,9 +37,11 @@ from reassure_spec.clauses import clause
 from reassure_spec.znodes import (
     BROKER_IDS,
     FAILED_BROKERS,
+    REASSIGNMENT_REQUESTS,
     REASSIGNMENT_TASKS,
     BadZnode,
     TaskZnode,
+    decode_request,
     decode_task,
     parse_number,
 )
@@ -134,11 +137,11 @@ def _find_replaced(task: TaskZnode, before: ClusterView) -> frozenset[int]:
 # -- how each is recognised
 
 
-def _find_below(history: History, root: str) -> Iterator[tuple[int, Wrote, Create | Delete]]:
-    """Yield what was made and removed below a path, with place and transaction."""
+def _find_below(history: History, *roots: str) -> Iterator[tuple[int, Wrote, Create | Delete]]:
+    """Yield what was made and removed below one of the paths, with place and transaction."""
     for place, wrote in iterate_writes(history):
         for op in wrote.transaction.ops:
-            if isinstance(op, Create | Delete) and f"{root}/" in op.path:
+            if isinstance(op, Create | Delete) and any(f"{root}/" in op.path for root in roots):
                 yield place, wrote, op
 
 
@@ -165,6 +168,27 @@ def _count_queues(history: History) -> int:
         else:
             waiting.discard(op.path)
     return found
+
+
+def _count_half_done(history: History) -> int:
+    """Count tasks of which a part was there already when the controller asked for the rest."""
+    tasks: dict[str, TaskZnode] = {}
+    found = 0
+    for _, wrote, op in _find_below(history, REASSIGNMENT_TASKS, REASSIGNMENT_REQUESTS):
+        if f"{REASSIGNMENT_REQUESTS}/" not in op.path:
+            _note_task(tasks, op)
+        elif isinstance(op, Create) and wrote.is_fenced and tasks:
+            whole = len(tasks[min(tasks)].assignments)
+            found += len(decode_request(op.path, op.data).assignments) < whole
+    return found
+
+
+def _note_task(tasks: dict[str, TaskZnode], op: Create | Delete) -> None:
+    """Note by path what is persisted, as far as it can be read."""
+    tasks.pop(op.path, None)
+    if isinstance(op, Create):
+        with suppress(BadZnode):
+            tasks[op.path] = decode_task(op.path, op.data)
 
 
 def _count_heirs(history: History) -> int:
@@ -220,13 +244,18 @@ def reach_return(now: Moment, draw: Draw) -> Iterator[s.Step]:
 
 
 def reach_queue(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Let several tasks wait, and perhaps the broker come back meanwhile."""
-    yield s.CreateTopic(TOPIC, (now.brokers[:2],) * 3)
+    """Let several tasks wait, and the broker come back or an operator do a part meanwhile."""
+    yield s.CreateTopic(TOPIC, (now.brokers[:2],) * 4)
     yield s.Die(now.brokers[draw(2)])
     yield s.Tick(now.failure_interval_ms)
+    away, last = _find_away(now), (TOPIC, 3)
     if draw(2):
-        yield s.Return(_find_away(now))
-    for number in range(3):
+        yield s.Return(away)
+    else:
+        (other,) = pick_others(now, draw, now.brokers[:2])
+        yield s.Request(((last, tuple(other if b == away else b for b in now.brokers[:2])),))
+        yield from catch_up(now, last)
+    for number in range(4):
         yield from catch_up(now, (TOPIC, number))
 
 
@@ -236,7 +265,8 @@ def reach_operator(now: Moment, draw: Draw) -> Iterator[s.Step]:
     first = get_assigned(now)
     other = pick_others(now, draw, first)
     target = ((first[0], *other), (first[0], first[0]), first)[draw(3)]
-    yield s.SubmitTask(((KEY, target),))
+    there = ((TOPIC, 1), get_assigned(now, (TOPIC, 1)))
+    yield s.SubmitTask(((KEY, target), there)[: 1 + draw(2)])
     yield s.SubmitTask((((TOPIC, 1), pick(now, draw, 2)),))
     yield from catch_up(now)
     yield from catch_up(now, (TOPIC, 1))
@@ -294,6 +324,15 @@ SITUATIONS: Final = (
         "An operator persists a task.",
         ("heal.cancel.automatic-only", "heal.task.refuse-duplicate"),
         _count_operators,
+        reach_operator,
+        frozenset({ISR}),
+        _HEALING,
+    ),
+    Situation(
+        "task-half-done",
+        "A part of a task is there already when its turn comes.",
+        ("heal.task.satisfied-skipped", "heal.cancel.enough-replicas"),
+        _count_half_done,
         reach_operator,
         frozenset({ISR}),
         _HEALING,

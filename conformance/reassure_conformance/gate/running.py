@@ -31,6 +31,7 @@ from reassure_conformance.adapter import (
     BROKERS,
     CAPABILITIES,
     DELETION,
+    EXPIRE,
     ISR,
     KILL,
     LOG,
@@ -100,6 +101,7 @@ UNSEEN: Final = frozenset(
 NEEDED_FOR: Final[Mapping[str, tuple[str, ...]]] = {
     "child.foreign-removed": (KILL,),
     "complete.leader-first-in-sync-target": (ISR,),
+    "controller.election.held": (EXPIRE, KILL),
     "drop.isr-at-least-min": (ISR,),
     "election.assignment-order": (BROKERS,),
     "election.clean": (BROKERS, ISR),

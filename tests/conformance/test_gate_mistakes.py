@@ -1,0 +1,253 @@
+"""Stories that are there for one mistake each: the text of the controller changed where it stands.
+
+The mistakes are in no catalogue: nothing in the controller asks about them. A test tells the story
+to a controller of which one function says something else for a while.
+"""
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import NamedTuple
+
+import pytest
+
+from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.gate.harness import Harness
+from reassure_conformance.gate.story import shipped_stories
+
+KIP_236, LEGACY, HEALING = "kip-236", "kip-236-legacy", "kip-46"
+
+
+class Mistake(NamedTuple):
+    """A place of the controller's text, what stands there instead, and what catches that."""
+
+    module: str
+    old: str
+    """The text as it is; it stands there once."""
+    new: str
+    story: str
+    clause: str
+    profile: str = KIP_236
+
+
+MISTAKES = {
+    "due drop forgotten at failover": Mistake(
+        "plan",
+        "    return missing or len(content.assigned)",
+        "    return len(content.assigned)",
+        "failover-while-a-drop-waits",
+        "drop.before-expansion",
+    ),
+    "task started twice": Mistake(
+        "controller",
+        "        if self.context.requests:\n            return ()  # it may be",
+        "        if not tasks:\n            return ()  # it may be",
+        "healing-operator-answer-lost",
+        "heal.task.satisfied-skipped",
+        HEALING,
+    ),
+    "a task given up of which a part is there already": Mistake(
+        "healing",
+        "if all(_is_redundant(",
+        "if any(_is_redundant(",
+        "healing-half-done-by-an-operator",
+        "heal.task.started",
+        HEALING,
+    ),
+    "a task removed of which a part is there already": Mistake(
+        "healing",
+        "        if not left:\n",
+        "        if len(left) < len(task.assignments):\n",
+        "healing-half-done-by-an-operator",
+        "heal.task.started",
+        HEALING,
+    ),
+    "no move goes on after an unclean election": Mistake(
+        "plan",
+        "    for key in keys:\n        repair(plan, key)\n    for key in keys:\n"
+        "        _advance(plan, key)\n",
+        "    for key in keys:\n        repair(plan, key)\n",
+        "unclean-election-ends-a-move",
+        "complete.carried-out",
+    ),
+    "nobody stands again whose session has expired": Mistake(
+        "controller",
+        "        elif kind == CONNECTED or path == CONTROLLER:\n",
+        "        elif kind != CONNECTED and path == CONTROLLER:\n",
+        "session-expires",
+        "controller.election.held",
+    ),
+    "nobody stands again who was deposed": Mistake(
+        "controller",
+        "        self._forget()\n        self._unsettled = True\n\n    def _take_brokers",
+        "        self._forget()\n\n    def _take_brokers",
+        "deposed-and-elected-again",
+        "controller.election.held",
+    ),
+    "no election in a topic whose deletion waits": Mistake(
+        "context",
+        "return topic in self.deletions and not self.find_moving(topic)",
+        "return topic in self.deletions",
+        "leader-dies-while-a-deletion-waits",
+        "message.leader-able",
+    ),
+    "partitions that a topic has grown by are not deleted": Mistake(
+        "topics",
+        "    return replicas <= deletion.answered",
+        "    told = {(number, one) for number, one, _ in deletion.told}\n"
+        "    return bool(told) and replicas & told <= deletion.answered",
+        "topic-deletion-under-growth",
+        "topic.delete.all-successful-first",
+    ),
+    "one log deleted counts for all of its broker": Mistake(
+        "topics",
+        "    return replicas <= deletion.answered",
+        "    return {one for _, one in replicas} <= {one for _, one in deletion.answered}",
+        "topic-deletion-half-told",
+        "topic.delete.all-successful-first",
+    ),
+    "who has stopped once counts as stopping for ever": Mistake(
+        "controller",
+        "        self.context.stopping -= dead\n",
+        "",
+        "preferred-after-a-shutdown",
+        "act.preferred-election-held",
+    ),
+    "topics not read again after a broken connection": Mistake(
+        "reader",
+        "        self.stale_topics.update(names or (), self._context.numbers)\n",
+        "",
+        "watches-lost-under-moves",
+        "partition.new.brought-online",
+    ),
+    "topics that have grown not read again after a broken connection": Mistake(
+        "reader",
+        "self.stale_topics.update(names or (), self._context.numbers)",
+        "self.stale_topics.update(set(names or ()) - self._context.numbers.keys())",
+        "watches-lost-under-moves",
+        "partition.new.brought-online",
+    ),
+    "states not read again after a broken connection": Mistake(
+        "reader",
+        "        self._stale_states.update(self._context.partitions)\n",
+        "",
+        "watches-lost-under-moves",
+        "complete.carried-out",
+    ),
+    "moves not looked at again after a broken connection": Mistake(
+        "reader",
+        "        self.changed.update(self._context.partitions)\n",
+        "",
+        "watches-lost-under-moves",
+        "complete.carried-out",
+    ),
+    "queue not read again after a broken connection": Mistake(
+        "reader",
+        "        self._forget_settings(self._context.numbers)\n        self.read_requests()\n",
+        "        self._forget_settings(self._context.numbers)\n",
+        "watches-lost-under-moves",
+        "request.consumed",
+    ),
+    "deletions not read again after a broken connection": Mistake(
+        "controller",
+        "        self._take_old_znode()\n        self._take_deletions()\n",
+        "        self._take_old_znode()\n",
+        "watches-lost-under-wishes",
+        "act.deletion-carried-out",
+    ),
+    "preferred leaders not read again after a broken connection": Mistake(
+        "controller",
+        "        self._reader.read_preferred()\n        self._reader.read_records()\n",
+        "        self._reader.read_records()\n",
+        "watches-lost-under-wishes",
+        "act.preferred-election-held",
+    ),
+    "the old znode not read again after a broken connection": Mistake(
+        "controller",
+        "        self._reader.make_stale()\n        self._take_old_znode()\n",
+        "        self._reader.make_stale()\n",
+        "watches-lost-under-the-old-znode",
+        "legacy.translate.request",
+        LEGACY,
+    ),
+    "tasks not read again after a broken connection": Mistake(
+        "controller",
+        "        self._reader.read_records()\n        self._reader.read_tasks()\n",
+        "        self._reader.read_records()\n",
+        "watches-lost-under-a-task",
+        "heal.task.started",
+        HEALING,
+    ),
+    "an old znode that was made anew is taken for the one before": Mistake(
+        "reader",
+        "        if known is None or known.created != stat.czxid:\n",
+        "        if known is not None:\n"
+        "            known = replace(known, created=stat.czxid)\n"
+        "        else:\n",
+        "old-znode-made-anew",
+        "legacy.translate.request",
+        LEGACY,
+    ),
+    "an old znode that was made anew is removed by the version of the one before": Mistake(
+        "plan",
+        "plan.add(RecheckOldZnode(), *entry_done, RecheckOldZnode())",
+        "plan.add(*entry_done, RecheckOldZnode())",
+        "old-znode-made-anew",
+        "legacy.translate.request",
+        LEGACY,
+    ),
+}
+
+
+def _list_codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield the code of every function within, those of classes included."""
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield part
+            yield from _list_codes(part)
+
+
+def _list_functions(space: object, module: str) -> Iterator[FunctionType]:
+    """Yield the functions of a module, and the methods of its classes."""
+    for each in vars(space).values():
+        if getattr(each, "__module__", "") != module:
+            continue
+        if isinstance(each, FunctionType):
+            yield each
+        elif isinstance(each, type):
+            yield from _list_functions(each, module)
+
+
+@contextmanager
+def planted(mistake: Mistake) -> Iterator[None]:
+    """Have the mistake in the controller for a while, in whoever has imported the function."""
+    module = importlib.import_module(f"reassure_controller.{mistake.module}")
+    assert module.__file__ is not None
+    text = Path(module.__file__).read_text(encoding="utf-8")
+    assert text.count(mistake.old) == 1, f"{mistake.module}.py has not exactly once: {mistake.old}"
+    changed = compile(text.replace(mistake.old, mistake.new), module.__file__, "exec")
+    codes = {code.co_qualname: code for code in _list_codes(changed)}
+    before = [(each, each.__code__) for each in _list_functions(module, module.__name__)]
+    for function, code in before:
+        function.__code__ = codes.get(function.__qualname__, code)
+    try:
+        yield
+    finally:
+        for function, code in before:
+            function.__code__ = code
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_story_catches_mistake(name: str, make_harness: Callable[..., Harness]) -> None:
+    """The story holds without the mistake, and breaks the clause first with it."""
+    mistake = MISTAKES[name]
+    harness = make_harness(Bundled(profile=mistake.profile))
+    story = next(story for story in shipped_stories() if story.name == mistake.story)
+    example = harness.tell(story)
+    skipped = [done.why for done in example.done if done.result == "skipped"]
+    assert (example.violations, example.unsettled, skipped) == ([], 0, [])
+    with planted(mistake):
+        broken = harness.tell(story)
+    assert [violation.clause for violation in broken.violations[:1]] == [mistake.clause]
