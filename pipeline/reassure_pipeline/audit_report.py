@@ -34,8 +34,8 @@ from reassure_pipeline.observed import PAGE, ObservedReport
 from reassure_pipeline.passes import Judged, Known
 from reassure_spec.clauses import ADVICE
 from reassure_spec.znodes import REASSIGNMENT_REQUESTS
-from reassure_zookeeper.ensemble import Divergence, Hole, is_next
-from reassure_zookeeper.txnlog import TornTail
+from reassure_zookeeper.ensemble import Divergence, Hole
+from reassure_zookeeper.txnlog import TornTail, is_next
 
 _GO_ON: Final = "go on with --resume, or with a larger --budget"
 _WORST_FIRST: Final = (VIOLATED, NOT_FOLLOWED, UNKNOWN, HOLDS, NOT_EXERCISED)
@@ -415,13 +415,13 @@ class AuditReport:
 
 
 def find_holes(files: Iterable[FileFacts]) -> tuple[Hole, ...]:
-    """Return the holes between files in order; raises `DamagedLog` as `check_joint` does."""
-    holes = []
+    """Return the holes of files in order; raises `DamagedLog` as `check_joint` does."""
+    holes: list[Hole] = []
     before: FileFacts | None = None
     for facts in files:
         if facts.first_zxid >= 0:
             hole = check_joint(before, facts.path, facts.first_zxid)
-            holes += [] if hole is None else [hole]
+            holes += facts.holes if hole is None else (hole, *facts.holes)
         before = join_facts(before, facts)
     return tuple(holes)
 
