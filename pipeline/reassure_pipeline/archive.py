@@ -242,13 +242,18 @@ def find_archives(
     return tuple(each if since is None else _begin_at(each, since) for each in archives)
 
 
-def _find_servers(paths: Sequence[Path]) -> list[_Server]:
+def group_by_server(paths: Sequence[Path]) -> dict[Path, list[Path]]:
+    """Return the paths by the place of the server that they are of, in their order."""
     groups: dict[Path, list[Path]] = {}
     for path in paths:
         together = path.is_file() and _LOG_NAME.fullmatch(path.name) is not None
         groups.setdefault(path.resolve().parent if together else path.resolve(), []).append(path)
+    return groups
+
+
+def _find_servers(paths: Sequence[Path]) -> list[_Server]:
     servers = []
-    for place, named in groups.items():
+    for place, named in group_by_server(paths).items():
         if is_decoding(place):
             made = ((each, log_files(each.folder)) for each in restore(place))
             servers += [_Server(each.name, each.folder, tuple(logs), ()) for each, logs in made]

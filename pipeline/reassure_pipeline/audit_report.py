@@ -82,6 +82,22 @@ class ArchiveReport:
     """The last transaction that was judged, where the budget was spent before the end."""
     beginnings: tuple[Beginning, ...] = ()
     """Where each chapter begins that was judged, the first one included."""
+    exercised: bool = False
+    """Whether any clause was put to the test."""
+
+    def find_verdict(self, *, strict: bool) -> str:
+        """Return the verdict on this history, as `AuditReport.verdict` is that on all."""
+
+        def counts(clauses: Iterable[str]) -> bool:
+            return any(strict or binds(clause) for clause in clauses)
+
+        if counts(self.settled.counts):
+            return VIOLATED
+        found = self.exercised or self.undecided or self.open.counts or self.settled.counts
+        if not found and self.judged_to is None:
+            return VACUOUS
+        doubts = counts(self.open.counts) or counts(self.undecided)
+        return UNKNOWN if doubts or any(self.find_needs()) else HOLDS
 
     def find_certain(self, hole: Hole) -> Beginning | None:
         """Return where judging begins anew behind a hole, None where it does not."""
@@ -116,6 +132,7 @@ class ArchiveReport:
         tail, snapshot = self.torn_tail, self.archive.snapshot
         return {
             "path": self.archive.name,
+            "verdict": self.find_verdict(strict=strict),
             "members": list(self.archive.members),
             "begins": self.archive.begins,
             "snapshot": None if snapshot is None else str(snapshot),
@@ -501,6 +518,7 @@ def report_archive(
         torn_tail=archive.tail or files[-1].tail,
         facts=judged.facts,
         beginnings=tuple(beginnings),
+        exercised=any(judged.tally.exercised.values()),
     )
 
 

@@ -340,6 +340,8 @@ def _make_body(
         outcome = told[record["path"]]
         record["state"] = outcome.state
         record |= {name: outcome.findings.count(kind) for name, kind in kinds.items()}
+        if record["verdict"] == HOLDS and (outcome.lost or outcome.damaged):
+            record["verdict"] = UNKNOWN
     verdict = body["verdict"]
     body["verdict"] = UNKNOWN if verdict == HOLDS and needs else verdict
     return body | {
