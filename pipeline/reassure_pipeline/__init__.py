@@ -7,7 +7,7 @@
 * `budget`, `resuming`, `kept_shares` and `keeping`: audits that end early, and go on where they
   were.
 * `watched`, `watch_loop` and `watch_state`: the passes over logs that grow (`growing`), what they
-  tell (`alerts`, `webhook`), and what survives an end.
+  tell (`alerts`), and what survives an end.
 * `spark`, `parts`, `addressing`, `tables` and `columns`: the passes spread over Spark, and tables
   of it.
 * `watch_spark` and `spreading`: logs that grow, and explorations, spread over Spark.
