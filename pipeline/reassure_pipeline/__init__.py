@@ -7,11 +7,10 @@
 * `budget`, `resuming`, `kept_shares` and `keeping`: audits that end early, and go on where they
   were.
 * `watched`, `watch_loop` and `watch_state`: the passes over logs that grow (`growing`), what they
-  tell (`alerts`, `webhook`), and what survives an end.
+  tell (`alerts`), and what survives an end.
 * `spark`, `parts`, `addressing`, `tables` and `columns`: the passes spread over Spark, and tables
   of it.
 * `watch_spark` and `spreading`: logs that grow, and explorations, spread over Spark.
-* `gateway`, `class_data` and `shipping`: Spark's Java started, sooner the next time, and what its
-  workers are sent.
+* `gateway` and `shipping`: Spark's Java started, and what its workers are sent.
 * `txnlog_source`: the transaction log as a data source of Spark.
 """

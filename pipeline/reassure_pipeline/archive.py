@@ -20,10 +20,8 @@ files show (`reassure_zookeeper.ensemble`).
 A snapshot that ends before the logs begin is of no use: who came and went between is not known, and
 judging from a stale tree would blame the innocent.
 
-**Holes.** Zxids of one leader are consecutive. Where a file does not go on where the one before it
-ended, transactions are missing; what is found after that is not certain. Inside one file there are
-no holes that a lost file could explain, so a log that somebody wrote with a choice of transactions
-is taken as it is.
+**Holes.** Zxids of one leader are consecutive. Where a zxid is left out, between two files or
+inside one, transactions are missing; what is found after that is not certain.
 
 **Behind a hole.** A snapshot that lies behind shows what was there by then, whatever is missing
 before: judging begins anew from it (`find_restart`), and what follows is as certain as where a
@@ -49,7 +47,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from reassure_pipeline.decodings import is_decoding, restore
 from reassure_spec import znodes
-from reassure_zookeeper.ensemble import Divergence, Hole, Member, Piece, is_next, merge
+from reassure_zookeeper.ensemble import Divergence, Hole, Member, Piece, merge
 from reassure_zookeeper.errors import DamagedFile, DamagedLog, LogsMissing, ReplayError
 from reassure_zookeeper.snapshot import Node, Snapshot, read_snapshot, snapshot_files
 from reassure_zookeeper.stretches import Damage, survey_log
@@ -59,6 +57,7 @@ from reassure_zookeeper.txnlog import (
     FILE_HEADER,
     LogFile,
     TornTail,
+    is_next,
     log_files,
     unread_files,
 )
@@ -173,6 +172,8 @@ class FileFacts:
     """How often each tree was written of which nothing was handed on to the judge."""
     times_ms: tuple[int, int] | None = None
     """When the first and the last transaction was that is judged, by the server's clock."""
+    holes: tuple[Hole, ...] = ()
+    """Those inside it."""
 
 
 def find_times(files: Iterable[FileFacts]) -> tuple[int, int] | None:
@@ -241,13 +242,18 @@ def find_archives(
     return tuple(each if since is None else _begin_at(each, since) for each in archives)
 
 
-def _find_servers(paths: Sequence[Path]) -> list[_Server]:
+def group_by_server(paths: Sequence[Path]) -> dict[Path, list[Path]]:
+    """Return the paths by the place of the server that they are of, in their order."""
     groups: dict[Path, list[Path]] = {}
     for path in paths:
         together = path.is_file() and _LOG_NAME.fullmatch(path.name) is not None
         groups.setdefault(path.resolve().parent if together else path.resolve(), []).append(path)
+    return groups
+
+
+def _find_servers(paths: Sequence[Path]) -> list[_Server]:
     servers = []
-    for place, named in groups.items():
+    for place, named in group_by_server(paths).items():
         if is_decoding(place):
             made = ((each, log_files(each.folder)) for each in restore(place))
             servers += [_Server(each.name, each.folder, tuple(logs), ()) for each, logs in made]
@@ -522,19 +528,17 @@ def read_archive(
 ) -> Iterator[Transaction]:
     """Yield the transactions of an archive above a zxid, in order, judged or not.
 
-    `holes` is where to put those between files that are met. Raises `DamagedLog`.
+    `holes` is where to put those that are met. Raises `DamagedLog`.
     """
     pieces = (*archive.earlier, *archive.pieces)
     last = after_zxid
     for piece, following in zip(pieces, (*pieces[1:], None), strict=True):
         if following is not None and following.first <= after_zxid + 1:
             continue
-        joins = last >= 0
         for batch in open_piece(piece).batches():
             added = [each for each in batch if each.zxid > after_zxid]
-            if added and joins and holes is not None and not is_next(last, added[0].zxid):
+            if added and holes is not None and last >= 0 and not is_next(last, added[0].zxid):
                 holes.append(Hole(last, added[0].zxid))
-            joins = joins and not added
             last = added[-1].zxid if added else last
             yield from added
 
@@ -680,7 +684,7 @@ def _read_snapshot(archive: Archive) -> Snapshot | None:
 
 
 def _replay(archive: Archive, snapshot: Snapshot | None, until: int, holes: list[Hole]) -> Tree:
-    """Return the tree that stands at a zxid, and note the holes between files up to there."""
+    """Return the tree that stands at a zxid, and note the holes up to there."""
     tree = Tree() if snapshot is None else Tree.from_snapshot(snapshot)
     for transaction in read_archive(archive, -1 if snapshot is None else snapshot.zxid, holes):
         if transaction.zxid > until:

@@ -8,7 +8,7 @@ engines answer the same report.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ from reassure_spec.readings import Readings
 from reassure_zookeeper.codec import decode
 from reassure_zookeeper.ensemble import Hole, Piece
 from reassure_zookeeper.transactions import Transaction
-from reassure_zookeeper.txnlog import TornTail
+from reassure_zookeeper.txnlog import TornTail, is_next
 
 
 def audit_local(
@@ -339,7 +339,8 @@ class _LocalAudit:
     def _sum_up_piece(self, piece: Piece) -> FileFacts:
         reading = self._reading
         found = reading.first, reading.last, reading.judged, reading.tail
-        return FileFacts(piece.path, *found, times_ms=reading.times_ms)
+        holes = tuple(reading.holes)
+        return FileFacts(piece.path, *found, times_ms=reading.times_ms, holes=holes)
 
     def _read_piece(
         self, piece: Piece, grant: Callable[[int], int], pause: Callable[[Piece, int], None]
@@ -351,12 +352,9 @@ class _LocalAudit:
         if reading.offset:
             file.offset, file.last_zxid = reading.offset, reading.last
         for batch in file.batches():
-            if reading.first < 0:
-                reading.first = batch[0].zxid
-                hole = check_joint(self._find_before(), piece.path, reading.first)
-                if self._meet_holes(reading.first, hole):
-                    self._read_piece(piece, grant, pause)
-                    return
+            if self._begins_anew(piece, batch[0].zxid):
+                self._read_piece(piece, grant, pause)
+                return
             if batch[0].zxid <= self._after:
                 batch = [each for each in batch if each.zxid > self._after]
             granted = grant(len(batch))
@@ -368,6 +366,18 @@ class _LocalAudit:
             reading.offset, reading.last = file.offset, file.last_zxid
             pause(piece, file.offset - piece.start)
         reading.offset, reading.tail = file.offset, file.tail
+
+    def _begins_anew(self, piece: Piece, zxid: int) -> bool:
+        """See how a batch goes on from the last; answer whether judging begins anew behind it."""
+        reading = self._reading
+        if not reading.offset:
+            reading.first = zxid
+            return self._meet_holes(zxid, check_joint(self._find_before(), piece.path, zxid))
+        if is_next(reading.last, zxid):
+            return False
+        hole = Hole(reading.last, zxid)
+        reading.holes.add(hole)
+        return self._meet_holes(zxid, hole)
 
     def _meet_holes(self, first: int, joint: Hole | None) -> bool:
         """Take note of the holes up to here; answer whether judging begins anew behind them."""
@@ -446,3 +456,5 @@ class _Reading:
     """The byte behind the last batch that was judged whole; 0 where there was none."""
     tail: TornTail | None = None
     times_ms: tuple[int, int] | None = None
+    holes: set[Hole] = field(default_factory=set)
+    """Those inside it, up to `offset`."""

@@ -34,8 +34,8 @@ from reassure_pipeline.observed import PAGE, ObservedReport
 from reassure_pipeline.passes import Judged, Known
 from reassure_spec.clauses import ADVICE
 from reassure_spec.znodes import REASSIGNMENT_REQUESTS
-from reassure_zookeeper.ensemble import Divergence, Hole, is_next
-from reassure_zookeeper.txnlog import TornTail
+from reassure_zookeeper.ensemble import Divergence, Hole
+from reassure_zookeeper.txnlog import TornTail, is_next
 
 _GO_ON: Final = "go on with --resume, or with a larger --budget"
 _WORST_FIRST: Final = (VIOLATED, NOT_FOLLOWED, UNKNOWN, HOLDS, NOT_EXERCISED)
@@ -86,6 +86,22 @@ class ArchiveReport:
     """The last transaction that was judged, where the budget was spent before the end."""
     beginnings: tuple[Beginning, ...] = ()
     """Where each chapter begins that was judged, the first one included."""
+    exercised: bool = False
+    """Whether any clause was put to the test."""
+
+    def find_verdict(self, *, strict: bool) -> str:
+        """Return the verdict on this history, as `AuditReport.verdict` is that on all."""
+
+        def counts(clauses: Iterable[str]) -> bool:
+            return any(strict or binds(clause) for clause in clauses)
+
+        if counts(self.settled.counts):
+            return VIOLATED
+        found = self.exercised or self.undecided or self.open.counts or self.settled.counts
+        if not found and self.judged_to is None:
+            return VACUOUS
+        doubts = counts(self.open.counts) or counts(self.undecided)
+        return UNKNOWN if doubts or any(self.find_needs()) else HOLDS
 
     def find_certain(self, hole: Hole) -> Beginning | None:
         """Return where judging begins anew behind a hole, None where it does not."""
@@ -133,6 +149,7 @@ class ArchiveReport:
         tail, snapshot = self.torn_tail, self.archive.snapshot
         return {
             "path": self.archive.name,
+            "verdict": self.find_verdict(strict=strict),
             "members": list(self.archive.members),
             "begins": self.archive.begins,
             "snapshot": None if snapshot is None else str(snapshot),
@@ -430,13 +447,13 @@ class AuditReport:
 
 
 def find_holes(files: Iterable[FileFacts]) -> tuple[Hole, ...]:
-    """Return the holes between files in order; raises `DamagedLog` as `check_joint` does."""
-    holes = []
+    """Return the holes of files in order; raises `DamagedLog` as `check_joint` does."""
+    holes: list[Hole] = []
     before: FileFacts | None = None
     for facts in files:
         if facts.first_zxid >= 0:
             hole = check_joint(before, facts.path, facts.first_zxid)
-            holes += [] if hole is None else [hole]
+            holes += facts.holes if hole is None else (hole, *facts.holes)
         before = join_facts(before, facts)
     return tuple(holes)
 
@@ -518,6 +535,7 @@ def report_archive(
         torn_tail=archive.tail or files[-1].tail,
         facts=judged.facts,
         beginnings=tuple(beginnings),
+        exercised=any(judged.tally.exercised.values()),
     )
 
 

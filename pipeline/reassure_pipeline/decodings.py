@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
 from reassure_spec.errors import BadData
-from reassure_zookeeper.ensemble import is_next
 from reassure_zookeeper.errors import LogsMissing
 from reassure_zookeeper.jute import OPEN_ACL
 from reassure_zookeeper.transactions import (
@@ -33,7 +32,7 @@ from reassure_zookeeper.transactions import (
     Transaction,
     committed,
 )
-from reassure_zookeeper.txnlog import log_files
+from reassure_zookeeper.txnlog import is_next, log_files
 from reassure_zookeeper.txnlog_writer import LogWriter
 
 _TABLE: Final = "transactions"

@@ -5,6 +5,8 @@ another one from time to time; old ones are deleted. So a record that is not who
 newest file is one that is being written, and is looked at again. Where a newer file is there, the
 one before is whole, and what is torn in it is judged as an audit judges it.
 
+**Gaps.** Where a zxid is left out, inside a file or between two, transactions are missing.
+
 **Damage.** What cannot be read ends the reading of its file, not the following: it is told, and
 reading goes on with the next file, with the transactions between them missing (`Hole`). Behind them
 judging begins anew from a snapshot, as in an audit, once there is one. What a
@@ -42,6 +44,7 @@ from reassure_zookeeper.txnlog import (
     FILE_HEADER,
     LogFile,
     get_zxid_in_name,
+    is_next,
     log_files,
 )
 
@@ -219,13 +222,15 @@ class Follower:
 
     def _join(self, file: LogFile, *, growing: bool) -> Iterator[Stretch]:
         """Yield what a file holds from where it stands on, and see how it goes on from the last."""
-        start = file.offset
+        start, last = file.offset, file.last_zxid
         for batch in file.batches(growing=growing):
             if self._first < 0:
                 self._first = batch[0].zxid
                 self._check_joint(file.path, self._first)
+            elif not is_next(last, batch[0].zxid):
+                self.holes.append(Hole(last, batch[0].zxid))
             yield file.path, start, file.offset, batch
-            start = file.offset
+            start, last = file.offset, batch[-1].zxid
 
     def _check_joint(self, path: Path, first_zxid: int) -> None:
         before = self._before

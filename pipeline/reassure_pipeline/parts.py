@@ -16,6 +16,7 @@ from typing import Final
 from zlib import adler32
 
 from reassure_zookeeper.codec import HEADER
+from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.txnlog import (
     END_OF_RECORD,
     FILE_HEADER,
@@ -26,6 +27,7 @@ from reassure_zookeeper.txnlog import (
     TornTail,
     find_intact_record,
     is_intact,
+    is_next,
 )
 
 _HEAD: Final = FILE_HEADER.pack(MAGIC, VERSION, 0)[:8]
@@ -70,6 +72,8 @@ class PartOfLog:
         self.first_zxid = -1
         self.last_zxid = -1
         self.last_ms = 0
+        self.holes: list[Hole] = []
+        """Where zxids are left out in it."""
         self.tail: TornTail | None = None
 
     def batches(self) -> Iterator[list[bytes]]:
@@ -125,6 +129,8 @@ class PartOfLog:
             _, _, zxid, now_ms, _ = _unpack_header(record)
             if zxid <= last_zxid:
                 break
+            if zxid != last_zxid + 1 and last_zxid >= 0 and not is_next(last_zxid, zxid):
+                self.holes.append(Hole(last_zxid, zxid))
             last_zxid, time_ms = zxid, now_ms
             append(record)
             at = stop + 1
@@ -155,6 +161,7 @@ class WholeLog:
         self._file = file
         self.first_zxid = -1
         self.last_ms = 0
+        self.holes: list[Hole] = []
 
     @property
     def last_zxid(self) -> int:
@@ -170,9 +177,13 @@ class WholeLog:
         """Yield the records, some thousand at a time. Raises `DamagedLog` and OSError."""
         records = self._file.records
         assert records is not None
+        last_zxid = -1
         for batch in self._file.batches():
             if self.first_zxid < 0:
                 self.first_zxid = batch[0].zxid
+            elif not is_next(last_zxid, batch[0].zxid):
+                self.holes.append(Hole(last_zxid, batch[0].zxid))
+            last_zxid = batch[-1].zxid
             self.last_ms = batch[-1].time_ms
             yield records.copy()
             records.clear()

@@ -29,7 +29,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, pairwise
 from math import inf
 from operator import itemgetter
 from pathlib import Path
@@ -89,7 +89,7 @@ from reassure_zookeeper.codec import HEADER, decode
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.errors import DamagedLog
 from reassure_zookeeper.jute import Malformed
-from reassure_zookeeper.txnlog import TornTail
+from reassure_zookeeper.txnlog import TornTail, is_next
 
 _LAST: Final = 1 << 62
 """Stands where the number of a piece does, for what comes after all records of an archive."""
@@ -604,6 +604,7 @@ class _Reading:
             tail,
             self._addressing.unjudged,
             None if self._last is None else (self._first_ms, self._last[1]),
+            tuple(log.holes),
         )
         # Reading it as a whole says where what makes no sense stands.
         fits = log.fits and not isinstance(error, Malformed)
@@ -875,4 +876,10 @@ def _join_parts(parts: Sequence[PartResult]) -> FileFacts:
         next((part.facts.tail for part in parts if part.facts.tail is not None), None),
         unjudged,
         find_times(part.facts for part in parts),
+        tuple(hole for facts in filled for hole in facts.holes)
+        + tuple(
+            Hole(one.last_zxid, other.first_zxid)
+            for one, other in pairwise(filled)
+            if not is_next(one.last_zxid, other.first_zxid)
+        ),
     )

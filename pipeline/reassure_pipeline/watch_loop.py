@@ -207,11 +207,9 @@ class Teller:
         say: Callable[[Alert, bool], None],
         *,
         start: int = 0,
-        wake: Callable[[], None] | None = None,
     ) -> None:
         self._journal = journal
         self._say = say
-        self._wake = wake
         self._known = set(journal.list_ids(start))
         """What was told after the state was written that judging goes on from."""
 
@@ -221,8 +219,6 @@ class Teller:
         fresh = [alert for alert in alerts if alert.id not in known]
         if fresh:
             self._journal.append(fresh)
-            if self._wake is not None:
-                self._wake()
         for alert in alerts:
             self._say(alert, alert.id in known)
             known.discard(alert.id)

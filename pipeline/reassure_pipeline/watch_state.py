@@ -5,7 +5,6 @@ In the directory of a checkpoint:
 * `alerts.ndjson`, the journal: a line for each alert, written and synchronised before anybody else
   is told. Each alert stands there *exactly once*, however often the watch was killed.
 * `state`: what was judged so far and where reading stands, replaced as a whole from time to time.
-* `webhook`: up to which byte of the journal the receiver has answered for.
 
 What was told after the state was written is found again when the watch goes on from that state: it
 is the same history, so these are the same alerts with the same ids, and the journal has them
@@ -38,7 +37,6 @@ from reassure_spec.errors import BadConfiguration, BadData
 
 JOURNAL: Final = "alerts.ndjson"
 STATE: Final = "state"
-POSITION: Final = "webhook"
 
 
 class CheckpointRefused(BadConfiguration):

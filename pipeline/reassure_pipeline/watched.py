@@ -270,6 +270,7 @@ def report_archive(
         torn_tail=None,
         facts=total.facts,
         beginnings=tuple(beginnings),
+        exercised=any(total.tally.exercised.values()),
     )
 
 

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from reassure_zookeeper.launch import HOST
 from reassure_zookeeper.snapshot import snapshot_files
 from reassure_zookeeper.stretches import survey_log
 from reassure_zookeeper.transactions import SetData, Transaction
-from reassure_zookeeper.txnlog import LogFile, log_files
+from reassure_zookeeper.txnlog import LogFile, is_next, log_files
 
 WAIT_S = 60.0
 TICK_MS = 2000
@@ -176,6 +177,9 @@ def test_what_a_lost_leader_logged_alone_is_no_history(ensemble: Ensemble) -> No
     written = _list_written(_read(merged))
     assert written == [*(b"committed %d" % number for number in range(20)), b"after"]
     assert merged.holes == ()
+    logs = [*map(ensemble.read, others), _read(merged)]
+    assert all(is_next(one.zxid, other.zxid) for log in logs for one, other in pairwise(log))
+    assert len({each.zxid >> 32 for each in logs[-1]}) > 1
     (found,) = merged.divergences
     assert (found.member, found.certain) == (f"member-{old}", True)
     file = LogFile(found.file)

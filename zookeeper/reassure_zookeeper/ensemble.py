@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from reassure_zookeeper.codec import HEADER, decode
 from reassure_zookeeper.jute import Malformed
@@ -40,9 +40,8 @@ from reassure_zookeeper.stretches import (
     list_records,
     read_record,
 )
-from reassure_zookeeper.txnlog import TornTail, get_zxid_in_name
+from reassure_zookeeper.txnlog import EPOCH_BITS, TornTail, get_zxid_in_name, is_next
 
-_EPOCH_BITS: Final = 32
 _list = lru_cache(maxsize=64)(lambda stretch: tuple(list_records(stretch)))
 """The records of a stretch; those of some are asked for again and again."""
 
@@ -97,18 +96,6 @@ class Merged:
     damages: tuple[Damage, ...]
     tail: TornTail | None
     """The unfinished record behind the last one, if there is one."""
-
-
-def is_next(before: int, zxid: int) -> bool:
-    """Whether one zxid follows another without a hole: the next one, or a new leader's first.
-
-    >>> is_next(7, 8), is_next(0x100000007, 0x200000001), is_next(7, 9)
-    (True, True, False)
-    """
-    if zxid == before + 1:
-        return True
-    counter = zxid & ((1 << _EPOCH_BITS) - 1)
-    return zxid >> _EPOCH_BITS > before >> _EPOCH_BITS and counter <= 1
 
 
 @dataclass(slots=True)
@@ -241,7 +228,7 @@ def _get_first(survey: Survey) -> int:
 
 
 def _epoch(zxid: int) -> int:
-    return zxid >> _EPOCH_BITS
+    return zxid >> EPOCH_BITS
 
 
 def merge(members: Sequence[Member]) -> Merged:

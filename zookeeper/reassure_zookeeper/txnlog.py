@@ -12,6 +12,10 @@ normal and reported.  In a file that is not the last, a torn tail is normal only
 goes on with the very next zxid: then the torn record never counted, and nothing is missing.  A
 record that is intact but does not make sense, and a zxid that does not grow, are always damage.
 
+**Gaps.**  Zxids of one epoch are consecutive, so where one is left out transactions are missing.  A
+batch (`LogFile.batches`) ends before a gap: whoever asks whether each batch goes on from the one
+before it (`is_next`) meets them all.
+
 **Following.**  `LogFollower` reads what has been added since the last call, across files.  It reads
 a tail that is not intact again next time, so it never mistakes a write in progress for damage.
 """
@@ -42,6 +46,8 @@ MAGIC: Final = b"ZKLG"
 VERSION: Final = 2
 FRAME: Final = struct.Struct(">qi")
 END_OF_RECORD: Final = 0x42
+EPOCH_BITS: Final = 32
+"""A zxid is the epoch of a leader and, in so many bits, a counter that begins anew with each."""
 
 _CHUNK: Final = 256 * 1024
 _ADDED: Final = 8 * 1024
@@ -79,6 +85,20 @@ class _Stop:
 
 _CLEAN_END: Final = _Stop("zeros amid the records")
 _CUT_SHORT: Final = _Stop("a record is cut short")
+_GAP: Final = _Stop("a zxid is left out")
+"""Only the batch ends here, not the reading."""
+
+
+def is_next(before: int, zxid: int) -> bool:
+    """Whether one zxid follows another without a gap: the next one, or a new leader's first.
+
+    >>> is_next(7, 8), is_next(0x100000007, 0x200000001), is_next(7, 9)
+    (True, True, False)
+    """
+    if zxid == before + 1:
+        return True
+    counter = zxid & ((1 << EPOCH_BITS) - 1)
+    return zxid >> EPOCH_BITS > before >> EPOCH_BITS and counter <= 1
 
 
 class LogFile:
@@ -109,7 +129,8 @@ class LogFile:
     def batches(self, *, growing: bool = False) -> Iterator[list[Transaction]]:
         """Yield the transactions from `offset` on, some hundreds or thousands at a time.
 
-        With `growing` a clean end is believed without reading the preallocated rest of the file.
+        No batch has a gap within it. With `growing` a clean end is believed without reading the
+        preallocated rest of the file.
         """
         self.tail = None
         try:
@@ -131,14 +152,17 @@ class LogFile:
                         return
                 more = file.read(size)
                 block, size = block + more, _CHUNK
-                batch: list[Transaction] = []
-                used, stop = self._decode_block(block, batch)
-                self.offset += used
-                block = block[used:]
+                at, stop = 0, _GAP
+                while stop is _GAP:
+                    batch: list[Transaction] = []
+                    used, stop = self._decode_block(block, at, batch)
+                    self.offset += used - at
+                    at = used
+                    if batch:
+                        yield batch
+                block = block[at:]
                 if not more:
                     stop = stop or _CUT_SHORT
-                if batch:
-                    yield batch
             if not (growing and stop is _CLEAN_END):
                 self._judge_end(file, stop)
 
@@ -160,13 +184,15 @@ class LogFile:
         self.offset = FILE_HEADER.size
         return True
 
-    def _decode_block(self, block: bytes, batch: list[Transaction]) -> tuple[int, _Stop | None]:
-        """Decode whole records into `batch`.
+    def _decode_block(
+        self, block: bytes, at: int, batch: list[Transaction]
+    ) -> tuple[int, _Stop | None]:
+        """Decode whole records from a byte of the block on into `batch`, up to a gap.
 
-        Return how many bytes they took, and why the next one is not intact, or None if the block
-        just ends too early.
+        Return where they end, and why the next one is not taken, or None if the block just ends
+        too early.
         """
-        at, size = 0, len(block)
+        size = len(block)
         last_zxid = self.last_zxid
         append, records, decode = batch.append, self.records, self.decode
         while at + _FRAME_SIZE <= size:
@@ -190,6 +216,8 @@ class LogFile:
             zxid = transaction.zxid
             if zxid <= last_zxid:
                 return at, _Stop(f"zxid 0x{zxid:x} comes after 0x{last_zxid:x}", certain=True)
+            if zxid != last_zxid + 1 and batch and not is_next(last_zxid, zxid):
+                return at, _GAP
             self.last_zxid = last_zxid = zxid
             append(transaction)
             if records is not None:

@@ -4,17 +4,20 @@ The document says nothing of time, so that it is the same, byte for byte, whiche
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from reassure_conformance.report.display import show_duration, show_text, show_zxid
-from reassure_conformance.report.document import UNKNOWN, Document
+from reassure_conformance.report.document import UNKNOWN, VIOLATED, Document
 from reassure_conformance.report.present import describe_present
 from reassure_judge.protocols import NoRules, find_protocols
+from reassure_spec.errors import BadData
 
 if TYPE_CHECKING:
     from reassure_judge.recognise import Recognised
     from reassure_pipeline.audit_report import AuditReport
+    from reassure_pipeline.setting_apart import NotJudged
 
 SHOWN: Final = 20
 """How many findings of a kind are shown to people."""
@@ -40,31 +43,68 @@ def audit_document(
 ) -> Document:
     """Judge the logs, on Spark where a master is given, and return the document.
 
+    Where several paths are given and some lead to nothing that can be judged, the others are
+    judged; the document says which were not, and its verdict is at best unknown.
     With `strict` a SHOULD binds like a MUST. With `recognise` nobody named a profile: the one that
     the logs tell of is taken, with the readings that they settle, and `profile` where they tell of
     none. NoRules is raised where they tell of several, or of Kafka's own protocol and not which.
     The other options are those of `reassure_pipeline.audit.audit_paths`, and so are the errors.
     """
+    from reassure_pipeline.setting_apart import set_apart
+
+    options |= {"members": members, "resume": resume}
+    places = [find_place(path) for path in paths]
+    left_out: list[NotJudged] = []
+    while True:
+        try:
+            document = _judge(
+                places, profile, readings, spark, strict=strict, recognise=recognise, **options
+            )
+        except (BadData, NoRules, OSError) as problem:
+            unfit = [] if members == "one" or len(places) == 1 else set_apart(places, problem)
+            gone = {each.path for each in unfit}
+            if not gone or gone.issuperset(places):
+                raise
+            places = [place for place in places if place not in gone]
+            left_out += unfit
+        else:
+            return _leave_out(document, left_out)
+
+
+def _leave_out(document: Document, left_out: "Sequence[NotJudged]") -> Document:
+    """Return the document with what was not judged: that is a part of the whole, and unknown."""
+    body = dict(document.body)
+    body["not_judged"] = [each.as_dict() for each in left_out]
+    apart = [f"{each.path}: not judged: {each.reason}" for each in left_out]
+    body["needs"] = [*apart, *body["needs"]]
+    counts = {**document.counts, "not_judged": len(left_out)}
+    verdict = document.verdict if document.verdict == VIOLATED or not left_out else UNKNOWN
+    return replace(document, verdict=verdict, counts=counts, body=body)
+
+
+def _judge(
+    places: Sequence[Path],
+    profile: str,
+    readings: Mapping[str, str],
+    spark: str | None,
+    *,
+    strict: bool,
+    recognise: bool,
+    **options: Any,
+) -> Document:
+    """Return the document on paths that are all judged; see `audit_document`."""
     from reassure_pipeline.audit import audit_paths
     from reassure_spec.rooms import choose_readings, judge_of
 
-    places = [find_place(path) for path in paths]
     found = None
     if recognise:
+        members, resume = options["members"], options["resume"]
         jobs, progress = options.get("jobs"), options.get("progress")
         found = _recognise(places, members, resume, jobs=jobs, progress=progress)
     if found is not None:
         profile, readings = found.profile, {**found.readings, **readings}
     chosen = choose_readings(judge_of(profile), profile, readings)
-    report = audit_paths(
-        places,
-        profile,
-        chosen,
-        spark,
-        members=members,
-        resume=resume,
-        **options,
-    )
+    report = audit_paths(places, profile, chosen, spark, **options)
     if recognise and found is None:
         refuse_foreign(report, profile)
     body = dict((report.strictly() if strict else report).as_json_dict())
@@ -131,10 +171,15 @@ def render_audit(document: Document, form: str, *, verbose: bool = False) -> str
     verdict = f"{document.verdict.upper()}: {sums}"
     parts = [display.paint(verdict), "", *_describe_profile(report)]
     parts += display.fence(_describe_findings(report), form)
-    parts += [f"Needed: {need}" for need in report["needs"]]
+    left_out = report.get("not_judged", ())  # a watch has none
+    parts += [f"NOT JUDGED {each['path']}: {each['reason']}" for each in left_out]
+    apart = {f"{each['path']}: not judged: {each['reason']}" for each in left_out}
+    parts += [f"Needed: {need}" for need in report["needs"] if need not in apart]
     parts += _describe_undecided(report)
     parts += _describe_explained(report) if verbose else ()
-    parts += [line for archive in report["archives"] for line in _describe(archive)]
+    several = len(report["archives"]) + len(left_out) > 1
+    for archive in report["archives"]:
+        parts += _describe(archive, several=several)
     parts += _describe_observed(report)
     parts += _describe_facts(report)
     parts += display.render_clauses(report, form, verbose=verbose)
@@ -207,9 +252,11 @@ def _name(place: Mapping[str, Any]) -> str:
     return f"what was owed to {place['topic']}-{place['partition']}"
 
 
-def _describe(archive: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what should be known of one archive before its verdict is relied on."""
+def _describe(archive: Mapping[str, Any], *, several: bool) -> Iterator[str]:
+    """Yield the verdict on one of several archives, and what to know before it is relied on."""
     name = archive["path"]
+    if several:
+        yield f"{name}: {archive['verdict']}"
     if archive["since"] is not None:
         yield f"{name}: judged from {show_zxid(archive['since'])} on"
     if archive["members"]:

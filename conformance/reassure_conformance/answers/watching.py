@@ -13,7 +13,6 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import SplitResult
 
 from reassure_conformance.answers.auditing import find_place, refuse_foreign, refuse_several
 from reassure_conformance.report.document import HOLDS, UNKNOWN, Document
@@ -32,9 +31,8 @@ from reassure_pipeline.watch_loop import (
     Teller,
     Watch,
 )
-from reassure_pipeline.watch_state import JOURNAL, POSITION, Checkpoint, Journal
+from reassure_pipeline.watch_state import JOURNAL, Checkpoint, Journal
 from reassure_pipeline.watched import FirstOfEach, Options, Outcome, report_watch
-from reassure_pipeline.webhook import Webhook
 from reassure_spec.errors import BadUsage
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import choose_readings, judge_of
@@ -45,8 +43,6 @@ if TYPE_CHECKING:
 
 STREAM: Final = "spark"
 """Where in a checkpoint Spark keeps its own."""
-_LAST_WORDS_S: Final = 5.0
-"""How long a receiver is waited for at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +58,6 @@ class Asked:
     do not."""
     options: Options = field(default_factory=Options)
     checkpoint: Path | None = None
-    webhook: SplitResult | None = None
     spark: str | None = None
     """The master of the Spark that judges; None for this process."""
 
@@ -90,7 +85,7 @@ def watch_document(asked: Asked, outlet: Outlet) -> Document:
     with ExitStack() as stack:
         folder = asked.checkpoint
         if folder is None:
-            # What a receiver is sent stands in a journal, whether anybody keeps that or not.
+            # What is told stands in a journal, whether anybody keeps that or not.
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="reassure-")))
         checkpoint = stack.enter_context(Checkpoint(folder))
         profile, chosen, found = _choose_rules(asked, places, checkpoint, outlet)
@@ -108,28 +103,9 @@ def watch_document(asked: Asked, outlet: Outlet) -> Document:
         else:
             engine = _Streamed(asked, places, rules, kept, folder / STREAM)
         journal = stack.enter_context(closing(Journal(folder / JOURNAL)))
-        webhook = None
-        if asked.webhook is not None:
-            url, position = asked.webhook, folder / POSITION
-            webhook = Webhook(url, journal.path, position, outlet.say, begin=journal.size)
-        teller = Teller(
-            journal,
-            outlet.tell,
-            start=engine.told,
-            wake=None if webhook is None else webhook.wake,
-        )
-        waiting = 0
-        try:
-            engine.run(teller, outlet)
-        finally:
-            if webhook is not None:
-                waiting = webhook.close(_LAST_WORDS_S)
-                if waiting:
-                    outlet.say(f"webhook: {waiting} alerts were not received: {webhook.trouble}")
+        engine.run(Teller(journal, outlet.tell, start=engine.told), outlet)
     body = _make_body(asked, profile, engine, found)
     counts = body.pop("counts")
-    if webhook is not None:
-        counts |= {"sent": webhook.sent, "refused": webhook.refused, "not_received": waiting}
     verdict, seconds = body.pop("verdict"), time.monotonic() - start
     readings = chosen.as_dict()
     return Document("watch", verdict, seconds, counts, None, profile, readings, body=body)
@@ -340,6 +316,8 @@ def _make_body(
         outcome = told[record["path"]]
         record["state"] = outcome.state
         record |= {name: outcome.findings.count(kind) for name, kind in kinds.items()}
+        if record["verdict"] == HOLDS and (outcome.lost or outcome.damaged):
+            record["verdict"] = UNKNOWN
     verdict = body["verdict"]
     body["verdict"] = UNKNOWN if verdict == HOLDS and needs else verdict
     return body | {

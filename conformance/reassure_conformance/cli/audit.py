@@ -82,7 +82,7 @@ class Spending(click.ParamType["Budget"]):
     "paths",
     nargs=-1,
     required=True,
-    type=click.Path(exists=True, path_type=Path),
+    type=click.Path(exists=True, readable=False, path_type=Path),
     metavar="PATH...",
 )
 @spark_option("Judge on Spark.")

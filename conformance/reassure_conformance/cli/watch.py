@@ -43,10 +43,6 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 )
 @spark_option("Judge on Spark.")
 @click.option(
-    "--webhook", metavar="URL", help="Post each alert there as well; on this machine only."
-)
-@click.option("--webhook-anywhere", is_flag=True, help="Let the webhook be on another machine.")
-@click.option(
     "--for",
     "for_s",
     type=click.FloatRange(min=0),
@@ -69,8 +65,6 @@ def watch(
     paths: tuple[Path, ...],
     checkpoint: Path | None,
     spark: str | None,
-    webhook: str | None,
-    webhook_anywhere: bool,
     for_s: float | None,
     until_caught_up: bool,
     facts: bool,
@@ -87,14 +81,10 @@ def watch(
     from reassure_conformance.answers.watching import Asked, watch_document
     from reassure_pipeline.watch_loop import Ending
     from reassure_pipeline.watched import Options
-    from reassure_pipeline.webhook import check_url
     from reassure_spec.rooms import judge_of
 
-    if webhook_anywhere and webhook is None:
-        raise click.UsageError("--webhook-anywhere says where --webhook may be: add that")
     chosen = parse_readings(readings)
     check_rules(profile, chosen, judge_of(profile))
-    url = None if webhook is None else check_url(webhook, anywhere=webhook_anywhere)
     until = inf if for_s is None else time.monotonic() + for_s
     asked = Asked(
         paths,
@@ -104,7 +94,6 @@ def watch(
         named=is_given("profile"),
         options=Options(strict, min_insync_replicas, grace_ms, facts),
         checkpoint=checkpoint,
-        webhook=url,
         spark=spark,
     )
     try:

@@ -1,0 +1,149 @@
+"""A zxid that is left out inside a file is a gap, as one between two files is."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reassure_conformance.answers.watching import Asked, Outlet, watch_document
+from reassure_judge.verdicts import BY_CONTENT
+from reassure_pipeline import spark
+from reassure_pipeline.audit_report import AuditReport
+from reassure_pipeline.parts import PartOfLog
+from reassure_pipeline.planted import plant_all
+from reassure_pipeline.sample import SampleCluster, write_sample
+from reassure_pipeline.watch_loop import Ending
+from reassure_spec.readings import get_profile
+from reassure_zookeeper.ensemble import Hole
+from reassure_zookeeper.transactions import Create, Transaction, committed
+from reassure_zookeeper.txnlog import LogFile, log_files
+
+Server = Callable[..., Path]
+Audit = Callable[..., AuditReport]
+PROFILE = "kip-236"
+
+
+def _leave_out(history: list[Transaction], *zxids: int) -> list[Transaction]:
+    return [each for each in history if each.zxid not in zxids]
+
+
+def _watch(path: Path) -> tuple[dict[str, object], list[str]]:
+    """Return the document of a watch that has caught up, and the kinds of its alerts."""
+    kinds: list[str] = []
+    outlet = Outlet(lambda alert, _: kinds.append(alert.kind), lambda _: None)
+    ending = Ending(threading.Event(), when_caught_up=True)
+    return watch_document(Asked((path,), ending, PROFILE), outlet).as_dict(), kinds
+
+
+def test_record_left_out_is_never_held_against_anybody(server: Server, audit: Audit) -> None:
+    """Without any one record a sound history is unknown, and what is missing is named."""
+    history = write_sample(topics=1, partitions=2)
+    assert audit(server("whole", history)).verdict == "holds"
+    for gone in range(2, len(history)):
+        report = audit(server(f"without-{gone}", _leave_out(history, gone)))
+        assert (report.verdict, report.violations) == ("unknown", ()), gone
+        assert report.archives[0].holes == (Hole(gone - 1, gone + 1),)
+        assert any(f"from 0x{gone:x} up to 0x{gone + 1:x} are missing" in n for n in report.needs)
+
+
+def test_watch_meets_the_same_gaps(server: Server) -> None:
+    """A watch tells each gap inside a file as it comes, and finds nothing certain behind it."""
+    history = write_sample(topics=1, partitions=2)
+    for gone in range(2, len(history), 7):
+        document, kinds = _watch(server(f"without-{gone}", _leave_out(history, gone)))
+        assert (document["verdict"], kinds.count("hole"), kinds.count("violation")) == (
+            "unknown",
+            1,
+            0,
+        ), gone
+
+
+def test_violation_before_a_gap_stays_certain(server: Server, audit: Audit) -> None:
+    """What was found before a gap inside a file is as certain as in the whole history."""
+    cluster = SampleCluster()
+    planted = plant_all(cluster)
+    gone = planted[len(planted) // 2].zxid + 1
+    whole = audit(server("whole", cluster.transactions)).violations
+    report = audit(server("one", _leave_out(cluster.transactions, gone)))
+    settled = [
+        each for each in whole if each.clause in BY_CONTENT or max(each.zxid, each.seen_zxid) < gone
+    ]
+    assert list(report.violations) == settled
+    assert 0 < len(settled) < len(whole)
+    assert report.archives[0].unsettled
+
+
+def test_gaps_inside_files_and_between_them_are_alike(server: Server, audit: Audit) -> None:
+    """Every process of an audit judges one file with gaps as it judges a file for each stretch."""
+    cluster = SampleCluster()
+    plant_all(cluster)
+    history = cluster.transactions
+    cuts = [history[:30], history[31:60], history[62:]]
+    one = audit(server("one", [each for cut in cuts for each in cut])).as_json_dict()
+    assert one["archives"][0]["holes"]
+    several = audit(server("several", *cuts)).as_json_dict()
+    jobs = audit(server("jobs", [each for cut in cuts for each in cut]), jobs=2).as_json_dict()
+    for body in (one, several, jobs):
+        text = str(body)
+        for name in ("one", "several", "jobs"):
+            text = text.replace(f"/{name}'", "/it'").replace(f"/{name}:", "/it:")
+        body["text"] = text
+    assert one["text"] == several["text"] == jobs["text"]
+
+
+def test_judging_begins_anew_behind_a_gap_inside_a_file(
+    server: Server, audit: Audit, snapshot: Callable[[Path, list[Transaction], int], Path]
+) -> None:
+    """A snapshot behind the gap shows what was there: what follows is certain again."""
+    history = write_sample(topics=1, partitions=2)
+    folder = server("one", _leave_out(history, 40))
+    snapshot(folder, history[:60], 60)
+    archive = audit(folder).archives[0]
+    assert [each.zxid for each in archive.beginnings] == [-1, 60]
+    assert archive.find_certain(Hole(39, 41)) == archive.beginnings[1]
+
+
+def test_new_epoch_is_no_gap(server: Server, audit: Audit) -> None:
+    """The first zxid of a new leader leaves nothing out; its second alone does."""
+    first = (1 << 32) + 1
+    old = [committed(Create(f"/{n}"), zxid=first + n) for n in range(3)]
+    new = [committed(Create(f"/new-{n}"), zxid=(2 << 32) + n) for n in (1, 2)]
+    assert audit(server("whole", old + new)).archives[0].holes == ()
+    holes = audit(server("without", old + new[1:])).archives[0].holes
+    assert holes == (Hole(old[-1].zxid, new[1].zxid),)
+
+
+def test_batches_end_before_gaps(server: Server) -> None:
+    """No batch of a log file has a gap within it, and together they are all there is."""
+    history = _leave_out(write_sample(topics=1, partitions=2), 7, 8, 20)
+    (log,) = log_files(server("one", history))
+    file = LogFile(log)
+    batches = [(batch[0].zxid, batch[-1].zxid, file.offset) for batch in file.batches()]
+    assert [batch[:2] for batch in batches] == [(1, 6), (9, 19), (21, history[-1].zxid)]
+    again = LogFile(log, after_zxid=6)
+    again.offset = batches[0][2]
+    assert next(again.batches())[0].zxid == 9
+
+
+def test_parts_of_a_file_know_their_gaps(server: Server) -> None:
+    """A part of a file that is read by itself says which zxids are left out in it."""
+    (log,) = log_files(server("one", _leave_out(write_sample(topics=1, partitions=2), 7, 8, 20)))
+    part = PartOfLog(log)
+    for _ in part.batches():
+        pass
+    assert part.holes == [Hole(6, 9), Hole(19, 21)]
+
+
+@pytest.mark.parametrize("size", [1 << 10, 1 << 22])
+def test_spark_meets_the_same_gaps(
+    server: Server, audit: Audit, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """Spark finds the gaps inside a file, and between its parts, that the local engine finds."""
+    monkeypatch.setattr(spark, "_PART_SIZES", (size, size))
+    history = write_sample(topics=2, partitions=2)
+    folder = server("one", _leave_out(history, *range(20, len(history) - 1, 15)))
+    local = audit(folder).as_json_dict()
+    result = spark.audit_spark([folder], PROFILE, get_profile(PROFILE), "local[2]")
+    assert result.as_json_dict() == local
+    assert len(local["archives"][0]["holes"]) > 5
