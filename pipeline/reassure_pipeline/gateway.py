@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from reassure_pipeline.class_data import MAKING_LIMIT_S, ClassData
 from reassure_pipeline.shipping import SHIPPED, find_roots, pack_packages
 from reassure_spec.errors import Unavailable
 from reassure_zookeeper.java import SPARK_NEEDS, Java, find_java
@@ -220,10 +221,11 @@ def _java_running(master: str, folder: Path, packages: Sequence[str]) -> Iterato
         yield launch_gateway()  # type: ignore[no-untyped-call]
         return
     java, class_path = find_java(minimum=SPARK_NEEDS), _list_class_path()
+    class_data = ClassData(java, class_path)
     log = folder / _LOG
     with log.open("wb") as output:
         process = subprocess.Popen(
-            _make_command(java, class_path, master, folder),
+            _make_command(java, class_path, class_data.list_options(), master, folder),
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
@@ -243,7 +245,8 @@ def _java_running(master: str, folder: Path, packages: Sequence[str]) -> Iterato
         # PySpark keeps the gateway for the next context of this process, and this one is gone.
         SparkContext._gateway = None  # noqa: SLF001
         SparkContext._jvm = None  # noqa: SLF001
-        _stop(process)
+        _stop(process, MAKING_LIMIT_S if class_data.makes else _STOP_LIMIT_S)
+        class_data.keep(process.returncode)
 
 
 def _list_class_path() -> list[Path]:
@@ -255,11 +258,14 @@ def _list_class_path() -> list[Path]:
     return [*(Path(folder) for folder in configured if folder), *jars]
 
 
-def _make_command(java: Java, class_path: Sequence[Path], master: str, folder: Path) -> list[str]:
+def _make_command(
+    java: Java, class_path: Sequence[Path], options: Sequence[str], master: str, folder: Path
+) -> list[str]:
     log_settings = folder / "log4j2.properties"
     log_settings.write_text(_LOGGING, encoding="utf-8")
     return [
         str(java.path),
+        *options,
         *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
         "-Dio.netty.tryReflectionSetAccessible=true",
         "-Djava.net.preferIPv4Stack=true",
@@ -309,12 +315,12 @@ def _await_gateway(process: subprocess.Popen[bytes], file: Path, log: Path) -> t
     return int.from_bytes(content[:4], "big"), content[8 : 8 + length].decode()
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def _stop(process: subprocess.Popen[bytes], limit_s: float) -> None:
     """Let Java end, which it does when its input ends; then make it."""
     assert process.stdin is not None
     process.stdin.close()
     try:
-        process.wait(_STOP_LIMIT_S)
+        process.wait(limit_s)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
