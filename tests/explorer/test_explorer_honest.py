@@ -323,12 +323,25 @@ def make_keeper() -> Callable[[Any, Any], Any]:
     return keep
 
 
+def make_starter() -> Callable[[Any, Any], Any]:
+    """Return an action that counts its first calls, and no others."""
+    calls: list[int] = []
+
+    def start(state: Any, _: Any) -> Any:
+        if len(calls) < 20:
+            calls.append(1)
+        return count(state, _) if len(calls) < 20 else None
+
+    return start
+
+
 @pytest.mark.parametrize(
     ("step", "words"),
     [
         (change_global, "action change changes the global 'CALLS'.*keep it in a field"),
         (change_list, "'HISTORY', named by .*change_list .in action change.*keep it in a field"),
         (make_changer(), "action change changes 'calls' of the function around it"),
+        (make_starter(), "'calls', named by .*keep it in a field"),
         (make_keeper(), "'kept', named by .*keep it in a field|earlier state"),
     ],
 )

@@ -117,11 +117,12 @@ class Expander:
         memory: Path | None = None,
     ) -> None:
         self.model = model
+        # Before anything runs that could change what the model looks at.
+        self._stock = take_stock(model)
         self.layout = Layout(model, order_fields(model))
         self.group = make_group(model) if symmetry else None
         self.tables = make_tables(self.group, self.layout)
         self.instances = model.instances
-        self._stock = take_stock(model)
         reading = read_code(self._stock)
         if reading.refusals:
             raise NotTraceable(f"model {model.name}: {'; '.join(reading.refusals)}")
@@ -334,8 +335,7 @@ class Expander:
         d = self._get_arrays(alone=alone)
         hits = np.zeros(len(d.clear), dtype=np.int64)
         out = _Output(self, max(BUFFER_STATES, 4 * CHUNK * count))
-        # Two threads that wrote to one table could each see half of a state of several words.
-        recent = self.recent if alone else self.recent.copy()
+        recent = self.recent if alone else self._copy_recent()
         later = [misses[:0]]
         start = taken = 0
         while start < len(states):
@@ -360,6 +360,14 @@ class Expander:
         with self._lock:
             self._count_steps(taken, hits)
         return out.runs.runs, np.concatenate(later)
+
+    def _copy_recent(self) -> Run:
+        """Return a table of this thread's own.
+
+        Two threads that wrote to one table could each see half of a state of several words.
+        """
+        with self._lock:
+            return self.recent.copy()
 
     def _get_arrays(self, *, alone: bool) -> Arrays | Diagrams:
         if alone:
@@ -387,10 +395,11 @@ class Expander:
                 hits = _grow(hits, len(d.clear))
                 if not out.has_room(len(some) * d.widest):
                     out.flush(len(some) * d.widest)
-                written, steps, left = kernels.follow(
-                    states, some, d.roots, d.children, d.clear, d.put, d.more, self.recent,
-                    out.states[out.filled :], hits,
-                )  # fmt: skip
+                with self._lock:
+                    written, steps, left = kernels.follow(
+                        states, some, d.roots, d.children, d.clear, d.put, d.more, self.recent,
+                        out.states[out.filled :], hits,
+                    )  # fmt: skip
                 out.filled += written
                 taken += steps
                 some = some[:left]
@@ -402,7 +411,9 @@ class Expander:
         if not len(misses):
             return []
         out = _Output(self, BUFFER_STATES)
-        self._count_steps(*self._resolve(states, misses, out, np.zeros(1, dtype=np.int64)))
+        steps, hits = self._resolve(states, misses, out, np.zeros(1, dtype=np.int64))
+        with self._lock:
+            self._count_steps(steps, hits)
         out.flush(0)
         return out.runs.runs
 
@@ -488,8 +499,6 @@ class Expander:
         fresh = np.array(self._witnesses, dtype=np.uint64).reshape(-1, self.layout.words)
         Comparison(self, self.group).compare(np.concatenate([some, fresh]))
         self._witnesses.clear()
-
-    # Telling ---------------------------------------------------------------------------------
 
     # Telling ---------------------------------------------------------------------------------
 
