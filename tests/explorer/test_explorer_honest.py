@@ -194,7 +194,8 @@ def test_written_values_are_normal_in_both_engines(name: str) -> None:
         kinds = [v.__class__.__name__ for v in (*state, *state.m, *state.q)]
         return None if {"int", "frozenset", "tuple"}.issuperset(kinds) else str(kinds)
 
-    model = make_model(tell, actions=(Action("write", write),))
+    ends = {"terminal": lambda s: s.x == 9}
+    model = make_model(tell, actions=(Action("write", write),), **ends)
     plain, derived = explore_plain(model), explore_derived(model)
     assert plain.verdict is derived.verdict is Verdict.HOLDS
     assert (plain.levels, plain.generated) == (derived.levels, derived.generated)

@@ -65,7 +65,14 @@ def make_commit() -> Model:
     alike = Symmetry("rm", rms, {"rm": rename_whole}, (), dict.fromkeys(("p", "d"), rename_whole))
     actions = (Action("p", prepare, rms), Action("d", decide, rms))
     start = {"rm": dict.fromkeys(rms, "working")}
-    return Model("commit", {"rm": states}, (start,), actions, symmetries=(alike,))
+    return Model(
+        "commit",
+        {"rm": states},
+        (start,),
+        actions,
+        symmetries=(alike,),
+        terminal=lambda s: set(s.rm.values()) in ({"committed"}, {"aborted"}),
+    )
 
 
 @pytest.mark.parametrize("explore", ENGINES)
