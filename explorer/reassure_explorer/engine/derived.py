@@ -258,6 +258,7 @@ class Engine(Expander):
             self.generated,
             [level.size for level in self.levels],
             [level.squeezed for level in self.levels],
+            [level.data.nbytes for level in self.levels],
             [(c, depth, list(words)) for c, (depth, words) in self._found.items()],
             dict(actions),
             dict(notes),
