@@ -11,8 +11,9 @@ from reassure_explorer.engine.interface import Action, Flag, Goal, Int, Invarian
 from reassure_explorer.engine.liveness import check_liveness
 from reassure_explorer.engine.minimise import minimise_faults
 from reassure_explorer.engine.plain import explore_plain
-from reassure_explorer.engine.result import ExploreResult, Verdict
+from reassure_explorer.engine.result import Budget, ExploreResult, Verdict
 from reassure_explorer.engine.simulate import simulate
+from reassure_explorer.scopes.catalogue import explore_scope, get_model, pin
 
 ENGINES = (explore_derived, explore_plain)
 
@@ -252,3 +253,26 @@ def test_flags_hold_as_they_stand() -> None:
         invariants=(Invariant("ok", lambda s: s.ok),),
     )
     assert [run(model).violations[0].reason for run in ENGINES] == ["it is not true"] * 2
+
+
+def test_counts_that_are_not_those_pinned_are_a_violation() -> None:
+    """A model that lost an action holds, and fails: fewer states are reached than are pinned."""
+    kept = explore_scope("moves", profile="kip-236-amended")
+    assert kept.pinned == (kept.result.distinct, kept.result.generated, kept.result.depth)
+    assert kept.verdict is Verdict.HOLDS
+    _, model = get_model("moves", "kip-236-amended")
+    less = replace(model, actions=tuple(a for a in model.actions if a.name != "die"))
+    found = pin(explore(less, profile="kip-236-amended", readings=kept.readings))
+    assert not found.result.violations
+    assert found.exit_code == 1
+    assert found.make_body()["differs_from_pinned"]
+    assert "counted otherwise: 1,582 states, 5,190 steps, depth 18 are pinned" in found.render()
+
+
+def test_counts_of_other_questions_are_not_pinned() -> None:
+    """With symmetry, cut short or under another reading there is nothing to compare with."""
+    assert explore_scope("restless-requests", symmetry=True).pinned is None
+    cut = explore_scope("moves", profile="kip-236-amended", budget=Budget(states=10))
+    assert cut.pinned is None
+    found = explore_scope("moves", profile="kip-236-amended")
+    assert pin(replace(found, pinned=None, readings={})).pinned is None

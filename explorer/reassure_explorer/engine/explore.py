@@ -48,10 +48,24 @@ class Exploration:
     """The version of the rules that the model was made under, where it was made under one."""
     readings: Mapping[str, str] = field(default_factory=dict)
     """How those rules were read, by name."""
+    pinned: tuple[int, int, int] | None = None
+    """Distinct states, steps and depth that this exploration has to come to, if they are known."""
+
+    @property
+    def differs(self) -> bool:
+        """Whether it came to other counts than those that are pinned."""
+        result = self.result
+        counts = (result.distinct, result.generated, result.depth)
+        return self.pinned is not None and self.pinned != counts
 
     @property
     def verdict(self) -> Verdict:
-        """The worse of the two verdicts, on the states and on the fair runs."""
+        """The worse of the two verdicts, on the states and on the fair runs.
+
+        Violated as well where the counts differ from those that are pinned.
+        """
+        if self.differs:
+            return Verdict.VIOLATED
         verdicts = [self.result.judge(asked=self.liveness is not None)]
         verdicts += [self.liveness.verdict] if self.liveness is not None else []
         order = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.VACUOUS, Verdict.HOLDS)
@@ -89,6 +103,10 @@ class Exploration:
             "engine": result.engine,
             "as_tlc": result.as_tlc,
             "unfinished": result.unfinished,
+            "pinned": None
+            if self.pinned is None
+            else dict(zip(("distinct", "generated", "depth"), self.pinned, strict=True)),
+            "differs_from_pinned": self.differs,
             "violations": [describe_violation(violation) for violation in result.violations],
             "goals": dict(result.goals),
             "coverage": {"actions": dict(result.actions), "clauses": dict(result.notes)},
@@ -126,6 +144,13 @@ class Exploration:
             lines += [
                 f"  warning: action {name} was never possible" for name in result.never_happened
             ]
+        if self.pinned is not None and self.differs:
+            distinct, generated, depth = self.pinned
+            lines.append(
+                f"  counted otherwise: {distinct:,} states, {generated:,} steps, depth {depth} are "
+                "pinned (scopes/counts.py), so that the model is another one; where the change is "
+                "meant, benchmarks/explorer_counts.py prints the new numbers"
+            )
         for violation in result.violations:
             lines += [f"\n{violation.title}"]
             lines += [tell_trace(violation.trace)]
