@@ -145,9 +145,9 @@ class Exploration:
                 f"  warning: action {name} was never possible" for name in result.never_happened
             ]
         if self.pinned is not None and self.differs:
-            distinct, generated, depth = self.pinned
+            distinct, often, depth = self.pinned
             lines.append(
-                f"  counted otherwise: {distinct:,} states, {generated:,} steps, depth {depth} are "
+                f"  counted otherwise: {distinct:,} states, {often:,} steps, depth {depth} are "
                 "pinned (scopes/counts.py), so that the model is another one; where the change is "
                 "meant, benchmarks/explorer_counts.py prints the new numbers"
             )
